@@ -5,7 +5,7 @@ play), moves the robot of a model file through multisines of all joints, quantis
 motors are inertias of their own that touch their links at both ends of the gap. Printed are the median error of the
 parameters that count as determined, and the share of 95 % intervals that hold the truth.
 
-    python bench/robot_twins.py --model go2.xml --repetitions 40 [--law m6] [--play 0.002] [--json F]
+    python bench/robot_twins.py --model go2.xml --repetitions 40 [--law m6] [--play 0.002] [--noise 0.002] [--json F]
     python bench/robot_twins.py --model so101_new_calib.xml --drives servos --law m6 --play 0.01
     python bench/robot_twins.py --pool F F …
 """
@@ -23,6 +23,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
+from scipy.signal import lfilter
 
 from stribeck.core.friction import LAWS, friction_budget
 from stribeck.robots.identify import identify_robot
@@ -32,6 +33,9 @@ from stribeck.robots.tree import RobotTree, load_tree
 
 STEP = 1e-4
 """Of the twin [s]."""
+
+CORRELATION = 0.05
+"""Time constant of the noise [s]."""
 
 CONTACT = 0.2 / STEP
 """Natural frequency of the contact between motor and link [rad/s]."""
@@ -123,8 +127,9 @@ def moved(
     truth: dict[str, Array],
     generator: np.random.Generator,
     name: str,
+    noise: float,
 ) -> RobotRun:
-    """A run along multisines of all joints; before the first row the first goal holds."""
+    """A run along multisines of all joints, with correlated noise [rad]; before the first row the first goal holds."""
     count, rows, inner = len(tree.names), round(drives.seconds / drives.dt), round(drives.dt / STEP)
     lower, upper = (np.clip(edge, -1.5, 1.5) for edge in tree.range)
     amplitude = np.minimum(0.25 * (upper - lower), 0.4)
@@ -138,7 +143,12 @@ def moved(
     follow = _with_play if truth["play"].any() else _rigid
     position = follow(tree, drives, law, truth, wanted, goal[0])[::inner]
     gains = (truth["stiffness"], np.full(count, drives.derivative)) if drives.known else (None, None)
-    recorded = np.round(position / drives.quantum) * drives.quantum
+    kept = np.exp(-drives.dt / CORRELATION)
+    error = generator.normal(0.0, noise, position.shape)
+    error[1:] *= np.sqrt(1.0 - kept**2)
+    recorded = (
+        np.round((position + lfilter([1.0], [1.0, -kept], error, axis=0)) / drives.quantum) * drives.quantum
+    )
     return RobotRun(Path(name), drives.dt, goal, recorded, *gains)
 
 
@@ -215,7 +225,10 @@ def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[
     generator, drives = np.random.default_rng(seed), DRIVES[options.drives]
     truth = drawn(generator, drives, options.law, options.play, len(tree.names))
     started = time.perf_counter()
-    runs = [moved(tree, drives, options.law, truth, generator, f"run{k}") for k in range(options.runs)]
+    runs = [
+        moved(tree, drives, options.law, truth, generator, f"run{k}", options.noise)
+        for k in range(options.runs)
+    ]
     twin = time.perf_counter() - started
     note = print if options.verbose else (lambda text: None)
     fit = identify_robot(tree, runs, law=options.law, excluded=options.exclude, note=note)
@@ -264,6 +277,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--law", default="m3", choices=tuple(LAWS))
     parser.add_argument("--play", type=float, default=0.0, help="largest width of the gap [rad]")
+    parser.add_argument("--noise", type=float, default=0.0, help="of positions, correlated over 50 ms [rad]")
     parser.add_argument("--first", type=int, default=0, help="seed of the first repetition")
     parser.add_argument("--exclude", nargs="*", default=[])
     parser.add_argument("--json", type=Path, help="repetitions, for --pool")

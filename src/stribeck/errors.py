@@ -3,6 +3,10 @@
 Every message is one line and states what was found, what is valid, and what to do.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 
 class StribeckError(Exception):
     """Base of all errors that the command line reports in one line, with exit code 1."""
@@ -46,3 +50,15 @@ class OutputError(StribeckError):
 
 class MissingDependencyError(StribeckError):
     """An optional library is needed for the request."""
+
+
+def check_valid(names: str | Iterable[str], valid: Iterable[str], what: str) -> None:
+    """Refuse names that are not among the valid ones.
+
+    :param what: begins the message, for example ``unknown friction law``.
+    :raises ConfigError: which lists them and the valid ones.
+    """
+    valid = list(valid)
+    unknown = [name for name in ((names,) if isinstance(names, str) else names) if name not in valid]
+    if unknown:
+        raise ConfigError(f"{what} {', '.join(map(repr, unknown))}; valid: {', '.join(valid)}")

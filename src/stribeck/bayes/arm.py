@@ -15,7 +15,7 @@ from stribeck.bayes.network import LINK_NAMES, Mechanical, moments, to_standard
 from stribeck.bayes.sampling import Enough, Progress, silent
 from stribeck.core.arrays import Array
 from stribeck.dynamics.motion import ProcessedMotion
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 
 Posterior = InertiaPosterior | TorquePosterior
 
@@ -111,8 +111,7 @@ def infer(
     :param draws: number of draws per chain.
     :raises ConfigError: for a sampler that is not in :data:`SAMPLERS`.
     """
-    if sampler not in SAMPLERS:
-        raise ConfigError(f"unknown sampler {sampler!r}; valid: {', '.join(SAMPLERS)}")
+    check_valid(sampler, SAMPLERS, "unknown sampler")
     if isinstance(posterior, InertiaPosterior):
         if measured is None:
             raise ConfigError("a posterior of inertias needs measured inertias")

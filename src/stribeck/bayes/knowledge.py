@@ -34,7 +34,7 @@ from stribeck.bayes.prior import ArmPrior, CartesianCom, SphericalCom, TotalMass
 from stribeck.core.arrays import Array
 from stribeck.dynamics.inertia import nearest_consistent
 from stribeck.dynamics.model import ArmModel
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 from stribeck.io.files import shared_directory
 from stribeck.io.schema import Positive, Schema, read_yaml
 
@@ -238,6 +238,5 @@ def prior_named(name: str, arm: ArmModel, sheet: Datasheet, table: LinkTable | N
         return cad(arm, sheet.rotors)
     if name == "empirical":
         return empirical(sheet, (table or read_table()).scaled(sheet.total_mass, sheet.reach))
-    if name not in PRIORS:
-        raise ConfigError(f"unknown prior {name!r}; valid: {', '.join(PRIORS)}")
+    check_valid(name, PRIORS, "unknown prior")
     return diffuse(sheet) if name == "diffuse" else informed(sheet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -75,7 +76,7 @@ def servo_yaml(
                 "model": SERVO,
                 "bench": pendulum._asdict(),
                 "position_limits": [-3.0, 3.0],
-                "limits": {key: _yaml_number(value) for key, value in LIMITS.items()},
+                "limits": {key: ".inf" if math.isinf(value) else value for key, value in LIMITS.items()},
             }
             for number, (name, pendulum) in enumerate(joints.items(), start=1)
         },
@@ -84,10 +85,6 @@ def servo_yaml(
         "output": str(output),
     }
     return json.dumps(content).replace('".inf"', ".inf")
-
-
-def _yaml_number(value: float) -> float | str:
-    return ".inf" if value == float("inf") else value
 
 
 def node_yaml(node: str, values: Mapping[str, Any]) -> str:

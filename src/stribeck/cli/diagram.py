@@ -11,7 +11,6 @@ from stribeck.cli.inputs import display_name, parameter_files_of, warn
 from stribeck.cli.options import Numbers, ParameterFileOptions, Positive, option
 from stribeck.core.compensation import stall_torque
 from stribeck.core.diagram import SPEEDS, diagram_curve
-from stribeck.errors import ConfigError
 from stribeck.io.files import check_writable
 
 POINTS = 200
@@ -32,12 +31,9 @@ class DiagramOptions(ParameterFileOptions):
 def run(options: DiagramOptions) -> int:
     """Draw one panel per parameter file."""
     from stribeck.report.figures import draw_diagram
-    from stribeck.report.style import FORMATS, save
+    from stribeck.report.style import format_of, save
 
-    if options.output.suffix.lower() not in FORMATS:
-        raise ConfigError(
-            f"{options.output}: unknown picture format {options.output.suffix!r}; valid: {', '.join(FORMATS)}"
-        )
+    format_of(options.output)
     check_writable(options.output)
     motor_torque = np.linspace(0.0, options.max_torque, POINTS)
     files = parameter_files_of(options)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from stribeck.cli.options import (
     group,
     option,
 )
+from stribeck.cli.stop import signals_to
 from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
@@ -31,7 +31,7 @@ from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.joint import BARE, published_parameters
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file
+from stribeck.io.parameter_file import read_parameter_file
 from stribeck.servo.tables import MODELS, model_named
 
 T = TypeVar("T")
@@ -92,24 +92,15 @@ def run(options: EmulateOptions) -> int:
     faults = [parse_fault(text) for text in options.fault]
     bus = EmulatedBus(servos, faults, options.link, seed=options.seed)
     ended = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        ended.set()
-
     # Install handlers before the port exists, as a program that sees the port may stop this process at once.
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with bus:
-            for servo in servos:
-                print(
-                    f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {bus.path}",
-                    flush=True,
-                )
-            while not ended.wait(0.2) and bus.alive:
-                continue
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)), bus:
+        for servo in servos:
+            print(
+                f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {bus.path}",
+                flush=True,
+            )
+        while not ended.wait(0.2) and bus.alive:
+            continue
     return 0
 
 
@@ -127,7 +118,8 @@ def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
         if model.name in actuator_names() and parameters.actuator.name != model.name:
             warn(f"{path} is of {parameters.actuator.name!r}, emulated as {model.title}")
         if options.position_offset is not None:
-            parameters = _mounted(parameters, options.position_offset)
+            values = {**parameters.values, "q_offset": options.position_offset}
+            parameters = replace(parameters, values=values)
         voltage = model.nominal_voltage if options.voltage is None else options.voltage
         if voltage > model.rated_max:
             warn(f"{model.title} is rated for {model.rated_max:g} V at most, found {voltage:g} V")
@@ -191,7 +183,3 @@ def _for_each(values: Sequence[T], ids: Sequence[int], option: str) -> list[T]:
             f"{option}: give one for all or one for each of {len(ids)} servos, found {len(values)}"
         )
     return list(values)
-
-
-def _mounted(parameters: ParameterFile, offset: float) -> ParameterFile:
-    return replace(parameters, values={**parameters.values, "q_offset": offset})

@@ -105,7 +105,8 @@ def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> l
         validation_fraction=options.validation_fraction,
         seed=options.seed,
     )
-    fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(options).items()}
+    assigned = assignments([pair for text in options.set for pair in text.split(",")], "--set")
+    fixed = {name: as_number(text, f"--set {name}") for name, text in assigned.items()}
     terms = {term: term in options.terms for term in TERMS}
     forms = [law_named(name).with_terms(**terms) for name in laws]
     if options.model == "auto":  # only laws that have the parameters of --set
@@ -157,10 +158,6 @@ def _settings(options: FitOptions) -> FitSettings:
         dtype="float64" if options.float64 else "float32",
         integrator=options.integrator or FitSettings.integrator,
     )
-
-
-def _assigned(options: FitOptions) -> dict[str, str]:
-    return assignments([pair for text in options.set for pair in text.split(",")], "--set")
 
 
 def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from stribeck.cli.inputs import warn
 from stribeck.cli.main import DONE, INTERRUPTED
 from stribeck.cli.options import Positive, option
+from stribeck.cli.stop import signals_to
 from stribeck.core.log import MINIMUM_DURATION
 from stribeck.errors import ServoError
 from stribeck.io.files import check_writable
@@ -58,7 +55,7 @@ def run(options: RecordOptions) -> int:
             _introduce(config, report, recording)
         _warn_of(report, driver, recording.look())
         _check_supply(report, allowed=options.allow_overvoltage)
-        with interrupts_to(recording):
+        with signals_to(recording.interrupt):  # gently; on a second signal at once
             outcome = recording.run()
         display.close()
         return _finish(outcome, driver, quiet=options.quiet)
@@ -116,23 +113,6 @@ class Display:
     def _write(self, line: str) -> None:
         print(f"\r{line:<{self._width}}", end="", file=sys.stderr, flush=True)
         self._width = len(line)
-
-
-@contextlib.contextmanager
-def interrupts_to(recording: SessionRecorder) -> Iterator[None]:
-    """On SIGINT, SIGTERM or SIGHUP stop a recording gently; on a second signal stop it at once."""
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        recording.interrupt()
-
-    before = {
-        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _introduce(config: SessionConfig, report: ConnectionReport, recording: SessionRecorder) -> None:

@@ -8,13 +8,24 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 EXIT_WITHIN = 1.5
 """Time from Ctrl-C to the end of a computation that does not end by itself [s]."""
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def signals_to(call: Callable[[], object], signals: Iterable[int] = STOP_SIGNALS) -> Iterator[None]:
+    """Call a function on each of these signals while the context lasts."""
+    before = {number: signal.signal(number, lambda *_: call()) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class StopRequest:
@@ -38,14 +49,10 @@ class StopRequest:
         if threading.current_thread() is not threading.main_thread():
             yield stop
             return
-        before = {name: signal.signal(name, stop._note) for name in STOP_SIGNALS}
-        try:
+        with signals_to(stop._note):
             yield stop
-        finally:
-            for name, handler in before.items():
-                signal.signal(name, handler)
 
-    def _note(self, number: int, frame: object) -> None:
+    def _note(self) -> None:
         if self._requested:
             raise KeyboardInterrupt
         self._requested = True

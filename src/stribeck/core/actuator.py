@@ -17,7 +17,7 @@ from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
 from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.core.temperature import TEMPERATURE_PARAMETERS
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 
 ISOTHERMAL_EFFECTS = ("current-limit", "supply", "delay", "saturation")
 """Optional effects that do not depend on the servo's temperature."""
@@ -172,8 +172,7 @@ class Actuator:
         """
         chosen = frozenset(effects)
         for effect in sorted(chosen):
-            if effect not in EFFECTS:
-                raise ConfigError(f"unknown effect {effect!r}; valid: {', '.join(EFFECTS)}")
+            check_valid(effect, EFFECTS, "unknown effect")
             if effect in EFFECT_PARAMETERS and effect not in self.effects:
                 raise ConfigError(
                     f"effect {effect!r} has no datasheet value for {self.name}; "

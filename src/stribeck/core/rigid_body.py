@@ -24,7 +24,7 @@ Manipulator Dynamics, IEEE Trans. Systems, Man, and Cybernetics 10 (1980).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +33,7 @@ import numpy.typing as npt
 from stribeck.core.arrays import Array
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.kinematic_tree import BASE, KinematicTree, TreeJoint, cross_matrix
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 
 GRAVITY = (0.0, 0.0, -STANDARD_GRAVITY)
 """Acceleration of free fall in the frame of an upright base [m/s²]."""
@@ -201,7 +201,7 @@ class RigidBodyModel:
         :param positions: positions of locked joints [rad or m]; 0 if left out. Mimic joints are treated like all others.
         :raises ConfigError: for unknown or duplicate joints.
         """
-        self._known([*names, *(positions or {})])
+        check_valid([*names, *(positions or {})], self.names, "no movable joint")
         if len(set(names)) < len(names) or not names:
             raise ConfigError(
                 f"expected joints that differ, at least one, found: {', '.join(names) or 'none'}"
@@ -213,13 +213,6 @@ class RigidBodyModel:
             )
         order = [self.names.index(name) for name in names]
         return RigidBodyModel(self.tree.reduced(names, positions), self.gravity_vector, self.armature[order])
-
-    def _known(self, names: Iterable[str]) -> None:
-        unknown = [name for name in names if name not in self.names]
-        if unknown:
-            raise ConfigError(
-                f"no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(self.names)}"
-            )
 
     def with_armature(self, armature: npt.ArrayLike) -> RigidBodyModel:
         """The model with rotors of inertia (n,) at the joints [kg m² or kg]."""

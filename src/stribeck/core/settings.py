@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from stribeck.core.adaptation import AdaptationSettings
 from stribeck.core.compensation import EFFORT_MEANINGS, EffortMeaning
 from stribeck.core.direction import Tuning
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 
 OutputMode = Literal["friction_only", "sum", "goal_offset", "current"]
 OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
@@ -62,8 +62,7 @@ class Settings:
     adaptation: AdaptationSettings = field(default_factory=AdaptationSettings)
 
     def __post_init__(self) -> None:
-        if self.mode not in OUTPUT_MODES:
-            raise ConfigError(f"unknown output mode {self.mode!r}; valid: {', '.join(OUTPUT_MODES)}")
+        check_valid(self.mode, OUTPUT_MODES, "unknown output mode")
         if self.effort_meaning not in EFFORT_MEANINGS:
             raise ConfigError(
                 f"effort_meaning must be one of {', '.join(EFFORT_MEANINGS)}, found {self.effort_meaning!r}: "
@@ -72,8 +71,7 @@ class Settings:
         for name in ("state_timeout", "command_timeout"):
             if not 0.0 < getattr(self, name) <= 10.0:
                 raise ConfigError(f"{name} must be in (0, 10] s, found {getattr(self, name):g}")
-        if self.control not in CONTROLS:
-            raise ConfigError(f"unknown control {self.control!r}; valid: {', '.join(CONTROLS)}")
+        check_valid(self.control, CONTROLS, "unknown control")
         for name in ("sure", "learned_gain"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"{name} must be between 0 and 1, found {getattr(self, name):g}")

@@ -63,7 +63,7 @@ from stribeck.core.friction import (
 from stribeck.core.log import Batch, Log, batch_of
 from stribeck.core.namespace import array_namespace
 from stribeck.core.temperature import at_temperature
-from stribeck.errors import ConfigError
+from stribeck.errors import check_valid
 
 Integrator = Literal["exponential", "semi-implicit", "paper", "bam"]
 INTEGRATORS: tuple[Integrator, ...] = ("exponential", "semi-implicit", "paper", "bam")
@@ -87,8 +87,7 @@ class Plant:
     stiff: bool = True
 
     def __post_init__(self) -> None:
-        if self.integrator not in INTEGRATORS:
-            raise ConfigError(f"unknown integrator {self.integrator!r}; valid: {', '.join(INTEGRATORS)}")
+        check_valid(self.integrator, INTEGRATORS, "unknown integrator")
 
 
 class PlantState(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.arrays import Array
-from stribeck.errors import ConfigError
+from stribeck.errors import check_valid
 
 QUARTER_TURN = np.pi / 2
 
@@ -95,6 +95,5 @@ def trajectory_named(name: str) -> Trajectory:
 
     :raises ConfigError: for an unknown name.
     """
-    if name not in TRAJECTORIES:
-        raise ConfigError(f"unknown trajectory {name!r}; valid: {', '.join(TRAJECTORIES)}")
+    check_valid(name, TRAJECTORIES, "unknown trajectory")
     return TRAJECTORIES[name]

@@ -20,7 +20,7 @@ from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.regressor import Machine, structural_base
 from stribeck.dynamics.scores import scores
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 from stribeck.io.identification_config import IdentificationConfig
 
 Fit = LinearFit | ConsistentFit | FullFit
@@ -107,8 +107,7 @@ class Identification:
 
         :raises ConfigError: for a name that is not in :data:`FITS`, or a fit that the machine does not support.
         """
-        if name not in FITS:
-            raise ConfigError(f"unknown fit {name!r}; valid: {', '.join(FITS)}")
+        check_valid(name, FITS, "unknown fit")
         if not self.applies(name):
             raise ConfigError(f"the fit {name!r} needs a URDF, and this machine has none")
         self._tell(name)

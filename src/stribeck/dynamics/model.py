@@ -17,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 
 from stribeck.core.arrays import Array, Mask
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 from stribeck.io.urdf import MOVABLE, parse_urdf, robot_element
 
 INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
@@ -155,11 +155,7 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
     mimics = [name for name in moving if kinds[name].find("mimic") is not None]
     if not moving:
         raise ConfigError(f"{path}: all joints are fixed; expected revolute, continuous or prismatic ones")
-    unknown = [name for name in joints if name not in moving]
-    if unknown:
-        raise ConfigError(
-            f"{path}: no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(moving)}"
-        )
+    check_valid(joints, moving, f"{path}: no movable joint")
     chosen = tuple(joints) or tuple(name for name in moving if name not in mimics)
     following = [name for name in chosen if name in mimics]
     if following:

@@ -69,7 +69,9 @@ def read_recordings(
     """
     files = find_tables(paths, SUFFIXES[form.format], ignore=(".urdf",))
     if form.format == "bag":
-        runs = [_from_bag(path, form, joints) for path in files]
+        table = form.table()
+        tracks = ((path, read_bag_signals(path, read_messages(path), table, joints)) for path in files)
+        runs = [run_of_tracks(path, found, joints) for path, found in tracks]
     else:
         runs = [_from_tables(name, tables, form, joints) for name, tables in _tables(files, form)]
     runs = [_in_joints(run, form) for run in runs]
@@ -112,11 +114,6 @@ def _from_tables(
     return ArmRecording(
         name, tuple(joints), time, signals["position"], signals.get("velocity"), signals["effort"]
     )
-
-
-def _from_bag(path: Path, form: RecordingFormat, joints: Sequence[str]) -> ArmRecording:
-    """Read the signals of a bag by their stamps."""
-    return run_of_tracks(path, read_bag_signals(path, read_messages(path), form.table(), joints), joints)
 
 
 def run_of_tracks(

@@ -28,7 +28,7 @@ from stribeck.core.step import PlantState
 from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, Drive, EmulatedJoint, Firmware, published_parameters
 from stribeck.emulator.protocol import ALERT, Error1, Error2
-from stribeck.errors import ConfigError
+from stribeck.errors import check_valid
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.servo.registers import ServoModel
 from stribeck.servo.tables import model_named
@@ -231,10 +231,7 @@ class EmulatedServo:
 
         :raises ConfigError: for an error that this servo does not have.
         """
-        if name not in self.model.error_bits:
-            raise ConfigError(
-                f"{self.model.title} has no error {name!r}; valid: {', '.join(self.model.error_bits)}"
-            )
+        check_valid(name, self.model.error_bits, f"{self.model.title} has no error")
         bit = self.model.error_bits[name]
         self.errors |= bit
         if self.memory.numbers["shutdown"] & bit:

@@ -18,7 +18,7 @@ from scipy import optimize
 
 from stribeck.core.arrays import Array
 from stribeck.dynamics.model import ArmModel, locked_urdf
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 from stribeck.io.urdf import robot_element
 
 
@@ -106,8 +106,7 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
 def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
     """The joint that moves a link, and the link's placement in the joint frame."""
     links = {frame.name: frame for frame in arm.model.frames if frame.type == pin.FrameType.BODY}
-    if link not in links:
-        raise ConfigError(f"{arm.path} has no link {link!r}; valid: {', '.join(links)}")
+    check_valid(link, links, f"{arm.path} has no link")
     return int(links[link].parentJoint), links[link].placement
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from stribeck.core.actuator import Actuator
 from stribeck.core.control_laws import TorqueControl, VoltageControl
 from stribeck.core.friction import FrictionLaw, law_named
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 from stribeck.estimates.estimate import CONFIDENCE
 from stribeck.exports.isaaclab import IsaacActuator, read_isaaclab
 from stribeck.exports.xml_text import XmlText
@@ -207,8 +207,7 @@ def imported(form: str, task: ImportTask) -> ParameterFile:
 
     :raises ConfigError: for an unknown format, and for files that do not hold what is asked for.
     """
-    if form not in IMPORTS:
-        raise ConfigError(f"unknown format {form!r}; valid: {', '.join(IMPORTS)}")
+    check_valid(form, IMPORTS, "unknown format")
     file = IMPORTS[form](task)
     known = file.actuator.parameters(file.law)
     told = Provenance(

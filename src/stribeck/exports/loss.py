@@ -10,7 +10,6 @@ import numpy as np
 
 from stribeck.core.arrays import Array
 from stribeck.core.log import Batch
-from stribeck.core.step import simulate
 from stribeck.errors import ConfigError
 from stribeck.exports.affine import as_torque_control
 from stribeck.exports.registry import Format
@@ -133,13 +132,4 @@ def as_controller(held: Servo, runs: Batch, stepping: Stepping) -> Array:
 
 def documented(held: Servo, runs: Batch, stepping: Stepping) -> Array:
     """Positions (T, R) [rad] of the law that the file holds, simulated here."""
-    file = held.parameters
-    motion = simulate(
-        runs,
-        file.actuator,
-        file.law,
-        file.values,
-        integrator=stepping.integrator,
-        reset_period=stepping.reset_period,
-    )
-    return motion.position
+    return stepping.motion(held.parameters, runs).position

@@ -7,8 +7,9 @@ Drake's URDF has the rotor's inertia, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from stribeck.errors import ConfigError, OutputError
+from stribeck.errors import ConfigError
 from stribeck.exports.affine import affine
 from stribeck.exports.task import ExportTask, JointServo, Written
 from stribeck.exports.xml_text import XmlNode, XmlText
@@ -25,29 +26,10 @@ NOTES = {
 }
 
 
-def write_urdf(task: ExportTask) -> Written:
-    """The URDF with friction and limits of its joints."""
-    return _written(task, "robot", _change_urdf, "urdf")
-
-
-def write_drake(task: ExportTask) -> Written:
-    """The URDF with friction, limits and rotor inertia of its joints."""
-    return _written(task, "robot", _change_drake, "drake")
-
-
-def write_sdf(task: ExportTask) -> Written:
-    """The SDF with friction and limits of its joints."""
-    return _written(task, "sdf", _change_sdf, "sdf")
-
-
 def _written(
-    task: ExportTask, root: str, change: Callable[[XmlText, XmlNode, JointServo], None], name: str
+    task: ExportTask, *, root: str, change: Callable[[XmlText, XmlNode, JointServo], None], name: str
 ) -> Written:
-    if task.model is None:
-        raise ConfigError(f"--to {name} changes a robot file: name it with --model")
-    if task.model.resolve() == task.output.resolve():
-        raise OutputError(f"{task.output} is an input of this command; name another file")
-    text = XmlText(task.model)
+    text = XmlText(task.robot(name))
     if text.root.tag != root:
         raise ConfigError(f"{task.model}: its root is <{text.root.tag}>, expected <{root}>")
     if name == "drake" and "xmlns:drake" not in text.root.attributes:
@@ -169,3 +151,8 @@ def _set_texts(text: XmlText, node: XmlNode, values: Mapping[str, str]) -> None:
             text.set_text(child, value)
     if missing:
         text.add_child(node, "".join(missing))
+
+
+write_urdf = partial(_written, root="robot", change=_change_urdf, name="urdf")
+write_drake = partial(_written, root="robot", change=_change_drake, name="drake")
+write_sdf = partial(_written, root="sdf", change=_change_sdf, name="sdf")

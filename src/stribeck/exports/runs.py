@@ -13,7 +13,7 @@ from stribeck.core.compensation import stall_torque
 from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.friction import friction_budget
 from stribeck.core.log import Batch, Log, Series, Setup
-from stribeck.core.step import batch_for, simulate
+from stribeck.core.step import batch_for
 from stribeck.core.trajectories import trajectory_named
 from stribeck.fit.assessment import Stepping
 from stribeck.io.parameter_file import ParameterFile
@@ -84,12 +84,5 @@ def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Lo
 def batch_of_source(source: ParameterFile, logs: Sequence[Log], stepping: Stepping) -> tuple[Batch, Batch]:
     """The runs as recorded, and with the motion of the source law in place of the measurement."""
     recorded = batch_for(logs, stepping.dt, stepping.integrator)
-    motion = simulate(
-        recorded,
-        source.actuator,
-        source.law,
-        source.values,
-        integrator=stepping.integrator,
-        reset_period=stepping.reset_period,
-    )
+    motion = stepping.motion(source, recorded)
     return recorded, replace(recorded, position=motion.position, velocity=motion.velocity)

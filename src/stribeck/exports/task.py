@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, OutputError
 from stribeck.io.servo import Servo
 
 
@@ -40,6 +40,18 @@ class ExportTask:
 
     def __post_init__(self) -> None:
         check_names([joint for joint, _ in self.joints])
+
+    def robot(self, name: str) -> Path:
+        """The robot file that the format called ``name`` changes.
+
+        :raises ConfigError: if there is none.
+        :raises OutputError: if it is also the output.
+        """
+        if self.model is None:
+            raise ConfigError(f"--to {name} changes a robot file: name it with --model")
+        if self.model.resolve() == self.output.resolve():
+            raise OutputError(f"{self.output} is an input of this command; name another file")
+        return self.model
 
 
 class Written(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 
 from pxr import Sdf, Usd, UsdPhysics
 
-from stribeck.errors import ConfigError, OutputError
+from stribeck.errors import ConfigError
 from stribeck.exports.affine import affine
 from stribeck.exports.loss import as_controller as simulated
 from stribeck.exports.task import ExportTask, JointServo, Written, ramp_notes
@@ -29,24 +29,21 @@ def write(task: ExportTask) -> Written:
 
     :raises ConfigError: for stages that cannot be read, and joints that are missing, there twice or of another kind.
     """
-    if task.model is None:
-        raise ConfigError("--to usd changes a robot file: name it with --model")
-    if task.model.resolve() == task.output.resolve():
-        raise OutputError(f"{task.output} is an input of this command; name another file")
+    model = task.robot("usd")
     if task.output.suffix != ".usda":
         raise ConfigError(f"usd writes a layer as text: name a .usda file, found {task.output}")
     try:
-        stage = Usd.Stage.Open(str(task.model))
+        stage = Usd.Stage.Open(str(model))
     except Exception as problem:  # pxr raises its own types for each kind of damage
-        raise ConfigError(f"{task.model} is no USD stage: {' '.join(str(problem).split())[:200]}") from None
+        raise ConfigError(f"{model} is no USD stage: {' '.join(str(problem).split())[:200]}") from None
     layer = Sdf.Layer.CreateAnonymous(".usda")
-    layer.subLayerPaths.append(str(task.model.resolve()))
+    layer.subLayerPaths.append(str(model.resolve()))
     if stage.HasDefaultPrim():
         layer.defaultPrim = stage.GetDefaultPrim().GetName()
     edited = Usd.Stage.Open(layer)
     for servo in task.joints:
         _apply(edited.GetPrimAtPath(_path(stage, task, servo)), servo)
-    relative = Path(os.path.relpath(task.model.resolve(), task.output.resolve().parent)).as_posix()
+    relative = Path(os.path.relpath(model.resolve(), task.output.resolve().parent)).as_posix()
     layer.subLayerPaths[0] = relative if relative.startswith(".") else f"./{relative}"
     notes = ("the drive's limit clips back-EMF, too; PhysX before 5.6 does not know the friction attributes",)
     return Written({task.output: layer.ExportToString()}, (*notes, *ramp_notes(task)))

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.core.diagram import SPEEDS, DiagramCurve, diagram_curve
 from stribeck.core.friction import friction_budget
 from stribeck.core.log import Batch, Log
-from stribeck.core.step import INTEGRATORS, Integrator, batch_for, simulate
+from stribeck.core.step import INTEGRATORS, Integrator, Simulation, batch_for, simulate
 from stribeck.errors import ParameterFileError
 from stribeck.estimates.estimate import Status, disagreements
 from stribeck.fit.objective import EQUALLY_GOOD
@@ -23,8 +23,6 @@ from stribeck.fit.prediction import half_widths
 from stribeck.fit.trends import Trend, trends
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.recordings import digest_of, fingerprint
-
-FloatArray = npt.NDArray[np.float64]
 
 Role = Literal["fitted", "held out", "not in the fit", "not stated"]
 """How a fit used a run."""
@@ -67,11 +65,11 @@ class Simulated:
     :param band: half-width of the 90 % band (n,) [rad], NaN if the file has none.
     """
 
-    time: FloatArray
-    position: FloatArray
-    residual: FloatArray
+    time: Array
+    position: Array
+    residual: Array
     error: float
-    band: FloatArray
+    band: Array
 
 
 class Stepping(NamedTuple):
@@ -85,6 +83,12 @@ class Stepping(NamedTuple):
     dt: float = DEFAULT_STEP
     reset_period: float | None = None
     integrator: Integrator = "exponential"
+
+    def motion(self, file: ParameterFile, runs: Batch) -> Simulation:
+        """Motion of a servo with the law and values of a file, in runs on a grid of ``dt``."""
+        law, p = file.law, file.values
+        integrator, resets = self.integrator, self.reset_period
+        return simulate(runs, file.actuator, law, p, integrator=integrator, reset_period=resets)
 
 
 @dataclass(frozen=True)
@@ -116,12 +120,12 @@ class Friction:
     :param over_load: friction (S, X).
     """
 
-    velocity: FloatArray
-    loads: FloatArray
-    over_velocity: FloatArray
-    load: FloatArray
-    speeds: FloatArray
-    over_load: FloatArray
+    velocity: Array
+    loads: Array
+    over_velocity: Array
+    load: Array
+    speeds: Array
+    over_load: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,12 +174,12 @@ class AssessedRun:
 
     log: Log
     digest: str
-    time: FloatArray
-    measured: FloatArray
-    velocity: FloatArray
-    goal: FloatArray
-    torque_enable: FloatArray
-    valid: npt.NDArray[np.bool_]
+    time: Array
+    measured: Array
+    velocity: Array
+    goal: Array
+    torque_enable: Array
+    valid: Mask
 
 
 class Coverage(NamedTuple):
@@ -246,21 +250,14 @@ def stepping_of(
 
 def simulated(
     path: Path, file: ParameterFile, recordings: Recordings, stepping: Stepping
-) -> tuple[Batch, FloatArray]:
+) -> tuple[Batch, Array]:
     """The runs on a time grid, and their simulated positions (T, R) [rad].
 
     :raises ParameterFileError: if a simulation diverges.
     """
     batch = recordings.batch(stepping.dt, stepping.integrator)
     with np.errstate(all="ignore"):
-        motion = simulate(
-            batch,
-            file.actuator,
-            file.law,
-            file.values,
-            integrator=stepping.integrator,
-            reset_period=stepping.reset_period,
-        )
+        motion = stepping.motion(file, batch)
         errors = batch.mean_absolute_errors(motion.position)
     if not np.all(errors < FARTHEST):
         raise ParameterFileError(
@@ -313,7 +310,7 @@ def _coverage(runs: Sequence[AssessedRun]) -> Coverage:
     return Coverage(*spans)
 
 
-def _gravity(run: AssessedRun) -> FloatArray:
+def _gravity(run: AssessedRun) -> Array:
     setup = run.log.setup
     pendulum = Pendulum(setup.mass, setup.length, setup.arm_mass)
     return np.asarray(gravity_torque(pendulum, run.measured[run.valid], 0.0))
@@ -435,7 +432,7 @@ def _friction(file: ParameterFile, fastest: float, largest_load: float) -> Frict
     load = np.linspace(0.0, largest_load, CURVE_POINTS)
     speeds = np.array([0.0, *(speed for speed in SPEEDS[1:] if speed <= fastest)])
 
-    def budget(motor: FloatArray, moving: FloatArray) -> FloatArray:
+    def budget(motor: Array, moving: Array) -> Array:
         positive, negative = friction_budget(law, values, motor, -motor, moving)
         chosen = np.where(moving < 0.0, negative, positive)
         return np.asarray(np.broadcast_to(chosen, np.broadcast_shapes(motor.shape, moving.shape)))

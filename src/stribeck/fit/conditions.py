@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.log import Log
-
-FloatArray = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 MOST_LEVELS = 6
 """Conditions of one kind beyond this number are left out in groups of neighbours."""
@@ -87,7 +84,7 @@ class Scatter(NamedTuple):
     freedom: float
 
 
-def one_more(logarithms: FloatArray) -> Scatter:
+def one_more(logarithms: Array) -> Scatter:
     """Distribution of one more logarithm after those of L conditions (L,).
 
     They are normal, and their variance has a prior of :data:`PRIOR_FREEDOM` degrees of freedom at :data:`PRIOR_SPREAD`.

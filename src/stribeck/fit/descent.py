@@ -7,13 +7,11 @@ Optimization", 2nd ed., ch. 10.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import qmc
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.fit.incumbent import BudgetSpentError, Equations, Incumbent, Minima, SearchProblem, evaluate
-
-FloatArray = npt.NDArray[np.float64]
 
 SHORT_HORIZON = 0.5
 """Simulation horizon of the first phase of a search [s]."""
@@ -52,7 +50,7 @@ def descend(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generat
     return minima
 
 
-def _apart(points: FloatArray, losses: FloatArray, count: int) -> Minima:
+def _apart(points: Array, losses: Array, count: int) -> Minima:
     """The best ``count`` points, if possible no two closer than a tenth of the cube along every axis."""
     order = [int(index) for index in np.argsort(losses)]
     chosen = order[:1]
@@ -117,16 +115,14 @@ def levenberg_marquardt(
     return Minima(points[order], losses[order], status)
 
 
-def _promised(
-    equations: Equations, points: FloatArray, steps: FloatArray, losses: FloatArray, k: int
-) -> float:
+def _promised(equations: Equations, points: Array, steps: Array, losses: Array, k: int) -> float:
     """Predicted relative decrease of the loss for a step (S, n) from point k within the cube."""
     step = np.clip(points[k] + steps[k], 0.0, 1.0) - points[k]
     gradient, hessian = equations.gradient[k], equations.hessian[k]
     return float(np.nan_to_num(-(gradient @ step + 0.5 * step @ hessian @ step) / losses[k]))
 
 
-def damped_steps(equations: Equations, points: FloatArray, damping: FloatArray) -> FloatArray:
+def damped_steps(equations: Equations, points: Array, damping: Array) -> Array:
     """Steps (S, D, n) of the damped normal equations; parameters pushed against a bound are held.
 
     The equations are scaled to unit curvature, so that the search also progresses along directions that are a million
@@ -146,7 +142,7 @@ def damped_steps(equations: Equations, points: FloatArray, damping: FloatArray) 
     return np.asarray(-steps[..., 0] * free[:, None, :])
 
 
-def polish(problem: SearchProblem, incumbent: Incumbent, start: FloatArray, iterations: int = 30) -> None:
+def polish(problem: SearchProblem, incumbent: Incumbent, start: Array, iterations: int = 30) -> None:
     """Run Levenberg-Marquardt from one point (n,) near the minimum; the incumbent records the status."""
     incumbent.status = SolverStatus.LIMIT  # remains if the budget runs out
     losses = evaluate(problem, incumbent, start[None])

@@ -9,12 +9,10 @@ from typing import cast
 
 import cmaes
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.fit.descent import SHORT_HORIZON
 from stribeck.fit.incumbent import Incumbent, SearchProblem, evaluate
-
-FloatArray = npt.NDArray[np.float64]
 
 SHORT_GENERATIONS = 60
 """Maximum number of generations on the short horizon."""
@@ -37,20 +35,20 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
     """
 
     def __init__(
-        self, mean: FloatArray, sigma: float, population: int, seed: int, cov: FloatArray | None = None
+        self, mean: Array, sigma: float, population: int, seed: int, cov: Array | None = None
     ) -> None:
         super().__init__(mean=mean, sigma=sigma, population_size=population, seed=seed, cov=cov)
         self.best_loss = np.inf
         self.best_point = fold(mean)
         self._last_gain = 0
 
-    def ask_population(self, count: int | None = None, rng: np.random.Generator | None = None) -> FloatArray:
+    def ask_population(self, count: int | None = None, rng: np.random.Generator | None = None) -> Array:
         """A population (population, n) before reflection, or ``count`` points drawn with ``rng``."""
         basis, scale = self._eigen_decomposition()
         normal = (rng or self._rng).standard_normal((count or self.population_size, self.dim))
-        return cast(FloatArray, self.mean + self._sigma * (normal * scale) @ basis.T)
+        return cast(Array, self.mean + self._sigma * (normal * scale) @ basis.T)
 
-    def tell_population(self, points: FloatArray, losses: FloatArray) -> None:
+    def tell_population(self, points: Array, losses: Array) -> None:
         """Update the distribution with the losses of a sampled population."""
         worst = np.max(losses[np.isfinite(losses)], initial=0.0)
         self.tell(list(zip(points, np.where(np.isfinite(losses), losses, 10.0 * worst + 1.0), strict=True)))
@@ -61,10 +59,10 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
             self.best_loss, self.best_point = float(losses[best]), fold(points[best])
 
     @property
-    def covariance(self) -> FloatArray:
+    def covariance(self) -> Array:
         """Covariance of the distribution divided by sigma², (n, n)."""
         basis, scale = self._eigen_decomposition()
-        return cast(FloatArray, (basis * scale**2) @ basis.T)
+        return cast(Array, (basis * scale**2) @ basis.T)
 
     @property
     def stopped(self) -> bool:
@@ -74,7 +72,7 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
         return self.generation % PATIENCE == 0 and bool(self.should_stop())
 
 
-def fold(points: FloatArray) -> FloatArray:
+def fold(points: Array) -> Array:
     """Reflect points into the unit cube: 1.2 becomes 0.8, -0.2 becomes 0.2."""
     wrapped = np.mod(points, 2.0)
     return np.where(wrapped > 1.0, 2.0 - wrapped, wrapped)
@@ -121,7 +119,7 @@ class Restart:
         incumbent.settle([self.search.best_point], [self.search.best_loss])
         return self.search.best_loss
 
-    def tell(self, points: FloatArray, losses: FloatArray) -> None:
+    def tell(self, points: Array, losses: Array) -> None:
         """Update with the losses of a generation; switch to whole runs at the end of the first phase."""
         self.search.tell_population(points, losses)
         ready = self.search.stopped or self.search.generation >= self._short_generations
@@ -150,8 +148,8 @@ def advance(incumbent: Incumbent, restarts: list[Restart]) -> None:
             losses = losses[len(population) :]
 
 
-def floored(covariance: FloatArray, floor: float) -> FloatArray:
+def floored(covariance: Array, floor: float) -> Array:
     """Scale a covariance so that its widest axis is 1 and no axis is narrower than ``floor``."""
     variance, axes = np.linalg.eigh(covariance)
     width = np.sqrt(np.maximum(variance, 0.0) / variance[-1])
-    return cast(FloatArray, (axes * np.maximum(width, floor) ** 2) @ axes.T)
+    return cast(Array, (axes * np.maximum(width, floor) ** 2) @ axes.T)

@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import qmc
 
 from stribeck.core.actuator import Actuator
+from stribeck.core.arrays import Array
 from stribeck.core.friction import LAWS, FrictionLaw, Values
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
@@ -34,8 +34,6 @@ from stribeck.fit.search import SEARCHES
 from stribeck.fit.task import FitTask
 from stribeck.fit.uncertainty import Uncertainty, estimate_uncertainty, with_prediction
 from stribeck.fit.workers import search_in_processes
-
-FloatArray = npt.NDArray[np.float64]
 
 UNEXPLAINED_STEPS = 1.5
 """Errors up to this many encoder steps are noise; a search that reaches them ends."""
@@ -59,7 +57,7 @@ def identify(
     *,
     started: float | None = None,
     stop: Callable[[], bool] = lambda: False,
-    start: FloatArray | None = None,
+    start: Array | None = None,
     left_out: LeftOut | None = None,
 ) -> FitResult:
     """Fit a law, verify it in float64, and estimate its uncertainty.
@@ -116,11 +114,11 @@ def identify(
 def _uncertain(
     task: FitTask,
     rollout: Rollout,
-    unit: FloatArray,
-    residual: FloatArray,
+    unit: Array,
+    residual: Array,
     incumbent: Incumbent,
     left_out: LeftOut | None,
-) -> tuple[FitTask, FloatArray, Uncertainty, float]:
+) -> tuple[FitTask, Array, Uncertainty, float]:
     """Uncertainty of an optimum and of the motions it predicts, with a step fine enough for it.
 
     :returns: the task with its last step, the point, its uncertainty, and the time spent compiling [s].
@@ -173,7 +171,7 @@ def errors_of(
     return Errors({log.name: float(error) for log, error in zip(logs, errors, strict=True)})
 
 
-def _result(task: FitTask, unit: FloatArray, outcome: Outcome, evaluations: int) -> FitResult:
+def _result(task: FitTask, unit: Array, outcome: Outcome, evaluations: int) -> FitResult:
     parameters = task.parameters.with_vector(task.parameters.from_unit(unit))
     settings = task.settings
 
@@ -201,7 +199,7 @@ def _searched(
     task: FitTask,
     rollout: Rollout,
     on_progress: Callable[[Incumbent], None],
-    start: FloatArray | None,
+    start: Array | None,
 ) -> tuple[Incumbent, float, bool]:
     """The best point found, the time spent compiling [s], and whether the search was interrupted."""
     settings = task.settings
@@ -233,7 +231,7 @@ def search(
     on_progress: Callable[[Incumbent], None],
     *,
     join: bool = False,
-    start: FloatArray | None = None,
+    start: Array | None = None,
 ) -> Incumbent:
     """Run the task's search method in this process.
 
@@ -267,7 +265,7 @@ def search(
     return incumbent
 
 
-def _from_simpler_laws(task: FitTask, rollout: Rollout, incumbent: Incumbent) -> FloatArray | None:
+def _from_simpler_laws(task: FitTask, rollout: Rollout, incumbent: Incumbent) -> Array | None:
     """The best point of a law with load terms, also reached from points of the simpler laws that it contains.
 
     Its own search ends in one of many minima. ``None`` for other laws, or if parameters are fixed or freed.

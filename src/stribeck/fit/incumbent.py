@@ -10,9 +10,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.solver_status import SolverStatus
-
-FloatArray = npt.NDArray[np.float64]
 
 RUNNERS_UP = 8
 """Number of earlier best points kept, in case the latest fails the check in float64."""
@@ -22,11 +21,11 @@ class Equations(Protocol):
     """Loss (S,), gradient (S, n) and Gauss-Newton matrix (S, n, n)."""
 
     @property
-    def loss(self) -> FloatArray: ...  # noqa: D102
+    def loss(self) -> Array: ...  # noqa: D102
     @property
-    def gradient(self) -> FloatArray: ...  # noqa: D102
+    def gradient(self) -> Array: ...  # noqa: D102
     @property
-    def hessian(self) -> FloatArray: ...  # noqa: D102
+    def hessian(self) -> Array: ...  # noqa: D102
 
 
 class SearchProblem(Protocol):
@@ -39,7 +38,7 @@ class SearchProblem(Protocol):
     def with_reset_period(self, reset_period: float | None) -> SearchProblem:
         """The problem with simulations that are reset to the measurement at this interval [s]."""
 
-    def losses(self, unit: npt.ArrayLike) -> FloatArray:
+    def losses(self, unit: npt.ArrayLike) -> Array:
         """Losses of points (C, n), shape (C,)."""
 
     def normal_equations(self, unit: npt.ArrayLike) -> Equations:
@@ -70,14 +69,14 @@ class Incumbent:
     evaluations: Callable[[], int]
     on_progress: Callable[[Incumbent], None] = lambda incumbent: None
     floor: float = 0.0
-    unit: FloatArray | None = None
+    unit: Array | None = None
     loss: float = np.inf
     converged: bool = False
     status: SolverStatus | None = None
     history: list[tuple[int, float]] = field(default_factory=list)
-    runners_up: deque[FloatArray] = field(default_factory=lambda: deque(maxlen=RUNNERS_UP))
-    minima: list[tuple[float, FloatArray]] = field(default_factory=list)
-    start: FloatArray | None = None
+    runners_up: deque[Array] = field(default_factory=lambda: deque(maxlen=RUNNERS_UP))
+    minima: list[tuple[float, Array]] = field(default_factory=list)
+    start: Array | None = None
 
     @property
     def remaining(self) -> int:
@@ -85,13 +84,13 @@ class Incumbent:
         return self.budget - self.evaluations()
 
     @property
-    def best_points(self) -> FloatArray:
+    def best_points(self) -> Array:
         """The best point and its predecessors, the latest first (S, n)."""
         if self.unit is None:
             raise ValueError("nothing has been evaluated yet")
         return np.stack([self.unit, *reversed(self.runners_up)])
 
-    def offer(self, points: FloatArray, losses: FloatArray) -> None:
+    def offer(self, points: Array, losses: Array) -> None:
         """Update the best point with evaluated points (C, n)."""
         best = int(np.argmin(losses))
         if losses[best] < self.loss:
@@ -110,14 +109,12 @@ class Incumbent:
 class Minima(NamedTuple):
     """Points (S, n) and losses (S,), the best first, and the status of the search that found the best one."""
 
-    points: FloatArray
-    losses: FloatArray
+    points: Array
+    losses: Array
     status: SolverStatus = SolverStatus.LIMIT
 
 
-def evaluate(
-    problem: SearchProblem, incumbent: Incumbent, points: FloatArray, *, counts: bool = True
-) -> FloatArray:
+def evaluate(problem: SearchProblem, incumbent: Incumbent, points: Array, *, counts: bool = True) -> Array:
     """Evaluate points (C, n), offer them to the incumbent, and return their losses (C,).
 
     :param counts: whether the losses are of whole runs, not of a shorter horizon.

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.quantiles import student_quantile
 from stribeck.fit.assessment import Assessed, Assessment
-
-FloatArray = npt.NDArray[np.float64]
 
 Basis = Literal["held out", "fitted", "all"]
 """The runs on which laws are compared: held out of every fit, fitted by every file, or all."""
@@ -92,7 +90,7 @@ def _basis(assessment: Assessment) -> tuple[Basis, tuple[str, ...]]:
     return ("fitted", fitted) if fitted else ("all", names)
 
 
-def compare(label: str, errors: FloatArray, best: FloatArray) -> Comparison:
+def compare(label: str, errors: Array, best: Array) -> Comparison:
     """Compare the errors of two laws on the same runs (R,) [rad]; the second law is the better one."""
     more = errors - best
     mean, count = float(np.mean(more)), len(more)

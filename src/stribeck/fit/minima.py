@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.parameters import ParameterSet
 from stribeck.estimates.estimate import disagreements
 from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import EQUALLY_GOOD, equivalent_error
 from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import MinimumEntry
-
-FloatArray = npt.NDArray[np.float64]
 
 DISTINCT = 1e-3
 """Points of the unit cube closer than this along every axis count as the same."""
@@ -24,9 +22,7 @@ MOST_MINIMA = 12
 """Largest number of minima kept."""
 
 
-def equally_good(
-    parameters: ParameterSet, best: FloatArray, incumbent: Incumbent
-) -> tuple[MinimumEntry, ...]:
+def equally_good(parameters: ParameterSet, best: Array, incumbent: Incumbent) -> tuple[MinimumEntry, ...]:
     """The best point (n,) of the unit cube, then the other minima that fit as well, the better first.
 
     Searches that ran out of evaluations have no minima; then the result is the best point alone.

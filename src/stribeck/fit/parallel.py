@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.fit.descent import SHORT_HORIZON, damped_steps
 from stribeck.fit.objective import EQUALLY_GOOD
 from stribeck.fit.prior import Prior, prior_for
 from stribeck.fit.rollout import NormalEquations, Rollout
 from stribeck.fit.task import FitTask
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int_]
 
 TIED = {
@@ -50,7 +50,7 @@ class Rows(NamedTuple):
     subset: IntArray
     strength: IntArray
 
-    def take(self, index: npt.NDArray[np.int_] | npt.NDArray[np.bool_]) -> Rows:
+    def take(self, index: npt.NDArray[np.int_] | Mask) -> Rows:
         """The chosen rows."""
         return Rows(*(part[index] for part in self))
 
@@ -62,16 +62,16 @@ LOSS_OF_ROUNDING = 1e-8
 class Pool(NamedTuple):
     """Points of the general law (P, n), and contributions of the runs to their losses (P, R)."""
 
-    points: FloatArray
-    by_run: FloatArray
+    points: Array
+    by_run: Array
 
 
 class Fitted(NamedTuple):
     """Points in the unit cubes of their laws (S, n), their losses (S,), and contributions of the runs (S, R)."""
 
-    points: FloatArray
-    losses: FloatArray
-    by_run: FloatArray
+    points: Array
+    losses: Array
+    by_run: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class ParallelFits:
 
     tasks: Sequence[FitTask]
     rollout: Rollout
-    subsets: npt.NDArray[np.bool_]
+    subsets: Mask
     strengths: Sequence[float] = (1.0,)
     on_progress: Callable[[int], None] = lambda evaluations: None
 
@@ -102,7 +102,7 @@ class ParallelFits:
         return np.array([len(task.parameters.free) for task in self.tasks])
 
     @cached_property
-    def _maps(self) -> tuple[FloatArray, FloatArray]:
+    def _maps(self) -> tuple[Array, Array]:
         """Matrices (L, n, n) and offsets (L, n) from the unit cube of each law to that of the general law."""
         general, n = self.rollout.parameters, self.dimension
         matrices, offsets = np.zeros((len(self.tasks), n, n)), np.zeros((len(self.tasks), n))
@@ -125,7 +125,7 @@ class ParallelFits:
         return matrices, offsets
 
     @cached_property
-    def _shares(self) -> FloatArray:
+    def _shares(self) -> Array:
         """Factors on the weights of the runs (F, R), so that every subset's loss is a mean over its runs."""
         count = np.sum(self.subsets, axis=1, keepdims=True)
         return np.asarray(self.subsets * (self.subsets.shape[1] / count))
@@ -134,12 +134,12 @@ class ParallelFits:
     def _priors(self) -> list[Prior | None]:
         return [prior_for(task.actuator, task.parameters, 1) for task in self.tasks]
 
-    def general(self, points: FloatArray, rows: Rows) -> FloatArray:
+    def general(self, points: Array, rows: Rows) -> Array:
         """Points of the general law (S, n)."""
         matrices, offsets = self._maps
         return np.asarray(np.einsum("sij,sj->si", matrices[rows.law], points) + offsets[rows.law])
 
-    def _prior(self, points: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _prior(self, points: Array, rows: Rows) -> tuple[Array, Array, Array]:
         """Exponent (S,), its gradient (S, n) and Hessian (S, n, n)."""
         size, n = points.shape
         exponent, gradient, hessian = np.zeros(size), np.zeros((size, n)), np.zeros((size, n, n))
@@ -157,19 +157,19 @@ class ParallelFits:
             )
         return exponent, gradient, hessian
 
-    def run_losses(self, points: FloatArray, rows: Rows, rollout: Rollout | None = None) -> FloatArray:
+    def run_losses(self, points: Array, rows: Rows, rollout: Rollout | None = None) -> Array:
         """Contributions of the runs (S, R); infinite for runs that diverge."""
         losses = (rollout or self.rollout).run_losses(self.general(points, rows))
         self.on_progress(self.rollout.meter.evaluations)
         return np.where(np.isfinite(losses), losses, np.inf)
 
-    def losses(self, points: FloatArray, rows: Rows, by_run: FloatArray) -> FloatArray:
+    def losses(self, points: Array, rows: Rows, by_run: Array) -> Array:
         """Losses (S,) of points whose contributions by run are known."""
         shares = self._shares[rows.subset]
         mean = np.sum(np.where(shares > 0.0, shares * by_run, 0.0), axis=-1)
         return np.asarray(mean * np.exp(self._prior(points, rows)[0]))
 
-    def equations(self, points: FloatArray, rows: Rows, rollout: Rollout) -> NormalEquations:
+    def equations(self, points: Array, rows: Rows, rollout: Rollout) -> NormalEquations:
         """Local least-squares problems in the cubes of the laws."""
         shares = None if np.all(self.subsets) else self._shares[rows.subset]
         loss, gradient, hessian = rollout.normal_equations(self.general(points, rows), shares=shares)
@@ -182,7 +182,7 @@ class ParallelFits:
 
     def refine(
         self,
-        points: FloatArray,
+        points: Array,
         rows: Rows,
         iterations: int,
         tolerance: float = 2e-4,
@@ -221,7 +221,7 @@ class ParallelFits:
                 break
         return Fitted(points, losses, by_run)
 
-    def starts(self, count: int, seed: int) -> tuple[FloatArray, Rows]:
+    def starts(self, count: int, seed: int) -> tuple[Array, Rows]:
         """Quasi-random points of every law (L * count, n), as fits to the first subset."""
         points = qmc.Sobol(self.dimension, rng=np.random.default_rng(seed)).random_base2(int(np.log2(count)))
         count = len(points)
@@ -233,7 +233,7 @@ class ParallelFits:
         """Fits of these laws to the first subset with the first strength."""
         return Rows(laws, np.zeros_like(laws), np.zeros_like(laws))
 
-    def projected(self, general: FloatArray, law: int) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def projected(self, general: Array, law: int) -> tuple[Array, Mask]:
         """Points (S, n) of the general law as points of another law, and which of them it contains (S,)."""
         matrix, offset = self._maps[0][law], self._maps[1][law]
         points = np.clip((general - offset) @ np.linalg.pinv(matrix).T, 0.0, 1.0)
@@ -264,7 +264,7 @@ class ParallelFits:
             pool = Pool(*map(np.concatenate, ((pool.points, general), (pool.by_run, found.by_run))))
         return pool
 
-    def ranked(self, pool: Pool, row: Rows) -> tuple[IntArray, FloatArray, FloatArray]:
+    def ranked(self, pool: Pool, row: Rows) -> tuple[IntArray, Array, Array]:
         """Points of a pool for one fit, the best first: their indices, points in the law's cube and losses."""
         points, valid = self.projected(pool.points, int(row.law[0]))
         candidates = np.flatnonzero(valid)
@@ -279,7 +279,7 @@ class ParallelFits:
         """All fits: laws, subsets, strengths, the last running fastest."""
         return Rows(*np.indices((len(self.tasks), len(self.subsets), len(self.strengths))).reshape(3, -1))
 
-    def _from_pool(self, pool: Pool, count: int) -> tuple[FloatArray, Rows]:
+    def _from_pool(self, pool: Pool, count: int) -> tuple[Array, Rows]:
         """For each fit the best ``count`` points of the pool that differ by more than :data:`APART`."""
         starts, indices, every = [], [], self.every
         for k in range(len(every.law)):
@@ -289,7 +289,7 @@ class ParallelFits:
             indices += [k] * len(picked)
         return np.concatenate(starts), every.take(np.array(indices))
 
-    def errors(self, pool: Pool) -> FloatArray:
+    def errors(self, pool: Pool) -> Array:
         """Mean absolute error of every run [rad] for every law, subset and strength (L, F, K, R).
 
         Where several minima fit a subset equally well, it is their mean: a search may end in any of them.
@@ -302,23 +302,23 @@ class ParallelFits:
             errors.append(np.mean(by_run[indices], axis=0))
         return np.reshape(errors, (len(self.tasks), len(self.subsets), len(self.strengths), -1))
 
-    def _equally_good(self, pool: Pool, row: Rows) -> tuple[IntArray, FloatArray]:
+    def _equally_good(self, pool: Pool, row: Rows) -> tuple[IntArray, Array]:
         """Indices in a pool and points of the minima of one fit that are equally good, the best first."""
         indices, points, losses = self.ranked(pool, row)
         good = losses <= losses[0] + EQUALLY_GOOD * abs(losses[0])
         return indices[good], points[good]
 
-    def minima(self, pool: Pool, law: int, strength: int, subset: int = 0) -> FloatArray:
+    def minima(self, pool: Pool, law: int, strength: int, subset: int = 0) -> Array:
         """Equally good minima (M, n) of one fit that differ by more than :data:`APART`, the best first."""
         row = Rows(np.array([law]), np.array([subset]), np.array([strength]))
         return _apart(self._equally_good(pool, row)[1], MOST_MINIMA)[:, : self.sizes[law]]
 
-    def best(self, pool: Pool, law: int, strength: int) -> FloatArray:
+    def best(self, pool: Pool, law: int, strength: int) -> Array:
         """The best point of a law for all runs (n,)."""
         return np.asarray(self.minima(pool, law, strength)[0])
 
 
-def _apart(points: FloatArray, count: int) -> FloatArray:
+def _apart(points: Array, count: int) -> Array:
     """The first ``count`` of points (S, n) that differ by more than :data:`APART` along an axis."""
     picked = points[:1]
     for point in points:
@@ -327,7 +327,7 @@ def _apart(points: FloatArray, count: int) -> FloatArray:
     return picked
 
 
-def _best_of_each(groups: IntArray, losses: FloatArray, count: int) -> IntArray:
+def _best_of_each(groups: IntArray, losses: Array, count: int) -> IntArray:
     """Indices of the best ``count`` members of each group."""
     order = np.argsort(losses, kind="stable")
     return np.concatenate([order[groups[order] == group][:count] for group in np.unique(groups)])

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.actuator import Actuator
+from stribeck.core.arrays import Mask
 from stribeck.core.bench import Pendulum
 from stribeck.core.control_laws import Gains
 from stribeck.core.friction import FrictionLaw
@@ -31,7 +32,7 @@ from stribeck.core.log import Batch, Log
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import Integrator, simulate
 from stribeck.estimates.correlation import correlation_time
-from stribeck.fit.conditions import KINDS, Mask, kinds_of, one_more
+from stribeck.fit.conditions import KINDS, kinds_of, one_more
 from stribeck.fit.objective import smooth_absolute
 from stribeck.io.parameter_file import ParameterFile, PredictionEntry
 

@@ -20,10 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.actuator import Actuator
+from stribeck.core.arrays import Array
 from stribeck.core.parameters import ParameterSet
 from stribeck.fit.rollout import NormalEquations, Rollout
-
-FloatArray = npt.NDArray[np.float64]
 
 SAMPLES_PER_RUN = 3.0
 """Independent samples in a run: runs take 6 s, and the correlation time of the residual is about two seconds."""
@@ -47,21 +46,21 @@ class Prior:
     :param samples: number n of independent samples in the data.
     """
 
-    rows: FloatArray
-    offsets: FloatArray
+    rows: Array
+    offsets: Array
     samples: float
 
-    def exponent(self, unit: FloatArray) -> FloatArray:
+    def exponent(self, unit: Array) -> Array:
         """Exponent of the factor on the loss at points (S, n), shape (S,)."""
         distance = unit @ self.rows.T + self.offsets
         return np.asarray(0.5 * np.sum(distance**2, axis=1) / self.samples)
 
-    def gradient(self, unit: FloatArray) -> FloatArray:
+    def gradient(self, unit: Array) -> Array:
         """Gradient of :meth:`exponent` (S, n)."""
         return np.asarray((unit @ self.rows.T + self.offsets) @ self.rows / self.samples)
 
     @property
-    def hessian(self) -> FloatArray:
+    def hessian(self) -> Array:
         """Second derivative of :meth:`exponent` (n, n)."""
         return self.rows.T @ self.rows / self.samples
 
@@ -107,7 +106,7 @@ class WithPrior:
         """The problem with another reset period."""
         return WithPrior(self.rollout.with_reset_period(reset_period), self.prior)
 
-    def losses(self, unit: npt.ArrayLike) -> FloatArray:
+    def losses(self, unit: npt.ArrayLike) -> Array:
         """Losses with the prior at points (C, n), shape (C,)."""
         points = np.asarray(unit, dtype=np.float64)
         return self.rollout.losses(points) * np.exp(self.prior.exponent(points))

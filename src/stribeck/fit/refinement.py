@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.step import simulate
 from stribeck.fit.descent import polish
 from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem
@@ -17,8 +17,6 @@ from stribeck.fit.prior import WithPrior, prior_for
 from stribeck.fit.rollout import Rollout
 from stribeck.fit.task import FitTask
 from stribeck.fit.uncertainty import Uncertainty, estimate_uncertainty
-
-FloatArray = npt.NDArray[np.float64]
 
 FLOAT32_TOLERANCE = 1e-3
 """Largest relative difference between the loss in the search's arithmetic and in float64."""
@@ -40,7 +38,7 @@ def problem_of(task: FitTask, rollout: Rollout) -> SearchProblem:
     return rollout if prior is None else WithPrior(rollout, prior)
 
 
-def checked_point(rollout: Rollout, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+def checked_point(rollout: Rollout, points: Array) -> tuple[Array, Array]:
     """The best of points (S, n), the best first, whose loss float64 confirms, and its residuals (T, R) [rad].
 
     Between sticking and slipping, rounding decides the motion of some points, so their loss in float32 is meaningless.
@@ -69,11 +67,11 @@ def checked_point(rollout: Rollout, points: FloatArray) -> tuple[FloatArray, Flo
 def with_finer_step(
     task: FitTask,
     rollout: Rollout,
-    unit: FloatArray,
-    residual: FloatArray,
+    unit: Array,
+    residual: Array,
     uncertainty: Uncertainty,
     incumbent: Incumbent,
-) -> tuple[FitTask, Rollout, FloatArray, FloatArray, Uncertainty, float]:
+) -> tuple[FitTask, Rollout, Array, Array, Uncertainty, float]:
     """Reduce the time step and polish the point until the step's error is below :data:`STEP_SHARE`.
 
     :returns: the task with its last step, its simulations, the point, its residuals, its uncertainty, and the time spent

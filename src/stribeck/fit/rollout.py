@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.actuator import Actuator, ServoCommand, initial_control_state
+from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum
 from stribeck.core.control_laws import Gains
 from stribeck.core.friction import FrictionLaw
@@ -27,7 +28,6 @@ from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import Integrator, Plant, PlantState, delayed, plant_of, step
 from stribeck.fit.objective import smooth_absolute, smooth_absolute_curvature, smooth_absolute_weight
 
-FloatArray = npt.NDArray[np.float64]
 Inputs = dict[str, Any]
 
 LANES = 128
@@ -48,9 +48,9 @@ class NormalEquations(NamedTuple):
     :param hessian: Gauss-Newton matrix of iteratively reweighted least squares, (S, n, n).
     """
 
-    loss: FloatArray
-    gradient: FloatArray
-    hessian: FloatArray
+    loss: Array
+    gradient: Array
+    hessian: Array
 
 
 class Scores(NamedTuple):
@@ -60,8 +60,8 @@ class Scores(NamedTuple):
     :param curvature: (S, B, R, n, n); sums to its Gauss-Newton Hessian.
     """
 
-    gradient: FloatArray
-    curvature: FloatArray
+    gradient: Array
+    curvature: Array
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Rollout:
         object.__setattr__(same, "_compiled", self._compiled)  # resets are inputs of the programs
         return same
 
-    def losses(self, unit: npt.ArrayLike) -> FloatArray:
+    def losses(self, unit: npt.ArrayLike) -> Array:
         """Loss of each candidate (C, n), shape (C,); infinite if a simulation diverges.
 
         Candidates are evaluated ``lanes`` at a time. The last batch is padded with its last candidate; padding does not
@@ -120,15 +120,15 @@ class Rollout:
         losses = np.sum(self.run_losses(unit), axis=1)
         return np.where(np.isfinite(losses), losses, np.inf)
 
-    def run_losses(self, unit: npt.ArrayLike) -> FloatArray:
+    def run_losses(self, unit: npt.ArrayLike) -> Array:
         """Contribution of each run to the losses of candidates (C, n), shape (C, R); not finite if it diverges."""
         return self._by_run(self._run_losses, unit)
 
-    def run_errors(self, unit: npt.ArrayLike) -> FloatArray:
+    def run_errors(self, unit: npt.ArrayLike) -> Array:
         """Mean absolute error of each run [rad] of candidates (C, n), shape (C, R); not finite if it diverges."""
         return self._by_run(self._run_errors, unit) * len(self.batch.logs)
 
-    def _by_run(self, function: Callable[..., Any], unit: npt.ArrayLike) -> FloatArray:
+    def _by_run(self, function: Callable[..., Any], unit: npt.ArrayLike) -> Array:
         points = np.asarray(unit, dtype=np.float64)
         results = [
             np.asarray(self._call(function, batch, self._inputs), dtype=np.float64)
@@ -190,11 +190,11 @@ class Rollout:
 
     def _with_own(
         self,
-        points: FloatArray,
+        points: Array,
         measured: npt.ArrayLike | None,
         lanes: int,
         shares: npt.ArrayLike | None = None,
-    ) -> Iterator[tuple[FloatArray, Inputs]]:
+    ) -> Iterator[tuple[Array, Inputs]]:
         """Batches of points with the inputs of their own."""
         own: dict[str, npt.NDArray[Any]] = {}
         if measured is not None:
@@ -211,7 +211,7 @@ class Rollout:
             }
             yield batch, {**self._inputs, **lanes_last}
 
-    def _call(self, function: Callable[..., Any], points: FloatArray, inputs: Inputs, *static: int) -> Any:
+    def _call(self, function: Callable[..., Any], points: Array, inputs: Inputs, *static: int) -> Any:
         """Call the compiled form of a function of (n, C) values and measure its time."""
         lanes = np.ascontiguousarray(points.T, dtype=self.dtype)
         shapes = inputs["position"].shape, inputs["weight"].shape

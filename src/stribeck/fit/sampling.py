@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import TrialState
 
+from stribeck.core.arrays import Array
 from stribeck.core.parameters import ParameterSet
 from stribeck.fit.evolution import Restart, fold
 from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem
@@ -25,7 +25,6 @@ from stribeck.fit.search import done
 from stribeck.fit.trials import Sample, Trials, sample_of, trial_of
 
 Point = frozenset[tuple[str, float]]
-FloatArray = npt.NDArray[np.float64]
 
 SAMPLED = "cmaes"
 """User attribute of a trial: its CMA-ES restart, population and generation, and its point before reflection."""
@@ -290,13 +289,13 @@ def distributions_of(parameters: ParameterSet) -> dict[str, BaseDistribution]:
     }
 
 
-def params_of(parameters: ParameterSet, points: FloatArray) -> list[dict[str, float]]:
+def params_of(parameters: ParameterSet, points: Array) -> list[dict[str, float]]:
     """Parameter values by name of points of the unit cube (C, n), clipped to the bounds against rounding."""
     values = np.clip(parameters.from_unit(points), parameters.lower, parameters.upper)
     return [dict(zip(parameters.free_names, row, strict=True)) for row in values.tolist()]
 
 
-def units_of(parameters: ParameterSet, trials: Sequence[Sample]) -> FloatArray:
+def units_of(parameters: ParameterSet, trials: Sequence[Sample]) -> Array:
     """Trials as points of the unit cube (C, n)."""
     rows = [[trial.params[name] for name in parameters.free_names] for trial in trials]
     return np.clip(parameters.to_unit(rows), 0.0, 1.0)

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.fit.descent import descend, levenberg_marquardt
 from stribeck.fit.evolution import PopulationCMA, Restart, advance, floored, fold
 from stribeck.fit.incumbent import BudgetSpentError, Incumbent, Minima, SearchProblem, evaluate
 from stribeck.fit.objective import EQUALLY_GOOD
-
-FloatArray = npt.NDArray[np.float64]
 
 POPULATION = 64
 """Default population of CMA-ES."""

@@ -24,10 +24,11 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Mask
 from stribeck.errors import ConfigError
 from stribeck.estimates.estimate import CONFIDENCE, Interval
 from stribeck.estimates.quantiles import student_quantile
-from stribeck.fit.conditions import ConditionKind, Mask, kinds_of, one_more
+from stribeck.fit.conditions import ConditionKind, kinds_of, one_more
 from stribeck.fit.parallel import ParallelFits
 from stribeck.fit.prediction import LeftOut
 from stribeck.fit.task import FitTask

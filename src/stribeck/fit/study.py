@@ -20,20 +20,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import optuna
 import sqlalchemy
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
+from stribeck.core.arrays import Array
 from stribeck.core.parameters import ParameterSet
 from stribeck.errors import MissingDependencyError, OutputError, StribeckError, StudyError
 from stribeck.fit.sampling import distributions_of, params_of, units_of
 from stribeck.fit.trials import Sample, Trials, journal_path, sample_of, trials_of
 from stribeck.io.files import check_writable
-
-FloatArray = npt.NDArray[np.float64]
 
 SIGNATURE = "stribeck"
 """User attribute of a study: law, recordings and settings of the fit."""
@@ -309,7 +307,7 @@ def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, An
         )
 
 
-def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[FloatArray, FloatArray] | None:
+def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[Array, Array] | None:
     """The best point of a study in the unit cube (1, n) and its loss (1,); ``None`` if it has no trials."""
     if not any(trial.state == TrialState.COMPLETE for trial in study.get_trials(deepcopy=False)):
         return None
@@ -317,7 +315,7 @@ def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[FloatArray, 
     return units_of(parameters, [sample_of(best)]), np.array([best.value])
 
 
-def keep_best(opened: OpenStudy, parameters: ParameterSet, unit: FloatArray, loss: float) -> None:
+def keep_best(opened: OpenStudy, parameters: ParameterSet, unit: Array, loss: float) -> None:
     """Add the best point (n,) of a search to a study."""
     (values,) = params_of(parameters, unit[None])
     trial = optuna.create_trial(params=values, distributions=distributions_of(parameters), value=loss)

@@ -20,8 +20,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.log import Log, Series, Setup
 from stribeck.core.step import batch_for
 from stribeck.core.trajectories import TRAJECTORIES, Trajectory
@@ -29,8 +29,6 @@ from stribeck.errors import ParameterFileError
 from stribeck.fit.assessment import Stepping
 from stribeck.fit.prediction import Model, model_of, motions
 from stribeck.io.parameter_file import ParameterFile
-
-FloatArray = npt.NDArray[np.float64]
 
 NAMES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop", "steps", "half_sine")
 """Trajectories that are considered."""
@@ -134,7 +132,7 @@ def _planned(log: Log, setup: Setup, trajectory: Trajectory, dt: float) -> Log:
     )
 
 
-def _derivatives(model: Model, file: ParameterFile, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _derivatives(model: Model, file: ParameterFile, covariance: Array) -> tuple[Array, Array]:
     """Derivatives (R, T, n) of the motions along the axes of the covariance, and their largest angles (R,) [rad]."""
     mean = np.array([file.values[name] for name in model.parameters.free_names])
     values, axes = np.linalg.eigh(covariance)

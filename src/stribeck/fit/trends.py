@@ -6,11 +6,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.log import Batch
-
-FloatArray = npt.NDArray[np.float64]
 
 TREND_BINS, FEWEST_SAMPLES = 24, 20
 """Number of bins of a trend, and fewest samples per bin."""
@@ -19,13 +17,13 @@ TREND_BINS, FEWEST_SAMPLES = 24, 20
 class Trend(NamedTuple):
     """Residuals over a quantity, in bins: median, 10 % and 90 % quantiles (B,) [rad]."""
 
-    centre: FloatArray
-    median: FloatArray
-    low: FloatArray
-    high: FloatArray
+    centre: Array
+    median: Array
+    low: Array
+    high: Array
 
 
-def trends(batch: Batch, residual: FloatArray) -> dict[str, Trend]:
+def trends(batch: Batch, residual: Array) -> dict[str, Trend]:
     """Trends of residuals (T, R) over each measured quantity."""
     temperature = np.full_like(residual, np.nan)
     for r, log in enumerate(batch.logs):
@@ -36,7 +34,7 @@ def trends(batch: Batch, residual: FloatArray) -> dict[str, Trend]:
     return {name: curve for name, curve in curves.items() if len(curve.centre) > 0}
 
 
-def trend(values: FloatArray, residual: FloatArray) -> Trend:
+def trend(values: Array, residual: Array) -> Trend:
     """Quantiles of residuals in bins of equal width over the central 99 % of ``values``, both of the same shape.
 
     Samples with NaN in either array are ignored; bins with few samples are left out.

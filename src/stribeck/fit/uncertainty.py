@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
 from stribeck.core.log import Batch, TemperatureRange
 from stribeck.core.parameters import ParameterSet
@@ -25,8 +25,6 @@ from stribeck.fit.prediction import LeftOut, Model, prediction_of
 from stribeck.fit.prior import Prior
 from stribeck.fit.rollout import Rollout, Scores
 from stribeck.io.parameter_file import PredictionEntry
-
-FloatArray = npt.NDArray[np.float64]
 
 RUNS_PER_PARAMETER = 3
 """With fewer runs per free parameter than this, the clusters are blocks of runs."""
@@ -59,7 +57,7 @@ class Uncertainty:
     clusters: str
     correlation: CorrelationMatrix | None = None
     step_errors: Mapping[str, float] = field(default_factory=dict)
-    covariance: FloatArray | None = field(default=None, compare=False)
+    covariance: Array | None = field(default=None, compare=False)
     prediction: PredictionEntry | None = None
 
     @property
@@ -91,7 +89,7 @@ class Uncertainty:
 
 
 def estimate_uncertainty(
-    rollout: Rollout, unit: FloatArray, residual: FloatArray, confidence: float = CONFIDENCE
+    rollout: Rollout, unit: Array, residual: Array, confidence: float = CONFIDENCE
 ) -> Uncertainty:
     """Confidence intervals at an optimum, parameters at bounds, and statements about what the data do not determine.
 
@@ -107,8 +105,8 @@ def estimate_uncertainty(
 def with_prediction(
     uncertainty: Uncertainty,
     rollout: Rollout,
-    unit: FloatArray,
-    residual: FloatArray,
+    unit: Array,
+    residual: Array,
     prior: Prior | None,
     left_out: LeftOut | None = None,
 ) -> Uncertainty:
@@ -131,7 +129,7 @@ def with_prediction(
 
 
 def _step_errors(
-    rollout: Rollout, unit: FloatArray, residual: FloatArray, scores: Scores, length: float
+    rollout: Rollout, unit: Array, residual: Array, scores: Scores, length: float
 ) -> dict[str, float]:
     r"""Error of each parameter within its bounds due to the time step (found minus true), in the parameter's unit.
 
@@ -164,7 +162,7 @@ def _step_errors(
 
 
 def estimate_at_points(
-    rollout: Rollout, points: FloatArray, measured: FloatArray, confidence: float = CONFIDENCE
+    rollout: Rollout, points: Array, measured: Array, confidence: float = CONFIDENCE
 ) -> list[Uncertainty]:
     """Uncertainties of many parallel fits to recordings of the same commands.
 
@@ -176,12 +174,12 @@ def estimate_at_points(
     return [_estimated(rollout, point, scores, k, length, confidence) for k, point in enumerate(points)]
 
 
-def _by_run(rollout: Rollout, unit: FloatArray) -> bool:
+def _by_run(rollout: Rollout, unit: Array) -> bool:
     free = len(unit) - len(found_at_bounds(rollout.parameters, unit))
     return len(rollout.batch.logs) >= RUNS_PER_PARAMETER * free
 
 
-def _cluster_length(rollout: Rollout, unit: FloatArray, residual: FloatArray) -> float:
+def _cluster_length(rollout: Rollout, unit: Array, residual: Array) -> float:
     """Length of the clusters [s]: that of whole runs if there are enough of them."""
     batch = rollout.batch
     if _by_run(rollout, unit):
@@ -191,7 +189,7 @@ def _cluster_length(rollout: Rollout, unit: FloatArray, residual: FloatArray) ->
 
 
 def _estimated(
-    rollout: Rollout, unit: FloatArray, scores: Scores, point: int, length: float, confidence: float
+    rollout: Rollout, unit: Array, scores: Scores, point: int, length: float, confidence: float
 ) -> Uncertainty:
     parameters, batch = rollout.parameters, rollout.batch
     at_bounds = found_at_bounds(parameters, unit)
@@ -218,9 +216,9 @@ def _estimated(
 def _covariance(
     scores: Scores,
     point: int,
-    bounded: npt.NDArray[np.bool_],
-    covariance_of: Callable[[FloatArray, FloatArray], ClusterCovariance],
-) -> tuple[npt.NDArray[np.bool_], ClusterCovariance]:
+    bounded: Mask,
+    covariance_of: Callable[[Array, Array], ClusterCovariance],
+) -> tuple[Mask, ClusterCovariance]:
     """Mask of the parameters not held at a bound (n,), and their covariance.
 
     A parameter at a bound is held only if it would exceed the bound by more than :data:`HELD_BEYOND` standard
@@ -236,7 +234,7 @@ def _covariance(
     return inner, covariance
 
 
-def found_at_bounds(parameters: ParameterSet, unit: FloatArray) -> dict[str, Side]:
+def found_at_bounds(parameters: ParameterSet, unit: Array) -> dict[str, Side]:
     """Free parameters at a search bound, with the side: ``lower`` or ``upper``."""
     return {
         name: "lower" if position < 0.5 else "upper"
@@ -245,7 +243,7 @@ def found_at_bounds(parameters: ParameterSet, unit: FloatArray) -> dict[str, Sid
     }
 
 
-def clusters_of(scores: Scores, point: int, inner: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+def clusters_of(scores: Scores, point: int, inner: Mask) -> tuple[Array, Array]:
     """Scores (G, n) and curvatures (G, n, n) of all clusters at one point, for the chosen parameters."""
     gradient, curvature = scores.gradient[point], scores.curvature[point]
     size = gradient.shape[-1]
@@ -262,8 +260,8 @@ def _one_load(batch: Batch) -> bool:
 
 def _estimates(
     parameters: ParameterSet,
-    unit: FloatArray,
-    widths: FloatArray,
+    unit: Array,
+    widths: Array,
     at_bounds: Mapping[str, Side],
     one_load: bool,
     clusters: str,

@@ -112,17 +112,13 @@ def survey_bench(paths: Sequence[Path], actuator: Actuator | None, joint: str | 
     enable, enable_entry = _torque_enable(chosen.get("torque_enable"))
     position = _position(chosen["position"], chosen.get("velocity"), actuator)
     _set_zero(position, enable, found)
-    found.entries.append(_entry("position", position))
+    found.entries.append(Commented(("signals", "position"), position.source, position.reason))
     _add_goal(found, chosen.get("goal"), position, enable, there)
     _add_velocity(found, chosen.get("velocity"), position)
     found.entries.append(enable_entry)
     volts = _add_others(found, chosen, actuator)
     _add_bench(found, paths, actuator, joint if bag else None, volts)
     return found
-
-
-def _entry(signal: str, reading: _Reading) -> Commented:
-    return Commented(("signals", signal), reading.source, reading.reason)
 
 
 def _rate(track: Track) -> float:

@@ -27,7 +27,7 @@ GoalRow = tuple[float, dict[str, float]]
 def controller_goals(state: Any) -> GoalRow:
     """Time [s] and goals by joint of a JointTrajectoryControllerState."""
     wanted = getattr(state, "reference", None) or state.desired
-    return _seconds(state.header.stamp), dict(zip(state.joint_names, wanted.positions, strict=False))
+    return seconds(state.header.stamp), dict(zip(state.joint_names, wanted.positions, strict=False))
 
 
 def forward_goals(
@@ -53,7 +53,7 @@ def forward_goals(
 def trajectory_goals(messages: Sequence[tuple[float, Any]]) -> Iterator[GoalRow]:
     """Times [s] and goals by joint of trajectories with their log times [s], in the order of time."""
     started = sorted(
-        ((_seconds(message.header.stamp) or log_time, message) for log_time, message in messages),
+        ((seconds(message.header.stamp) or log_time, message) for log_time, message in messages),
         key=lambda pair: pair[0],
     )
     goal: dict[str, float] = {}
@@ -62,7 +62,7 @@ def trajectory_goals(messages: Sequence[tuple[float, Any]]) -> Iterator[GoalRow]
         names, points = list(message.joint_names), list(message.points)
         if not points:
             continue
-        times = [start + _seconds(point.time_from_start) for point in points]
+        times = [start + seconds(point.time_from_start) for point in points]
         values = [list(point.positions) for point in points]
         if all(name in goal for name in names) and times[0] > start:
             times, values = [start, *times], [[goal[name] for name in names], *values]
@@ -83,5 +83,6 @@ def _instants(times: Sequence[float]) -> Iterator[float]:
     yield times[-1]
 
 
-def _seconds(stamp: Any) -> float:
+def seconds(stamp: Any) -> float:
+    """A time stamp or duration of a decoded message [s]."""
     return float(stamp.sec + 1e-9 * stamp.nanosec)

@@ -257,7 +257,8 @@ def _field(message: Any, path: str) -> Any:
     return reduce(getattr, path.split("."), message)
 
 
-def _float_or_nan(text: str) -> float:
+def float_or_nan(text: str) -> float:
+    """The number in a text, NaN if there is none."""
     try:
         return float(text)
     except ValueError:
@@ -276,7 +277,7 @@ def interface_samples(message: Any, interface: str) -> Iterator[tuple[str, float
         )
     else:
         found = (
-            (status.name, _float_or_nan(pair.value))
+            (status.name, float_or_nan(pair.value))
             for status in message.status
             for pair in status.values
             if pair.key == interface

@@ -20,7 +20,7 @@ from stribeck.core.arrays import Array
 from stribeck.core.kinematic_tree import BASE, KinematicTree, TreeJoint, pose_of, pseudo_inertia_of
 from stribeck.core.payload import Payload
 from stribeck.core.rigid_body import GRAVITY, RigidBodyModel
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 from stribeck.io.strict import read_bytes
 
 MOVABLE = ("revolute", "continuous", "prismatic")
@@ -96,11 +96,7 @@ class Urdf:
         moving = self.movable
         if not moving:
             raise ConfigError(f"{self.source}: all joints are fixed; expected {', '.join(MOVABLE)} ones")
-        unknown = [name for name in (*joints, *(positions or {})) if name not in moving]
-        if unknown:
-            raise ConfigError(
-                f"{self.source}: no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(moving)}"
-            )
+        check_valid((*joints, *(positions or {})), moving, f"{self.source}: no movable joint")
         mimics = [name for name in joints if name in self.mimics]
         if mimics:
             raise ConfigError(
@@ -215,8 +211,7 @@ def _kind(joint: ElementTree.Element, what: str) -> str:
         raise ConfigError(
             f"{what} is {kind}, which has no one position; valid: {', '.join(KINDS)}: make it fixed if the base stands still"
         )
-    if kind not in KINDS:
-        raise ConfigError(f"{what}: unknown type {kind!r}; valid: {', '.join(KINDS)}")
+    check_valid(kind, KINDS, f"{what}: unknown type")
     return kind
 
 

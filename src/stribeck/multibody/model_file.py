@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.parameters import Parameter, ParameterSet
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 from stribeck.io import strict
 from stribeck.io.files import included_file
 from stribeck.io.schema import Count, Positive, Schema, check_keys, convert
@@ -430,8 +430,8 @@ def _source(value: str | SignalSource, units: tuple[str, ...], where: str) -> Si
         raise ConfigError(f"{where}: column, variable or topic missing")
     if source.place == "bag" and source.joint is None:
         raise ConfigError(f"{where}: joint missing: which of the joints in the messages is it?")
-    if source.unit is not None and source.unit not in units:
-        raise ConfigError(f"{where}: unknown unit {source.unit!r}; valid: {', '.join(units)}")
+    if source.unit is not None:
+        check_valid(source.unit, units, f"{where}: unknown unit")
     return source
 
 

@@ -164,7 +164,9 @@ def _checked(
         if sensor.quantity == "position" and mechanism.joints[sensor.joint].kind == "revolute":
             _check_angle(name, time, signals[:, k], sensor)
             ends = np.concatenate([lead[:, k], signals[:, k]])
-            ends[np.isfinite(ends)] = _continuous(ends[np.isfinite(ends)])
+            seen = np.isfinite(ends)
+            if not _counts_turns(ends[seen]):
+                ends[seen] = np.unwrap(ends[seen])
             lead[:, k], signals[:, k] = np.split(ends, [len(lead)])
     _check_rates(name, time, signals, mechanism)
     return MechanismRecording(name, time - time[0], signals, voltage, lead=(lead_time - time[0], lead))
@@ -184,11 +186,6 @@ def _check_angle(name: str, time: Array, values: Array, sensor: Sensor) -> None:
 def _counts_turns(values: Array) -> bool:
     """Whether angles continue beyond a turn, as from a multi-turn encoder."""
     return float(np.ptp(values)) > 2.0 * np.pi * 1.001
-
-
-def _continuous(values: Array) -> Array:
-    """Unwrap angles, except those of multi-turn encoders."""
-    return values if _counts_turns(values) else np.unwrap(values)
 
 
 def _check_rates(name: str, time: Array, signals: Array, mechanism: Mechanism) -> None:

@@ -23,8 +23,9 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from stribeck.errors import MissingDependencyError, ServoError
+from stribeck.io.goal_messages import seconds
 from stribeck.io.messages import joint_state
-from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
+from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.session.directive import Directive, Plan
 from stribeck.session.limits import SessionJoint
 from stribeck.session.plans import hold, with_rest

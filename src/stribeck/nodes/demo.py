@@ -20,7 +20,7 @@ from std_srvs.srv import Trigger
 from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.compensation import FrictionModel, JointModel
-from stribeck.nodes.messages import seconds
+from stribeck.io.goal_messages import seconds
 from stribeck.nodes.qos import best_effort, latched
 
 DEPTH = 50

@@ -10,6 +10,7 @@ from stribeck.core.compensator import Compensator
 from stribeck.core.incoming import Numbers
 from stribeck.core.sampled_goals import GoalPoint, SampledGoals
 from stribeck.errors import ConfigError
+from stribeck.io.goal_messages import seconds
 
 GOAL_TYPES = {
     "joint_state": "sensor_msgs/msg/JointState",
@@ -101,5 +102,4 @@ def _wanted(message: Any) -> Any:
 
 
 def _point(point: Any) -> GoalPoint:
-    time = point.time_from_start
-    return GoalPoint(time.sec + 1e-9 * time.nanosec, point.positions, point.velocities)
+    return GoalPoint(seconds(point.time_from_start), point.positions, point.velocities)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from stribeck.core.arrays import Array
 from stribeck.core.compensator import Compensator
 from stribeck.errors import ConfigError
 from stribeck.io.cdr import BODY, JointStateReader, Stamp, header_stamp
+from stribeck.io.signals import float_or_nan
 from stribeck.nodes.goals import GoalSource
 from stribeck.nodes.setup import CompensatedJoint
 from stribeck.nodes.telemetry import RateLimiter
@@ -30,11 +30,6 @@ HAS_CONTROL_MSGS = importlib.util.find_spec("control_msgs") is not None
 
 SCALES = ("dry", "viscous", "offset")
 """Columns of ``friction_scale``: two fractions of the identified friction [1] and a torque [N m]."""
-
-
-def seconds(stamp: Any) -> float:
-    """Convert a stamp to seconds."""
-    return float(stamp.sec + 1e-9 * stamp.nanosec)
 
 
 def whole_number(data: bytes) -> int:
@@ -204,16 +199,9 @@ class TelemetryReader:
 
 def _from_diagnostics(message: Any) -> Iterator[tuple[str, Mapping[str, float]]]:
     for status in message.status:
-        yield status.name, {pair.key: _number(pair.value) for pair in status.values}
+        yield status.name, {pair.key: float_or_nan(pair.value) for pair in status.values}
 
 
 def _from_dynamic(message: Any) -> Iterator[tuple[str, Mapping[str, float]]]:
     for name, values in zip(message.joint_names, message.interface_values, strict=False):
         yield name, dict(zip(values.interface_names, values.values, strict=False))
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

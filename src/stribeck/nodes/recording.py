@@ -190,7 +190,7 @@ def further_topics(texts: Iterable[str]) -> list[RecordedTopic]:
             validate_topic_name(words[0])
         except InvalidTopicNameException as error:
             raise ConfigError(
-                f"topics: {words[0]!r} is not a valid topic name: {_first_line(error)}"
+                f"topics: {words[0]!r} is not a valid topic name: {str(error).strip().splitlines()[0]}"
             ) from None
         name = words[0] if words[0].startswith("/") else f"/{words[0]}"
         if name in taken:
@@ -198,10 +198,6 @@ def further_topics(texts: Iterable[str]) -> list[RecordedTopic]:
         taken.add(name)
         topics.append(RecordedTopic(Topic(name, words[1]), kind, words[0]))
     return topics
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
 
 
 main = partial(run, RecorderNode)

@@ -14,7 +14,7 @@ from stribeck.fit.assessment import Assessed, Assessment
 from stribeck.fit.judgement import Judgement
 from stribeck.report.error_boxes import error_figure, error_table
 from stribeck.report.friction_curves import diagram_figures, friction_figures, residual_figures
-from stribeck.report.looks import DARK, LIGHT, fixed_swatch, looks_of, palette, rules, swatch
+from stribeck.report.looks import DARK, LIGHT, looks_of, palette, rules, swatch
 from stribeck.report.markup import Child, element, page, table
 from stribeck.report.motion import motion
 from stribeck.report.origins import digest_table, file_table, recording_table
@@ -80,7 +80,7 @@ def _legend(assessment: Assessment, looks: Mapping[str, int]) -> Element:
                 swatch(looks[one.label]), title(one), class_=f"law-{looks[one.label]}", title="show or hide")
         for one in assessment.files
     ]  # fmt: skip
-    fixed = [element("span", fixed_swatch(kind), kind) for kind in ("measured", "goal")]
+    fixed = [element("span", swatch(kind), kind) for kind in ("measured", "goal")]
     return element(
         "div", *entries, *fixed, element("span", element("i", class_="grey"), "torque off"), class_="legend"
     )

@@ -17,6 +17,7 @@ from matplotlib.patches import Patch
 from stribeck.core.arrays import Array
 from stribeck.core.diagram import DiagramCurve
 from stribeck.errors import ConfigError
+from stribeck.report.plot import stretches
 from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing, grid, legend_below, shortened
 
 Look = dict[str, Any]
@@ -256,9 +257,7 @@ def _draw_positions(panel: Axes, run: RunDrawing, looks: Mapping[str, Look]) -> 
 
 
 def _shade_torque_off(panel: Axes, run: RunDrawing) -> None:
-    off = np.concatenate(([False], np.asarray(run.torque_enable) < 0.5, [False]))
-    edges = np.flatnonzero(off[1:] != off[:-1])
-    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+    for begin, end in stretches(np.asarray(run.torque_enable) < 0.5):
         panel.axvspan(run.time[begin], run.time[min(end, len(run.time) - 1)], **TORQUE_OFF)
 
 

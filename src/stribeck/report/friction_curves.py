@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from stribeck.core.arrays import Array
 from stribeck.fit.assessment import Assessed, Assessment
 from stribeck.report.markup import element
 from stribeck.report.plot import Axis, Panel, figure, spanning
@@ -26,50 +27,36 @@ def friction_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[E
     )
     budget = Axis(0.0, 1.05 * max(highest, 1e-6), BUDGET)
     first = files[0].friction
-    return [
-        *(_over_velocity(assessment, looks, k, budget) for k in range(len(first.loads))),
-        *(_over_load(assessment, looks, k, budget) for k in range(min(2, len(first.speeds)))),
-    ]
-
-
-def _over_velocity(assessment: Assessment, looks: Mapping[str, int], load: int, budget: Axis) -> Element:
-    files = assessment.files
-    velocity = spanning("velocity [rad/s]", *(one.friction.velocity for one in files), margin=0.0)
-    panel = Panel(velocity, budget, top=24, height=180)
-    often = assessment.coverage.speed[0]
-    lines = [
-        panel.line(
-            one.friction.velocity, one.friction.over_velocity[load], one.label, class_=_look(one, looks)
+    drawn = []
+    for k, torque in enumerate(first.loads):
+        title = f"Friction over velocity, {LOADS[k]} ({torque:.3g} N m)"
+        lines = [(one, one.friction.velocity, one.friction.over_velocity[k]) for one in files]
+        rare = "are slower than {:.3g} rad/s"
+        drawn.append(
+            _over("velocity [rad/s]", title, lines, looks, budget, assessment.coverage.speed[0], rare)
         )
-        for one in files
-    ]
-    torque = files[0].friction.loads[load]
-    return figure(
-        246,
-        f"Friction over velocity, {LOADS[load]} ({torque:.3g} N m)",
-        f"95 % of the samples are slower than {often:.3g} rad/s. In the shade the curves rest on few.",
-        panel.draw(*_few(panel, often), *lines),
-    )
+    for k, speed in enumerate(first.speeds[:2]):
+        title = f"Friction over load, {'at rest' if speed == 0.0 else f'at {speed:g} rad/s'}"
+        lines = [(one, one.friction.load, one.friction.over_load[k]) for one in files]
+        rare, label = "carry less than {:.3g} N m", "external torque, balanced by the motor [N m]"
+        drawn.append(_over(label, title, lines, looks, budget, assessment.coverage.load[0], rare))
+    return drawn
 
 
-def _over_load(assessment: Assessment, looks: Mapping[str, int], speed: int, budget: Axis) -> Element:
-    files = assessment.files
-    load = spanning(
-        "external torque, balanced by the motor [N m]", *(one.friction.load for one in files), margin=0.0
-    )
-    panel = Panel(load, budget, top=24, height=180)
-    often = assessment.coverage.load[0]
-    lines = [
-        panel.line(one.friction.load, one.friction.over_load[speed], one.label, class_=_look(one, looks))
-        for one in files
-    ]
-    at = files[0].friction.speeds[speed]
-    return figure(
-        246,
-        f"Friction over load, {'at rest' if at == 0.0 else f'at {at:g} rad/s'}",
-        f"95 % of the samples carry less than {often:.3g} N m. In the shade the curves rest on few.",
-        panel.draw(*_few(panel, often), *lines),
-    )
+def _over(
+    label: str,
+    title: str,
+    curves: Sequence[tuple[Assessed, Array, Array]],
+    looks: Mapping[str, int],
+    budget: Axis,
+    often: float,
+    rare: str,
+) -> Element:
+    """Friction of all files over one quantity; ``rare`` says what 95 % of the samples do, at most ``often``."""
+    panel = Panel(spanning(label, *(x for _, x, _ in curves), margin=0.0), budget, top=24, height=180)
+    lines = [panel.line(x, y, one.label, class_=_look(one, looks)) for one, x, y in curves]
+    note = f"95 % of the samples {rare.format(often)}. In the shade the curves rest on few."
+    return figure(246, title, note, panel.draw(*_few(panel, often), *lines))
 
 
 def _few(panel: Panel, often: float) -> list[Element]:

@@ -40,13 +40,8 @@ def palette(colours: Sequence[str]) -> str:
     return "".join(f"--c{k}:{colour};" for k, colour in enumerate(colours))
 
 
-def swatch(look: int) -> Element:
-    """A sample of a file's line style."""
-    line = element("line", x1=0, x2=34, y1=6, y2=6, class_="trace")
-    return element("svg", line, class_=f"swatch law-{look}", viewBox="0 0 34 12", aria_hidden="true")
-
-
-def fixed_swatch(kind: str) -> Element:
-    """A sample of the line style of measurement or goal."""
-    line = element("line", x1=0, x2=34, y1=6, y2=6, class_=f"trace {kind}")
-    return element("svg", line, class_="swatch", viewBox="0 0 34 12", aria_hidden="true")
+def swatch(look: int | str) -> Element:
+    """A sample of a file's line style, or of that of ``measured`` or ``goal``."""
+    classes = ("trace", f"swatch law-{look}") if isinstance(look, int) else (f"trace {look}", "swatch")
+    line = element("line", x1=0, x2=34, y1=6, y2=6, class_=classes[0])
+    return element("svg", line, class_=classes[1], viewBox="0 0 34 12", aria_hidden="true")

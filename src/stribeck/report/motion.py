@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from stribeck.core.arrays import Array
 from stribeck.fit.assessment import Assessed, AssessedRun, Assessment
 from stribeck.report.markup import element
-from stribeck.report.plot import Panel, figure, spanning, thinned
+from stribeck.report.plot import Panel, figure, spanning, stretches, thinned
 from stribeck.report.words import mrad
 
 MOST_POINTS = 1500
@@ -110,10 +109,8 @@ def _line(panel: Panel, time: Array, values: Array, most: int, name: str, **look
 
 
 def _torque_off(panel: Panel, run: AssessedRun) -> list[Element]:
-    off = np.concatenate(([False], run.torque_enable < 0.5, [False]))
-    edges = np.flatnonzero(off[1:] != off[:-1]).clip(max=len(run.time) - 1)
-    ends = np.array([panel.y.low, panel.y.low])
+    ends, last = np.array([panel.y.low, panel.y.low]), len(run.time) - 1
     return [
-        panel.band(run.time[[start, end]], ends, ends - panel.y.low + panel.y.high, class_="off")
-        for start, end in list(pairwise(edges.tolist()))[::2]
+        panel.band(run.time[[start, min(end, last)]], ends, ends - panel.y.low + panel.y.high, class_="off")
+        for start, end in stretches(run.torque_enable < 0.5)
     ]

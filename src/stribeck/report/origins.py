@@ -23,8 +23,19 @@ def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
     rows: list[list[Child]] = [
         ["file", *(element("code", str(one.path)) for one in files), ""],
         ["law", *(f"{one.file.law.name.upper()} {one.file.law.title}" for one in files), ""],
-        ["effects", *(_effects(one) for one in files), ""],
-        ["fingerprint of its data", *(_code(one, "fingerprint") for one in files), ""],
+        [
+            "effects",
+            *(
+                ", ".join(sorted(one.file.actuator.active_effects)) or "none beyond the paper"
+                for one in files
+            ),
+            "",
+        ],
+        [
+            "fingerprint of its data",
+            *(element("code", _of(one, "data", "fingerprint"), class_="digest") for one in files),
+            "",
+        ],
         ["these recordings are the fitted ones", *(SAME[one.same_data] for one in files), ""],
         ["runs matched by", *(MATCHED[one.matched] for one in files), ""],
         ["split", *(_of(one, "split", "rule") for one in files), ""],
@@ -49,14 +60,6 @@ def _of(one: Assessed, section: str, key: str) -> str:
     if one.file.provenance is None:
         return "not in this file"
     return str(getattr(one.file.provenance, section).get(key, "not in this file"))
-
-
-def _code(one: Assessed, key: str) -> Element:
-    return element("code", _of(one, "data", key), class_="digest")
-
-
-def _effects(one: Assessed) -> str:
-    return ", ".join(sorted(one.file.actuator.active_effects)) or "none beyond the paper"
 
 
 def _simulation(found: Stepping | None) -> str:

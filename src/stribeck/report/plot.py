@@ -110,7 +110,7 @@ class Panel:
         across = np.rint(UNITS * self.x.fraction(x))
         down = np.rint(UNITS * (1.0 - self.y.fraction(y)))
         down = np.clip(down, -9 * UNITS, 10 * UNITS)  # limits the number of digits for points far outside
-        return "".join(_stroke(across[a:b], down[a:b]) for a, b in _stretches(np.isfinite(down)))
+        return "".join(_stroke(across[a:b], down[a:b]) for a, b in stretches(np.isfinite(down)))
 
     def draw(self, *content: Child, x_labels: bool = True) -> Element:
         """Draw frame, ticks, labels and content."""
@@ -189,8 +189,9 @@ def thinned(values: Array, most: int) -> npt.NDArray[np.intp]:
     return np.array(sorted(kept), dtype=np.intp)
 
 
-def _stretches(finite: Mask) -> Iterable[tuple[int, int]]:
-    padded = np.concatenate(([False], finite, [False]))
+def stretches(mask: Mask) -> Iterable[tuple[int, int]]:
+    """First index of each stretch of true values, and the index after its last."""
+    padded = np.concatenate(([False], mask, [False]))
     edges = np.flatnonzero(padded[1:] != padded[:-1])
     return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 

@@ -138,10 +138,18 @@ def save(figure: Figure, path: Path) -> None:
     :raises ConfigError: for a suffix that is not in :data:`FORMATS`.
     :raises OutputError: if the file cannot be written.
     """
+    write_atomically(path, render(figure, format_of(path)))
+
+
+def format_of(path: Path) -> str:
+    """The suffix of a picture's path, in lower case.
+
+    :raises ConfigError: for a suffix that is not in :data:`FORMATS`.
+    """
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
         raise ConfigError(f"{path}: unknown picture format {path.suffix!r}; valid: {', '.join(FORMATS)}")
-    write_atomically(path, render(figure, suffix))
+    return suffix
 
 
 def render(figure: Figure, suffix: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stribeck.errors import ConfigError, ServoError
+from stribeck.errors import ConfigError, ServoError, check_valid
 from stribeck.servo.link import Block, Link
 from stribeck.servo.registers import Register, ServoModel
 
@@ -60,9 +60,8 @@ class ServoSpec:
     def __post_init__(self) -> None:
         if not 0 <= self.identity <= HIGHEST_ID:
             raise ConfigError(f"servo ID {self.identity} does not exist; valid: 0 to {HIGHEST_ID}")
-        offered = [mode for mode in GOAL_REGISTERS if mode in self.model.modes]
-        if self.mode not in offered:
-            raise ConfigError(f"{self}: unknown mode {self.mode!r}; valid: {', '.join(offered)}")
+        offered = (mode for mode in GOAL_REGISTERS if mode in self.model.modes)
+        check_valid(self.mode, offered, f"{self}: unknown mode")
         if self.goal_current is not None and self.mode != "current_position":
             raise ConfigError(f"{self}: goal_current needs mode current_position, found mode {self.mode!r}")
 

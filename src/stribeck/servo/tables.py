@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from stribeck.errors import ConfigError
+from stribeck.errors import check_valid
 from stribeck.servo.registers import Encoding, IndirectBlock, Register, ServoModel
 
 
@@ -402,6 +402,5 @@ def model_named(name: str) -> ServoModel:
 
     :raises ConfigError: for a name that is not in the table.
     """
-    if name not in MODELS:
-        raise ConfigError(f"unknown servo model {name!r}; valid: {', '.join(MODELS)}")
+    check_valid(name, MODELS, "unknown servo model")
     return MODELS[name]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stribeck.core.arrays import Array
 from stribeck.dynamics.survey.reading import JointTracks
 from stribeck.errors import RecordingError
 from stribeck.io.urdf import Urdf
@@ -61,7 +60,9 @@ def _reason_against(
         return f"it follows {urdf.mimics[name]} (mimic)"
     if name not in recorded:
         return "no recording has it; it counts as locked at zero"
-    position, effort = (_values(name, quantity, bags) for quantity in ("position", "effort"))
+    position, effort = (
+        np.concatenate([bag.values(quantity, name) for bag in bags]) for quantity in ("position", "effort")
+    )
     if len(position) == 0:
         return "its position is never a number"
     travel = float(np.ptp(position))
@@ -70,8 +71,3 @@ def _reason_against(
     if len(effort) == 0 or not np.any(effort):
         return "it has no effort; it counts as locked at zero"
     return None
-
-
-def _values(name: str, signal: str, bags: Sequence[JointTracks]) -> Array:
-    """All known values of a signal of a joint."""
-    return np.concatenate([bag.values(signal, name) for bag in bags])
