@@ -53,6 +53,9 @@ DRAWS = 24
 SAMPLES = 4_000_000
 """Positions that are simulated together at most, unless :data:`DRAWS` motions have more: 32 MB for each signal."""
 
+FAR = 1e100
+"""Position [rad] of a motion that diverges; its square is a number."""
+
 LeftOut = Mapping[str, Sequence[FloatArray]]
 """Equally good minima (M, n) in the unit cube of whole fits without each condition of a kind, by kind."""
 
@@ -212,7 +215,8 @@ def _moved(model: Model, points: FloatArray) -> FloatArray:
             integrator=model.integrator,
             reset_period=model.reset_period,
         ).position
-    return np.nan_to_num(position).reshape(len(batch.time), len(batch.logs), len(points))
+    position = np.clip(np.nan_to_num(position), -FAR, FAR)
+    return position.reshape(len(batch.time), len(batch.logs), len(points))
 
 
 def _errors(model: Model, sets: Sequence[FloatArray]) -> list[FloatArray]:
