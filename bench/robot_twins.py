@@ -231,7 +231,8 @@ def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[
     ]
     twin = time.perf_counter() - started
     note = print if options.verbose else (lambda text: None)
-    fit = identify_robot(tree, runs, law=options.law, excluded=options.exclude, note=note)
+    setting = {"law": options.law, "excluded": options.exclude, "play": options.seek_play}
+    fit = identify_robot(tree, runs, **setting, note=note)
     rows = []
     for joint, found in fit.estimates.items():
         for name, each in found.items():
@@ -277,6 +278,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--law", default="m3", choices=tuple(LAWS))
     parser.add_argument("--play", type=float, default=0.0, help="largest width of the gap [rad]")
+    parser.add_argument("--seek-play", action="store_true", help="identify with play")
     parser.add_argument("--noise", type=float, default=0.0, help="of positions, correlated over 50 ms [rad]")
     parser.add_argument("--first", type=int, default=0, help="seed of the first repetition")
     parser.add_argument("--exclude", nargs="*", default=[])

@@ -24,6 +24,7 @@ from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_
 from stribeck.bayes.measures import total_variation
 from stribeck.bayes.network import inertia_base, inertia_regressor, link_frames
 from stribeck.bayes.prior import ArmPrior
+from stribeck.cli.inputs import write_json
 from stribeck.cli.posterior import PosteriorOptions
 from stribeck.cli.posterior_output import SamplerProgress, print_summary
 from stribeck.cli.table import print_table
@@ -329,8 +330,7 @@ def _tell(content: dict[str, Any]) -> None:
 def _write(study: ArmStudy, results: PosteriorDraws, content: dict[str, Any]) -> None:
     options = study.options
     names, prior = results.before.named(study.arm.joints)
-    if options.json is not None:
-        write_atomically(options.json, json.dumps(content, indent=1) + "\n")
+    write_json(options.json, content)
     if options.netcdf is not None:
         values = results.last.named(study.arm.joints)[1]
         kept = None if results.after is None else {name: prior[..., k] for k, name in enumerate(names)}

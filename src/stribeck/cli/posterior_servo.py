@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,6 +28,7 @@ from stribeck.cli.inputs import (
     warn,
     warn_of_control,
     warn_of_supply,
+    write_json,
 )
 from stribeck.cli.posterior import PosteriorOptions
 from stribeck.cli.posterior_output import SamplerProgress, print_summary
@@ -38,7 +38,6 @@ from stribeck.core.log import Log
 from stribeck.fit.objective import Split, split_runs
 from stribeck.fit.result import FitSettings
 from stribeck.fit.task import FitTask, task_for
-from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
 from stribeck.report.bayes_figures import draw_densities, draw_pairs
 from stribeck.report.style import save_all
@@ -124,15 +123,14 @@ def _write(
     beside: ServoDraws | None,
     split: Split,
     settings: FitSettings,
-    content: object,
+    content: Mapping[str, Any],
 ) -> None:
     names, prior = draws.posterior.names, prior_draws(draws, options.seed)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     else:
         write_parameter_file(options.output, parameter_file(draws, split, settings))
-    if options.json is not None:
-        write_atomically(options.json, json.dumps(content, indent=1) + "\n")
+    write_json(options.json, content)
     if options.netcdf is not None:
         before = {name: prior[None, :, k] for k, name in enumerate(names)}
         write_netcdf(options.netcdf, {name: draws.values[..., k] for k, name in enumerate(names)}, before)

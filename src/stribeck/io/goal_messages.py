@@ -26,7 +26,7 @@ GoalRow = tuple[float, dict[str, float]]
 
 def controller_goals(state: Any) -> GoalRow:
     """Time [s] and goals by joint of a JointTrajectoryControllerState."""
-    wanted = getattr(state, "reference", None) or state.desired
+    wanted = desired_point(state)
     return seconds(state.header.stamp), dict(zip(state.joint_names, wanted.positions, strict=False))
 
 
@@ -86,3 +86,12 @@ def _instants(times: Sequence[float]) -> Iterator[float]:
 def seconds(stamp: Any) -> float:
     """A time stamp or duration of a decoded message [s]."""
     return float(stamp.sec + 1e-9 * stamp.nanosec)
+
+
+def desired_point(message: Any) -> Any:
+    """The desired state of a controller: ``reference``, called ``desired`` in older versions."""
+    if hasattr(message, "reference") and (
+        len(message.reference.positions) or not hasattr(message, "desired")
+    ):
+        return message.reference
+    return message.desired

@@ -5,23 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+from stribeck.estimates.estimate import Estimate
 from stribeck.io.schema import Schema, read_json
-
-
-class FittedParameter(Schema):
-    """An estimate.
-
-    :param value: in ``unit``.
-    :param interval: of the given confidence.
-    """
-
-    value: float
-    unit: str
-    status: str
-    interval: tuple[float, float] | None = None
-    confidence: float = 0.95
-    reason: str = ""
-    side: str | None = None
 
 
 class FittedJoint(Schema):
@@ -33,7 +18,7 @@ class FittedJoint(Schema):
     """
 
     rms: Any
-    parameters: dict[str, FittedParameter]
+    parameters: dict[str, Estimate]
     centre: float = 0.0
 
 
@@ -55,7 +40,7 @@ class RobotFitFile(Schema):
     per_joint: dict[str, FittedJoint]
     per_run: Any
     laws: dict[str, str]
-    base: dict[str, FittedParameter]
+    base: dict[str, Estimate]
     not_determined: Any = None
     same: Any = None
     seconds: float = 0.0

@@ -10,7 +10,7 @@ from stribeck.core.compensator import Compensator
 from stribeck.core.incoming import Numbers
 from stribeck.core.sampled_goals import GoalPoint, SampledGoals
 from stribeck.errors import ConfigError
-from stribeck.io.goal_messages import seconds
+from stribeck.io.goal_messages import desired_point, seconds
 
 GOAL_TYPES = {
     "joint_state": "sensor_msgs/msg/JointState",
@@ -55,7 +55,7 @@ class GoalSource:
             return self.take_numbers(arrival, stamp, None, message.data, (), now)
         if self.kind == "joint_state":
             return self.take_numbers(arrival, stamp, message.name, message.position, message.velocity, now)
-        point = _wanted(message)
+        point = desired_point(message)
         return self.take_numbers(arrival, stamp, message.joint_names, point.positions, point.velocities, now)
 
     def take_numbers(
@@ -90,15 +90,6 @@ class GoalSource:
         # A state only sees goals with earlier stamps.
         just_before = math.nextafter(stamp, -math.inf)
         self._compensator.on_goal(arrival, just_before, None, goal.position, goal.velocity, now)
-
-
-def _wanted(message: Any) -> Any:
-    """The desired state of a controller: ``reference``, called ``desired`` in older versions."""
-    if hasattr(message, "reference") and (
-        len(message.reference.positions) or not hasattr(message, "desired")
-    ):
-        return message.reference
-    return message.desired
 
 
 def _point(point: Any) -> GoalPoint:
