@@ -194,7 +194,8 @@ def velocity_step(
 
     stops = slowed * direction <= 0.0
     change = velocity - slowed
-    until = dt * velocity / xp.where(xp.abs(change) < STILL, 1.0, change)
+    resting = xp.abs(change) < STILL
+    until = xp.where(resting, 0.0, dt * velocity / xp.where(resting, 1.0, change))
     left = dt - until
     braked = 1.0 - (1.0 - decay) / dt * left
     still = 0.0 * velocity
