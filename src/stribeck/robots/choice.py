@@ -78,7 +78,9 @@ def fitted(
     found = by_law[law]
     if len(runs) > 1:
         found = _where_it_counts(problem_with(law, PLACE), found, tree, "friction depends on position", note)
-    if len(runs) > 2 and play:
+    if play and len(runs) < 3:
+        note("play is not tried: three runs are needed")
+    elif play:
         columns = found[0].columns
         richer = problem_with(law, (*{name for name, _ in columns if name in PLACE}, "play"))
         richer = richer.only(
