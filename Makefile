@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests side by side; those of one file stay together.
+# Tests side by side; those of one file stay together, in the order of the folders: the last files are short.
 JOBS ?= 2
+FILES := --dist loadfile --no-loadscope-reorder
 # Tests that are quick, and folders of those for what runs on a robot.
 QUICK := test/core test/estimates test/io test/session test/test_project.py --ignore=test/core/test_jax_agreement.py --ignore=test/core/test_closed_loop.py
 ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
@@ -19,7 +20,7 @@ demo-arm: $(VENV)/.arm
 	$(BIN)/python examples/arm_demo/demo_arm.py --output build/demo-arm
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(FILES)
 
 # A minute, for the inner loop: no process, bus or search is waited for.
 test-quick: $(VENV)/.dev
@@ -37,7 +38,7 @@ test-versions:
 	    echo "Python $$python, numpy $$numpy"; \
 	    python$$python -m venv $$place; \
 	    $$place/bin/python -m pip install -q --disable-pip-version-check "numpy==$$numpy.*" -e '.[ros,test]'; \
-	    $$place/bin/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadfile $(ROBOT); \
+	    $$place/bin/python -m pytest -q -m "not slow" -n $(JOBS) $(FILES) $(ROBOT); \
 	done
 
 lint: $(VENV)/.dev

@@ -29,7 +29,7 @@ from virtual import Encoder, record
 
 FLEET = """
 output: fits
-defaults: {laws: [m1, m3], trials: 300, dt: 0.01, validation_kp: 32}
+defaults: {laws: [m1, m3], trials: 300, integrator: paper, dt: 0.01, validation_kp: 32}
 servos:
   - {name: knee, logdir: [bags/knee, bags/more]}
   - {name: hip, logdir: bags/hip}

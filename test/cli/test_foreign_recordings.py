@@ -200,7 +200,9 @@ def test_import_fit_compensate(request, tmp_path, name, truth, one):
         str(params),
         "--quiet",
         "--trials",
-        "4000",
+        "2000",
+        "--integrator",
+        "paper",
         "--dt",
         "0.005",
     ]

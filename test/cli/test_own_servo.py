@@ -63,7 +63,7 @@ def test_a_servo_of_ones_own_needs_its_file_only_for_the_fit(own, bag, tmp_path,
     )
     recordings = ["--logdir", str(bag), "--signals", str(signals)]
     params = tmp_path / "m1.json"
-    fit = ["fit", "--model", "m1", *recordings, "--trials", "2000", "--quiet", "--actuator", str(own)]
+    fit = ["fit", "--model", "m1", *recordings, "--trials", "200", "--quiet", "--actuator", str(own)]
     fit += ["--integrator", "paper", "--dt", "0.005"]  # compiles fastest
     for bench in (f"actuator={own},{DESCRIPTION}", f"actuator=own,{DESCRIPTION}", DESCRIPTION):
         assert main([*fit, "--bench", bench, "--output", str(params)]) == 0, bench

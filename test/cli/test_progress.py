@@ -7,10 +7,13 @@ import pytest
 
 pytest.importorskip("tqdm", reason="progress needs the fit extra: pip install '.[fit]'")
 
+from recovery import truth_of, virtual_logs
 from stribeck.cli import progress
 from stribeck.cli.main import main
 from stribeck.cli.progress import progress_of
-from stribeck.io.files import shared_directory
+from stribeck.io.bag import write_bag
+from studies import TINY
+from virtual import Encoder
 
 
 def lines(capsys):
@@ -56,12 +59,14 @@ def test_json_lines_do_not_flood(capsys, monkeypatch):
 )
 def test_a_fit_shows_the_progress_that_is_asked_for(tmp_path, capsys, options):
     """Nothing, or lines that end with the error that the file has."""
-    bags, output = shared_directory("bags") / "xl330_simulated" / "m0.1_l0.1", tmp_path / "m1.json"
-    command = ["fit", "--model", "m1", "--logdir", bags, "--output", output, "--trials", "2000", *options]
+    bag = tmp_path / "bag"
+    write_bag(bag, virtual_logs(TINY, truth_of(TINY, "m1"), "m1", Encoder(0.0015)))
+    quick = ["--trials", "500", "--integrator", "paper", "--dt", "0.005"]
+    command = ["fit", "--model", "m1", "--logdir", bag, "--output", tmp_path / "m1.json", *quick, *options]
     assert main([str(word) for word in command]) == 0
     told = lines(capsys)
     assert bool(told) == ("json" in options)
     if told:
         assert told[0]["evaluations"] == 0
-        assert 0 < told[-1]["evaluations"] <= 2100
+        assert 0 < told[-1]["evaluations"] <= 600
         assert told[-1]["error"] is not None

@@ -1,14 +1,17 @@
 """Commands that cannot work: the documented exit code, and one line on stderr that names the cause."""
 
 import re
-import shutil
 
 import numpy as np
 import pytest
 
 from helpers import REPOSITORY
 from moving_arms import saved_arm
+from recovery import truth_of, virtual_logs
 from stribeck.cli.main import main
+from stribeck.io.bag import write_bag
+from studies import TINY
+from virtual import Encoder
 
 BAG = REPOSITORY / "bags" / "xl330_simulated" / "m0.1_l0.1"
 FIT = ["fit", "--actuator", "xl330", "--model", "m1", "--logdir", "BAG", "--trials", "10"]
@@ -260,10 +263,11 @@ def test_wrong_usage_is_told_with_the_usage(words, message, place, monkeypatch, 
 def test_names_with_blanks_and_other_letters(place, tmp_path, monkeypatch, capsys):
     """Folders and files may be called anything that a file system allows."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(BAG, tmp_path / "Gelenk – größer & 2" / "erste fahrt")
+    logs = virtual_logs(TINY, truth_of(TINY, "m1"), "m1", Encoder(0.0015))
+    write_bag(tmp_path / "Gelenk – größer & 2" / "erste fahrt", logs)
     result = tmp_path / "é è" / "m1.json"
     words = ["--logdir", "Gelenk – größer & 2", "--trials", "200", "--quiet", "--output", str(result)]
     words += ["--integrator", "paper", "--dt", "0.005"]  # compiles fastest
-    assert main(["fit", "--actuator", "xl330", "--model", "m1", *words]) == 0
+    assert main(["fit", "--actuator", "mx106", "--model", "m1", *words]) == 0
     assert main(["evaluate", "--params", str(result), "--logdir", "Gelenk – größer & 2"]) == 0
     assert "mean of all runs" in capsys.readouterr().out

@@ -38,7 +38,7 @@ def fitted(train, law="m1", left_out=None):
         Split(tuple(train), (), "some"),
         load_actuator("mx106"),
         law_named(law),
-        FitSettings(trials=2500, refine=False),
+        FitSettings(trials=1000, refine=False),
     )
     return identify(task, left_out=left_out).parameter_file()
 

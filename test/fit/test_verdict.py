@@ -25,7 +25,7 @@ def sound():
     """Law M1 from simulated runs that follow it."""
     logs = virtual_logs(BENCH, truth_of(BENCH, "m1"), "m1", Encoder(STEP, STEP))
     split, servo = split_runs(logs, validation_kp=32), load_actuator("mx106")
-    return identify(task_for(split, servo, law_named("m1"), FitSettings(trials=6_000)))
+    return identify(task_for(split, servo, law_named("m1"), FitSettings(trials=2_000, refine=False)))
 
 
 def keys(result):

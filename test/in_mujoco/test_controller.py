@@ -42,7 +42,7 @@ def hold(model, controller, seconds, goals, enable=None):
 ])  # fmt: skip
 def test_pendulums_move_as_in_our_simulation(name, law):
     """Five loads, gains and trajectories of 6 s each: below 3.5 mrad at 5 ms, of which torque off between steps costs 2.5."""
-    bench = bench_of(parameters_of(name, law), 0.005, finer=8)
+    bench = bench_of(parameters_of(name, law), 0.005, finer=4)
     model = model_of(bench.setups, bench.dt)
     errors = bench.errors(played(model, Controller(model, bench.servos()), bench))
     assert np.all(errors < 3.5e-3), errors
@@ -66,7 +66,7 @@ def test_friction_that_differs_by_direction(law):
     """Asymmetric budgets and an offset torque, as in our simulation."""
     values = {"friction_base_negative": 0.003, "friction_viscous_negative": 0.008, "torque_offset": 0.02}
     chosen = law_named(law).with_terms(asymmetric=True, offset=True)
-    bench = bench_of(parameters_of("xl330", chosen, values), 0.005, finer=8)
+    bench = bench_of(parameters_of("xl330", chosen, values), 0.005, finer=4)
     symmetric = bench_of(parameters_of("xl330", law), 0.005)
     model = model_of(bench.setups, bench.dt)
     errors = bench.errors(played(model, Controller(model, bench.servos()), bench))
@@ -127,7 +127,7 @@ def test_joints_behind_others_of_any_kind():
         '<body pos="7 0 0"><joint type="ball"/><geom size="0.1" mass="1" pos="0 0 -0.5"/></body>'
         '<body pos="9 0 0"><joint type="slide" frictionloss="0.5"/><geom size="0.1" mass="1"/></body>'
     )
-    bench = bench_of(M6, 0.005, finer=8)
+    bench = bench_of(M6, 0.005, finer=4)
     model = model_of(bench.setups, bench.dt, before=before)
     servos = dict(reversed(bench.servos().items()))  # another order than the model's
     controller = Controller(model, servos)
@@ -143,7 +143,7 @@ def test_joints_behind_others_of_any_kind():
 
 def test_equalities_that_come_and_go():
     """Rows of other constraints before the joint's friction change in number: the load is still its own."""
-    bench = bench_of(M6, 0.005, SMALL[:2], finer=8)
+    bench = bench_of(M6, 0.005, SMALL[:2], finer=4)
     text = '<body name="a" pos="0 0 3"><joint name="a" type="slide"/><geom size="0.1"/></body>'
     spec = mujoco.MjSpec.from_string(xml_of(bench.setups, bench.dt, before=text))
     equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1="a")
@@ -296,10 +296,10 @@ def test_commands_come_late():
     actuator = load_actuator("xl330").with_effects(["delay"])
     values = {**M1.values, "command_delay": 0.013}
     plays = [SMALL[0], SMALL[2], SMALL[3]]
-    bench = bench_of(ParameterFile(actuator, M1.law, values), 0.005, plays, finer=8)
+    bench = bench_of(ParameterFile(actuator, M1.law, values), 0.005, plays, finer=4)
     model = model_of(bench.setups, bench.dt)
     late = bench.errors(played(model, Controller(model, bench.servos()), bench))
-    assert np.all(late < 0.25 * bench_of(M1, 0.005, plays, finer=8).errors(bench.position)), late
+    assert np.all(late < 0.25 * bench_of(M1, 0.005, plays, finer=4).errors(bench.position)), late
 
 
 @pytest.mark.parametrize(

@@ -139,12 +139,15 @@ def test_step_and_inverse_dynamics_agree():
     rng = np.random.default_rng(0)
     h, voltage = 0.005, jnp.array([2.0])
     state = BodyState(dynamics.layout.zero_pose(physical), jnp.asarray(rng.normal(size=(2, 6))))
+    step = jax.jit(lambda state: dynamics.step(physical, state, voltage, h))
+    impulses = jax.jit(
+        lambda state, v, reaction: dynamics.impulses(physical, state, [v], [reaction], voltage, h)
+    )
     for _ in range(3):
-        after = dynamics.step(physical, state, voltage, h)
-        none = [jnp.zeros(len(dynamics.layout.translation))]
-        gap = jnp.stack(dynamics.impulses(physical, state, [after.v], none, voltage, h)[1][0])
+        after = step(state)
+        gap = jnp.stack(impulses(state, after.v, jnp.zeros(len(dynamics.layout.translation)))[1][0])
         reaction = -gap / dynamics.softness(h).sigma
-        impulse, left = dynamics.impulses(physical, state, [after.v], [reaction], voltage, h)
+        impulse, left = impulses(state, after.v, reaction)
         np.testing.assert_allclose(jnp.stack(impulse[0]), 0.0, atol=1e-9)
         np.testing.assert_allclose(jnp.stack(left[0]), 0.0, atol=1e-9)
         state = after

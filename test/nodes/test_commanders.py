@@ -21,6 +21,7 @@ from stribeck.core.bench import Pendulum
 from stribeck.core.fourier import FourierTrajectory, rest_basis
 from stribeck.core.trajectories import Trajectory
 from stribeck.io.bag import read_bag
+from stribeck.io.goal_messages import seconds
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES
 from stribeck.nodes import commanders
 from stribeck.nodes.commanders import (
@@ -30,7 +31,7 @@ from stribeck.nodes.commanders import (
     GainSetter,
     TrajectoryCommander,
 )
-from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
+from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.recording import contract_topics
 from stribeck.session.bags import BenchJoint, Outcome

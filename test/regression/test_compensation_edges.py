@@ -30,7 +30,7 @@ def test_a_joint_at_rest_for_long_needs_no_more_memory(mode: str, enabled: bool)
     found = compensator(mode)
     if not enabled:
         found.disable()
-    for k in range(2000):
+    for k in range(1000):
         time = 10.0 + 0.005 * k
         found.on_command(time, time, ["a"], [0.3], [0.0], [0.01])
         found.on_state(time, time + 0.001, ["a"], [0.3], [0.0], [0.01])

@@ -11,13 +11,13 @@ from stribeck.fit.study import canonical
 from stribeck.fit.task import FitTask, task_for
 from stribeck.io.actuators import load_actuator
 
-TINY = Bench("mx106", (0.5,), 0.15, 0.05, (8.0,), 15.0)
+TINY = Bench("mx106", (0.5,), 0.15, 0.05, (8.0,), 12.0)
 NAME = "stribeck mx106 m1"
 
 
-def tiny_task(logs, law="m1", refine=False, **settings) -> FitTask:
-    """A law to fit to a few runs, with the time step of the search alone."""
-    options = FitSettings(refine=refine, **settings)
+def tiny_task(logs, law="m1", **settings) -> FitTask:
+    """A law to fit to a few runs, with the integrator that compiles fastest and the time step of the search alone."""
+    options = FitSettings(**{"integrator": "paper", "refine": False, **settings})
     return task_for(split_runs(logs), load_actuator("mx106"), law_named(law), options)
 
 

@@ -39,6 +39,9 @@ class IdentifyRobotOptions:
         (),
         "JOINT",
     )
+    play: bool = _fit(
+        "also try play of the gears before the encoder, as in hobby servos, in each joint", False
+    )
     leave_one_out: bool = _fit("also predict each run from the others", False)
     no_polish: bool = _fit("do not fit again under the simulated motion of the whole robot", False)
     since: Path | None = _fit(

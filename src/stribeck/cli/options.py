@@ -216,6 +216,8 @@ seed = checked(int, lambda n: 0 <= n < 2**31, f"must be between 0 and {2**31 - 1
 count = checked(int, lambda n: n >= 1, "must be at least 1")
 whole = checked(int, lambda n: n >= 0, "must not be negative")
 harmonics = checked(int, lambda n: 2 <= n <= 50, "must be between 2 and 50")
+# Of a trajectory: no joint of an arm moves noticeably within a shorter period.
+period = checked(float, lambda t: 0.5 <= t <= 3600.0, "must be between 0.5 and 3600 s")
 
 
 def row_range(text: str) -> tuple[int, int]:
@@ -225,14 +227,6 @@ def row_range(text: str) -> tuple[int, int]:
     if not 0 <= rows[0] < rows[1]:
         raise argparse.ArgumentTypeError(f"must be A:B with 0 <= A < B, found {text}")
     return rows
-
-
-def period(text: str) -> float:
-    """Parse the period of a trajectory: no joint of an arm moves noticeably within a shorter one."""
-    value = float(text)
-    if not 0.5 <= value <= 3600.0:
-        raise argparse.ArgumentTypeError(f"must be between 0.5 and 3600 s, found {text}")
-    return value
 
 
 def fraction(text: str) -> float:

@@ -47,6 +47,7 @@ def run_identify_robot(options: IdentifyRobotOptions) -> int:
         "excluded": excluded,
         "same": same,
         "polish": not options.no_polish,
+        "play": options.play,
     }
     fit = identify_robot(tree, train, validation, **setting, note=note)
     alone = left_out(fit, note) if options.leave_one_out else ()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 EXIT_WITHIN = 1.5
-"""Time from Ctrl-C to the end of a computation that does not end by itself [s]."""
+"""Time from Ctrl-C to the end of a computation that does not end by itself, enough to save results [s]."""
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -59,14 +59,11 @@ class StopRequest:
 
 
 @contextmanager
-def exit_after_interrupt(seconds: float = EXIT_WITHIN, code: int = 130) -> Iterator[None]:
-    """End the process this long after Ctrl-C if the context has not been left by then.
+def exit_after_interrupt() -> Iterator[None]:
+    """End the process :data:`EXIT_WITHIN` after Ctrl-C, with exit code 130, if the context has not been left by then.
 
     Python raises KeyboardInterrupt in the main thread only between two of its instructions. A call of compiled code may
     take much longer, so a second thread, which C's signal handler wakes, watches the time. Worker processes are killed.
-
-    :param seconds: from Ctrl-C to the end, enough to save results [s].
-    :param code: exit code.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -78,11 +75,11 @@ def exit_after_interrupt(seconds: float = EXIT_WITHIN, code: int = 130) -> Itera
     def watch() -> None:
         with reader:
             while received := reader.recv(1):
-                if received[0] == signal.SIGINT and not left.wait(seconds):
+                if received[0] == signal.SIGINT and not left.wait(EXIT_WITHIN):
                     for worker in multiprocessing.active_children():
                         worker.kill()
                     print("\nstribeck: interrupted", file=sys.stderr, flush=True)
-                    os._exit(code)
+                    os._exit(130)
 
     threading.Thread(target=watch, daemon=True).start()
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)

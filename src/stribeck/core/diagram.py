@@ -68,15 +68,10 @@ def diagram_curve(
     p: Values,
     motor_torque: npt.ArrayLike,
     speeds: npt.ArrayLike = SPEEDS,
-    *,
-    max_external_torque: float | None = None,
 ) -> DiagramCurve:
     """Find the boundaries of the static zone at several speeds; arguments as in :func:`boundaries`."""
     torque = np.asarray(motor_torque, dtype=np.float64)
-    edges_by_speed = [
-        boundaries(law, p, torque, float(speed), max_external_torque=max_external_torque)
-        for speed in np.atleast_1d(speeds)
-    ]
+    edges_by_speed = [boundaries(law, p, torque, float(speed)) for speed in np.atleast_1d(speeds)]
     return DiagramCurve(
         label=label,
         motor_torque=torque,
@@ -91,8 +86,6 @@ def boundaries(
     p: Values,
     motor_torque: npt.ArrayLike,
     speed: float = 0.0,
-    *,
-    max_external_torque: float | None = None,
 ) -> Boundaries:
     r"""Drive and backdrive torques at a constant speed, or at the onset of motion for speed 0.
 
@@ -101,7 +94,8 @@ def boundaries(
     - is driven at speed v if :math:`\tau > \tau_f^{m+}(\tau_m, -x, v)`; the drive torque is the
       highest such x in :math:`[0, \tau_m + \tau_0]`;
     - is backdriven at speed v if :math:`-\tau > \tau_f^{m-}(\tau_m, -x, -v)`; the backdrive torque is
-      the lowest such x in :math:`[\max(0, \tau_m + \tau_0), x_{max}]`.
+      the lowest such x in :math:`[\max(0, \tau_m + \tau_0), x_{max}]`, :math:`x_{max}` being :data:`LOCKING_RATIO` times
+      the sum of the largest motor torque and the largest friction without external torque.
 
     The static zone between them is the one that contains the balance :math:`x = \tau_m + \tau_0`. Both edges are
     searched outwards from there, by a scan and bisection, because the states need not be ordered: the term Q of M6
@@ -111,8 +105,6 @@ def boundaries(
     :param p: values of the law's parameters by name, floats.
     :param motor_torque: :math:`\tau_m \ge 0` at the output shaft (N,) [N m].
     :param speed: :math:`v \ge 0` [rad/s], with the motor in drive and against it in backdrive.
-    :param max_external_torque: :math:`x_{max}` [N m]; by default :data:`LOCKING_RATIO` times the sum of
-        the largest motor torque and the largest friction without external torque.
 
     :math:`\tau_f^{m\pm}` is :func:`~stribeck.core.friction.friction_budget`, :math:`\tau_0` the offset
     torque of a law that has one.
@@ -120,9 +112,8 @@ def boundaries(
     motor = np.asarray(motor_torque, dtype=np.float64)
     balance = motor + (float(p["torque_offset"]) if law.offset else 0.0)
     lowest = np.maximum(balance, 0.0)
-    if max_external_torque is None:
-        unloaded = np.maximum(*friction_budget(law, p, motor, np.zeros_like(motor), speed))
-        max_external_torque = LOCKING_RATIO * float(np.max(motor) + np.max(unloaded))
+    unloaded = np.maximum(*friction_budget(law, p, motor, np.zeros_like(motor), speed))
+    highest = LOCKING_RATIO * float(np.max(motor) + np.max(unloaded))
 
     def driven(external: Array) -> Mask:
         x = np.nextafter(external, 0.0)
@@ -134,7 +125,7 @@ def boundaries(
 
     return Boundaries(
         drive=_first(driven, lowest, np.zeros_like(motor)),
-        backdrive=_first(backdriven, lowest, np.maximum(lowest, max_external_torque)),
+        backdrive=_first(backdriven, lowest, np.maximum(lowest, highest)),
     )
 
 

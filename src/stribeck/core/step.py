@@ -71,6 +71,9 @@ INTEGRATORS: tuple[Integrator, ...] = ("exponential", "semi-implicit", "paper", 
 CROSSING = 0.01
 """Below this change of the output in a step, relative to its limit [s/rad], its value in the middle is close to the mean."""
 
+STILL = 1e-15
+"""Change of velocity in a step [rad/s] below which a joint rests; its square must not underflow in a derivative."""
+
 
 @dataclass(frozen=True)
 class Plant:
@@ -191,7 +194,8 @@ def velocity_step(
 
     stops = slowed * direction <= 0.0
     change = velocity - slowed
-    until = dt * velocity / xp.where(change == 0.0, 1.0, change)
+    resting = xp.abs(change) < STILL
+    until = xp.where(resting, 0.0, dt * velocity / xp.where(resting, 1.0, change))
     left = dt - until
     braked = 1.0 - (1.0 - decay) / dt * left
     still = 0.0 * velocity

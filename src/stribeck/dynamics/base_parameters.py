@@ -70,19 +70,18 @@ class BaseParameters:
         return tuple(name for name, norm in zip(self.names, norms, strict=True) if norm < NEGLIGIBLE)
 
 
-def base_parameters(regressor: Array, names: Sequence[str], tolerance: float = TOLERANCE) -> BaseParameters:
+def base_parameters(regressor: Array, names: Sequence[str]) -> BaseParameters:
     """Base parameters of a stacked regressor.
 
     :param regressor: (rows, p).
     :param names: names of the p columns; the first of several equivalent columns is chosen.
-    :param tolerance: see :data:`TOLERANCE`.
     """
     scale = np.linalg.norm(regressor, axis=0)
     longest = scale.max(initial=0.0)
-    eligible = np.flatnonzero(scale > tolerance * longest).tolist()
+    eligible = np.flatnonzero(scale > TOLERANCE * longest).tolist()
     scale[scale <= NEGLIGIBLE * longest] = np.inf  # columns of zeros stay zero
     triangle = linalg.qr(regressor / scale, mode="r", pivoting=False)[0][: len(scale)]
-    chosen = [eligible[k] for k in independent_columns(triangle[:, eligible], tolerance)]
+    chosen = [eligible[k] for k in independent_columns(triangle[:, eligible], TOLERANCE)]
     independent = triangle[:, chosen]
     coefficients = linalg.lstsq(independent, triangle)[0] if chosen else np.zeros((0, len(scale)))
     kept = np.where(np.isinf(scale), 1.0, scale)

@@ -90,9 +90,9 @@ def _crc_table() -> tuple[int, ...]:
 _CRC = _crc_table()
 
 
-def crc16(data: bytes, start: int = 0) -> int:
-    """CRC-16 of protocol 2 over ``data``, continued from ``start``."""
-    crc = start
+def crc16(data: bytes) -> int:
+    """CRC-16 of protocol 2 over ``data``."""
+    crc = 0
     for byte in data:
         crc = ((crc << 8) & 0xFF00) ^ _CRC[(crc >> 8) ^ byte]
     return crc

@@ -50,6 +50,12 @@ QUANTILE = NormalDist().inv_cdf(0.5 + 0.5 * COVERAGE)
 DRAWS = 24
 """Motions from which the spread due to the parameters is computed."""
 
+SAMPLES = 4_000_000
+"""Positions that are simulated together at most, unless :data:`DRAWS` motions have more: 32 MB for each signal."""
+
+FAR = 1e100
+"""Position [rad] of a motion that diverges; its square is a number."""
+
 LeftOut = Mapping[str, Sequence[FloatArray]]
 """Equally good minima (M, n) in the unit cube of whole fits without each condition of a kind, by kind."""
 
@@ -97,15 +103,13 @@ def prediction_of(
     spread = np.sqrt(np.var(motions(model, drawn), axis=2) + deviation**2)
     factors = {"recorded": _factor(_relative(residual, spread, valid))}
     for kind in kinds_of(batch.logs):
-        known, missed, fitted = (left_out or {}).get(kind.name), [], []
-        for level, mask in enumerate(kind.masks):
-            if known is None:
-                points = _without(model, unit, scores, mask, covariance, prior)[None]
-            else:
-                points = known[level]
-            errors = motions(model, parameters.from_unit(points)) - batch.position[:, :, None]
-            missed.append(_relative(errors, spread, valid & mask))
-            fitted.append(_relative(residual, spread, valid & mask))
+        known = (left_out or {}).get(kind.name)
+        if known is None:
+            errors = _without(model, unit, residual, scores, kind.masks, covariance, prior)
+        else:
+            errors = _errors(model, known)
+        missed = [_relative(e, spread, valid & mask) for e, mask in zip(errors, kind.masks, strict=True)]
+        fitted = [_relative(residual, spread, valid & mask) for mask in kind.masks]
         factors[kind.name] = max(factor_of_one_more(missed, fitted), factors["recorded"])
     return PredictionEntry(
         names=parameters.free_names,
@@ -190,6 +194,11 @@ def _repeated(batch: Batch, count: int) -> Batch:
 
 def motions(model: Model, points: FloatArray) -> FloatArray:
     """Positions (T, R, S) [rad] with parameters (S, n) in their units, in float64."""
+    most = max(DRAWS, SAMPLES // model.batch.position.size)
+    return np.concatenate([_moved(model, points[k : k + most]) for k in range(0, len(points), most)], axis=2)
+
+
+def _moved(model: Model, points: FloatArray) -> FloatArray:
     batch, parameters = model.batch, model.parameters
     values: dict[str, Any] = {p.name: np.float64(p.value) for p in parameters} | {
         name: np.tile(column, len(batch.logs))
@@ -206,37 +215,68 @@ def motions(model: Model, points: FloatArray) -> FloatArray:
             integrator=model.integrator,
             reset_period=model.reset_period,
         ).position
-    return np.nan_to_num(position).reshape(len(batch.time), len(batch.logs), len(points))
+    position = np.clip(np.nan_to_num(position), -FAR, FAR)
+    return position.reshape(len(batch.time), len(batch.logs), len(points))
+
+
+def _errors(model: Model, sets: Sequence[FloatArray]) -> list[FloatArray]:
+    """Errors (T, R, S) [rad] at each of some sets of points (S, n) in the unit cube.
+
+    They are simulated together, for a time step of numpy takes as long for many; with a free delay one by one.
+    """
+    parameters, points = model.parameters, np.concatenate(sets)
+    alone = "command_delay" in parameters.free_names
+    moved = [
+        motions(model, parameters.from_unit(part))
+        for part in (np.split(points, len(points)) if alone else [points])
+    ]
+    errors = np.concatenate(moved, axis=2) - model.batch.position[:, :, None]
+    return np.split(errors, np.cumsum([len(part) for part in sets])[:-1], axis=2)
 
 
 def _without(
     model: Model,
     unit: FloatArray,
+    residual: FloatArray,
     scores: Scores,
-    left_out: Mask,
+    masks: Mask,
+    covariance: FloatArray,
+    prior: Prior | None,
+) -> list[FloatArray]:
+    """Errors (T, R, 1) [rad] of fits without some of the runs, for each of the sets of these (L, R)."""
+    weight = model.batch.weight
+    loss = float(np.sum(weight * smooth_absolute(residual)))
+    sets = [_shares(unit, loss, scores, ~mask, covariance, prior) for mask in masks]
+    best = []
+    for points, errors, mask in zip(sets, _errors(model, sets), masks, strict=True):
+        kept = ~mask
+        losses = np.sum(weight[:, kept, None] * smooth_absolute(errors[:, kept]), axis=(0, 1))
+        if prior is not None:
+            losses = losses * np.exp(prior.exponent(points))
+        best.append(errors[:, :, [int(np.argmin(losses))]])
+    return best
+
+
+def _shares(
+    unit: FloatArray,
+    loss: float,
+    scores: Scores,
+    kept: Mask,
     covariance: FloatArray,
     prior: Prior | None,
 ) -> FloatArray:
-    """Point in the unit cube (n,) that a fit without some of the runs has."""
-    batch, parameters = model.batch, model.parameters
+    """Points in the unit cube (S, n) on the way to the optimum of the runs that are kept, by a damped Newton step."""
     inner = np.diag(covariance) > 0.0
-    kept = ~left_out
     gradient = np.sum(scores.gradient[0][:, kept], axis=(0, 1))
     hessian = np.sum(scores.curvature[0][:, kept], axis=(0, 1))
     if prior is not None:
-        loss = float(np.sum(batch.weight * smooth_absolute(motions(model, parameters.from_unit(unit)[None])[:, :, 0] - batch.position)))  # fmt: skip
         gradient, hessian = gradient + loss * prior.gradient(unit[None])[0], hessian + loss * prior.hessian
     gradient, hessian = gradient[inner], hessian[inner][:, inner]
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-30))
     step = np.zeros(len(unit))
     damped = hessian * np.outer(scale, scale) + 1e-4 * np.eye(len(hessian))
     step[inner] = -scale * np.linalg.solve(damped, scale * gradient)
-    points = np.clip(unit + np.array(SHARES)[:, None] * step, 0.0, 1.0)
-    residual = motions(model, parameters.from_unit(points)) - batch.position[:, :, None]
-    losses = np.sum(batch.weight[:, kept, None] * smooth_absolute(residual[:, kept]), axis=(0, 1))
-    if prior is not None:
-        losses = losses * np.exp(prior.exponent(points))
-    return np.asarray(points[int(np.argmin(losses))])
+    return np.asarray(np.clip(unit + np.array(SHARES)[:, None] * step, 0.0, 1.0))
 
 
 def factor_of(prediction: PredictionEntry, log: Log) -> float:

@@ -8,7 +8,7 @@ The time step is that of ``core`` on jax.numpy arrays. In float32 a run's mean e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
@@ -157,12 +157,7 @@ class Rollout:
             for batch, inputs in self._with_own(points, measured, TANGENT_LANES, shares)
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
-        loss, gradient, hessian = (
-            np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[
-                ..., : len(points)
-            ]
-            for parts in zip(*batch_results, strict=True)
-        )
+        loss, gradient, hessian = _joined(batch_results, len(points))
         return NormalEquations(loss, gradient.T, np.moveaxis(hessian, 2, 0))
 
     def scores(
@@ -179,12 +174,7 @@ class Rollout:
             for batch, inputs in self._with_own(points, measured, min(TANGENT_LANES, len(points)))
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
-        gradient, curvature = (
-            np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[
-                ..., : len(points)
-            ]
-            for parts in zip(*batch_results, strict=True)
-        )
+        gradient, curvature = _joined(batch_results, len(points))
         # The scan returns (B, n, R, S) and (B, n, n, R, S).
         return Scores(np.transpose(gradient, (3, 0, 2, 1)), np.transpose(curvature, (4, 0, 3, 1, 2)))
 
@@ -423,6 +413,12 @@ def _scan_in_stretches(
         if last is not None:
             outputs = jax.tree.map(lambda all_, one: jnp.concatenate([all_, one[None]]), outputs, last)
     return carry, outputs
+
+
+def _joined(batches: Sequence[Sequence[Any]], count: int) -> Iterator[Array]:
+    """Each result of all batches, with the first ``count`` points along the last axis; the others are padding."""
+    for parts in zip(*batches, strict=True):
+        yield np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[..., :count]
 
 
 def _batches(points: npt.NDArray[Any], size: int) -> Iterator[npt.NDArray[Any]]:

@@ -78,8 +78,6 @@ class BagRecorder:
         folder: Path,
         prefix: str,
         topics: Iterable[Topic],
-        *,
-        definitions: Mapping[str, str] | None = None,
     ) -> Self:
         """Record into a new bag ``<prefix>_<number>`` of ``folder``, with a number above all existing ones."""
         if Path(prefix).name != prefix:
@@ -88,7 +86,7 @@ class BagRecorder:
         while True:
             path = next_path(folder, prefix)
             try:
-                return cls(path, topics, definitions=definitions)
+                return cls(path, topics)
             except OutputError:
                 if not path.exists():
                     raise  # otherwise another recorder has just taken this number

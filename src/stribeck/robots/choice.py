@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.core.friction import LAWS
+from stribeck.robots.intervals import half_widths
 from stribeck.robots.problem import RobotProblem, problem_of, substeps_of, with_law
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import PLACE, Array
@@ -40,6 +41,7 @@ def fitted(
     joints: Sequence[int],
     law: str,
     note: Callable[[str], None],
+    play: bool = False,
 ) -> Fitted:
     """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts."""
     free = ["armature", "bias", "delay"]
@@ -75,7 +77,16 @@ def fitted(
         law = _simplest(by_law, len(runs), note)
     found = by_law[law]
     if len(runs) > 1:
-        found = _with_places(problem_with(law, PLACE), found, tree, note)
+        found = _where_it_counts(problem_with(law, PLACE), found, tree, "friction depends on position", note)
+    if play and len(runs) < 3:
+        note("play is not tried: three runs are needed")
+    elif play:
+        columns = found[0].columns
+        richer = problem_with(law, (*{name for name, _ in columns if name in PLACE}, "play"))
+        richer = richer.only(
+            [k for k, each in enumerate(richer.columns) if each[0] == "play" or each in columns]
+        )
+        found = _beyond_zero(_where_it_counts(richer, found, tree, "play", note), found, tree, note)
     if found[0].errors(found[1]).mean() < SMALL**2:
         exact = replace(found[0], kind=replace(found[0].kind, substeps=substeps * FINER))
         found = told(
@@ -132,22 +143,43 @@ def _gain_counts(poorer: Array, richer: Array) -> Any:
     return gain.mean(axis=0) > gain.std(axis=0, ddof=1) / np.sqrt(len(gain))
 
 
-def _with_places(
-    richer: RobotProblem, poorer: Fitted, tree: RobotTree, note: Callable[[str], None]
+def _where_it_counts(
+    richer: RobotProblem, poorer: Fitted, tree: RobotTree, effect: str, note: Callable[[str], None]
 ) -> Fitted:
-    """Friction that depends on position, of the joints whose error in runs left out falls by more than a standard error."""
+    """The terms that are new in a problem, of the joints whose error in runs left out falls by more than a standard error."""
     richer, x = continued(richer, *poorer)
     counts = _gain_counts(left_out_squares(*poorer), left_out_squares(richer, x))
-    element = richer.blocks()[0]
     groups = set(np.flatnonzero(counts))
     if not groups:
         return poorer
-    kept = [
-        index
-        for index, (name, _) in enumerate(richer.columns)
-        if name not in PLACE or element[index] in groups
-    ]
-    chosen = richer.only(kept) if len(kept) < len(x) else richer
     names = [tree.names[richer.joints[group]] for group in sorted(groups)]
-    note(f"friction depends on position in {', '.join(names)}")
-    return chosen, x if chosen is richer else chosen.fit(x[kept]).point
+    note(f"{effect} in {', '.join(names)}")
+    element = richer.blocks()[0]
+    return _fitted_with(richer, x, [index in groups for index in element], poorer[0])
+
+
+def _fitted_with(richer: RobotProblem, x: Array, wanted: Sequence[bool], poorer: RobotProblem) -> Fitted:
+    """Fit what a problem shares with a poorer one, and of its new terms the wanted ones."""
+    kept = [index for index, column in enumerate(richer.columns) if column in poorer.columns or wanted[index]]
+    if len(kept) == len(x):
+        return richer, x
+    chosen = richer.only(kept)
+    return chosen, chosen.fit(x[kept]).point
+
+
+def _beyond_zero(found: Fitted, poorer: Fitted, tree: RobotTree, note: Callable[[str], None]) -> Fitted:
+    """Without the new terms whose intervals reach zero."""
+    problem, x = found
+    beyond = x > half_widths(problem, x)
+    dropped = [
+        tree.names[owner]
+        for (name, owner), far in zip(problem.columns, beyond, strict=True)
+        if not far and (name, owner) not in poorer[0].columns
+    ]
+    if not dropped:
+        return found
+    note(f"no play in {', '.join(dropped)}, whose intervals reach zero")
+    new = [column for column in problem.columns if column not in poorer[0].columns]
+    if len(dropped) == len(new):
+        return poorer
+    return _fitted_with(problem, x, list(beyond), poorer[0])

@@ -12,12 +12,14 @@ time of the positions; the motion is then of second order in the step h.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import mujoco
 import numpy as np
 
 from stribeck.core.friction import FrictionLaw, friction_budget
-from stribeck.robots.rollout import PLACE, dry_friction
+from stribeck.core.step import velocity_step
+from stribeck.robots.rollout import PLACE, dry_friction, resting_gap
 from stribeck.robots.tree import Array, RobotTree, gravity_vector
 
 STIFF = (0.9999, 0.9999, 0.001, 0.5, 2.0)
@@ -52,9 +54,10 @@ def simulate_robot(
     mujoco.mj_setConst(model, data)
     model.dof_armature[:] -= np.minimum(0.5 * dt * damping, 0.5 * model.dof_M0)
     dry = {**p, "friction_viscous": 0.0}
-    changing = law.load != "none" or law.stribeck or any(p[name].any() for name in PLACE)
+    changing = law.load != "none" or law.stribeck or any(p[name].any() for name in (*PLACE, "play"))
     positions = np.empty((len(goals) // every, len(start)))
     data.qpos[:] = start
+    gaps = Gaps(tree, law, p, data, dt) if p["play"].any() else None
     external = before = np.zeros(len(start))
     stiffness, derivative, limit, bias = p["stiffness"], p["derivative"], p["limit"], p["bias"]
     for k, goal in enumerate(goals):
@@ -71,7 +74,74 @@ def simulate_robot(
             budget = friction_budget(law, dry, motor, external, velocity)[0]
             model.dof_frictionloss[:] = np.maximum(budget, 1e-9)
         data.qfrc_applied[:] = motor + derivative * velocity + p["torque_offset"]
-        mujoco.mj_step(model, data)
+        if gaps is None:
+            mujoco.mj_step(model, data)
+        else:
+            gaps.step(data, goal)
     for values in (model.dof_armature, model.dof_damping, model.dof_frictionloss):
         values[:] = 0.0
     return positions
+
+
+class Gaps:
+    r"""Links that leave their gears: within the gap :math:`w = q - q_g` of ±p/2 they move without drive, and the gears without link.
+
+    A link leaves when it would pull at its gears, and meets them again in a plastic impact, as in
+    :func:`stribeck.robots.rollout.with_play`.
+    """
+
+    def __init__(
+        self, tree: RobotTree, law: FrictionLaw, p: Mapping[str, Array], data: Any, dt: float
+    ) -> None:
+        self.tree, self.law, self.p, self.dt = tree, law, p, dt
+        mujoco.mj_forward(tree.model, data)
+        self.gap = resting_gap(p["play"], tree.external(data, np.zeros(len(data.qpos))) + p["torque_offset"])
+        self.gears = np.zeros(len(data.qpos))
+        self.apart = np.zeros(len(data.qpos), dtype=bool)
+        self.carried = tree.model.dof_armature.copy(), tree.model.dof_damping.copy()
+
+    def step(self, data: Any, goal: Array) -> None:
+        """A step of all joints; the model and its applied torques are those of gears that carry their links."""
+        model, p, dt, apart = self.tree.model, self.p, self.dt, self.apart
+        for values, carried in zip((model.dof_armature, model.dof_damping), self.carried, strict=True):
+            values[:] = np.where(apart, 0.0, carried)
+        model.dof_frictionloss[apart] = 1e-9
+        data.qfrc_applied[apart] = p["torque_offset"][apart]
+        position, velocity = data.qpos.copy(), data.qvel.copy()
+        mujoco.mj_step(model, data)
+        if apart.any():
+            self._cross(data, goal, position)
+        acceleration = (data.qvel - velocity) / dt
+        inertia = data.M[self.tree.diagonal] - model.dof_armature
+        load = self.tree.external(data, acceleration) + p["torque_offset"]
+        pulls = (inertia * acceleration - load) * self.gap > 0.0
+        pulls |= np.abs(self.gap) < 0.49 * p["play"]
+        self.gears = np.where(apart, self.gears, data.qvel)
+        self.apart = (p["play"] > 0.0) & (apart & self.apart | ~apart & pulls)
+
+    def _cross(self, data: Any, goal: Array, position: Array) -> None:
+        """Move the gears of the links that are apart, and let them meet."""
+        model, p, dt, apart = self.tree.model, self.p, self.dt, self.apart
+        pull = p["stiffness"] * (goal - p["bias"] - position)
+        here = {**p, "friction_base": dry_friction(p, position)}
+        speed, _ = velocity_step(
+            self.law,
+            1.0 / np.maximum(p["armature"], 1e-9),
+            here,
+            self.gears,
+            lambda v: np.clip(pull - p["derivative"] * v, -p["limit"], p["limit"]),
+            0.0 * pull,
+            dt,
+        )
+        wanted = self.gap + data.qpos - position - dt * speed
+        end = np.clip(wanted, -0.5 * p["play"], 0.5 * p["play"])
+        meets = apart & (end != wanted)
+        one, response = np.zeros((2, 1, len(end)))
+        for joint in np.flatnonzero(meets):
+            one[:], one[0, joint] = 0.0, 1.0
+            mujoco.mj_solveM(model, data, response, one)
+            mobility = response[0, joint] + 1.0 / p["armature"][joint]
+            data.qpos[:] += response[0] * (end - wanted)[joint] / mobility
+            data.qvel[:] += response[0] * (speed - data.qvel)[joint] / mobility
+        self.gap, self.gears = np.where(apart, end, self.gap), np.where(apart, speed, self.gears)
+        self.apart = apart & ~meets

@@ -99,6 +99,7 @@ def identify_robot(
     excluded: Sequence[str] = (),
     same: Sequence[str] = (),
     polish: bool = True,
+    play: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> RobotFit:
     """Identify the drives of a robot from goals and positions.
@@ -108,6 +109,7 @@ def identify_robot(
     :param same: names of joints with equal drives: their parameters are drawn towards a common mean, by as much as the scatter
         between them and their intervals tell.
     :param polish: fit again under the loads of the simulated motion of the whole robot.
+    :param play: also try play between gears and link, with the encoder at the link; it needs three runs.
     :param note: receives lines on the progress.
     :raises ConfigError: for names of joints that the model does not have.
     """
@@ -120,14 +122,13 @@ def identify_robot(
     if not tree_joints:
         raise ConfigError(f"all joints of {tree.path} are excluded: leave at least one to identify")
     good = usable(train, note)
-    problem, x = fitted(tree, good, tree_joints, law, note)
+    problem, x = fitted(tree, good, tree_joints, law, note, play)
     populations: dict[str, Population] = {}
     if same:
         problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
         x = problem.fit(x).point
     decoupled = float(np.sqrt(problem.errors(x).mean()))
-    scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
-    apart = problem
+    apart, scores = problem, [score(tree, problem, x, run, index) for index, run in enumerate(good)]
     for _ in range(ROUNDS if polish else 0):
         before, again = _total(scores), together(problem, x, [each.simulated for each in scores])
         if apart.distance(again) < COUPLED * before:
@@ -192,7 +193,7 @@ def score(
     if run.stiffness is not None and run.derivative is not None:
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
-    finer = 2 * _finer(problem) if _finer(problem) > 1 else 1
+    finer = (2 * _finer(problem) if _finer(problem) > 1 else 1) * (2 if problem.kind.play else 1)
     every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer // coarse
     delay = p["delay"] + rows_late * run.dt + 0.5 * run.dt / every
     goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)

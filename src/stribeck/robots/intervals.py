@@ -43,6 +43,14 @@ def estimates_of(
     return joints, base
 
 
+def half_widths(problem: RobotProblem, x: Array) -> Array:
+    """Of the 95 % intervals (n,); infinite where there is none."""
+    kept, found, _ = _covariance(problem, x)
+    widths = np.full(len(x), np.inf)
+    widths[kept] = found.half_widths()
+    return widths
+
+
 def alike(
     problem: RobotProblem, x: Array, joints: Sequence[int]
 ) -> tuple[RobotProblem, dict[str, Population]]:

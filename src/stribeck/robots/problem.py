@@ -58,6 +58,7 @@ UNKNOWNS = {
     "delay": Unknown(0.006, -0.1, 0.2, 0.01, "s"),
     "tilt_x": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "tilt_y": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
+    "play": Unknown(0.004, 0.0, 0.1, 0.003, "rad"),
     "friction_base": Unknown(0.2, 0.0, 20.0, 0.3, "N m"),
     "friction_slope": Unknown(0.0, -20.0, 20.0, 0.3, "N m/rad"),
     "friction_curve": Unknown(0.0, -20.0, 20.0, 0.3, "N m/rad²"),
@@ -338,7 +339,7 @@ def problem_of(
     :param free: parameters besides those of the law, ``stiffness`` where the recordings have no gains.
     :param part: longest part of a run that a lane simulates [s]; by default that of :func:`segments_of`.
     """
-    kind, segments = Kind(law, substeps), segments_of(runs, part)
+    kind, segments = Kind(law, substeps, "play" in free), segments_of(runs, part)
     names = [name for name in kind.names if name in (*free, *law.parameter_names) and name not in FIXED]
     derived = [name for name in kind.names if name in (*names, "stiffness", "derivative")]
     rows = tuple(kind.names.index(name) for name in derived)
@@ -374,7 +375,7 @@ def with_law(problem: RobotProblem, other: RobotProblem, x: Array, share: float)
     found = []
     for (name, owner), unknown in zip(problem.columns, problem.unknowns(), strict=True):
         older = next((key for key in SYMMETRIC.get(name, (name,)) if (key, owner) in known), None)
-        scale = share if name.startswith(("friction_stribeck", "load_")) else 1.0
+        scale = share if name.startswith(("friction_stribeck", "load_", "play")) else 1.0
         begin = max(unknown.start * scale, unknown.lower)
         found.append(begin if older is None else max(known[older, owner], begin if scale != 1.0 else -np.inf))
     return np.array(found)

@@ -12,7 +12,7 @@ one run; lanes and directions of the derivatives are contiguous in memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,9 +34,12 @@ PLACE = ("friction_slope", "friction_curve")
 
 DRIVE = (
     *("armature", "stiffness", "derivative", "limit", "bias", "torque_offset", "delay", "tilt_x", "tilt_y"),
-    *("centre", *PLACE),
+    *("centre", *PLACE, "play"),
 )
 """Parameters of a lane besides those of its friction law."""
+
+SEATED = 0.02
+"""Load beyond which a link rests at an end of its play [N m]."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,12 @@ class Kind:
     """What is compiled: the friction law and the steps per row.
 
     :param substeps: simulated steps per recorded row.
+    :param play: whether a link may leave its gears, see :func:`with_play`.
     """
 
     law: FrictionLaw
     substeps: int
+    play: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,6 +125,45 @@ def dry_friction(p: Mapping[str, Any], position: Any) -> Any:
     return array_namespace(friction).maximum(friction, 0.0)
 
 
+def resting_gap(play: Any, load: Any) -> Any:
+    r"""How much further than its gears a link under a load [N m] rests, :math:`\pm p/2`, near 0 without load [rad]."""
+    return 0.5 * play * array_namespace(load).tanh(load / SEATED)
+
+
+def with_play(
+    p: Mapping[str, Any],
+    moved: Callable[[Any, Any, Any], tuple[Any, Any]],
+    state: tuple[Any, Any, Any, Any],
+    load: Any,
+    inertia: Any,
+    dt: float,
+) -> tuple[Any, Any, Any, Any]:
+    r"""A step of a link behind gears with play p: apart while the gap :math:`w = q - q_g` stays within :math:`\pm p/2`, else as one.
+
+    Impacts are plastic: momentum stays, and what a step leaves of the way to the end of the gap is shared by the inertias.
+
+    :param moved: velocity and distance of the drive that carries an inertia, from a velocity, under a load.
+    :param state: position and velocity of the link, gap, velocity of the gears.
+    :param load: of the link [N m].
+    :param inertia: of the link [kg m²].
+    """
+    position, velocity, gap, gears = state
+    free_gears, gears_distance = moved(0.0, gears, 0.0)
+    free_velocity = velocity + dt * load / inertia
+    distance = 0.5 * dt * (velocity + free_velocity)
+    wanted = gap + distance - gears_distance
+    end = jnp.clip(wanted, -0.5 * p["play"], 0.5 * p["play"])
+    apart = jnp.abs(wanted) < 0.5 * p["play"]
+    share = p["armature"] / (p["armature"] + inertia)
+    both, common = moved(inertia, share * gears + (1.0 - share) * velocity, load)
+    return (
+        position + jnp.where(apart, distance, common + share * (end - gap)),
+        jnp.where(apart, free_velocity, both),
+        end,
+        jnp.where(apart, free_gears, both),
+    )
+
+
 def _between_rows(series: Any, substeps: int) -> Any:
     """Values in the middle of each step, linear between rows (T, …) -> (K, …)."""
     following = jnp.concatenate([series[1:], series[-1:]])
@@ -139,7 +183,7 @@ def positions(kind: Kind, lanes: Lanes, values: Any) -> Any:
     inputs = (goals, _between_rows(external, substeps), _between_rows(lanes.inertia, substeps))
 
     def one_step(state: Any, now: Any) -> Any:
-        position, velocity = state
+        position, velocity, *gears = state
         goal, outer, inertia = now
         middle = position + 0.5 * dt * velocity
         pull = p["stiffness"] * (goal - middle)
@@ -148,16 +192,22 @@ def positions(kind: Kind, lanes: Lanes, values: Any) -> Any:
             return jnp.clip(pull - p["derivative"] * v, -p["limit"], p["limit"])
 
         here = {**p, "friction_base": dry_friction(p, middle)}
-        velocity, distance = velocity_step(
-            kind.law, 1.0 / (inertia + p["armature"]), here, velocity, motor, outer, dt
-        )
+
+        def moved(carried: Any, v: Any, load: Any) -> Any:
+            return velocity_step(kind.law, 1.0 / (carried + p["armature"]), here, v, motor, load, dt)
+
+        if kind.play:
+            return with_play(p, moved, (position, velocity, *gears), outer, inertia, dt), None
+        velocity, distance = moved(inertia, velocity, outer)
         return (position + distance, velocity), None
 
     def one_row(state: Any, now: Any) -> Any:
         return jax.lax.scan(one_step, state, now, unroll=True)[0], state[0]
 
     rows = tuple(series.reshape(-1, substeps, *series.shape[1:]) for series in inputs)
-    start = (lanes.position[0] + 0.0 * goals[0], lanes.velocity + 0.0 * goals[0])
+    start: tuple[Any, ...] = (lanes.position[0] + 0.0 * goals[0], lanes.velocity + 0.0 * goals[0])
+    if kind.play:
+        start += (resting_gap(p["play"], external[0]), start[1])
     return jax.lax.scan(one_row, start, rows)[1]
 
 
