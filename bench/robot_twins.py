@@ -176,7 +176,7 @@ def _rigid(
     dry = {**truth, "friction_viscous": 0.0}
     for k, goal in enumerate(wanted):
         position[k] = data.qpos
-        motor = truth["stiffness"] * (goal - data.qpos)
+        motor = np.clip(truth["stiffness"] * (goal - data.qpos), -tree.limits, tree.limits)
         external = tree.external(data, (data.qvel - previous) / STEP)
         previous = data.qvel.copy()
         acting = motor - drives.derivative * data.qvel
@@ -206,7 +206,7 @@ def _with_play(
         squeezed = gap - np.clip(gap, -0.5 * truth["play"], 0.5 * truth["play"])
         push = spring * squeezed + damper * (speed - data.qvel)
         push = np.where(push * squeezed > 0.0, push, 0.0)
-        motor = truth["stiffness"] * (goal - position[k])
+        motor = np.clip(truth["stiffness"] * (goal - position[k]), -tree.limits, tree.limits)
         external = tree.external(data, (data.qvel - previous) / STEP)
         previous = data.qvel.copy()
         acting = motor - drives.derivative * speed
