@@ -78,9 +78,10 @@ def test_a_computation_that_does_not_end_is_ended():
     """Even if it never returns to Python, or ignores the exception; its workers end too."""
     code = (
         "import multiprocessing as mp, time\n"
-        "from stribeck.cli.stop import exit_after_interrupt\n"
+        "from stribeck.cli import stop\n"
+        "stop.EXIT_WITHIN = 0.2\n"
         "if __name__ == '__main__':\n"
-        "    with exit_after_interrupt(0.2):\n"
+        "    with stop.exit_after_interrupt():\n"
         "        worker = mp.get_context('fork').Process(target=time.sleep, args=(1000,))\n"
         "        worker.start()\n"
         "        while True:\n"
