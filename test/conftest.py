@@ -37,10 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Programs that JAX compiles serve later tests, and the processes that tests start. It asks on import."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a shell that started this in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.option.markexpr != "slow" and _jaxlib() >= (
-        0,
-        10,
-    ):  # older ones end at flags that they do not know
+    known = _jaxlib() >= (0, 10)  # older ones end at flags that they do not know
+    if known and config.option.markexpr != "slow":
         os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
