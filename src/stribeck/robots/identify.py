@@ -144,9 +144,7 @@ def identify_robot(
     problem = apart
     note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
-    step = _error_of_step(tree, problem, x, scores)
-    x = x - step
-    estimates, base = estimates_of(tree, problem, x, step)
+    estimates, base = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
     doubts = _doubts(tree, problem, x)
     scored = tuple(scores), tuple(unseen)
     return RobotFit(tree, problem, x, *scored, estimates, base, doubts, decoupled, populations)
@@ -270,17 +268,12 @@ def _finer(problem: RobotProblem) -> int:
 
 
 def _error_of_step(tree: RobotTree, problem: RobotProblem, x: Array, scores: Sequence[RunScore]) -> Array:
-    """Error of the parameters by the step of the simulation of the whole robot, where that counts (n,).
-
-    A third of what twice the step changes, as the error is of second order (Richardson extrapolation).
-    """
+    """Change of the parameters if the simulation of the whole robot had twice its step, where that counts (n,)."""
     if _finer(problem) == 1:
         return np.zeros(len(x))
     coarse = [score(tree, problem, x, each.run, index, coarse=2) for index, each in enumerate(scores)]
     apart = [fine.simulated - other.simulated for fine, other in zip(scores, coarse, strict=True)]
-    lower, upper, _ = problem.box()
-    step = problem.shift(x, series_of(problem, apart)) / 3.0
-    return np.asarray(np.where((x > lower) & (x < upper), x - np.clip(x - step, lower, upper), 0.0))
+    return problem.shift(x, series_of(problem, apart))
 
 
 def _total(scores: Sequence[RunScore]) -> float:

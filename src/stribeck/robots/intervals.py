@@ -23,7 +23,7 @@ def estimates_of(
 ) -> tuple[dict[str, dict[str, Estimate]], dict[str, Estimate]]:
     """Values by joint and of the base, with intervals that count runs as independent.
 
-    :param step: by how much the values have been corrected for the step of the simulation (n,); it widens the intervals.
+    :param step: what twice the step of the simulation changes (n,); it widens the intervals.
     """
     kept, found, _ = _covariance(problem, x)
     widths = np.hypot(found.half_widths(), step[kept])

@@ -190,8 +190,7 @@ class RobotProblem:
         size = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
         return np.asarray(np.linalg.pinv(hessian / np.outer(size, size)) @ ((before - after) / size) / size)
 
-    def box(self) -> Array:
-        """Lower bounds, upper bounds and sizes of the unknowns (3, n)."""
+    def _box(self) -> Array:
         return np.array([(each.lower, each.upper, each.size) for each in self.unknowns()]).T
 
     def alone(
@@ -210,7 +209,7 @@ class RobotProblem:
             )
             return BlockEquations(0.5 * costs, gradient, hessian)
 
-        return minimise_blocks(each, x, self.box(), element, iterations, least_gain)
+        return minimise_blocks(each, x, self._box(), element, iterations, least_gain)
 
     def fit(self, x: Array, runs: Collection[int] | None = None, least_gain: float = 1e-4) -> BoxMinimum:
         """Minimise the squared errors from ``x``: each joint alone, then all parameters at once.
@@ -226,7 +225,7 @@ class RobotProblem:
             )
 
         x = self.alone(x, runs, ALONE, least_gain)
-        lower, upper, size = self.box()
+        lower, upper, size = self._box()
         return minimise(whole, x, lower, upper, size, TOGETHER, least_gain=least_gain)
 
     def errors(self, x: Array) -> Array:
