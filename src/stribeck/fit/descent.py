@@ -142,6 +142,20 @@ def damped_steps(equations: Equations, points: Array, damping: Array) -> Array:
     return np.asarray(-steps[..., 0] * free[:, None, :])
 
 
+def random_steps(equations: Equations, count: int, rise: float, rng: np.random.Generator) -> Array:
+    r"""Random steps (S, count, n) by which the quadratic model of a loss rises by a share ``rise`` of it on average.
+
+    They are normal with covariance :math:`2 \rho L / n \, H^{-1}`, with the loss L, its curvature H, and the share ρ.
+    Curvatures below 1/1000 of the largest count as that.
+    """
+    n = equations.gradient.shape[1]
+    values, axes = np.linalg.eigh(np.where(np.isfinite(equations.hessian), equations.hessian, 0.0))
+    values = np.maximum(values, 1e-3 * values[:, -1:] + 1e-30)
+    lengths = np.sqrt(2.0 * rise * np.nan_to_num(equations.loss)[:, None] / n / values)
+    normal = rng.standard_normal((len(values), count, n))
+    return np.asarray(np.einsum("sij,skj->ski", axes, normal * lengths[:, None]))
+
+
 def polish(problem: SearchProblem, incumbent: Incumbent, start: Array, iterations: int = 30) -> None:
     """Run Levenberg-Marquardt from one point (n,) near the minimum; the incumbent records the status."""
     incumbent.status = SolverStatus.LIMIT  # remains if the budget runs out

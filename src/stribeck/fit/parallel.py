@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from stribeck.core.arrays import Array, Mask
-from stribeck.fit.descent import SHORT_HORIZON, damped_steps
+from stribeck.fit.descent import damped_steps, random_steps
 from stribeck.fit.objective import EQUALLY_GOOD
 from stribeck.fit.prior import Prior, prior_for
 from stribeck.fit.rollout import NormalEquations, Rollout
@@ -39,8 +39,42 @@ DAMPINGS = 10.0 ** np.arange(-4.0, 3.0, 2.0)
 APART = 0.05
 """Points of the unit cube that differ by less than this along every axis belong to one minimum."""
 
-ROUNDS = ((2, 7), (1, 5))
-"""Rounds over all fits: starting points of each, and iterations."""
+FAR = 0.1
+"""Smallest distance of first starting points along some axis of the unit cube."""
+
+RISE = 0.3
+"""Relative rise of the loss that random trial points have on average, by its quadratic model."""
+
+
+class Stage(NamedTuple):
+    """A stage of a search.
+
+    :param starts: points at which it begins, for each fit.
+    :param iterations: largest number of iterations.
+    :param tries: random trial points per iteration.
+    :param horizon: interval at which simulations are reset to the measurement [s]; ``None`` for whole runs.
+    """
+
+    starts: int
+    iterations: int
+    tries: int
+    horizon: float | None = None
+
+
+FIRST = (Stage(6, 5, 4, 0.5), Stage(3, 5, 12, 1.5), Stage(2, 15, 48))
+"""Search of each law for all runs."""
+
+RUGGED = (Stage(24, 5, 4, 0.5), Stage(12, 5, 12, 1.5), Stage(4, 15, 48))
+"""The same for M4, which has most minima. Those of M5 and M6, which contain it, are mostly near its own."""
+
+ON_SUBSETS = (Stage(2, 6, 12), Stage(1, 8, 48))
+"""Searches of all laws for all subsets, with one strength of the prior."""
+
+WITH_STRENGTHS = Stage(1, 4, 12)
+"""Searches of all laws for all subsets with all strengths."""
+
+QUASI_RANDOM = 512
+"""Quasi-random points of each law, of which a search starts from the best; a power of 2."""
 
 
 class Rows(NamedTuple):
@@ -180,27 +214,26 @@ class ParallelFits:
         factor = np.exp(exponent)
         return NormalEquations(loss * factor, gradient * factor[:, None], hessian * factor[:, None, None])
 
-    def refine(
-        self,
-        points: Array,
-        rows: Rows,
-        iterations: int,
-        tolerance: float = 2e-4,
-        horizon: float | None = None,
-    ) -> Fitted:
-        """Levenberg-Marquardt from all points; each ends when an iteration gains less than ``tolerance``.
+    def refine(self, points: Array, rows: Rows, stage: Stage, tolerance: float = 2e-4) -> Fitted:
+        """Levenberg-Marquardt with random trial points; each search ends when an iteration gains less than ``tolerance``.
 
-        :param horizon: interval at which simulations are reset to the measurement [s]; ``None`` for none.
+        A loss over whole runs has many minima close to each other, since a servo sticks a little earlier or later. Random
+        points around the damped steps leave them; losses are cheap beside derivatives.
         """
-        rollout = self.rollout if horizon is None else self.rollout.with_reset_period(horizon)
+        rollout = self.rollout if stage.horizon is None else self.rollout.with_reset_period(stage.horizon)
         points = points.copy()
         by_run = self.run_losses(points, rows, rollout)
         losses = self.losses(points, rows, by_run)
-        scale, active, tries = np.ones(len(points)), np.arange(len(points)), len(DAMPINGS)
-        for _ in range(iterations):
+        scale, active = np.ones(len(points)), np.arange(len(points))
+        factors = np.concatenate([DAMPINGS, np.ones(stage.tries)])
+        around, tries = np.arange(stage.tries) % len(DAMPINGS), len(factors)
+        rng = np.random.default_rng(0)
+        for _ in range(stage.iterations):
             chosen = rows.take(active)
             equations = self.equations(points[active], chosen, rollout)
             steps = damped_steps(equations, points[active], scale[active, None] * DAMPINGS)
+            random = random_steps(equations, stage.tries, RISE, rng) * self._used[chosen.law][:, None]
+            steps = np.concatenate([steps, steps[:, around] + random], axis=1)
             candidates = np.clip(points[active, None] + steps, 0.0, 1.0).reshape(-1, self.dimension)
             repeated = chosen.take(np.repeat(np.arange(len(active)), tries))
             tried = self.run_losses(candidates, repeated, rollout)
@@ -214,20 +247,32 @@ class ParallelFits:
             points[moved], by_run[moved] = candidates[flat[better]], tried[flat[better]]
             losses[moved] = trial.ravel()[flat[better]]
             scale[active] = np.clip(
-                np.where(better, scale[active] * DAMPINGS[best], scale[active] * 1e3), 1e-6, 1e6
+                np.where(better, scale[active] * factors[best], scale[active] * 1e3), 1e-6, 1e6
             )
             active = active[(gain > tolerance) | (~better & (scale[active] < 1e4))]
             if not len(active):
                 break
         return Fitted(points, losses, by_run)
 
+    @cached_property
+    def _used(self) -> Mask:
+        """Which coordinates each law uses (L, n)."""
+        return np.asarray(np.arange(self.dimension) < self.sizes[:, None])
+
     def starts(self, count: int, seed: int) -> tuple[Array, Rows]:
-        """Quasi-random points of every law (L * count, n), as fits to the first subset."""
-        points = qmc.Sobol(self.dimension, rng=np.random.default_rng(seed)).random_base2(int(np.log2(count)))
-        count = len(points)
-        laws = np.repeat(np.arange(len(self.tasks)), count)
-        used = np.arange(self.dimension) < self.sizes[laws][:, None]
-        return np.tile(points, (len(self.tasks), 1)) * used, self.rows(laws)
+        """Quasi-random points of every law (L * count, n), as fits to the first subset.
+
+        Positive parameters whose bounds span more than a factor of 20 are mostly near the lower one: their points are
+        dense there.
+        """
+        cube = qmc.Sobol(self.dimension, rng=np.random.default_rng(seed)).random_base2(int(np.log2(count)))
+        points = []
+        for law, task in enumerate(self.tasks):
+            free = task.parameters.free
+            wide = [one.lower >= 0.0 and one.upper > 20.0 * one.lower for one in free]
+            power = np.where(np.pad(wide, (0, self.dimension - len(free))), 3.0, 1.0)
+            points.append(cube**power * self._used[law])
+        return np.concatenate(points), self.rows(np.repeat(np.arange(len(self.tasks)), len(cube)))
 
     def rows(self, laws: IntArray) -> Rows:
         """Fits of these laws to the first subset with the first strength."""
@@ -239,30 +284,45 @@ class ParallelFits:
         points = np.clip((general - offset) @ np.linalg.pinv(matrix).T, 0.0, 1.0)
         return points, np.all(np.abs(points @ matrix.T + offset - general) < 1e-9, axis=1)
 
-    def fit(self, seed: int = 0, count: int = 64) -> Pool:
+    def fit(self, seed: int = 0, count: int = QUASI_RANDOM) -> Pool:
         """Search for the minima of every law on every subset with every strength.
 
-        Starting points come from a search over all runs, short horizon first. Points that were found for one subset,
-        strength or simpler law are starting points of the others.
+        Laws are fitted to all runs first, over short horizons, then over whole runs. Each point found for one subset,
+        strength or simpler law is a starting point of the others. Where it starts does not decide where a fit ends if the
+        search finds the lowest minimum of its own loss; it is long enough for that in most cases.
 
-        :param count: quasi-random points per law.
+        :param count: quasi-random points per law; with fewer than :data:`QUASI_RANDOM` there are fewer starts, too.
         """
         points, rows = self.starts(count, seed)
-        short = self.rollout.with_reset_period(SHORT_HORIZON)
-        losses = self.losses(points, rows, self.run_losses(points, rows, short))
-        chosen = _best_of_each(rows.law, losses, max(count // 4, 2))
-        points, rows = points[chosen], rows.take(chosen)
-        points = self.refine(points, rows, 8, horizon=SHORT_HORIZON).points
-        losses = self.losses(points, rows, self.run_losses(points, rows))
-        chosen = _best_of_each(rows.law, losses, max(count // 8, 2))
-        found = self.refine(points[chosen], rows.take(chosen), 12)
-        pool = Pool(self.general(found.points, rows.take(chosen)), found.by_run)
-        for alternatives, iterations in ROUNDS:
-            starts, rows = self._from_pool(pool, alternatives)
-            found = self.refine(starts, rows, iterations)
+        share = min(1.0, count / QUASI_RANDOM)
+        distance = FAR
+        for stages in zip(*(RUGGED if task.law.name == "m4" else FIRST for task in self.tasks), strict=True):
+            starts = [max(round(stage.starts * share), 2) for stage in stages]
+            rollout = self.rollout.with_reset_period(stages[0].horizon)
+            losses = self.losses(points, rows, self.run_losses(points, rows, rollout))
+            points, rows = self._best(points, rows, losses, starts, distance)
+            points, _, by_run = self.refine(points, rows, stages[0])
+            distance = APART
+        pool = Pool(self.general(points, rows), by_run)
+        middle = len(self.strengths) // 2
+        for stage in (*ON_SUBSETS, WITH_STRENGTHS):
+            starts, rows = self._from_pool(pool, stage.starts, None if stage is WITH_STRENGTHS else middle)
+            found = self.refine(starts, rows, stage)
             general = self.general(found.points, rows)
             pool = Pool(*map(np.concatenate, ((pool.points, general), (pool.by_run, found.by_run))))
         return pool
+
+    def _best(
+        self, points: Array, rows: Rows, losses: Array, counts: Sequence[int], distance: float
+    ) -> tuple[Array, Rows]:
+        """The best points of each law that differ by more than a distance along an axis."""
+        chosen = []
+        for law, count in enumerate(counts):
+            of_law = np.flatnonzero(rows.law == law)
+            order = of_law[np.argsort(losses[of_law], kind="stable")]
+            chosen.append(order[_apart(points[order], count, distance)])
+        index = np.concatenate(chosen)
+        return points[index], rows.take(index)
 
     def ranked(self, pool: Pool, row: Rows) -> tuple[IntArray, Array, Array]:
         """Points of a pool for one fit, the best first: their indices, points in the law's cube and losses."""
@@ -279,12 +339,14 @@ class ParallelFits:
         """All fits: laws, subsets, strengths, the last running fastest."""
         return Rows(*np.indices((len(self.tasks), len(self.subsets), len(self.strengths))).reshape(3, -1))
 
-    def _from_pool(self, pool: Pool, count: int) -> tuple[Array, Rows]:
-        """For each fit the best ``count`` points of the pool that differ by more than :data:`APART`."""
+    def _from_pool(self, pool: Pool, count: int, strength: int | None = None) -> tuple[Array, Rows]:
+        """For each fit (with one strength) the best ``count`` points of the pool that differ by more than :data:`APART`."""
         starts, indices, every = [], [], self.every
+        if strength is not None:
+            every = every.take(every.strength == strength)
         for k in range(len(every.law)):
             _, points, _ = self.ranked(pool, every.take(np.array([k])))
-            picked = _apart(points, count)
+            picked = points[_apart(points, count)]
             starts.append(picked)
             indices += [k] * len(picked)
         return np.concatenate(starts), every.take(np.array(indices))
@@ -311,23 +373,18 @@ class ParallelFits:
     def minima(self, pool: Pool, law: int, strength: int, subset: int = 0) -> Array:
         """Equally good minima (M, n) of one fit that differ by more than :data:`APART`, the best first."""
         row = Rows(np.array([law]), np.array([subset]), np.array([strength]))
-        return _apart(self._equally_good(pool, row)[1], MOST_MINIMA)[:, : self.sizes[law]]
+        points = self._equally_good(pool, row)[1]
+        return np.asarray(points[_apart(points, MOST_MINIMA), : self.sizes[law]])
 
     def best(self, pool: Pool, law: int, strength: int) -> Array:
         """The best point of a law for all runs (n,)."""
         return np.asarray(self.minima(pool, law, strength)[0])
 
 
-def _apart(points: Array, count: int) -> Array:
-    """The first ``count`` of points (S, n) that differ by more than :data:`APART` along an axis."""
-    picked = points[:1]
-    for point in points:
-        if len(picked) < count and np.min(np.max(np.abs(picked - point), axis=1)) > APART:
-            picked = np.concatenate([picked, point[None]])
-    return picked
-
-
-def _best_of_each(groups: IntArray, losses: Array, count: int) -> IntArray:
-    """Indices of the best ``count`` members of each group."""
-    order = np.argsort(losses, kind="stable")
-    return np.concatenate([order[groups[order] == group][:count] for group in np.unique(groups)])
+def _apart(points: Array, count: int, distance: float = APART) -> IntArray:
+    """Indices of the first ``count`` of points (S, n) that differ by more than a distance along an axis."""
+    picked = [0]
+    for k in range(1, len(points)):
+        if len(picked) < count and np.min(np.max(np.abs(points[picked] - points[k]), axis=1)) > distance:
+            picked.append(k)
+    return np.array(picked)

@@ -29,7 +29,7 @@ from stribeck.errors import ConfigError
 from stribeck.estimates.estimate import CONFIDENCE, Interval
 from stribeck.estimates.quantiles import student_quantile
 from stribeck.fit.conditions import ConditionKind, kinds_of, one_more
-from stribeck.fit.parallel import ParallelFits
+from stribeck.fit.parallel import QUASI_RANDOM, ParallelFits
 from stribeck.fit.prediction import LeftOut
 from stribeck.fit.task import FitTask
 
@@ -297,29 +297,32 @@ def select(
     errors: list[FloatArray] = []
     minima: list[Callable[[int], FloatArray]] = []
     evaluations = 0
-    for group in groups:
+    chosen = 0
+    for group in sorted(groups, key=lambda group: -len(group[0].actuator.active_effects)):
+        # Smaller sets of effects are compared for the law chosen with the largest one.
+        laws = [task for task in group if not variants or task.law.name == variants[chosen].law]
         actuator = group[0].actuator
         strengths = STRENGTHS if "current-limit" in actuator.active_effects else (1.0,)
         told = partial(_told, on_progress, evaluations)
-        fits = ParallelFits(group, group[-1].rollout(), np.stack(subsets.masks), strengths, told)
-        pool = fits.fit(count=int(np.clip(settings.trials // 100, 8, 64)))
+        fits = ParallelFits(laws, laws[-1].rollout(), np.stack(subsets.masks), strengths, told)
+        pool = fits.fit(count=int(np.clip(settings.trials // 100, 8, QUASI_RANDOM)))
         errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
         evaluations += fits.rollout.meter.evaluations
         effects = tuple(sorted(actuator.active_effects))
-        for law, task in enumerate(group):
+        for law, task in enumerate(laws):
             for k, strength in enumerate(strengths):
                 variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))
                 tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
                 minima.append(partial(fits.minima, pool, law, k))
-    judged = LeftOutErrors(
-        np.concatenate(errors),
-        subsets,
-        kinds,
-        np.array([variant.free for variant in variants]),
-        np.array([len(variant.effects) for variant in variants]),
-        np.array([variant.strength for variant in variants]),
-    )
-    chosen = judged.choose()
+        judged = LeftOutErrors(
+            np.concatenate(errors),
+            subsets,
+            kinds,
+            np.array([variant.free for variant in variants]),
+            np.array([len(variant.effects) for variant in variants]),
+            np.array([variant.strength for variant in variants]),
+        )
+        chosen = judged.choose()
     every = np.ones(len(logs), dtype=bool)
     return Selection(
         task=tasks[chosen],
