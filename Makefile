@@ -8,6 +8,8 @@ FILES := --dist loadfile --no-loadscope-reorder
 # Tests that are quick, and folders of those for what runs on a robot.
 QUICK := test/core test/estimates test/io test/session test/test_project.py --ignore=test/core/test_jax_agreement.py --ignore=test/core/test_closed_loop.py
 ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
+# Tests and programs start many processes, each of which would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
 .PHONY: demo demo-arm test test-quick test-slow test-versions lint docs docs-links bench soak clean
