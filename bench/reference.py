@@ -33,7 +33,11 @@ def batch_log(batch: Batch) -> dict[str, Any]:
     head = {key: np.array([getattr(setup, name) for setup in setups]) for key, name in keys.items()}
     columns = (batch.position, batch.velocity, batch.goal, batch.torque_enable)
     names = ("position", "speed", "goal_position", "torque_enable")
-    return {**head, "dt": batch.dt, "entries": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]}
+    return {
+        **head,
+        "dt": batch.dt,
+        "entries": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
+    }
 
 
 def published_call(checkout: Path, batch: Batch) -> Callable[[], float]:
@@ -62,8 +66,12 @@ def measure(checkout: Path, dt: float = STEP) -> dict[str, float]:
     error = published()
     times = [(elapsed(published), elapsed(lambda: rollout.losses(points))) for _ in range(REPEATS)]
     theirs, ours = np.median(times, axis=0) / (1.0, CANDIDATES)
-    print(f"published program: {1e3 * theirs:.1f} ms, error {1e3 * error:.2f} mrad at its published parameters")
-    print(f"ours, step {1e3 * dt:g} ms: {1e3 * ours:.3f} ms; {theirs / ours:.0f} times the published program's rate")
+    print(
+        f"published program: {1e3 * theirs:.1f} ms, error {1e3 * error:.2f} mrad at its published parameters"
+    )
+    print(
+        f"ours, step {1e3 * dt:g} ms: {1e3 * ours:.3f} ms; {theirs / ours:.0f} times the published program's rate"
+    )
     return {"dt": dt, "published_s": float(theirs), "ours_s": float(ours), "ratio": float(theirs / ours)}
 
 
