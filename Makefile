@@ -21,6 +21,9 @@ demo: $(VENV)/.fit
 demo-arm: $(VENV)/.arm
 	$(BIN)/python examples/arm_demo/demo_arm.py --output build/demo-arm
 
+# Three side by side on two cores: tests of nodes wait more than they compute.
+test test-versions: JOBS = 3
+
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(FILES)
 
