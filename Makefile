@@ -8,6 +8,8 @@ FILES := --dist loadfile --no-loadscope-reorder
 # Tests that are quick, and folders of those for what runs on a robot.
 QUICK := test/core test/estimates test/io test/session test/test_project.py --ignore=test/core/test_jax_agreement.py --ignore=test/core/test_closed_loop.py
 ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
+# Tests and programs start many processes, each of which would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
 .PHONY: demo demo-arm test test-quick test-slow test-versions lint docs docs-links bench soak clean
@@ -18,6 +20,9 @@ demo: $(VENV)/.fit
 # A seven-joint arm, designed motion to identified links, without hardware.
 demo-arm: $(VENV)/.arm
 	$(BIN)/python examples/arm_demo/demo_arm.py --output build/demo-arm
+
+# Three side by side on two cores: tests of nodes wait more than they compute.
+test test-versions: JOBS = 3
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(FILES)

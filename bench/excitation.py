@@ -21,14 +21,14 @@ DATA = Path(os.environ.get("STRIBECK_DATA", ROOT.parent / "shared" / "data")) / 
 CASES = (("tx40", "joint limits"), ("tx40", "floor and bodies"), ("panda", "floor and bodies"))
 
 
-def measure(seeds: Sequence[int] = (0,)) -> dict[str, object]:
-    """Run all cases with all seeds; the summaries with the wall time of the command."""
+def measure(seeds: Sequence[int] = (0,), cases: Sequence[tuple[str, str]] = CASES) -> dict[str, object]:
+    """Run cases with all seeds; the summaries with the wall time of the command."""
     print("excitation: log det of the information, whole commands")
     print(
         f"{'arm':>6} {'limits':>17} {'seed':>4} {'best':>8} {'random':>8} {'gain':>7} {'sigma':>6} {'wall [s]':>9}"
     )
     found: dict[str, object] = {}
-    for robot, kind in CASES:
+    for robot, kind in cases:
         if robot == "tx40" and not DATA.is_dir():
             print(f"{robot:>6} {kind:>17}  its URDF is not at hand")
             continue

@@ -1,4 +1,4 @@
-"""A fleet of eight simulated servos and three laws, beside the same fits as commands one after another."""
+"""A fleet of four simulated servos and two laws, beside the same fits as commands one after another."""
 
 from __future__ import annotations
 
@@ -12,37 +12,39 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-SEQUENTIAL = ("left_ankle",)
-"""Servos whose fits are measured as single commands; their time is scaled to all eight."""
+SERVOS = ("left_ankle", "right_ankle", "elbow", "shoulder")
+"""Of the example's eight servos."""
+
+LAWS = ("m1", "m6")
+SINGLE = "left_ankle"
+"""Servo whose fits are measured as single commands, too; their time is scaled to all."""
 
 TRIALS = 5000
-LAWS = ("m1", "m4", "m6")
 
 
 def measure() -> dict[str, float]:
-    """Seconds of the fleet, and of the commands of some servos, scaled to eight."""
+    """Seconds of the fleet, and of the commands of one servo, scaled to all."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run("examples/simulate_fleet.py", str(folder), "--trials", str(TRIALS))
         file = folder / "fleet.yaml"
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
         content["defaults"]["laws"] = list(LAWS)
+        content["servos"] = [servo for servo in content["servos"] if servo["name"] in SERVOS]
         file.write_text(yaml.safe_dump(content), encoding="utf-8")
         fleet = run("-m", "stribeck", "fit-all", str(file), "--quiet")
         again = run("-m", "stribeck", "fit-all", str(file), "--quiet")
         part = sum(
             run(*f"-m stribeck fit --quiet --trials {TRIALS} --validation-fraction 0.25 --model {law}".split(),
-                "--logdir", str(folder / "bags" / servo), "--output", str(folder / "one" / servo / f"{law}.json"))
-            for servo in SEQUENTIAL
+                "--logdir", str(folder / "bags" / SINGLE), "--output", str(folder / "one" / f"{law}.json"))
             for law in LAWS
         )  # fmt: skip
-    commands = 8 / len(SEQUENTIAL) * part
-    print(f"8 servos x {len(LAWS)} laws, {TRIALS} trials, {os.cpu_count()} cores:")
+    commands, fits = len(SERVOS) * part, len(SERVOS) * len(LAWS)
+    print(f"{len(SERVOS)} servos x {len(LAWS)} laws, {TRIALS} trials, {os.cpu_count()} cores:")
     print(
-        f"fit-all {fleet:.0f} s, once more {again:.1f} s; {8 * len(LAWS)} commands one after another {commands:.0f} s",
-        end="",
+        f"fit-all {fleet:.0f} s, once more {again:.1f} s; {fits} commands one after another {commands:.0f} s"
+        f" ({part:.0f} s for those of one servo, scaled): {commands / fleet:.1f} times"
     )
-    print(f" ({part:.0f} s for those of {len(SEQUENTIAL)} servos, scaled): {commands / fleet:.1f} times")
     return {"fit_all_s": fleet, "up_to_date_s": again, "commands_s": commands, "commands_measured_s": part}
 
 

@@ -27,7 +27,7 @@ from std_msgs.msg import Int64
 from stribeck.io.actuators import load_actuator
 from stribeck.nodes.transport import stay_on_this_machine
 
-SECONDS = 8.0
+WARM_UP, SECONDS = 1.0, 5.0
 SIGNS, RATE = 100, 200
 JOINTS = [f"joint_{k}" for k in range(7)]
 MODES = ("friction_only", "sum", "goal_offset")
@@ -68,7 +68,7 @@ def one_mode(node: Node, mode: str) -> tuple[float, float]:
         guard = subprocess.Popen(command)
         try:
             wait(lambda: publishers["compensation_alive"].get_subscription_count() > 0)
-            play(publishers, data, 2.0, busy=True)
+            play(publishers, data, WARM_UP, busy=True)
             shares = []
             for busy in (False, True):
                 before = cpu_seconds(guard.pid)

@@ -28,7 +28,7 @@ PARTS = {
     "arena": "closed loops against plants with other friction, quick form",
     "fits": "evaluations, searches and whole commands of stribeck fit",
     "throughput": "evaluations per second on two cores and on a GPU",
-    "fleet": "24 fits by stribeck fit-all, and as single commands",
+    "fleet": "8 fits by stribeck fit-all, and as single commands",
     "arm": "regressor and identification of arms",
     "excitation": "designed trajectories of arms",
     "multibody": "joint estimation of a simulated Furuta pendulum",
@@ -36,8 +36,8 @@ PARTS = {
 """Modules of this folder, each with a function ``measure`` that prints a table and returns its figures."""
 
 
-QUICK = {"multibody": {"shooting": False}}
-"""Arguments that keep parts short: single shooting takes minutes, ``python bench/multibody.py`` measures it."""
+QUICK = {"multibody": {"shooting": False}, "excitation": {"cases": [("panda", "floor and bodies")]}}
+"""Arguments that keep parts short; ``python bench/multibody.py`` and ``python bench/excitation.py`` measure all."""
 
 
 def main() -> None:

@@ -16,7 +16,8 @@ from typing import Any
 
 RUNS = (12, 240, 2400)
 CORES = 2
-REPEATS = 5
+REPEATS = {12: 5, 240: 5, 2400: 2}
+"""By number of runs: an evaluation of the most takes seconds and varies little."""
 NO_DEVICE = 3
 """Exit code of a process that finds no such device."""
 
@@ -74,7 +75,7 @@ def _rates(platform: str) -> dict[str, Any]:
         points = np.random.default_rng(1).random((CANDIDATES, rollout.dimension))
         rollout.losses(points)  # compiles
         return CANDIDATES / float(
-            np.median([elapsed(lambda: rollout.losses(points)) for _ in range(REPEATS)])
+            np.median([elapsed(lambda: rollout.losses(points)) for _ in range(REPEATS[runs])])
         )
 
     name = device.device_kind if platform != "cpu" else _processor()

@@ -96,7 +96,7 @@ def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
             "--logdir",
             str(bags),
             "--trials",
-            "6000",
+            "2000",
             "--seed",
             "3",
             "--validation_kp",
@@ -114,7 +114,7 @@ def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
         assert key in summary
     assert summary["schema"] == 1
     assert summary["seed"] == 3
-    assert summary["evaluations"] <= 6000
+    assert summary["evaluations"] <= 2000
     assert 0 < summary["train_mae"] < 0.01
     assert 0 < summary["validation_mae"] < 0.01
     assert summary["wall_seconds"] > summary["search_seconds"]
@@ -432,19 +432,9 @@ def test_a_supply_above_the_rating_is_a_warning(tmp_path, capsys):
 
 def test_an_interrupted_fit_exits_130_and_keeps_the_best(bags, tmp_path):
     """Ctrl-C while searching: the best point is in the file, which says that the fit was interrupted."""
-    output = tmp_path / "m6.json"
-    command = [
-        sys.executable,
-        "-m",
-        "stribeck",
-        "fit",
-        "--model",
-        "m6",
-        "--logdir",
-        str(bags),
-        "--output",
-        str(output),
-    ]
+    output = tmp_path / "m1.json"
+    words = ["fit", "--model", "m1", "--logdir", str(bags), "--output", str(output), *COARSE]
+    command = [sys.executable, "-m", "stribeck", *words]
     process = subprocess.Popen(
         [*command, "--trials", "100000000", "--method", "random"],
         stdout=subprocess.PIPE,

@@ -22,7 +22,9 @@ from stribeck.io.parameter_file import read_parameter_file
 
 pytest.importorskip("jax", reason="a fit needs JAX: pip install '.[fit]'")
 
-PERIOD = 0.01
+PERIOD, FINER = 0.01, 4
+"""Sample period [s], and steps of the simulation in it."""
+
 COUNTS = 4096 / (2.0 * np.pi)
 TRAJECTORIES = ("sin_sin", "lift_and_drop")
 XM430 = {
@@ -48,16 +50,16 @@ def played(
         goal=Series(time[::hold], trajectory.goal(time[::hold]), held=True),
         torque_enable=Series(time, trajectory.torque_enable(time), held=True),
     )  # fmt: skip
-    samples = commanded.resample(0.001)
+    samples = commanded.resample(PERIOD / FINER)
     motion = simulate(batch_of([samples]), actuator, law, {**law_defaults(servo), **values})
-    position, velocity = motion.position[::10, 0], motion.velocity[::10, 0]
+    position, velocity = motion.position[::FINER, 0], motion.velocity[::FINER, 0]
     control = actuator.control
     assert isinstance(control, VoltageControl)
     duty = np.clip(
-        control.gain * setup.kp * (samples.goal[::10] - position), -control.duty_max, control.duty_max
+        control.gain * setup.kp * (samples.goal[::FINER] - position), -control.duty_max, control.duty_max
     )
     current = (
-        samples.torque_enable[::10] * (duty * setup.supply_voltage - values["kt"] * velocity) / values["R"]
+        samples.torque_enable[::FINER] * (duty * setup.supply_voltage - values["kt"] * velocity) / values["R"]
     )
     moved = Log(
         name=name, actuator=servo, trajectory=name, setup=setup, goal=commanded.goal,

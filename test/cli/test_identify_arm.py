@@ -56,7 +56,8 @@ def test_all_fits_to_files(folder, tmp_path, capsys):
     assert found["schema"] == 1
     assert list(found["fits"]) == ["ols", "asymmetric", "weighted", "consistent", "full"]
     for fit in found["fits"].values():
-        assert set(fit["parameters"]) == set(fit["sigma"])
+        assert fit["parameters"] == {name: one["value"] for name, one in fit["estimates"].items()}
+        assert all(one["unit"] and one["status"] for one in fit["estimates"].values())
         for part in ("train", "validation"):
             for rows in ("moving", "every_row"):
                 assert len(fit[part][rows]["per_joint"]) == 3

@@ -47,9 +47,12 @@ def test_a_payload_is_identified(folder, tmp_path, capsys):
     found = json.loads((tmp_path / "f.json").read_text())["payload"]
     assert found["link"] == "tool"
     assert found["mass"] == pytest.approx(MASS, rel=0.02)
-    away = np.abs(np.array([found["mass"], *found["com"]]) - [MASS, *AT])
-    assert (away < 4.0 * np.array(found["sigma"])).all()
-    assert max(found["sigma"]) < 0.03  # along the axes of shoulder and elbow the centre is known worst
+    estimates = found["estimates"].values()
+    assert [one["value"] for one in estimates] == [found["mass"], *found["com"]]
+    half = np.array([0.5 * np.ptp(one["interval"]) for one in estimates])
+    assert (np.abs(np.array([found["mass"], *found["com"]]) - [MASS, *AT]) < 2.0 * half).all()
+    assert max(half) < 0.06  # along the axes of shoulder and elbow the centre is known worst
+    assert found["estimates"]["mass"]["status"] == "determined"
     assert "payload at tool (identified" in capsys.readouterr().out
 
 

@@ -157,7 +157,7 @@ def test_the_error_falls_with_the_square_of_the_step(name, law, setup):
         found = simulate(batch, servo, LAWS[law], values, integrator=integrator)
         return found.position[:: round(DT / dt)][:1200]
 
-    exact = motion(DT / 16)
+    exact = motion(DT / 8)
     coarse, fine = (np.mean(np.abs(motion(dt) - exact)) for dt in (DT, DT / 2))
     assert fine < 0.4 * coarse
     assert coarse < np.mean(np.abs(motion(DT / 4, "semi-implicit") - exact))

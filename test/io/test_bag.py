@@ -85,15 +85,15 @@ def test_a_synthetic_recording_goes_from_json_to_a_bag_and_back(tmp_path):
 
 
 @needs_xl330
-@pytest.mark.parametrize("storage", STORAGES)
-def test_real_xl330_recordings_go_from_json_to_a_bag_and_back(tmp_path, storage):
-    """12 runs in one bag: floats equal to the bit, times within 1 ns, raw load integers exactly."""
-    paths = sorted(XL330.glob("*.json"))
+@pytest.mark.parametrize(("storage", "runs"), [("mcap", 12), ("sqlite3", 3)])
+def test_real_xl330_recordings_go_from_json_to_a_bag_and_back(tmp_path, storage, runs):
+    """So many runs in one bag: floats equal to the bit, times within 1 ns, raw load integers exactly."""
+    paths = sorted(XL330.glob("*.json"))[:runs]
     logs = [read_bam_json(path, arm_mass=0.0) for path in paths]
     write_bag(tmp_path / "bag", logs, storage=storage)
     found = read_bag(tmp_path / "bag")
     register = load_actuator("xl330").pwm_register
-    assert len(found) == len(paths) == 12
+    assert len(found) == len(paths) == runs
     for one, log, path in zip(found, logs, paths, strict=True):
         assert_same_log(one, log)
         entries = json.loads(path.read_text())["entries"]

@@ -146,7 +146,7 @@ def test_units_of_a_slide(tmp_path):
     run = replace(run, position=states[0], velocity=states[1], effort=effort)
     scored = identification(model, [run], replace(FILTERED, moving=0.01, every=20)).fit("full")
     machine = scored.fit.machine
-    actuators = [load_actuator(ACTUATORS[units]) for units in machine.units("rotary")]
+    actuators = [load_actuator(ACTUATORS[units]) for units in machine.units("rotary").values()]
     files = joint_files(scored.fit, actuators, [run], scored.errors)
     units = [files[joint].provenance.units for joint in SMALL]
     assert [found["armature"] for found in units] == ["kg m^2", "kg m^2", "kg"]

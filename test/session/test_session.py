@@ -367,10 +367,10 @@ class SimulatedServo:
         self.trace = []
 
     def advance(self, goals, dt):
-        """One cycle, in steps of 1 ms at most."""
+        """One cycle, in steps of 4 ms at most."""
         on = bool(np.isfinite(goals[0]))
         command = ServoCommand(float(goals[0]) if on else 0.0, float(on), 5.0)
-        count = max(1, math.ceil(dt / 0.001))
+        count = max(1, math.ceil(dt / 0.004))
         for _ in range(count):
             self.state = step(self.plant, self.values, self.state, command, dt / count)
         self.position = np.array([float(self.state.position)])

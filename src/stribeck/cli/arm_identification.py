@@ -33,6 +33,7 @@ from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
 from stribeck.dynamics.verdict import judge_filters, judge_fits
 from stribeck.errors import ConfigError
+from stribeck.estimates.estimate import estimates_to_json
 from stribeck.estimates.verdict import Reason, Verdict
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
@@ -207,7 +208,8 @@ def _write(
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        actuators = [load_actuator(ACTUATORS[units]) for units in work.machine.units(robot.units)]
+        units = work.machine.units(robot.units)
+        actuators = [load_actuator(ACTUATORS[units[joint]]) for joint in work.machine.joints]
         files = {}
         for joint, content in joint_files(fit, actuators, runs, fits["full"].errors).items():
             files[joint] = folder / f"{joint}.json"
@@ -246,7 +248,7 @@ def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored
         entry: dict[str, Any] = {
             "status": scored.fit.status.value,
             "parameters": scored.parameters,
-            "sigma": scored.sigma,
+            "estimates": estimates_to_json(scored.estimates(robot.units)),
             **scored.errors,
         }
         if isinstance(scored.fit, FullFit):
@@ -300,9 +302,7 @@ def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Sco
         print("base parameters")
         print(*work.base.expressions(), sep="\n")
         return
-    linear = _linear(robot, work.machine)
-    names = [fit.base.names[k] for k in fit.base.chosen]
-    units = [regressor_unit(name, linear[name.partition("_")[2]]) for name in names]
+    units = [regressor_unit(name, work.machine.units(robot.units)) for name in fit.named]
     rows = [
         [f"{value:.5g}", f"{deviation:.2g}", unit, expression]
         for value, deviation, unit, expression in zip(
@@ -313,24 +313,16 @@ def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Sco
     print_table(["value", "standard deviation", "unit", "base parameter"], rows, left=4)
 
 
-def _linear(robot: RobotConfig, machine: Machine) -> dict[str, bool]:
-    """Whether each element of a machine moves along a line, by name."""
-    linear = dict.fromkeys(machine.elements, robot.units == "linear")
-    if machine.arm is not None:
-        linear |= dict(zip(machine.arm.joints, machine.arm.linear.tolist(), strict=True))
-    return linear
-
-
 def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
     choice = fit.choice
     terms = [choice.law.title, *["asymmetric"] * choice.law.asymmetric]
     if choice.presliding is not None:
         terms.append(f"presliding {choice.presliding:g}")
     print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")
-    rows, linear = [], _linear(robot, work.machine)
+    rows, units = [], work.machine.units(robot.units)
     for k, element in enumerate(work.machine.elements):
         values = fit.values(element)
         for (name, value), deviation in zip(values.items(), fit.sigma[k], strict=True):
-            unit = parameter_unit(name, "linear" if linear[element] else "rotary")
+            unit = parameter_unit(name, units[element])
             rows.append([element, name, unit, f"{value:.5g}", f"{deviation:.2g}"])
     print_table(["joint", "parameter", "unit", "value", "standard deviation"], rows, left=3)

@@ -13,9 +13,12 @@ from stribeck.dynamics.identify import Identification
 from stribeck.dynamics.model import ArmModel
 from stribeck.dynamics.payload import identify_payload, payload_inertials, payload_link, without_payload
 from stribeck.dynamics.regressor import Machine
+from stribeck.estimates.estimate import estimates_to_json
+from stribeck.estimates.quantiles import normal_estimate
 from stribeck.estimates.verdict import Reason
 
 IDENTIFY = "identify"
+NAMES, UNITS = ("mass", "x", "y", "z"), ("kg", "m", "m", "m")
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,28 @@ class CarriedPayload:
     @property
     def line(self) -> str:
         """The payload in words."""
-        names, values = ("mass", "x", "y", "z"), (self.payload.mass, *self.payload.com)
+        values = (self.payload.mass, *self.payload.com)
         deviations = [""] * 4 if self.sigma is None else [f" ± {one:.2g}" for one in self.sigma.tolist()]
         parts = [
             f"{name} {value:.4g}{deviation} {unit}"
-            for name, value, deviation, unit in zip(names, values, deviations, ("kg", *"mmm"), strict=True)
+            for name, value, deviation, unit in zip(NAMES, values, deviations, UNITS, strict=True)
         ]
         how = "known" if self.sigma is None else "identified; ±: standard deviations"
         return f"payload at {self.payload.link} ({how}): {', '.join(parts)}; not part of the new URDF"
 
     def to_json(self) -> dict[str, Any]:
-        """Mass [kg], centre [m] and link; standard deviations if it was identified."""
-        content = {"mass": self.payload.mass, "com": list(self.payload.com), "link": self.payload.link}
-        return content | ({} if self.sigma is None else {"sigma": self.sigma.tolist()})
+        """Mass [kg], centre [m] and link; estimates of mass, x, y and z if it was identified."""
+        mass, centre = self.payload.mass, self.payload.com
+        content = {"mass": mass, "com": list(centre), "link": self.payload.link}
+        if self.sigma is None:
+            return content
+        size = float(np.linalg.norm(centre))
+        columns = zip(NAMES, (mass, *centre), UNITS, self.sigma.tolist(), strict=True)
+        estimates = {
+            name: normal_estimate(value, unit, deviation, scale=0.0 if name == "mass" else size)
+            for name, value, unit, deviation in columns
+        }
+        return content | {"estimates": estimates_to_json(estimates)}
 
     def taken_off(self, arm: ArmModel) -> tuple[Array, list[Reason]]:
         """Inertials (n, 10) of an identified arm without the payload, and doubts about it."""

@@ -19,6 +19,9 @@ from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.core.temperature import TEMPERATURE_PARAMETERS
 from stribeck.errors import ConfigError, check_valid
 
+JointUnits = Literal["rotary", "linear"]
+"""Rotary joints have rad, N m and kg m², linear ones m, N and kg."""
+
 ISOTHERMAL_EFFECTS = ("current-limit", "supply", "delay", "saturation")
 """Optional effects that do not depend on the servo's temperature."""
 
@@ -123,7 +126,7 @@ class Actuator:
 
     name: str
     title: str
-    units: Literal["rotary", "linear"]
+    units: JointUnits
     control: Control
     supply: Supply
     resolution: float

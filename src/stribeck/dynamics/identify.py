@@ -9,18 +9,22 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stribeck.core.actuator import JointUnits
 from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.consistent import ConsistentFit, fit_consistent, fit_log_cholesky
 from stribeck.dynamics.friction.full_fit import FullFit, fit_full
+from stribeck.dynamics.friction.joint_files import element_estimates
 from stribeck.dynamics.friction.selection import FrictionSelection, ModelChoice
 from stribeck.dynamics.least_squares import LinearFit, Weighting, fit_linear
 from stribeck.dynamics.model import ArmModel
 from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.recordings import ArmRecording
-from stribeck.dynamics.regressor import Machine, structural_base
+from stribeck.dynamics.regressor import Machine, regressor_unit, structural_base
 from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError, check_valid
+from stribeck.estimates.estimate import Estimate
+from stribeck.estimates.quantiles import normal_estimate
 from stribeck.io.identification_config import IdentificationConfig
 
 Fit = LinearFit | ConsistentFit | FullFit
@@ -63,15 +67,23 @@ class Scored:
             values |= {f"{name}_{element}": value for name, value in fit.values(element).items()}
         return values
 
-    @property
-    def sigma(self) -> dict[str, float]:
-        """Standard deviations by name."""
-        fit = self.fit
+    def estimates(self, usual: JointUnits) -> dict[str, Estimate]:
+        """Estimates with units, intervals and statuses by name.
+
+        :param usual: units of couplings, and of a machine without URDF.
+        """
+        fit, units = self.fit, self.fit.machine.units(usual)
+        full = isinstance(fit, FullFit)
+        sigma = fit.inertial_sigma.ravel() if isinstance(fit, FullFit) else fit.sigma
+        estimates = {
+            name: normal_estimate(value, regressor_unit(name, units), deviation)
+            for (name, value), deviation in zip(self.parameters.items(), sigma.tolist(), strict=not full)
+        }
         if isinstance(fit, FullFit):
-            sigma = np.concatenate([fit.inertial_sigma.ravel(), *fit.sigma])
-        else:
-            sigma = fit.sigma
-        return dict(zip(self.parameters, sigma.tolist(), strict=True))
+            for element in fit.machine.elements:
+                of_element = element_estimates(fit, element, units[element])
+                estimates |= {f"{name}_{element}": one for name, one in of_element.items()}
+        return estimates
 
 
 class Identification:

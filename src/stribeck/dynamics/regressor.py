@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from stribeck.core.actuator import JointUnits
 from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters, base_parameters
 from stribeck.dynamics.model import ArmModel
@@ -53,14 +54,16 @@ class Machine:
         """Symbol of a joint's inertia: of the rotor, or of the whole joint for a machine without URDF."""
         return "M" if self.arm is None else "Ia"
 
-    def units(self, usual: str) -> tuple[str, ...]:
-        """``rotary`` or ``linear`` for each joint.
+    def units(self, usual: JointUnits) -> dict[str, JointUnits]:
+        """Units of each element by name.
 
-        :param usual: those of a machine without URDF.
+        :param usual: those of couplings, and of a machine without URDF.
         """
-        if self.arm is None:
-            return (usual,) * len(self.joints)
-        return tuple("linear" if linear else "rotary" for linear in self.arm.linear)
+        units = dict.fromkeys(self.elements, usual)
+        if self.arm is not None:
+            kinds: list[JointUnits] = ["linear" if linear else "rotary" for linear in self.arm.linear]
+            units |= dict(zip(self.arm.joints, kinds, strict=True))
+        return units
 
     @property
     def inertials(self) -> Array:
@@ -86,11 +89,12 @@ class DesignMatrix:
     columns: Array
 
 
-def regressor_unit(name: str, linear: bool = False) -> str:
+def regressor_unit(name: str, units: Mapping[str, JointUnits]) -> str:
     """Unit of a parameter of :func:`design` by its name.
 
-    :param linear: whether its joint is prismatic.
+    :param units: of the elements, :meth:`Machine.units`.
     """
+    linear = units[name.partition("_")[2]] == "linear"
     symbol = name.partition("_")[0].rstrip("+-")
     if symbol == "m":
         return "kg"

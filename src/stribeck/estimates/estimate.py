@@ -108,6 +108,7 @@ def estimate_of(
     *,
     bounds: Interval | None = None,
     prior: Interval | None = None,
+    scale: float = 0.0,
     confidence: float = CONFIDENCE,
     reason: str = "no interval: the data leave it open",
 ) -> Estimate:
@@ -115,13 +116,14 @@ def estimate_of(
 
     :param bounds: search range, if there is one.
     :param prior: interval of the same confidence before the data, if there is one.
+    :param scale: the least scale s, of parameters that are nominally zero [unit of the value].
     :param reason: why there is no interval, for estimates without one.
     """
     if interval is None:
         return Estimate(value, unit, "not determined", None, confidence, reason)
     lower, upper = (float(end) for end in interval)
     half = 0.5 * (upper - lower)
-    scale, magnitude = scale_of(value, bounds), bounds is not None and bounds[0] == 0.0
+    scale, magnitude = max(scale_of(value, bounds), scale), bounds is not None and bounds[0] == 0.0
     ends = (max(lower, 0.0), upper) if bounds is not None and bounds[0] >= 0.0 else (lower, upper)
     status: Status
     if bounds is not None:

@@ -162,7 +162,9 @@ def _make_tables(url: str) -> None:
         with suppress(Exception):
             engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
             if sqlalchemy.inspect(engine).has_table("alembic_version"):  # the last table that Optuna creates
-                return
+                with engine.connect() as connection:  # and its row comes after it
+                    if connection.execute(sqlalchemy.text("SELECT 1 FROM alembic_version")).first():
+                        return
             RDBStorage(url, engine_kwargs={"poolclass": sqlalchemy.NullPool})
             return
 

@@ -6,12 +6,12 @@ from dataclasses import asdict as fields_of
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import field
 from msgspec.structs import asdict
 
-from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator, PwmRegister, Supply
+from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator, JointUnits, PwmRegister, Supply
 from stribeck.core.control_laws import Control, CurrentControl, TorqueControl, VoltageControl
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.errors import ConfigError
@@ -48,7 +48,7 @@ class ActuatorFile(Schema):
 
     name: str
     title: str
-    units: Literal["rotary", "linear"]
+    units: JointUnits
     control: dict[str, Any]
     supply: Supply
     resolution: float

@@ -26,6 +26,7 @@ from pathlib import Path
 from sysconfig import get_path
 from typing import Any, Literal
 
+from stribeck.core.actuator import JointUnits
 from stribeck.errors import ConfigError
 from stribeck.io.commented_yaml import check_filled_in
 from stribeck.io.files import included_file
@@ -75,7 +76,7 @@ class MachineFile:
     schema: Literal[1]
     name: str
     title: str = ""
-    units: Literal["rotary", "linear"] = "rotary"
+    units: JointUnits = "rotary"
     urdf: str | None = None
     joints: tuple[str, ...] = ()
     limits: RobotLimits = field(default_factory=RobotLimits)

@@ -20,6 +20,8 @@ import numpy as np
 
 from stribeck.core.arrays import Array
 from stribeck.errors import RecordingError
+from stribeck.estimates.estimate import RANGE_SHARE, Estimate, fixed
+from stribeck.estimates.quantiles import normal_estimate, normal_quantile
 from stribeck.kinematics.alignment import align
 from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.identifiability import Dependent, find_dependent
@@ -76,6 +78,33 @@ class ArmCalibration:
     dependent: tuple[Dependent, ...]
     sigma: Array
     selection: TermSelection
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """All parameters by name.
+
+        As most are nominally zero, the scale of their intervals is :data:`RANGE_SHARE` of the deviations that occur: of
+        :data:`WRONG_ARM` in both directions for the geometry, of the interval of their prior for other groups.
+        """
+        because = {one.name: one for one in self.dependent}
+        columns = (self.model.names, self.model.units, self.model.groups, self.estimate.values, self.sigma)
+        estimates = {}
+        for name, unit, group, value, deviation in zip(*columns, strict=True):
+            number = float(value)
+            if name in because:
+                dependent = because[name]
+                estimates[name] = fixed(number, unit)
+                if dependent.because == "poses":
+                    estimates[name] = estimates[name].doubted(f"the poses do not tell it: {dependent}")
+                continue
+            prior = None
+            widest = WRONG_ARM * (self.model.chain.reach if unit == "m" else 1.0)
+            if group in self.selection.deviations:
+                widest = normal_quantile() * self.selection.deviations[group]
+                prior = (-widest, widest)
+            scale = 2.0 * RANGE_SHARE * widest
+            estimates[name] = normal_estimate(number, unit, float(deviation), prior=prior, scale=scale)
+        return estimates
 
     def distances(self, data: PointData) -> Array:
         """3-D errors (poses, markers) [m]."""

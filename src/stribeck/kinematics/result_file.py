@@ -1,12 +1,10 @@
 """The result of a calibration as a JSON file.
 
-It holds the nominal chain, values and standard deviations of all parameters (``null`` if the poses do not determine
-them), the calibrated geometry as URDF origins, and the provenance of the fit. Lengths are in m, angles in rad.
+It holds the nominal chain, the estimates of all parameters, the calibrated geometry as URDF origins, and the provenance of the fit. Lengths are in m, angles in rad.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +14,17 @@ import numpy as np
 
 from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError, ParameterFileError
-from stribeck.io.files import write_atomically
+from stribeck.estimates.estimate import Estimate, estimates_to_json
+from stribeck.estimates.quantiles import normal_estimate
+from stribeck.io.estimate_entry import ParameterEntry
+from stribeck.io.files import save_json
 from stribeck.io.schema import Schema, read_json
 from stribeck.kinematics.calibrated_chain import calibrated_chain, origin_of
 from stribeck.kinematics.calibration import ArmCalibration
 from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.model import KinematicModel, candidate_terms
 
-SCHEMA = 1
+SCHEMA = 2
 KIND = "kinematic calibration"
 Row = tuple[float, float, float, float]
 Pose = tuple[Row, Row, Row, Row]
@@ -48,25 +49,28 @@ class NominalGeometry(Schema):
     gravity: tuple[float, float, float]
 
 
-class CalibratedParameter(Schema):
-    """One value of ``parameters``; sigma is its standard deviation, if it was estimated.
+class CalibratedParameter(ParameterEntry, kw_only=True):
+    """One value of ``parameters``.
 
-    :param value: the estimate.
-    :param unit: its unit.
     :param group: parameters that are fitted together.
-    :param sigma: standard deviation, null if it was not estimated.
+    :param sigma: of early files: standard deviation, null if it was not estimated.
     """
 
-    value: float
-    unit: str
     group: str
-    sigma: float | None
+    sigma: float | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """Convert to an estimate, deriving interval and status of early files."""
+        if self.status is None and self.sigma is not None:
+            return normal_estimate(self.value, self.unit, self.sigma)
+        return super().estimate
 
 
 class CalibrationFile(Schema):
     """The whole file.
 
-    :param schema: version of the format.
+    :param schema: version of the format; 1 has ``sigma``.
     :param kind: of the file.
     :param robot: its name.
     :param fit: set of free parameters.
@@ -77,7 +81,7 @@ class CalibrationFile(Schema):
     :param status: how the solver ended.
     """
 
-    schema: Literal[1]
+    schema: Literal[1, 2]
     kind: Literal["kinematic calibration"]
     robot: str
     fit: str
@@ -94,18 +98,17 @@ class CalibrationFile(Schema):
 class CalibratedArm:
     """A calibrated arm, read from its file.
 
-    :param values: values of all parameters.
-    :param sigma: their standard deviations, NaN if they were not estimated.
+    :param estimates: of all parameters of the model.
     """
 
     robot: str
     model: KinematicModel
-    values: Array
-    sigma: Array
+    estimates: Mapping[str, Estimate]
 
     def predict(self, positions: Array) -> Array:
         """Positions of the markers in the measuring system (poses, k, 3) [m] at joint positions (poses, n)."""
-        return self.model.predict(positions, self.values)
+        values = np.array([self.estimates[name].value for name in self.model.names])
+        return self.model.predict(positions, values)
 
 
 def write_calibration(
@@ -142,23 +145,14 @@ def write_calibration(
         "noise": calibration.estimate.scale,
         "provenance": dict(provenance),
     }
-    write_atomically(path, json.dumps(content, indent=1) + "\n")
+    save_json(path, content, allow_nan=True)
 
 
 def parameter_entries(calibration: ArmCalibration) -> dict[str, dict[str, Any]]:
-    """Value, unit, group and standard deviation of each parameter, by name."""
-    model = calibration.model
-    columns = (
-        model.names,
-        calibration.estimate.values.tolist(),
-        model.units,
-        model.groups,
-        calibration.sigma.tolist(),
-    )
-    return {
-        name: {"value": value, "unit": unit, "group": group, "sigma": sigma if np.isfinite(sigma) else None}
-        for name, value, unit, group, sigma in zip(*columns, strict=True)
-    }
+    """Estimate and group of each parameter, by name."""
+    entries = estimates_to_json(calibration.estimates)
+    groups = zip(calibration.model.names, calibration.model.groups, strict=True)
+    return {name: {**entries[name], "group": group} for name, group in groups}
 
 
 def read_calibration_file(path: Path) -> CalibratedArm:
@@ -181,6 +175,4 @@ def read_calibration_file(path: Path) -> CalibratedArm:
     for problem, names in (("missing", missing), ("unknown", unknown)):
         if names:
             raise ParameterFileError(f"{path}: parameters: {problem} {', '.join(names)}")
-    values = [parameters[name].value for name in model.names]
-    sigma = [np.nan if (deviation := parameters[name].sigma) is None else deviation for name in model.names]
-    return CalibratedArm(content.robot, model, np.array(values), np.array(sigma))
+    return CalibratedArm(content.robot, model, {name: parameters[name].estimate for name in model.names})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,41 +11,10 @@ import msgspec
 
 from stribeck.core.parameters import ParameterSet
 from stribeck.errors import ParameterFileError
-from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, Side, Status, estimates_to_json
-from stribeck.io.files import write_atomically
+from stribeck.estimates.estimate import Estimate, estimates_to_json
+from stribeck.io.estimate_entry import ParameterEntry
+from stribeck.io.files import save_json
 from stribeck.io.schema import Schema, check_keys, read_json
-
-
-class ParameterEntry(Schema):
-    """One parameter; early files have ``identifiable`` instead of ``status``.
-
-    :param value: the estimate.
-    :param unit: its unit.
-    :param interval: lower and upper end of its interval.
-    :param identifiable: of early files: whether the recordings determine it.
-    :param status: whether the recordings determine it.
-    :param confidence: probability with which the interval contains the value.
-    :param reason: why it has this status.
-    :param side: the bound of the search at which it lies.
-    """
-
-    value: float
-    unit: str
-    interval: Interval | None = None
-    identifiable: bool | None = None
-    status: Status | None = None
-    confidence: float = CONFIDENCE
-    reason: str = ""
-    side: Side | None = None
-
-    @property
-    def estimate(self) -> Estimate:
-        """Convert to an estimate, deriving the status of early files."""
-        status = self.status or _STATUS[self.identifiable]
-        return Estimate(self.value, self.unit, status, self.interval, self.confidence, self.reason, self.side)
-
-
-_STATUS: Mapping[bool | None, Status] = {None: "fixed", True: "determined", False: "not determined"}
 
 
 class MechanismParameterFile(Schema):
@@ -95,7 +63,7 @@ def write_mechanism_parameters(path: Path, content: MechanismParameters) -> None
         "parameters": estimates_to_json(content.estimates),
         "provenance": dict(content.provenance),
     }
-    write_atomically(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    save_json(path, data)
 
 
 def read_mechanism_parameters(path: Path, model: str, parameters: ParameterSet) -> MechanismParameters:

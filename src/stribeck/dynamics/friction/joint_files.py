@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal
+from typing import Any
 
-import stribeck
-from stribeck.core.actuator import MOTOR_UNITS, Actuator
+from stribeck.core.actuator import MOTOR_UNITS, Actuator, JointUnits
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.recordings import ArmRecording
-from stribeck.estimates.estimate import CONFIDENCE, Estimate, at_bound, estimate_of, fixed
-from stribeck.estimates.quantiles import normal_quantile
+from stribeck.estimates.estimate import CONFIDENCE, Estimate, at_bound, fixed
+from stribeck.estimates.quantiles import normal_estimate
 from stribeck.io.parameter_file import ParameterFile, Provenance
+from stribeck.io.versions import versions
 
 ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
 """Actuator name in the parameter files, by the units of the joint."""
@@ -43,20 +42,27 @@ def joint_files(
 
 
 def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str, Estimate]:
-    """The parameters of a joint with units, intervals and statuses."""
+    """The parameters in the file of a joint with units, intervals and statuses."""
+    constants = {name: fixed(value, parameter_unit(name, actuator.units)) for name, value in FIXED.items()}
+    return constants | element_estimates(fit, element, actuator.units)
+
+
+def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str, Estimate]:
+    """The identified parameters of a joint or coupling."""
     values, k = fit.values(element), fit.machine.elements.index(element)
-    estimates = {name: fixed(value, parameter_unit(name, actuator.units)) for name, value in FIXED.items()}
-    halves = (normal_quantile() * fit.sigma[k]).tolist()
-    for (name, value), half, bounds in zip(values.items(), halves, fit.bounds[k].tolist(), strict=True):
-        unit, ends = parameter_unit(name, actuator.units), (bounds[0], bounds[1])
+    estimates = {}
+    for (name, value), deviation, bounds in zip(
+        values.items(), fit.sigma[k].tolist(), fit.bounds[k].tolist(), strict=True
+    ):
+        unit, ends = parameter_unit(name, units), (bounds[0], bounds[1])
         if value in ends:
             estimates[name] = at_bound(value, unit, "lower" if value == ends[0] else "upper", ends)
         else:
-            estimates[name] = estimate_of(value, unit, (value - half, value + half), bounds=ends)
+            estimates[name] = normal_estimate(value, unit, deviation, bounds=ends)
     return estimates
 
 
-def parameter_unit(name: str, units: Literal["rotary", "linear"]) -> str:
+def parameter_unit(name: str, units: JointUnits) -> str:
     """Unit of a parameter of a rotary or linear joint."""
     if name in FRICTION_PARAMETERS:
         parameter = FRICTION_PARAMETERS[name]
@@ -97,7 +103,7 @@ def _provenance(
             "prior": choice.prior,
             "correlated_rows": choice.correlated,
         },
-        versions=_versions(),
+        versions=versions("numpy", "scipy", "jax", "pin", "casadi"),
         estimates=estimates,
     )
 
@@ -112,13 +118,3 @@ def _statements(fit: FullFit, joint: str) -> tuple[str, ...]:
             if weights[index] != 0.0
         ),
     )
-
-
-def _versions() -> dict[str, str]:
-    versions = {"stribeck": stribeck.__version__}
-    for name in ("numpy", "scipy", "jax", "pin", "casadi"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
