@@ -42,7 +42,7 @@ from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.core.step import Plant, PlantState, velocity_step
 from stribeck.fit.conditions import kinds_of
 from stribeck.fit.objective import split_runs
-from stribeck.fit.parallel import ParallelFits, Pool, Rows
+from stribeck.fit.parallel import ParallelFits, Pool, Rows, Stage
 from stribeck.fit.result import FitSettings
 from stribeck.fit.rollout import Inputs, Rollout
 from stribeck.fit.task import task_for
@@ -694,7 +694,7 @@ class Study:
         if self.pool is not None and self.pool.exists():
             with np.load(self.pool) as stored:
                 return fits, Pool(stored["points"], stored["by_run"])
-        pool = fits.fit(count=32)
+        pool = fits.fit(count=256)
         if self.pool is not None:
             np.savez(self.pool, **pool._asdict())
         return fits, pool
@@ -737,13 +737,13 @@ class Study:
         begin = time.perf_counter()
         fits = self.fits(effect, self.subsets[:1] if isinstance(effect, ByRun) else None)
         points, rows = self.starts(fits, effect)
-        found = fits.refine(points, rows, ITERATIONS)
+        found = fits.refine(points, rows, Stage(STARTS, ITERATIONS, 12))
         pool = Pool(fits.general(found.points, rows), found.by_run)
         if not isinstance(effect, ByRun) and not self.quick:
-            wide = fits.fit(count=8 if isinstance(effect, Substepped) else 16)
+            wide = fits.fit(count=64 if isinstance(effect, Substepped) else 128)
             pool = Pool(*map(np.concatenate, zip(pool, wide, strict=True)))
         starts, rows = fits._from_pool(pool, 2)
-        found = fits.refine(starts, rows, 6)
+        found = fits.refine(starts, rows, Stage(2, 6, 12))
         pool = Pool(
             *map(
                 np.concatenate, ((pool.points, fits.general(found.points, rows)), (pool.by_run, found.by_run))
@@ -771,7 +771,7 @@ class Study:
         fits = self.fits(Effect(), np.eye(len(self.logs), dtype=bool))
         _, pool = self.plain
         starts, rows = fits._from_pool(pool, 4)
-        found = fits.refine(starts, rows, 15)
+        found = fits.refine(starts, rows, Stage(4, 15, 12))
         pool = Pool(
             *map(
                 np.concatenate, ((pool.points, fits.general(found.points, rows)), (pool.by_run, found.by_run))

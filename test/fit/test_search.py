@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from stribeck.estimates.solver_status import SolverStatus
-from stribeck.fit.descent import levenberg_marquardt, polish
+from stribeck.fit.descent import levenberg_marquardt, polish, random_steps
 from stribeck.fit.evolution import PopulationCMA, fold
 from stribeck.fit.incumbent import BudgetSpentError, Incumbent, Minima
+from stribeck.fit.rollout import NormalEquations
 from stribeck.fit.search import SEARCHES
 
 
@@ -175,3 +176,14 @@ def test_from_a_given_start_the_search_leaves_a_worse_minimum_and_ends():
     SEARCHES["hybrid"](problem, incumbent, np.random.default_rng(0))
     assert incumbent.converged
     np.testing.assert_allclose(incumbent.unit, problem.best, atol=2e-2)
+
+
+def test_random_steps_raise_the_loss_by_a_given_share_on_average():
+    """The quadratic model of the loss rises by the share, also where curvatures differ by a factor of 100."""
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    hessian = axes @ np.diag([100.0, 10.0, 1.0]) @ axes.T
+    equations = NormalEquations(np.array([2.0]), np.zeros((1, 3)), hessian[None])
+    steps = random_steps(equations, 20_000, 0.3, rng)[0]
+    rises = 0.5 * np.einsum("ki,ij,kj->k", steps, hessian, steps)
+    assert np.mean(rises) == pytest.approx(0.3 * 2.0, rel=0.02)

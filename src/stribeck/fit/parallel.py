@@ -297,13 +297,14 @@ class ParallelFits:
         share = min(1.0, count / QUASI_RANDOM)
         distance = FAR
         for stages in zip(*(RUGGED if task.law.name == "m4" else FIRST for task in self.tasks), strict=True):
-            starts = [max(round(stage.starts * share), 2) for stage in stages]
+            counts = [max(round(stage.starts * share), 2) for stage in stages]
             rollout = self.rollout.with_reset_period(stages[0].horizon)
             losses = self.losses(points, rows, self.run_losses(points, rows, rollout))
-            points, rows = self._best(points, rows, losses, starts, distance)
-            points, _, by_run = self.refine(points, rows, stages[0])
+            points, rows = self._best(points, rows, losses, counts, distance)
+            found = self.refine(points, rows, stages[0])
+            points = found.points
             distance = APART
-        pool = Pool(self.general(points, rows), by_run)
+        pool = Pool(self.general(points, rows), found.by_run)
         middle = len(self.strengths) // 2
         for stage in (*ON_SUBSETS, WITH_STRENGTHS):
             starts, rows = self._from_pool(pool, stage.starts, None if stage is WITH_STRENGTHS else middle)

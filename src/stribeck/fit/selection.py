@@ -4,7 +4,8 @@ Laws, effects and strengths of the prior are fitted without each gain, load and 
 mean error there. The simplest law within one standard error of the best one is chosen (the standard error is that of
 the differences over the conditions). Of equally simple candidates there, the one with most effects is chosen: they are
 known from the datasheet, cost no parameter, and may act beyond the recorded conditions only. Of those with as many, it is
-the one with the strongest prior, the most regularised one. Sources: Breiman et al., "Classification and Regression
+the one with the strongest prior, the most regularised one. Smaller sets of effects are compared for the law that is
+chosen with the largest one. Sources: Breiman et al., "Classification and Regression
 Trees", 1984, §3.4.3; Hastie et al., "The Elements of Statistical Learning", 2009, §7.10.
 
 The errors that led to the choice are too small on average, so the expected error is nested: for each condition, the
