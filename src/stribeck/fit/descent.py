@@ -151,7 +151,8 @@ def random_steps(equations: Equations, count: int, rise: float, rng: np.random.G
     n = equations.gradient.shape[1]
     values, axes = np.linalg.eigh(np.where(np.isfinite(equations.hessian), equations.hessian, 0.0))
     values = np.maximum(values, 1e-3 * values[:, -1:] + 1e-30)
-    lengths = np.sqrt(2.0 * rise * np.nan_to_num(equations.loss)[:, None] / n / values)
+    loss = np.where(np.isfinite(equations.loss), np.abs(equations.loss), 0.0)  # exact fits: of either sign
+    lengths = np.sqrt(2.0 * rise * loss[:, None] / n / values)
     normal = rng.standard_normal((len(values), count, n))
     return np.asarray(np.einsum("sij,skj->ski", axes, normal * lengths[:, None]))
 
