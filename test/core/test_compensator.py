@@ -225,7 +225,7 @@ def test_an_effort_that_cannot_be_gives_zero_and_leaves_no_trace(meaning: str, e
     np.testing.assert_allclose(driven.torque, undisturbed.torque, rtol=1e-6)
 
 
-# -- doubts
+# -- when it gives a torque
 
 
 def test_unknown_joints_may_be_ignored() -> None:
