@@ -92,7 +92,7 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "YAML that `stribeck export --to isaaclab` writes and `stribeck import-params` reads.",
         ("stribeck.exports.isaaclab:IsaacLabFile",),
     ),
-    ("BAM recordings", "JSON, of `stribeck import` and `--logdir`.", ("stribeck.io.bam_json:BamRecording",)),
+    ("BAM recordings", "JSON, of `stribeck import` and `--logdir`.", ("stribeck.io.bam_json:BamFile",)),
     (
         "Learnt friction",
         "JSON that the compensation node keeps in its `state_file`.",

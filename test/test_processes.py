@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from helpers import REPOSITORY
-from process_children import leave_orphan, report_blocked, stubborn
-from stribeck.processes import ChildProcess, exit_reason, interrupts_blocked, stop_workers
+from process_children import leave_orphan, report_blocked
+from stribeck.processes import ChildProcess, exit_reason, interrupts_blocked
 
 STUBBORN = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 
@@ -110,17 +110,6 @@ def test_reasons() -> None:
     assert exit_reason(-9) == "was killed by SIGKILL (out of memory?)"
     assert exit_reason(-15) == "was killed by SIGTERM"
     assert exit_reason(-40) == "was killed by signal 40"
-
-
-def test_workers_are_killed_after_the_grace() -> None:
-    """One that ignores the request."""
-    context = mp.get_context("spawn")
-    ready = context.Event()
-    worker = context.Process(target=stubborn, args=(ready,))
-    worker.start()
-    assert ready.wait(60.0)
-    stop_workers([worker], 0.1)
-    assert worker.exitcode == -signal.SIGKILL
 
 
 def test_workers_do_not_hear_interrupts() -> None:

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 INTERRUPTED = 130
@@ -128,18 +127,6 @@ def exit_reason(code: int | None) -> str:
         hint = " (out of memory?)" if -code == signal.SIGKILL else ""
         return f"was killed by {signal.Signals(-code).name}{hint}"
     return f"was killed by signal {-code}"
-
-
-def stop_workers(workers: Sequence[BaseProcess], grace: float) -> None:
-    """Terminate worker processes together, kill those still running after ``grace`` [s], and wait for all of them."""
-    deadline = time.monotonic() + grace
-    for worker in workers:
-        worker.terminate()
-    for worker in workers:
-        worker.join(max(0.0, deadline - time.monotonic()))
-        if worker.is_alive():
-            worker.kill()
-            worker.join()
 
 
 def end_with_parent() -> None:

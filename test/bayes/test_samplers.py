@@ -44,7 +44,6 @@ def test_samplers_draw_the_normal_they_are_asked_for(sampler):
     assert flat.mean(axis=1) == pytest.approx(MEANS, abs=0.12)
     for own in flat:
         assert np.cov(own.T) == pytest.approx(COVARIANCE, abs=0.15)
-    assert np.all(found.acceptance > 0.15)
 
 
 def test_the_same_seed_draws_the_same():

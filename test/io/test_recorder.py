@@ -19,7 +19,8 @@ from recordings_made import PERIOD, RATE, TOPICS, begin, end, run, samples
 from stribeck.errors import OutputError
 from stribeck.io import recorder as recorder_module
 from stribeck.io.bag import read_bag
-from stribeck.io.mcap_bag import DIGEST_KEY, custom_value
+from stribeck.io.files import write_atomically
+from stribeck.io.mcap_bag import DIGEST_KEY, McapBag, custom_value
 from stribeck.io.messages import BENCH, JOINT_STATES, Topic, joint_state
 from stribeck.io.recorder import FLUSH_PERIOD, BagRecorder, next_path
 from stribeck.io.recovery import salvaged
@@ -215,7 +216,7 @@ def test_wrong_use_is_refused(tmp_path):
     told = Topic("/told", "robot_msgs/msg/Told")
     refusal(lambda: BagRecorder(tmp_path / "new", [told]), "robot_msgs/msg/Told", "definition")
     bad = {told.type: "float64 ]["}
-    refusal(lambda: BagRecorder(tmp_path / "new", [told], definitions=bad), "robot_msgs/msg/Told")
+    refusal(lambda: McapBag("new", [told], definitions=bad), "robot_msgs/msg/Told")
     assert not (tmp_path / "new").exists()
 
 
@@ -225,8 +226,11 @@ def test_a_robots_own_types_are_recorded_with_their_definition(tmp_path, reader)
     told = Topic("/told", "robot_msgs/msg/Told")
     definitions = {told.type: "std_msgs/Header header\nfloat64 angle  # in rad\n"}
     data = joint_state(5, [], [])[:16] + b"\x00" * 16
-    with BagRecorder(tmp_path / "bag", [told], definitions=definitions) as recorder:
-        recorder.write("/told", memoryview(data), 7)
+    bag = McapBag("bag", [told], definitions=definitions)
+    bag.add("/told", memoryview(data), 7)
+    metadata = bag.finish()
+    write_atomically(tmp_path / "bag" / "bag.mcap", bag.take())
+    write_atomically(tmp_path / "bag" / "metadata.yaml", metadata)
     content = read_messages(tmp_path / "bag")
     assert [(m.topic.name, m.topic.type, m.log_time, m.data) for m in content.messages] == [
         (*told[:2], 7, data)

@@ -97,7 +97,7 @@ def test_chain_of_a_urdf_swings_like_pinocchio_says(tmp_path):
     """Joint accelerations of a falling chain of three links, against Pinocchio's forward dynamics."""
     import pinocchio as pin
 
-    from stribeck.multibody.urdf import mechanism_of_urdf
+    from urdf_mechanism import mechanism_of_urdf
 
     link = (
         '<link name="l{0}"><inertial><origin xyz="0.02 0.01 -0.1" rpy="0.1 0.2 0.3"/><mass value="0.7"/>'

@@ -9,13 +9,6 @@ from typing import Any
 from stribeck.processes import end_with_parent
 
 
-def stubborn(ready: Any) -> None:
-    """Ignore SIGTERM."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    ready.set()
-    time.sleep(99.0)
-
-
 def report_blocked(reports: Any) -> None:
     """Report whether SIGINT is blocked here."""
     reports.put(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))

@@ -5,7 +5,10 @@ import signal
 import time
 from pathlib import Path
 
+import numpy as np
+
 from stribeck.errors import StribeckError
+from stribeck.fit.incumbent import Incumbent
 
 
 def double(number: int) -> int:
@@ -60,3 +63,25 @@ def interrupted(number: int) -> int:
     """Ctrl-C reaches every process of a terminal."""
     os.kill(os.getpid(), signal.SIGINT)
     return number
+
+
+def half_killed(worker: int, tell) -> tuple[Incumbent, float]:
+    """A search that reports a point; the first worker is killed after a better one."""
+    found = Incumbent(10, lambda: 5)
+    found.offer(np.full((1, 2), 0.1 * worker), np.array([1.0 + worker]))
+    tell(found)
+    if worker == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    found.converged = True
+    return found, 0.5
+
+
+def all_killed(worker: int, tell) -> tuple[Incumbent, float]:
+    """A search that never finds anything."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def all_refuse(worker: int, tell) -> tuple[Incumbent, float]:
+    """A search that cannot begin."""
+    raise StribeckError("no such gain")

@@ -94,16 +94,14 @@ def sample(
     with jax.enable_x64():
         x, tuning = temper(target, start, seed, progress)
         for number in range(2):
-            path, tuning, _ = _run(target, x, tuning, settle // 2, seed + 31 * (number + 1), adapt=True)
+            path, tuning = _run(target, x, tuning, settle // 2, seed + 31 * (number + 1), adapt=True)
             x = path[:, :, -1]
             half = path[:, :, path.shape[2] // 2 :: 3]
             tuning = tuning_from(half.reshape(len(half), -1, half.shape[-1]), tuning.step)
 
-        def advance(x: Array, number: int) -> tuple[Array, Array, int]:
-            path, _, rate = _run(
-                target, x, tuning, thin * min(50, draws), seed + 104729 * number, adapt=False
-            )
-            return path, rate, 0
+        def advance(x: Array, number: int) -> tuple[Array, int]:
+            steps = thin * min(50, draws)
+            return _run(target, x, tuning, steps, seed + 104729 * number, adapt=False)[0], 0
 
         return collect(advance, x, draws, thin, progress, enough)
 
@@ -122,7 +120,7 @@ def temper(
         picked = [_resampled((r - b) * one, rng) for r, b, one in zip(raised, beta, likelihood, strict=True)]
         beta, x = raised, np.stack([members[index] for members, index in zip(x, picked, strict=True)])
         tuning = tuning_from(x, size)
-        path, tuning, _ = _run(target, x, tuning, MOVES, seed + number + 1, adapt=True, beta=beta)
+        path, tuning = _run(target, x, tuning, MOVES, seed + number + 1, adapt=True, beta=beta)
         x, size, number = path[:, :, -1], np.asarray(tuning.step), number + 1
         likelihood = _values(target, x)
         progress("tempering", int(1000 * beta.min()), 1000, None)
@@ -170,20 +168,18 @@ def _run(
     seed: int,
     adapt: bool,
     beta: Array | None = None,
-) -> tuple[Array, SamplerTuning, Array]:
-    """Run chains; return path (D, C, steps, d), tuning with the last step size, and mean acceptance (D,)."""
+) -> tuple[Array, SamplerTuning]:
+    """Run chains; return path (D, C, steps, d), and tuning with the last step size."""
     beta = np.ones(len(x)) if beta is None else beta
     blocks = -(-steps // BLOCK)
-    paths, rates = [], []
+    paths = []
     size, point = np.asarray(tuning.step), x
     for key in keys_for(seed, (blocks,)):
-        path, size, rate = _programs(target)[1](key, point, np.asarray(tuning.root), size, beta, adapt)
+        path, size = _programs(target)[1](key, point, np.asarray(tuning.root), size, beta, adapt)
         path = np.asarray(path)
         point = path[:, :, -1]
         paths.append(path)
-        rates.append(np.asarray(rate))
-    whole = np.concatenate(paths, axis=2)
-    return whole, tuning._replace(step=np.asarray(size)), np.mean(rates, axis=0)
+    return np.concatenate(paths, axis=2), tuning._replace(step=np.asarray(size))
 
 
 @lru_cache(maxsize=8)
@@ -193,7 +189,7 @@ def _programs(target: Batched) -> tuple[Any, Any]:
 
 
 def _block(target: Batched, key: Any, x: Any, root: Any, size: Any, beta: Any, adapt: Any) -> Any:
-    """:data:`BLOCK` steps from positions x (D, C, d): path, step sizes, acceptance."""
+    """:data:`BLOCK` steps from positions x (D, C, d): path, step sizes."""
     lanes = (-1, target.dimension)
     heat = jnp.repeat(beta, x.shape[1])
 
@@ -212,7 +208,7 @@ def _block(target: Batched, key: Any, x: Any, root: Any, size: Any, beta: Any, a
         x = jnp.where(accept.reshape(x.shape[:2])[..., None], tried, x)
         rate = jnp.minimum(jnp.exp(odds), 1.0).reshape(x.shape[:2]).mean(axis=1)
         size = jnp.where(adapt, size * jnp.exp(0.3 * (rate - ACCEPTANCE)), size)
-        return (x, jnp.where(accept, new, value), size), (x, rate)
+        return (x, jnp.where(accept, new, value), size), x
 
-    (_, _, size), (path, rate) = jax.lax.scan(body, (x, density(x), size), jax.random.split(key, BLOCK))
-    return jnp.moveaxis(path, 0, 2), size, rate.mean(axis=0)
+    (_, _, size), path = jax.lax.scan(body, (x, density(x), size), jax.random.split(key, BLOCK))
+    return jnp.moveaxis(path, 0, 2), size

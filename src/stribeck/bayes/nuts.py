@@ -70,10 +70,10 @@ def sample(
         tuning, x = warm_up(target, start, seed, rounds, deepest, progress)
         length = thin * max(BLOCK, PERIOD // thin // BLOCK * BLOCK)
 
-        def advance(x: Array, number: int) -> tuple[Array, Array, Any]:
+        def advance(x: Array, number: int) -> tuple[Array, Any]:
             block_seed = seed + 1 + 104729 * number
-            path, _, rate, divergent = _run(target, tuning, x, length, block_seed, deepest, adapt=False)
-            return path, rate, divergent
+            path, _, divergent = _run(target, tuning, x, length, block_seed, deepest, adapt=False)
+            return path, divergent
 
         return collect(advance, x, draws, thin, progress, enough)
 
@@ -86,7 +86,7 @@ def warm_up(
     x, tuning = starts(target, start[:, 0], start.shape[1], seed)
     for number, length in enumerate(rounds):
         progress("warm-up", sum(rounds[:number]), sum(rounds), None)
-        path, step, _, _ = _run(target, tuning, x, length, seed + 7919 * (number + 1), deepest, adapt=True)
+        path, step, _ = _run(target, tuning, x, length, seed + 7919 * (number + 1), deepest, adapt=True)
         x = path[:, :, -1]
         half = path[:, :, length // 2 :]
         tuning = tuning_from(half.reshape(len(half), -1, half.shape[-1]), step)
@@ -95,22 +95,21 @@ def warm_up(
 
 def _run(
     target: Target, tuning: SamplerTuning, x: Array, length: int, seed: int, deepest: int, adapt: bool
-) -> tuple[Array, Array, Array, Any]:
-    """Run one round; return path (D, C, length, d), step sizes, mean acceptance and divergences of each posterior."""
+) -> tuple[Array, Array, Any]:
+    """Run one round; return path (D, C, length, d), step sizes and divergences of each posterior."""
     blocks = -(-length // BLOCK)
     keys = keys_for(seed, (blocks, BLOCK, *x.shape[:2]))
     log = np.log(tuning.step)
     z, averaging = to_white(tuning, x), (log, log, np.zeros_like(log), np.zeros(()), log)
-    paths, rates, lost = [], [], []
+    paths, lost = [], []
     for block in keys:
-        z, averaging, path, rate, divergent = _program(target, deepest)(
+        z, averaging, path, divergent = _program(target, deepest)(
             block, z, averaging, tuning, adapt, target.data
         )
         paths.append(np.asarray(path))
-        rates.append(np.asarray(rate))
         lost.append(np.asarray(divergent))
     step = np.exp(np.asarray(averaging[1])) if adapt else np.asarray(tuning.step)
-    return np.concatenate(paths, axis=2)[:, :, :length], step, np.mean(rates, axis=0), np.sum(lost, axis=0)
+    return np.concatenate(paths, axis=2)[:, :, :length], step, np.sum(lost, axis=0)
 
 
 @lru_cache(maxsize=8)
@@ -128,7 +127,7 @@ def _block(
     adapt: Any,
     data: Any,
 ) -> Any:
-    """:data:`BLOCK` steps of all chains: positions z, averaging, path, acceptance, divergences."""
+    """:data:`BLOCK` steps of all chains: positions z, averaging, path, divergences."""
     kernel = blackjax.nuts.build_kernel()
     unit = jnp.ones(target.dimension)
 
@@ -155,10 +154,10 @@ def _block(
         states, info = every(now, states, step, tuning.centre, tuning.root, data)
         rate = jnp.mean(jnp.nan_to_num(info.acceptance_rate), axis=1)
         lost = jnp.sum(info.is_divergent, axis=1)
-        return (states, _averaged(averaging, rate)), (to_natural(tuning, states.position), rate, lost)
+        return (states, _averaged(averaging, rate)), (to_natural(tuning, states.position), lost)
 
-    (states, averaging), (path, rate, lost) = jax.lax.scan(body, (states, averaging), keys)
-    return states.position, averaging, jnp.moveaxis(path, 0, 2), rate.mean(axis=0), lost.sum(axis=0)
+    (states, averaging), (path, lost) = jax.lax.scan(body, (states, averaging), keys)
+    return states.position, averaging, jnp.moveaxis(path, 0, 2), lost.sum(axis=0)
 
 
 def _averaged(state: Any, rate: Any) -> Any:

@@ -60,12 +60,10 @@ class Draws:
     """Draws of D posteriors.
 
     :param x: coordinates (D, C, S, d).
-    :param acceptance: mean probability of acceptance (D,).
     :param divergences: number of divergent transitions (D,).
     """
 
     x: Array
-    acceptance: Array
     divergences: npt.NDArray[np.int64]
 
 
@@ -100,7 +98,7 @@ def keys_for(seed: int, shape: tuple[int, ...]) -> jax.Array:
 
 
 def collect(
-    advance: Callable[[Array, int], tuple[Array, Array, Any]],
+    advance: Callable[[Array, int], tuple[Array, Any]],
     x: Array,
     draws: int,
     thin: int,
@@ -109,23 +107,20 @@ def collect(
 ) -> Draws:
     """Advance chains block by block until there are ``draws`` for each chain, or ``enough``.
 
-    :param advance: from positions (D, C, d) and the number of the block to path (D, C, S, d), acceptance (D,) and
-        divergences (D,).
+    :param advance: from positions (D, C, d) and the number of the block to path (D, C, S, d) and divergences (D,).
     :param thin: one of so many steps is kept.
     """
     parts: list[Array] = []
-    rates: list[Array] = []
     divergences = np.zeros(len(x), dtype=np.int64)
     while True:
-        path, rate, divergent = advance(x, len(parts) + 1)
+        path, divergent = advance(x, len(parts) + 1)
         x = path[:, :, -1]
         parts.append(path[:, :, thin - 1 :: thin])
-        rates.append(rate)
         divergences = divergences + divergent
         drawn = np.concatenate(parts, axis=2)[:, :, :draws]
         progress("draws", drawn.shape[2], draws, drawn)
         if drawn.shape[2] == draws or (enough is not None and enough(drawn)):
-            return Draws(drawn, np.mean(rates, axis=0), divergences)
+            return Draws(drawn, divergences)
 
 
 def to_natural(tuning: SamplerTuning, z: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
-from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.files import check_writable, save_json
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.io.run_units import oddities, overload
@@ -173,7 +172,7 @@ def warn_of_seen(data: Sequence[Path], validate: Sequence[Path]) -> None:
 def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:
     """Write the summary for scripts, if requested."""
     if path is not None:
-        write_atomically(path, json.dumps(content, indent=1, allow_nan=allow_nan) + "\n")
+        save_json(path, content, allow_nan=allow_nan)
 
 
 def check_distinct(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -38,7 +37,6 @@ from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError
 from stribeck.estimates.estimate import Estimate, estimates_to_json
-from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
 from stribeck.io.robot_config import RobotConfig, read_robot
 from stribeck.report.bayes_figures import (
@@ -258,14 +256,8 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
         "posterior": [one.posterior for one in results],
         "least_squares": [one.least_squares for one in results],
     }
-    if options.json is not None:
-        content = {
-            "schema": SCHEMA,
-            "kind": "few data",
-            "machine": study.robot.name,
-            "prior": options.prior,
-        }
-        write_atomically(options.json, json.dumps(content | columns, indent=1) + "\n")
+    head = {"schema": SCHEMA, "kind": "few data", "machine": study.robot.name, "prior": options.prior}
+    write_json(options.json, head | columns)
     if options.plots is not None:
         print(
             *save_all({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plots), sep="\n"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
-import stribeck
 from stribeck.cli.inputs import (
     check_actuators,
     check_outputs,
@@ -19,6 +16,7 @@ from stribeck.cli.inputs import (
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io.files import write_atomically
+from stribeck.io.versions import versions
 
 SUFFIXES = (".html", ".htm")
 
@@ -50,16 +48,7 @@ def run(options: ReportOptions) -> int:
     ):
         raise ConfigError("--params names a file twice; name each once")
     assessment = assess(named, logs, options.dt, options.reset_period, options.integrator)
-    content = render(assessment, judge(assessment), versions())
+    content = render(assessment, judge(assessment), versions("numpy", "scipy"))
     write_atomically(output, content)
     print(f"{output} ({len(content) / 1e6:.1f} MB)")
     return 0
-
-
-def versions() -> dict[str, str]:
-    """Versions of the programs used to create a report."""
-    return {
-        "stribeck": stribeck.__version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scipy")},
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from stribeck.cli.identify_robot import IdentifyRobotOptions
 from stribeck.cli.inputs import check_outputs, warn_of_seen, write_json
 from stribeck.cli.robot_drift import report_drift
 from stribeck.cli.table import print_table
-from stribeck.io.files import write_atomically
+from stribeck.io.files import save_json
 from stribeck.robots.identify import RobotFit, RunScore, identify_robot, left_out
 from stribeck.robots.recordings import read_runs
 from stribeck.robots.tree import load_tree
@@ -56,7 +55,7 @@ def run_identify_robot(options: IdentifyRobotOptions) -> int:
     content["seconds"] = time.perf_counter() - started
     write_json(options.json, content, allow_nan=False)
     if summary:
-        write_atomically(summary, json.dumps(content, indent=1, allow_nan=False) + "\n")
+        save_json(summary, content)
         from stribeck.cli.robot_pictures import write_motion, write_pictures
 
         write_motion(fit, summary.parent)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from stribeck.cli.calibrate import CalibrateOptions
+from stribeck.cli.inputs import write_json
 from stribeck.core.arrays import Array
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.alignment import align
@@ -44,8 +44,7 @@ def select_poses(
         scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
         lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
         write_atomically(path, "\n".join(lines) + "\n")
-    if options.json is not None:
-        write_atomically(options.json, json.dumps(_summary(choice, chosen, source), indent=1) + "\n")
+    write_json(options.json, _summary(choice, chosen, source))
     better = choice.log_determinant - choice.random_log_determinant
     print(
         f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most informative first:"

@@ -18,7 +18,7 @@ import pinocchio as pin
 
 from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ConfigError, check_valid
-from stribeck.io.urdf import MOVABLE, parse_urdf, robot_element
+from stribeck.io.urdf import movable_joints, parse_urdf, robot_element
 
 INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of one link, in the order of the regressor [kg, kg m, kg m^2]."""
@@ -150,9 +150,7 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
     :raises ConfigError: for an invalid URDF, joints that do not exist or do not move, mimic joints, and links without
         inertia.
     """
-    kinds = {joint.get("name", ""): joint for joint in robot_element(path).findall("joint")}
-    moving = [name for name, joint in kinds.items() if joint.get("type") in MOVABLE]
-    mimics = [name for name in moving if kinds[name].find("mimic") is not None]
+    moving, mimics = movable_joints(robot_element(path))
     if not moving:
         raise ConfigError(f"{path}: all joints are fixed; expected revolute, continuous or prismatic ones")
     check_valid(joints, moving, f"{path}: no movable joint")

@@ -12,7 +12,7 @@ from stribeck.core.arrays import Array, Mask
 from stribeck.dynamics.model import ArmModel, load_arm
 from stribeck.excitation.task import UNLIMITED, JointLimits
 from stribeck.io.robot_config import RobotConfig
-from stribeck.io.urdf import MOVABLE, robot_element
+from stribeck.io.urdf import movable_joints, robot_element
 
 GRIPPER = re.compile("finger|grip|jaw|claw", re.IGNORECASE)
 """Joints with such names belong to a gripper."""
@@ -52,17 +52,14 @@ def robot_of_urdf(path: Path) -> UrdfAlone:
 
     :raises ConfigError: for an invalid URDF.
     """
-    kinds = {joint.get("name", ""): joint for joint in robot_element(path).findall("joint")}
-    movable = [name for name, joint in kinds.items() if joint.get("type") in MOVABLE]
-    mimics = [name for name in movable if kinds[name].find("mimic") is not None]
+    movable, mimics = movable_joints(robot_element(path))
     grippers = [name for name in movable if name not in mimics and GRIPPER.search(name)]
     left = [*grippers, *mimics]
     joints = [name for name in movable if name not in left] or [
         name for name in movable if name not in mimics
     ]
     arm = load_arm(path, joints)
-    slides = np.array([kinds[name].get("type") == "prismatic" for name in joints])
-    limits, said = _limits(arm, slides)
+    limits, said = _limits(arm, arm.linear)
     if len(joints) < len(movable):
         still = ", ".join(name for name in movable if name not in joints)
         said = [f"joints: {', '.join(joints)}; locked at zero (gripper or mimic): {still}", *said]

@@ -30,6 +30,9 @@ GRACE = 10.0
 ABANDONED: ContextVar[Callable[[], bool]] = ContextVar("ABANDONED", default=lambda: False)
 """Function with which a job can check whether its result is still wanted, for backends that cannot kill it."""
 
+REPORT: ContextVar[Callable[[Any], None]] = ContextVar("REPORT", default=lambda content: None)
+"""Function with which a job in a process reports its progress; what it reports has to be picklable."""
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -65,6 +68,9 @@ class Ended:
 Running = Callable[[Collection[str]], None]
 """Callback called repeatedly with the names of the running jobs."""
 
+Told = Callable[[Job, Any], None]
+"""Callback that receives what a job reports."""
+
 
 def run_in_processes(
     jobs: Sequence[Job],
@@ -72,6 +78,7 @@ def run_in_processes(
     retries: int,
     *,
     running: Running = lambda names: None,
+    told: Told = lambda job, content: None,
     stop: Callable[[], bool] = lambda: False,
     preload: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
@@ -98,8 +105,13 @@ def run_in_processes(
                 active[attempt.reader] = attempt
             running([attempt.job.name for attempt in active.values()])
             for reader in connection.wait(list(active), POLL):
-                attempt = active.pop(reader)  # type: ignore[call-overload]  # we gave it connections alone
-                if (ended := board.judge(attempt)) is not None:
+                attempt = active[reader]  # type: ignore[index]  # we gave it connections alone
+                kind, content = attempt.receive()
+                if kind == "progress":
+                    told(attempt.job, content)
+                    continue
+                del active[attempt.reader]
+                if (ended := board.judge(attempt, *attempt.outcome(kind, content))) is not None:
                     yield ended
             board.forget(active.values())
     finally:
@@ -140,16 +152,15 @@ class _Board:
         needed = {job.after for job in (*self.waiting, *(attempt.job for attempt in active))}
         self.values = {job: value for job, value in self.values.items() if job in needed}
 
-    def judge(self, attempt: _Attempt) -> Ended | None:
+    def judge(self, attempt: _Attempt, kind: str, content: Any) -> Ended | None:
         """Outcome of an attempt's job; ``None`` if it will be tried again."""
         job = attempt.job
         self.attempts[job] = self.attempts.get(job, 0) + 1
-        kind, content = attempt.result()
         tried = self.attempts[job]
         if kind == "crash" and tried <= self.retries:
             self.waiting.append(job)
             return None
-        if kind == "crash":
+        if kind == "crash" and tried > 1:
             content = f"{content}, tried {tried} times"
         seconds = time.monotonic() - attempt.started
         if kind == "value":
@@ -177,12 +188,16 @@ class _Attempt:
         finally:
             writer.close()  # so that the pipe closes when the process ends
 
-    def result(self) -> tuple[str, Any]:
-        """``value`` with the result, or ``refused`` or ``crash`` with the reason."""
+    def receive(self) -> tuple[str, Any]:
+        """``progress`` with what the job reports, ``value`` with its result, or ``refused`` or ``crash`` with the reason."""
         try:
-            outcome: tuple[str, Any] = self.reader.recv()
+            message: tuple[str, Any] = self.reader.recv()
         except Exception:  # a killed process sends nothing, a partial message or garbage
-            outcome = ("crash", "")
+            message = ("crash", "")
+        return message
+
+    def outcome(self, kind: str, content: Any) -> tuple[str, Any]:
+        """The last message of the process when it has ended, with the reason of a crash."""
         self.reader.close()
         if self._failed:
             return "crash", "its process could not be started"
@@ -190,11 +205,9 @@ class _Attempt:
         if self._process.is_alive():  # the process has sent its result and hangs at exit
             self._process.kill()
             self._process.join()
-        return (
-            outcome
-            if outcome != ("crash", "")
-            else ("crash", f"its process {exit_reason(self._process.exitcode)}")
-        )
+        if (kind, content) == ("crash", ""):
+            content = f"its process {exit_reason(self._process.exitcode)}"
+        return kind, content
 
     def kill(self) -> None:
         if not self._failed:
@@ -213,6 +226,7 @@ def guarded(work: str, arguments: Sequence[Any]) -> tuple[str, Any]:
 
 def _work(work: str, arguments: Sequence[Any], writer: Connection) -> None:
     end_with_parent()
+    REPORT.set(lambda content: writer.send(("progress", content)))
     try:
         result = guarded(work, arguments)
     except Exception as error:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
 
-import stribeck
 from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import TemperatureRange
@@ -22,6 +19,7 @@ from stribeck.fit.objective import SMOOTHING, Split
 from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import MinimumEntry, ParameterFile, Provenance
 from stribeck.io.recordings import digest_of, fingerprint
+from stribeck.io.versions import versions
 
 SCHEMA = 1
 
@@ -219,7 +217,7 @@ class FitResult:
                 "digests": {log.name: digest_of(log) for log in (*logs, *self.split.validation)},
             },
             search=self._search() | {"clusters": uncertainty.clusters},
-            versions=versions(),
+            versions=versions("numpy", "jax", "cmaes", "optuna"),
             correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
             minima=self.minima or None,
             convergence=_thinned(self.history) or None,
@@ -244,16 +242,6 @@ class FitResult:
 
 
 NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values are is not known.",), "none")
-
-
-def versions() -> dict[str, str]:
-    """Versions of all software used in a fit."""
-    libraries = ("numpy", "jax", "cmaes", "optuna")
-    return {
-        "stribeck": stribeck.__version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in libraries},
-    }
 
 
 def _thinned(history: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing as mp
-import queue
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +10,7 @@ import numpy as np
 
 from stribeck.errors import StribeckError
 from stribeck.fit.incumbent import Incumbent
-from stribeck.processes import end_with_parent, exit_reason, interrupts_blocked, stop_workers
-
-GRACE = 5.0
-"""Time for workers to exit before they are killed [s]."""
+from stribeck.fit.jobs import REPORT, Job, run_in_processes
 
 REPORT_EVERY = 0.2
 """Shortest interval between reports of a worker's best point [s]."""
@@ -40,65 +35,45 @@ def search_in_processes(
     :returns: the common incumbent, and the longest compile time of a worker [s].
     :raises StribeckError: the first worker's error, if none finished.
     """
-    context = mp.get_context("spawn")
-    reports = context.Queue()
-    processes = [context.Process(target=_work, args=(job, k, reports), daemon=True) for k in range(count)]
     evaluations = [0] * count
     total: Callable[[list[int]], int] = max if together else sum
     incumbent = Incumbent(budget, lambda: total(evaluations), on_progress)
-    with interrupts_blocked():
-        for process in processes:
-            process.start()
-    waiting = set(range(count))
+    jobs = [Job(f"{k}", "stribeck.fit.workers:_work", (job, k)) for k in range(count)]
+
+    def receive(source: Job, content: tuple[int, Any, Any]) -> None:
+        evaluations[int(source.name)], unit, loss = content
+        if unit is not None:
+            incumbent.offer(unit[None], loss)
+
     finished: list[bool] = []
     compile_seconds, failure = 0.0, ""
-    try:
-        while waiting:
-            try:
-                kind, worker, content = reports.get(timeout=0.2)
-            except queue.Empty:
-                # All messages that a process sent before it ended have been read by now.
-                dead = {k for k in waiting if processes[k].exitcode is not None}
-                if dead and not failure:
-                    failure = f"a worker process {exit_reason(processes[min(dead)].exitcode)}"
-                waiting -= dead
-                on_progress(incumbent)
-                continue
-            if kind == "error":
-                waiting.discard(worker)
-                failure = failure or content
-                continue
-            evaluations[worker], unit, loss = content[:3]
-            if unit is not None:
-                incumbent.offer(unit[None], loss)
-            if kind == "done":
-                waiting.discard(worker)
-                incumbent.settle([] if unit is None else [unit], [] if unit is None else loss)
-                finished.append(content[3])
-                compile_seconds = max(compile_seconds, content[4])
-    finally:
-        stop_workers(processes, GRACE)
+    for ended in run_in_processes(jobs, count, 0, running=lambda names: on_progress(incumbent), told=receive):
+        if ended.failure:
+            failure = failure or ended.failure
+            continue
+        state, converged, seconds = ended.value
+        receive(ended.job, state)
+        incumbent.settle([] if state[1] is None else [state[1]], [] if state[1] is None else state[2])
+        finished.append(converged)
+        compile_seconds = max(compile_seconds, seconds)
     if not finished and incumbent.unit is None:
         raise StribeckError(failure or "no worker finished")
     incumbent.converged = (together or len(finished) == count) and bool(finished) and all(finished)
     return incumbent, compile_seconds
 
 
-def _work(job: WorkerSearch, worker: int, reports: Any) -> None:
-    end_with_parent()
+def _work(job: WorkerSearch, worker: int) -> tuple[tuple[int, Any, Any], bool, float]:
+    """State of the worker's incumbent, whether it converged, and the compile time [s]."""
     last = 0.0
 
     def report(incumbent: Incumbent) -> None:
         nonlocal last
         if time.monotonic() - last > REPORT_EVERY:
             last = time.monotonic()
-            reports.put(("progress", worker, _state(incumbent)))
+            REPORT.get()(_state(incumbent))
 
-    try:
-        incumbent, compile_seconds = job(worker, report)
-        reports.put(("done", worker, (*_state(incumbent), incumbent.converged, compile_seconds)))
-    except StribeckError as error:
-        reports.put(("error", worker, str(error)))
+    incumbent, compile_seconds = job(worker, report)
+    return _state(incumbent), incumbent.converged, compile_seconds
 
 
 def _state(incumbent: Incumbent) -> tuple[int, Any, Any]:

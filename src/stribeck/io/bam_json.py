@@ -52,7 +52,7 @@ class BamEntry(Schema):
     control: Any = None
 
 
-class BamRecording(Schema):
+class BamFile(Schema):
     """A recording in the BAM JSON format.
 
     :param mass: load at the end of the rod [kg].
@@ -101,7 +101,7 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
     :raises RecordingError: for a damaged file, missing or unknown keys, wrong units, or samples that
         do not form a valid run.
     """
-    recording = read_json(path, BamRecording, RecordingError)
+    recording = read_json(path, BamFile, RecordingError)
     try:
         servo = load_actuator(actuator or recording.motor)
     except ConfigError as error:
@@ -148,7 +148,7 @@ def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, Array]:
     return columns
 
 
-def _setup(recording: BamRecording, servo: Actuator, arm_mass: float | None, path: Path) -> Setup:
+def _setup(recording: BamFile, servo: Actuator, arm_mass: float | None, path: Path) -> Setup:
     masses = (recording.arm_mass_dashed, recording.arm_mass, arm_mass)
     rod = next((mass for mass in masses if mass is not None), None)
     if rod is None:

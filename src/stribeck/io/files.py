@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from stribeck.errors import ConfigError, OutputError
 
@@ -96,6 +99,14 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             raise
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def save_json(path: Path, content: Mapping[str, Any], *, allow_nan: bool = False) -> None:
+    """Write JSON as :func:`write_atomically` does.
+
+    :raises OutputError: if the file cannot be written.
+    """
+    write_atomically(path, json.dumps(content, indent=1, allow_nan=allow_nan) + "\n")
 
 
 def replace_keeping(new: Path, path: Path) -> Path | None:

@@ -11,7 +11,6 @@ A file is valid only for these joints, in this order, with these parameter files
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Literal, NamedTuple
 from stribeck.core.observer import Learned
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io import strict
-from stribeck.io.files import write_atomically
+from stribeck.io.files import save_json
 from stribeck.io.schema import NotNegative, Schema, read_json
 
 SCHEMA = 1
@@ -84,7 +83,7 @@ def write_learned(path: Path, joints: Sequence[Identified], learned: Sequence[Le
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "joints": [{**j._asdict(), **scales._asdict()} for j, scales in zip(joints, learned, strict=True)],
     }
-    write_atomically(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    save_json(path, content)
 
 
 def read_learned(path: Path, joints: Sequence[Identified]) -> tuple[Learned, ...]:

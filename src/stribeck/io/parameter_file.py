@@ -7,7 +7,6 @@ files without it are read as well.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -28,7 +27,7 @@ from stribeck.io.actuators import (
     description_of,
     load_actuator,
 )
-from stribeck.io.files import write_atomically
+from stribeck.io.files import save_json
 from stribeck.io.schema import Positive, Schema, check_keys, convert, read_json
 
 SCHEMA = 1
@@ -337,7 +336,7 @@ def write_parameter_file(path: Path, content: ParameterFile) -> None:
         if content.provenance.estimates is not None:
             block["estimates"] = estimates_to_json(content.provenance.estimates)
         flat[BLOCK] = {"schema": SCHEMA, "actuator": description_of(content.actuator), **block}
-    write_atomically(path, json.dumps(flat, indent=1, allow_nan=False) + "\n")
+    save_json(path, flat)
 
 
 def read_parameter_file(path: Path, actuator: Actuator | None = None) -> ParameterFile:

@@ -42,8 +42,6 @@ class BagRecorder:
     :data:`FLUSH_PERIOD`, so that a slow or stalled disk never delays the caller.
 
     :param path: folder of the new bag; parent folders are created.
-    :param definitions: texts of message types (ros2msg, as in the schema of a bag) that
-        :func:`~stribeck.io.messages.contract_types` does not know.
     :param memory_limit: memory for messages that wait for the disk [bytes].
     :raises OutputError: if ``path`` exists, or cannot be written.
     :raises ConfigError: for a message type without a definition.
@@ -54,11 +52,10 @@ class BagRecorder:
         path: Path,
         topics: Iterable[Topic],
         *,
-        definitions: Mapping[str, str] | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         self.path = Path(os.path.abspath(path))
-        self._bag = McapBag(self.path.name, topics, definitions=definitions)
+        self._bag = McapBag(self.path.name, topics)
         self._memory_limit = memory_limit
         self._lock = threading.Lock()  # guards all attributes below, and the bag
         self._writing = 0  # bytes being written to disk
@@ -73,12 +70,7 @@ class BagRecorder:
         self._thread.start()
 
     @classmethod
-    def numbered(
-        cls,
-        folder: Path,
-        prefix: str,
-        topics: Iterable[Topic],
-    ) -> Self:
+    def numbered(cls, folder: Path, prefix: str, topics: Iterable[Topic]) -> Self:
         """Record into a new bag ``<prefix>_<number>`` of ``folder``, with a number above all existing ones."""
         if Path(prefix).name != prefix:
             raise ConfigError(f"bags cannot be named {prefix!r}: give a name without slashes")

@@ -133,6 +133,13 @@ def robot_element(path: Path) -> ElementTree.Element:
     return _parsed(read_bytes(path, ConfigError), str(path))
 
 
+def movable_joints(root: ElementTree.Element) -> tuple[list[str], list[str]]:
+    """Names of the movable joints of an element ``<robot>``, and of the mimic joints among them."""
+    movable = [joint for joint in root.findall("joint") if joint.get("type") in MOVABLE]
+    mimics = [joint.get("name", "") for joint in movable if joint.find("mimic") is not None]
+    return [joint.get("name", "") for joint in movable], mimics
+
+
 class _WithoutDoctype(ElementTree.TreeBuilder):
     """Rejects a DOCTYPE before its entities, which can expand without bound."""
 

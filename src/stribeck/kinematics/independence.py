@@ -16,6 +16,8 @@ from stribeck.core.arrays import Array
 RANKLESS = 1e-7
 """If the independent part is below this share of a column's length, it is rounding error."""
 
+NEGLIGIBLE = 1e-6
+
 
 def independent_columns(matrix: Array, rankless: float = RANKLESS) -> list[int]:
     """Indices of the columns that do not depend on earlier ones.
@@ -38,10 +40,10 @@ def independent_columns(matrix: Array, rankless: float = RANKLESS) -> list[int]:
     return kept
 
 
-def dependence(matrix: Array, kept: Sequence[int], column: int, negligible: float = 1e-6) -> dict[int, float]:
+def dependence(matrix: Array, kept: Sequence[int], column: int) -> dict[int, float]:
     """Coefficients, by index, of a dependent column as a combination of kept ones.
 
-    :param negligible: coefficients that contribute less than this share of the column's length are left out.
+    Coefficients that contribute less than :data:`NEGLIGIBLE` of the column's length are left out.
     """
     scale = np.linalg.norm(matrix[:, list(kept)], axis=0)
     length = np.linalg.norm(matrix[:, column])
@@ -49,5 +51,5 @@ def dependence(matrix: Array, kept: Sequence[int], column: int, negligible: floa
     return {
         index: float(value / size)
         for index, value, size in zip(kept, coefficients, scale, strict=True)
-        if abs(value) > negligible * length
+        if abs(value) > NEGLIGIBLE * length
     }

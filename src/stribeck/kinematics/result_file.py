@@ -5,7 +5,6 @@ It holds the nominal chain, the estimates of all parameters, the calibrated geom
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.estimates.quantiles import normal_estimate
 from stribeck.io.estimate_entry import ParameterEntry
-from stribeck.io.files import write_atomically
+from stribeck.io.files import save_json
 from stribeck.io.schema import Schema, read_json
 from stribeck.kinematics.calibrated_chain import calibrated_chain, origin_of
 from stribeck.kinematics.calibration import ArmCalibration
@@ -146,7 +145,7 @@ def write_calibration(
         "noise": calibration.estimate.scale,
         "provenance": dict(provenance),
     }
-    write_atomically(path, json.dumps(content, indent=1) + "\n")
+    save_json(path, content, allow_nan=True)
 
 
 def parameter_entries(calibration: ArmCalibration) -> dict[str, dict[str, Any]]:

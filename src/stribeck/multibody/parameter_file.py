@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from stribeck.core.parameters import ParameterSet
 from stribeck.errors import ParameterFileError
 from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.io.estimate_entry import ParameterEntry
-from stribeck.io.files import write_atomically
+from stribeck.io.files import save_json
 from stribeck.io.schema import Schema, check_keys, read_json
 
 
@@ -64,7 +63,7 @@ def write_mechanism_parameters(path: Path, content: MechanismParameters) -> None
         "parameters": estimates_to_json(content.estimates),
         "provenance": dict(content.provenance),
     }
-    write_atomically(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    save_json(path, data)
 
 
 def read_mechanism_parameters(path: Path, model: str, parameters: ParameterSet) -> MechanismParameters:

@@ -63,14 +63,13 @@ class Axis:
         return [k * size for k in range(first, math.floor(self.high / size + 1e-9) + 1)]
 
 
-def spanning(label: str, *values: npt.ArrayLike, margin: float = 0.04, zero: bool = False) -> Axis:
-    """Create an axis over all finite values, with a margin; with ``zero`` it starts at zero."""
+def spanning(label: str, *values: npt.ArrayLike, margin: float = 0.04) -> Axis:
+    """Create an axis over all finite values, with a margin."""
     samples = np.concatenate([np.ravel(np.asarray(array, dtype=np.float64)) for array in values])
     samples = samples[np.isfinite(samples)]
     low, high = (float(np.min(samples)), float(np.max(samples))) if samples.size else (0.0, 1.0)
-    low = min(low, 0.0) if zero else low
     room = margin * (high - low) if high > low else 0.5 * abs(high) or 1.0
-    return Axis(low if zero and low == 0.0 else low - room, high + room, label)
+    return Axis(low - room, high + room, label)
 
 
 @dataclass(frozen=True)

@@ -83,12 +83,10 @@ def friction_part(law: FrictionLaw, parameters: Array, element: Element) -> Arra
     return np.asarray(element_torque(law, parameters, element).torque - inertia + offset)
 
 
-def friction_curve(
-    law: FrictionLaw, values: Mapping[str, float], velocity: Array, load: float = 0.0
-) -> Array:
-    """Friction at constant velocities (N,) under a constant link torque [N m]."""
+def friction_curve(law: FrictionLaw, values: Mapping[str, float], velocity: Array) -> Array:
+    """Friction at constant velocities (N,) without load [N m]."""
     still = np.zeros_like(velocity)
-    element = Element(velocity, still, np.sign(velocity), np.full_like(velocity, load))
+    element = Element(velocity, still, np.sign(velocity), still)
     ordered = np.array([values[name] for name in parameter_names(law)])
     return friction_part(law, ordered, element)
 

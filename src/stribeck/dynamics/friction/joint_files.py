@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import stribeck
 from stribeck.core.actuator import MOTOR_UNITS, Actuator, JointUnits
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.dynamics.friction.full_fit import FullFit
@@ -14,6 +12,7 @@ from stribeck.dynamics.recordings import ArmRecording
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, at_bound, fixed
 from stribeck.estimates.quantiles import normal_estimate
 from stribeck.io.parameter_file import ParameterFile, Provenance
+from stribeck.io.versions import versions
 
 ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
 """Actuator name in the parameter files, by the units of the joint."""
@@ -104,7 +103,7 @@ def _provenance(
             "prior": choice.prior,
             "correlated_rows": choice.correlated,
         },
-        versions=_versions(),
+        versions=versions("numpy", "scipy", "jax", "pin", "casadi"),
         estimates=estimates,
     )
 
@@ -119,13 +118,3 @@ def _statements(fit: FullFit, joint: str) -> tuple[str, ...]:
             if weights[index] != 0.0
         ),
     )
-
-
-def _versions() -> dict[str, str]:
-    versions = {"stribeck": stribeck.__version__}
-    for name in ("numpy", "scipy", "jax", "pin", "casadi"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions

@@ -59,7 +59,6 @@ class EffortSurvey:
     :param kind: ``torque``, ``millitorque`` (N mm), or ``other`` (currents, torques of motors).
     :param scale: s of each joint (n,), NaN where it is not clear.
     :param position_signs, effort_signs: ±1 for each joint (n,).
-    :param explained: share of each joint's effort that the model explains (n,), at most 1.
     :param notes: what looks wrong.
     """
 
@@ -67,7 +66,6 @@ class EffortSurvey:
     scale: Array
     position_signs: Array
     effort_signs: Array
-    explained: Array
     notes: tuple[str, ...]
 
 
@@ -122,8 +120,7 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
             for joint, value in zip(arm.joints, scale, strict=True)
             if value > ODD or value < 1.0 / ODD
         ]
-    explained = np.array([1.0 - fit.square / fit.total if fit.total > 0.0 else np.nan for fit in fits])
-    return EffortSurvey(kind, scale, signs, effort_signs, explained, tuple(notes))
+    return EffortSurvey(kind, scale, signs, effort_signs, tuple(notes))
 
 
 def effort_source(arm: ArmModel, effort: EffortSurvey) -> tuple[dict[str, object], str]:
