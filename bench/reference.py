@@ -1,6 +1,6 @@
 """One evaluation of 16 simulated runs x 6 s: ours, and that of the method's published program, in the same process.
 
-    git clone https://github.com/Rhoban/bam
+    git clone https://github.com/Rhoban/bam && pip install colorama
     python bench/reference.py bam [--dt 0.005] [--json FILE]
 
 The published program simulates all runs in one array, one candidate at a time, which is its fastest form; ours simulates

@@ -1,6 +1,6 @@
 """All benchmarks: tables on the terminal, and build/bench.json.
 
-Each part runs in a process of its own. ``python bench/run.py --part fit --part bus`` runs some of them.
+Each part runs in a process of its own. ``python bench/run.py --part fits --part bus`` runs some of them.
 """
 
 from __future__ import annotations

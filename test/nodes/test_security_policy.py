@@ -85,6 +85,7 @@ with EmulatedBus(emulated("xl330")) as bus, Graph() as graph:
 @pytest.fixture(scope="module")
 def used(tmp_path_factory):
     """What the active nodes have in the graph."""
+    pytest.importorskip("jax", reason="the identification node asks for the fit extra: pip install '.[fit]'")
     folder = tmp_path_factory.mktemp("security")
     law = folder / "m1.json"
     values = {**published("xl330", "m1"), "q_offset": 0.0, "model": "m1", "actuator": "xl330"}

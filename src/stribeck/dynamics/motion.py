@@ -264,4 +264,4 @@ def _wide(protocol: Protocol, rate: float) -> ZeroPhase | None:
 
 
 def _zero_phase(settings: FilterSettings | None) -> ZeroPhase | None:
-    return None if settings is None else ZeroPhase(settings.order, settings.cutoff, settings.padding)
+    return None if settings is None else ZeroPhase(**vars(settings))

@@ -6,7 +6,6 @@ A zero-phase Butterworth filter runs forwards and backwards. Its gain at the fre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
@@ -15,24 +14,14 @@ from scipy import signal, sparse
 
 from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError, TooShortError
+from stribeck.io.identification_config import FilterSettings
 
 SETTLED = 8.0
 """Periods of the cut-off frequency after which the transient of a filter has decayed."""
 
 
-@dataclass(frozen=True)
-class ZeroPhase:
-    """A Butterworth low-pass filter, applied forwards and backwards.
-
-    :param order: order of each pass.
-    :param cutoff: frequency at which the gain is one half [Hz].
-    :param padding: samples by which the ends are extended (odd extension), so that the transient decays outside the
-        signal; default: computed from :data:`SETTLED`.
-    """
-
-    order: int
-    cutoff: float
-    padding: int | None = None
+class ZeroPhase(FilterSettings):
+    """The filter of settings; extensions are odd, by default as long as :data:`SETTLED`."""
 
     def __call__(self, samples: Array, rate: float) -> Array:
         """Filtered samples (N, …).

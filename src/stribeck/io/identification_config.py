@@ -109,11 +109,11 @@ class RecordingFormat:
 
 @dataclass(frozen=True)
 class FilterSettings:
-    """A zero-phase Butterworth filter.
+    """A Butterworth low-pass filter, applied forwards and backwards.
 
-    :param order: order of one pass.
-    :param cutoff: cut-off frequency [Hz].
-    :param padding: samples by which the signal is extended at each end.
+    :param order: order of each pass.
+    :param cutoff: frequency at which the gain is one half [Hz].
+    :param padding: samples by which each end is extended, so that transients decay outside the signal.
     """
 
     order: Count
