@@ -277,6 +277,19 @@ def _told(on_progress: Callable[[int], None], before: int, evaluations: int) -> 
     on_progress(before + evaluations)
 
 
+def _judged(
+    variants: Sequence[Variant], by_run: FloatArray, subsets: Subsets, kinds: Sequence[ConditionKind]
+) -> LeftOutErrors:
+    return LeftOutErrors(
+        by_run,
+        subsets,
+        kinds,
+        sizes=np.array([variant.free for variant in variants]),
+        effects=np.array([len(variant.effects) for variant in variants]),
+        strengths=np.array([variant.strength for variant in variants]),
+    )
+
+
 def select(
     groups: Sequence[Sequence[FitTask]], on_progress: Callable[[int], None] = lambda evaluations: None
 ) -> Selection:
@@ -315,14 +328,7 @@ def select(
                 variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))
                 tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
                 minima.append(partial(fits.minima, pool, law, k))
-        judged = LeftOutErrors(
-            np.concatenate(errors),
-            subsets,
-            kinds,
-            np.array([variant.free for variant in variants]),
-            np.array([len(variant.effects) for variant in variants]),
-            np.array([variant.strength for variant in variants]),
-        )
+        judged = _judged(variants, np.concatenate(errors), subsets, kinds)
         chosen = judged.choose()
     every = np.ones(len(logs), dtype=bool)
     return Selection(
