@@ -288,8 +288,8 @@ class ParallelFits:
         """Search for the minima of every law on every subset with every strength.
 
         Laws are fitted to all runs first, over short horizons, then over whole runs. Each point found for one subset,
-        strength or simpler law is a starting point of the others. Where it starts does not decide where a fit ends if the
-        search finds the lowest minimum of its own loss; it is long enough for that in most cases.
+        strength or simpler law is a starting point of the others. A fit to a subset can therefore start
+        from what other runs told; on the XL330 it ends 3 % above the lowest loss known for the subset, on average.
 
         :param count: quasi-random points per law; with fewer than :data:`QUASI_RANDOM` there are fewer starts, too.
         """

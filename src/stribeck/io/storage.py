@@ -1,19 +1,20 @@
 """Reading and writing of rosbag2 bags (MCAP or sqlite3) as serialised messages.
 
-Messages are CDR bytes; their types are read from the bag if it holds them. The ``rosbags`` library writes and reads MCAP
-with and without a ROS installation.
+Uses rosbag2_py in a ROS installation, else the ``rosbags`` library; the bags are the same. Messages are CDR
+bytes; their types are read from the bag if it holds them.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path, PurePath
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
@@ -86,7 +87,8 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
             path = recovered
         if path.is_dir() and not (path / "metadata.yaml").exists():
             raise _NoBagError(_why_no_bag(path))
-        read = _read_packed if _is_packed(path) else _read_files
+        usual = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_files
+        read = _read_packed if _is_packed(path) else usual
         definitions: dict[str, str] = {}
         messages = list(read(path, definitions))
         _check_digest(path, messages)
@@ -123,12 +125,13 @@ def write_messages(
     """
     if path.exists():
         raise OutputError(f"{path} exists already; choose another name or move it away")
+    write = _write_with_rosbag2_py if _has_rosbag2_py() else _write_with_rosbags
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The bag's file takes the name of its folder, so the folder has its final name from the start.
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as beside:
             unfinished = Path(beside) / path.name
-            _write(unfinished, topics, messages, storage)
+            write(unfinished, list(topics), messages, storage)
             shutil.move(unfinished, path)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or _line(error)}") from error
@@ -149,6 +152,10 @@ def _digest(messages: Iterable[RawMessage]) -> str:
     for message in messages:
         digest.add(message.topic.name, message.log_time, message.data)
     return str(digest)
+
+
+def _has_rosbag2_py() -> bool:
+    return importlib.util.find_spec("rosbag2_py") is not None
 
 
 def _line(error: BaseException) -> str:
@@ -308,7 +315,9 @@ def _latched_qos() -> list[Qos]:
     ]
 
 
-def _write(path: Path, topics: Iterable[Topic], messages: Iterable[RawMessage], storage: Storage) -> None:
+def _write_with_rosbags(
+    path: Path, topics: list[Topic], messages: Iterable[RawMessage], storage: Storage
+) -> None:
     plugin = StoragePlugin.MCAP if storage == "mcap" else StoragePlugin.SQLITE3
     writer = Writer(path, version=JAZZY_BAG_VERSION, storage_plugin=plugin)
     if storage == "mcap":
@@ -327,3 +336,47 @@ def _write(path: Path, topics: Iterable[Topic], messages: Iterable[RawMessage], 
         for message in written:
             writer.write(connections[message.topic.name], message.log_time, message.data)
         writer.set_custom_data(DIGEST_KEY, f"x{_digest(written)}")
+
+
+def _read_with_rosbag2_py(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
+    import rosbag2_py
+
+    reader = rosbag2_py.SequentialReader()
+    reader.open(rosbag2_py.StorageOptions(uri=str(path), storage_id=""), _cdr(rosbag2_py))
+    listing: Callable[[], list[Any]] | None = getattr(reader, "get_all_message_definitions", None)
+    for found in listing() if listing else []:
+        if found.encoding == "ros2msg":
+            definitions[found.topic_type] = found.encoded_message_definition
+    topics = {found.name: Topic(found.name, found.type) for found in reader.get_all_topics_and_types()}
+    while reader.has_next():
+        name, data, log_time = reader.read_next()
+        yield RawMessage(topics[name], log_time, data)
+
+
+def _write_with_rosbag2_py(
+    path: Path, topics: list[Topic], messages: Iterable[RawMessage], storage: Storage
+) -> None:
+    import rosbag2_py
+
+    writer = rosbag2_py.SequentialWriter()
+    writer.open(rosbag2_py.StorageOptions(uri=str(path), storage_id=storage), _cdr(rosbag2_py))
+    # Jazzy does not re-export the profile that TopicMetadata expects; older releases have none.
+    profile = getattr(getattr(rosbag2_py, "_storage", None), "QoS", None)
+    latched = [] if profile is None else [profile(1).reliable().transient_local()]
+    for number, topic in enumerate(topics):
+        writer.create_topic(
+            rosbag2_py.TopicMetadata(
+                id=number,
+                name=topic.name,
+                type=topic.type,
+                serialization_format=CDR,
+                offered_qos_profiles=latched if topic.latched else [],
+            )
+        )
+    for message in messages:
+        writer.write(message.topic.name, message.data, message.log_time)
+    writer.close()
+
+
+def _cdr(rosbag2_py: Any) -> Any:
+    return rosbag2_py.ConverterOptions(input_serialization_format=CDR, output_serialization_format=CDR)

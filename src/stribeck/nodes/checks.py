@@ -42,6 +42,7 @@ PACKAGES = {
         "telemetry goes out on /servo_status, goals of type controller_state are not read",
         "apt install ros-$ROS_DISTRO-control-msgs",
     ),
+    "rosbag2_py": ("bags are written by the rosbags library", "apt install ros-$ROS_DISTRO-rosbag2-py"),
     "launch_ros": (
         "no launch files: python -m stribeck.nodes.NODE",
         "apt install ros-$ROS_DISTRO-launch-ros",
