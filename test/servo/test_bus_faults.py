@@ -12,6 +12,7 @@ from helpers import assert_clear, refusal
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import Fault, parse_fault
 from stribeck.errors import ConfigError, ServoError
+from stribeck.servo.lengths import Block
 from stribeck.servo.link import Latency, Link
 from stribeck.servo.port import Port, PortLostError, set_low_latency
 from stribeck.servo.remote import RemoteServo
@@ -244,7 +245,8 @@ def test_any_bytes_are_survived(protocol: float) -> None:
         os.write(master, noise + header + bytes(rng.integers(0, 8, 9).astype(np.uint8)) + noise)
         link.port.patience = 0.002
         start = time.monotonic()
-        assert link._collect({1: 4}, learn=False) == {}
+        block = Block(0, 4)
+        assert link._collect(link._record({1: block}, {}), {1: block}, learn=False) == {}
         assert time.monotonic() - start < 0.5
         os.read(master, 4096)
     link.port.closePort()

@@ -17,16 +17,18 @@ import numpy as np
 from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ServoError
 from stribeck.servo.checks import (
+    COOLEST_LIMIT,
+    CYCLE,
     SIGNALS,
     ConnectionReport,
-    block_of,
     check_presence,
     check_rate,
     check_servos,
     prepare,
 )
-from stribeck.servo.link import Answer, Counters, Link
-from stribeck.servo.port import Port
+from stribeck.servo.lengths import LONGEST_DELAY
+from stribeck.servo.link import Answer, Counters, Link, Pending
+from stribeck.servo.port import SLOW_PATIENCE, Port
 from stribeck.servo.registers import Register
 from stribeck.servo.remote import RemoteServo, ServoSpec, error_words
 
@@ -37,10 +39,24 @@ WARM_UP = 20
 """Cycles read when connecting, to estimate the delay of answers."""
 
 CONFIRM_TIME = 0.008
-"""Time for all servos to confirm torque off [s]."""
+"""Time for all servos to confirm torque off while a cycle waits for it [s]."""
+
+FENCE_TIME = 1.2 * LONGEST_DELAY
+"""Time for all servos to confirm torque off when nothing else has to be done [s]: an answer that is as late as the
+longest assumed delay is still in time."""
+
+BUDGET = 0.075
+"""Default of :attr:`Bus.budget` [s]."""
+
+JUMP = 0.02
+"""Largest difference between the goal that was written before torque goes on and the one read back [rad]: a servo
+may follow its own position with it."""
 
 REBOOT_TIME = 3.0
 """Maximum time for a servo to answer after a reboot [s]."""
+
+REBOOTS = 8
+"""Attempts to clear an error by a reboot: an instruction may be lost."""
 
 STATE = ("torque_enable", "hardware_error_status", "bus_watchdog")
 """Registers that show whether a servo changed its state by itself."""
@@ -91,19 +107,25 @@ class Bus:
     :param port: the port, not open yet.
     :param servos: the expected servos, in the order of all arrays.
     :param rate: cycle rate that the bus must support [Hz], ``None`` to skip the check.
+    :param budget: longest time that a servo may be silent or a write may take while servos move [s].
     :ivar errors: description of the last reported hardware errors, empty for none.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too slow for ``rate``.
     """
 
-    def __init__(self, port: Port, servos: Sequence[ServoSpec], rate: float | None = None) -> None:
+    def __init__(
+        self, port: Port, servos: Sequence[ServoSpec], rate: float | None = None, budget: float = BUDGET
+    ) -> None:
         check_servos(servos, port.baudrate)
         if rate is not None:
             check_rate(servos, port.baudrate, rate)
         self.servos = tuple(servos)
         self.link = Link(port, servos[0].model.protocol)
         self._remotes = [RemoteServo(self.link, servo) for servo in servos]
-        self._blocks = {servo.identity: block_of(servo, list(SIGNALS.values())) for servo in servos}
-        self._states = [block_of(servo, STATE) for servo in servos]
+        self.budget = budget
+        self._regions = {servo.identity: servo.region(CYCLE) for servo in servos}
+        self.link.cyclic_lengths = frozenset().union(*(r.usual_lengths for r in self._regions.values()))
+        self._states = [servo.region(STATE) for servo in servos]
+        self._torques = {servo.identity: servo.region(["torque_enable"]) for servo in servos}
         self._fields = [self._fields_of(servo) for servo in servos]
         self._spans = [(0, 0)] * len(servos)
         self.temperature_limits = np.full(len(servos), np.inf)
@@ -136,6 +158,7 @@ class Bus:
         port.openPort()
         try:
             report = ConnectionReport()
+            port.settle(SLOW_PATIENCE)  # answers to a program that ran before
             check_presence(self.link, self.servos, port.baudrate)
             for index, remote in enumerate(self._remotes):
                 prepare(remote, report)
@@ -167,7 +190,12 @@ class Bus:
                 lower, upper = -limit, limit
         self._spans[index] = (lower, upper)
         if servo.has("temperature_limit"):
-            self.temperature_limits[index] = remote.value("temperature_limit")
+            limit = remote.value("temperature_limit")
+            if limit < COOLEST_LIMIT:
+                raise ServoError(
+                    f"{servo} has temperature_limit = {limit:g} °C, valid: at least {COOLEST_LIMIT:g} °C"
+                )
+            self.temperature_limits[index] = limit
 
     def _warm_up(self) -> float:
         """Read a few cycles and return their median duration [s]."""
@@ -186,7 +214,7 @@ class Bus:
         :param until: deadline, steady clock [s].
         :raises PortLostError: if the port is lost.
         """
-        answers = self.link.read_many(self._blocks, until)
+        answers = self.link.read_many(self._regions, until)
         values = np.full((len(SIGNALS), len(self.servos)), np.nan)
         times = np.full(len(self.servos), np.nan)
         for index, servo in enumerate(self.servos):
@@ -194,8 +222,8 @@ class Bus:
             if answer is None:
                 continue
             times[index] = answer.time
-            for row, place, register in self._fields[index]:
-                values[row, index] = register.decode(int.from_bytes(answer.data[place], "little"))
+            for row, register in self._fields[index]:
+                values[row, index] = register.decode(answer.raw(register.address, register.size))
             self.errors[index] = self._errors_of(index, answer)
         return Reading(np.isfinite(times), times, *values)
 
@@ -228,47 +256,61 @@ class Bus:
     # Occasionally.
 
     def hold(self, index: int, position: float) -> None:
-        """Before torque goes on, set a servo's goal to ``position`` [rad], or to zero current or duty, and
-        confirm it.
+        """Before torque goes on, set a servo's goal to ``position`` [rad], or to zero current or duty.
 
-        :raises ServoError: if the servo does not answer or rejects the goal.
+        :raises ServoError: if the servo does not confirm the goal within :attr:`budget` or rejects it.
         """
-        register = self.servos[index].goal_register
-        goal = position if self.servos[index].follows_position else 0.0
+        servo = self.servos[index]
+        register = servo.goal_register
+        goal = position if servo.follows_position else 0.0
         number = register.counts(goal, *self._spans[index])
-        self._remotes[index].write(register.name, number, patient=False)
+        tolerance = int(JUMP / register.scale) if servo.follows_position else 0
+        self._remotes[index].write(register.name, number, self._deadline, tolerance)
 
     def set_torque(self, index: int, on: bool) -> None:
-        """Switch the torque of one servo on or off, and wait for the acknowledgement.
+        """Switch the torque of one servo on or off.
 
-        :raises ServoError: if the servo does not answer or rejects the command.
+        :raises ServoError: if the servo does not confirm it within :attr:`budget` or rejects the command.
         """
-        self._remotes[index].write("torque_enable", int(on), patient=False)
+        self._remotes[index].write("torque_enable", int(on), self._deadline)
 
-    def torque_off(self) -> list[ServoSpec]:
-        """Switch torque off on all servos at once, then ask each for confirmation as time permits.
+    def torque_off(self, timeout: float = CONFIRM_TIME) -> list[ServoSpec]:
+        """Switch torque off on all servos at once, then again on those that have not confirmed it in time.
 
+        Only the register, read after the command with an answer length of its own, is a confirmation.
+
+        :param timeout: time for the confirmation [s]; there is at least one attempt.
         :return: the servos that did not confirm.
         :raises PortLostError: if the port is lost.
         """
-        registers = {servo.identity: servo.model.registers["torque_enable"] for servo in self.servos}
-        self._write_many({identity: (register, 0) for identity, register in registers.items()})
-        clock, silent = self.port.clock, list(self.servos)
-        until = clock.now() + CONFIRM_TIME
-        while silent and clock.now() < until:
-            servo = silent.pop(0)
-            register = registers[servo.identity]
-            if self.link.write(servo.identity, register.address, 0, register.size, 1, patient=False) is None:
-                silent.append(servo)
-        return silent
+        clock, pending = self.port.clock, Pending()
+        silent = {servo.identity: servo for servo in self.servos}
+        until, patience = clock.now() + timeout, self.link.latency.patience
+        while True:
+            registers = {identity: silent[identity].model.registers["torque_enable"] for identity in silent}
+            self._write_many({identity: (register, 0) for identity, register in registers.items()})
+            regions = {identity: self._torques[identity] for identity in silent}
+            for identity, answer in self.link.read_once(regions, pending, patience).items():
+                if answer.raw(registers[identity].address, registers[identity].size) == 0:
+                    del silent[identity]
+            rest = until - clock.now()
+            if not silent or rest <= 0.0:
+                return list(silent.values())
+            patience = min(2.0 * patience, LONGEST_DELAY, rest)
 
-    def set_gain(self, index: int, gain: int) -> None:
+    def set_gain(self, index: int, gain: int, moving: bool = True) -> None:
         """Set the P gain of a servo, in firmware units.
 
+        :param moving: whether it must be done within :attr:`budget`.
         :raises ConfigError: for a gain that the servo does not support.
-        :raises ServoError: if it does not answer or rejects the gain.
+        :raises ServoError: if it does not confirm the gain or rejects it.
         """
-        self._remotes[index].write("position_p_gain", gain, patient=False)
+        self._remotes[index].write("position_p_gain", gain, self._deadline if moving else None)
+
+    @property
+    def _deadline(self) -> float:
+        """When a write must be confirmed while servos move [s]."""
+        return self.port.clock.now() + self.budget
 
     def set_watchdog(self, timeout: float) -> None:
         """Arm the Bus Watchdog of the servos that have one, in steps of 20 ms; 0 disarms and clears it.
@@ -280,21 +322,19 @@ class Bus:
                 register = remote.servo.model.register("bus_watchdog")
                 # Rounded down: stopping too early is safe, too late is not.
                 number = max(1, int(timeout / register.scale + 1e-9)) if timeout > 0.0 else 0
-                remote.write("bus_watchdog", number, patient=False)
+                remote.write("bus_watchdog", number)
 
     def state_of(self, index: int) -> ServoState | None:
         """Read the status of a servo; ``None`` if its answer is lost."""
-        servo, block = self.servos[index], self._states[index]
-        answer = self.link.read(servo.identity, block, attempts=1)
+        servo, region = self.servos[index], self._states[index]
+        answer = self.link.read(servo.identity, region, attempts=1)
         if answer is None:
             return None
         numbers: dict[str, int] = {}
         for name in STATE:
             if servo.has(name):
                 register = servo.model.registers[name]
-                start = register.address - block.address
-                raw = int.from_bytes(answer.data[start : start + register.size], "little")
-                numbers[name] = register.number(raw)
+                numbers[name] = register.number(answer.raw(register.address, register.size))
         return ServoState(
             bool(numbers["torque_enable"]),
             error_words(servo.model, numbers.get("hardware_error_status", 0)),
@@ -308,11 +348,14 @@ class Bus:
         """
         servo, remote, clock = self.servos[index], self._remotes[index], self.port.clock
         if servo.model.protocol == 2.0:
-            self.link.reboot(servo.identity)
-            until = clock.now() + REBOOT_TIME
-            while self.link.ping(servo.identity, attempts=1) is None:
-                if clock.now() > until:
-                    raise ServoError(f"{servo} does not come back after a reboot: check its power")
+            for _ in range(REBOOTS):
+                self.link.reboot(servo.identity)
+                until = clock.now() + REBOOT_TIME
+                while (state := self.state_of(index)) is None:
+                    if clock.now() > until:
+                        raise ServoError(f"{servo} does not come back after a reboot: check its power")
+                if not state.errors:
+                    break
         prepare(remote, ConnectionReport())
         self._read_limits(index)
         errors = remote.hardware_errors()
@@ -330,16 +373,10 @@ class Bus:
         state = self.state_of(index) if not self.errors[index] else None
         return state.errors or "an alert without a reason" if state else self.errors[index]
 
-    def _fields_of(self, servo: ServoSpec) -> list[tuple[int, slice, Register]]:
-        """Row in a reading, bytes in an answer, and register of each signal."""
-        start = self._blocks[servo.identity].address
-        fields = []
-        for row, name in enumerate(SIGNALS.values()):
-            if servo.has(name):
-                register = servo.model.registers[name]
-                offset = register.address - start
-                fields.append((row, slice(offset, offset + register.size), register))
-        return fields
+    def _fields_of(self, servo: ServoSpec) -> list[tuple[int, Register]]:
+        """Row in a reading and register of each signal."""
+        registers = servo.model.registers
+        return [(row, registers[name]) for row, name in enumerate(SIGNALS.values()) if servo.has(name)]
 
 
 def without_watchdog(servos: Sequence[ServoSpec]) -> str:

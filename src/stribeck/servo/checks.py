@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stribeck.errors import ConfigError, ServoError
-from stribeck.servo.link import Block, Link
+from stribeck.servo.link import Link
 from stribeck.servo.port import BITS_PER_BYTE
-from stribeck.servo.remote import RemoteServo, ServoSpec
+from stribeck.servo.remote import CLOCK, RemoteServo, ServoSpec
 from stribeck.servo.tables import MODELS
 
 TURNAROUND = 50e-6
@@ -39,6 +39,12 @@ SIGNALS = {
 }
 """Signals read in each cycle and their registers; servos may lack some of them."""
 
+CYCLE = (*SIGNALS.values(), CLOCK)
+"""Registers read in each cycle: the signals and the servo's clock, which tells new answers from old ones."""
+
+COOLEST_LIMIT = 30.0
+"""Lowest plausible temperature limit [°C]."""
+
 
 @dataclass
 class ConnectionReport:
@@ -56,13 +62,6 @@ class ConnectionReport:
     refuse_recording: list[str] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
     cycle_time: float = 0.0
-
-
-def block_of(servo: ServoSpec, names: Sequence[str]) -> Block:
-    """Shortest block of the control table that contains all the named registers that exist in the servo."""
-    registers = [servo.model.registers[name] for name in names if servo.has(name)]
-    start = min(register.address for register in registers)
-    return Block(start, max(register.address + register.size for register in registers) - start)
 
 
 def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
@@ -87,7 +86,7 @@ def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
 def cycle_bytes(servos: Sequence[ServoSpec]) -> int:
     """Number of bytes on the wire in one cycle: goals, request and answers."""
     count = len(servos)
-    blocks = [block_of(servo, list(SIGNALS.values())) for servo in servos]
+    blocks = [servo.region(CYCLE) for servo in servos]
     goals = [servo.goal_register for servo in servos]
     packets = len({(register.address, register.size) for register in goals})
     if servos[0].model.protocol == 1.0:
@@ -130,10 +129,10 @@ def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> N
     """
     numbers = {}
     for servo in servos:
-        number = link.ping(servo.identity)
+        number = link.model_number(servo.identity)
         if number == 0:
             _make_answer(RemoteServo(link, servo), ConnectionReport())
-            number = link.ping(servo.identity)
+            number = link.model_number(servo.identity)
         if number is not None:
             numbers[servo.identity] = number
     missing = [str(servo.identity) for servo in servos if servo.identity not in numbers]
@@ -184,8 +183,8 @@ def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:
     """Make a servo acknowledge every instruction, even if it was set to answer pings only."""
     servo, link = remote.servo, remote.link
     register = servo.model.register("status_return_level")
-    answer = link.read(servo.identity, Block(register.address, register.size))
-    if answer is not None and answer.data[0] == ANSWER_ALL:
+    answer = link.read(servo.identity, servo.region(["status_return_level"]))
+    if answer is not None and answer.raw(register.address, register.size) == ANSWER_ALL:
         return
     torque = servo.model.register("torque_enable")
     link.write_many(torque.address, torque.size, {servo.identity: 0})
@@ -201,11 +200,13 @@ def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
     if before is not None:
         names = {number: name for name, number in servo.model.modes.items()}
         report.notes.append(f"mode of {servo} set from {names.get(before, before)} to {servo.mode}")
-    limits = [remote.read(name) for name in ("min_position_limit", "max_position_limit")]
-    if servo.follows_position and limits == [0, 0]:
+    lower, upper = (remote.read(name) for name in ("min_position_limit", "max_position_limit"))
+    if servo.follows_position and lower == upper == 0:
         raise ServoError(
             f"{servo} turns endlessly (both position limits are 0): set its position limits for {servo.mode}"
         )
+    if lower > upper:
+        raise ServoError(f"{servo} has min_position_limit = {lower} above max_position_limit = {upper}")
 
 
 def _set_position_law(remote: RemoteServo) -> None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError, ServoError
-from stribeck.servo.bus import Bus, Reading, without_watchdog
+from stribeck.servo.bus import CONFIRM_TIME, FENCE_TIME, Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.link import Counters
@@ -71,7 +71,8 @@ class Driver:
         self.config = config
         self.joints = config.names
         port = Port(config.port, config.baud_rate) if port is None else port
-        self.bus = Bus(port, [joint.servo for joint in config.joints], rate=config.rate)
+        servos = [joint.servo for joint in config.joints]
+        self.bus = Bus(port, servos, rate=config.rate, budget=config.silence_timeout)
         self.clock = port.clock
         self.state: DriverState = "off"
         self.reason = ""
@@ -115,7 +116,7 @@ class Driver:
         for index, servo in enumerate(self.bus.servos):
             if clear_errors and servo.identity in report.errors:
                 self.bus.reset(index)
-            self.bus.set_gain(index, int(self._gains[index]))
+            self.bus.set_gain(index, int(self._gains[index]), moving=False)
         self._answered[:] = self._position[:] = np.nan
         self._silent_for[:] = 0.0
         self._energised[:] = False
@@ -131,7 +132,7 @@ class Driver:
             self.disable()
             if self.state == "fault" and self.bus.is_open:
                 try:
-                    if not self._torque_off():
+                    if not self._torque_off(FENCE_TIME):
                         self.bus.set_watchdog(0.0)
                 except ServoError as problem:
                     self._report("warning", str(problem))
@@ -191,7 +192,7 @@ class Driver:
             if self.state == "fault" or not self.bus.is_open:
                 return
             try:
-                if self._torque_off():
+                if self._torque_off(FENCE_TIME):
                     self._fail(reason or "torque was switched off")
                     return
                 self.bus.set_watchdog(0.0)
@@ -368,9 +369,9 @@ class Driver:
 
     # Faults.
 
-    def _torque_off(self) -> list[ServoSpec]:
+    def _torque_off(self, timeout: float = CONFIRM_TIME) -> list[ServoSpec]:
         """Switch torque off; return the servos that did not confirm, which are asked again in every cycle."""
-        self._unconfirmed = self.bus.torque_off()
+        self._unconfirmed = self.bus.torque_off(timeout)
         silent = {servo.identity for servo in self._unconfirmed}
         self._energised &= np.array([joint.servo.identity in silent for joint in self.config.joints])
         return self._unconfirmed

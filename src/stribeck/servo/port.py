@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import termios
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -32,6 +33,9 @@ WRITE_TIMEOUT = 0.05
 """Time without accepting data after which a port is considered lost [s]."""
 
 READ_SIZE = 4096
+
+ECHO_TIME = 1.0
+"""Time for which a written packet is recognised if the adapter sends it back [s]."""
 
 LINE_ERRORS = (OSError, termios.error, ValueError, TypeError)
 """Exceptions of an unplugged or closed line; those of pyserial are OSErrors."""
@@ -104,6 +108,7 @@ class Port(PortHandler):  # type: ignore[misc]
     :ivar patience: longest accepted delay of an answer beyond its wire time [s].
     :ivar sent_at: when the last packet was written [s].
     :ivar sent: size of the last packet [bytes].
+    :ivar sent_until: when everything written has passed the wire [s].
     :ivar received_at: when the last bytes arrived [s].
     :ivar received: number of bytes received since the last packet was sent.
     """
@@ -121,13 +126,14 @@ class Port(PortHandler):  # type: ignore[misc]
         self.baudrate = baud_rate
         self.low_latency = False
         self.patience = SLOW_PATIENCE
-        self.sent_at = self.received_at = 0.0
+        self.sent_at = self.received_at = self.sent_until = 0.0
         self.sent = self.received = 0
         self._open_line = open_line
         self._line: Line | None = None
         self._expected: int | None = None
         self._deadline = self._latest = 0.0
         self._buffer = bytearray()
+        self._written: deque[tuple[float, bytes]] = deque()
 
     def wire_time(self, size: int) -> float:
         """Wire time of ``size`` bytes [s]."""
@@ -186,6 +192,10 @@ class Port(PortHandler):  # type: ignore[misc]
         """
         self.sent_at = self.clock.now()
         self.sent, self.received, self._expected = len(packet), 0, None
+        self.sent_until = max(self.sent_until, self.sent_at) + self.wire_time(len(packet))
+        self._written.append((self.sent_at, bytes(packet)))
+        while self._written[0][0] < self.sent_at - ECHO_TIME:
+            self._written.popleft()
         try:
             self._opened.write(bytes(packet))
         except LINE_ERRORS as problem:
@@ -230,6 +240,10 @@ class Port(PortHandler):  # type: ignore[misc]
         if self._expected is not None:
             self._expected += size
             self._deadline = min(self._latest, self.clock.now() + self.wire_time(size) + self.patience)
+
+    def is_echo(self, packet: bytes) -> bool:
+        """Whether a received packet is one that was sent: adapters of half-duplex lines may return everything."""
+        return any(packet == written for _, written in self._written)
 
     def push_back(self, data: Sequence[int]) -> None:
         """Put bytes back in front of the unread ones."""

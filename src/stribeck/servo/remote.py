@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stribeck.errors import ConfigError, ServoError, check_valid
-from stribeck.servo.link import Block, Link
+from stribeck.servo.lengths import Region
+from stribeck.servo.link import Link
 from stribeck.servo.registers import Register, ServoModel
 
 GOAL_REGISTERS = {
@@ -18,6 +21,15 @@ GOAL_REGISTERS = {
 """The register that holds the goal, by operating mode."""
 
 HIGHEST_ID = 252
+
+CLOCK = "realtime_tick"
+"""Register that counts milliseconds, in servos that have it."""
+
+READINGS = 8
+"""Attempts to read a setting twice with the same result."""
+
+WRITINGS = 20
+"""Attempts to write a register: enough with 1 % corrupt bytes."""
 
 REFUSALS_2 = {
     1: "it failed",
@@ -82,42 +94,80 @@ class ServoSpec:
         """Whether the servo has a register."""
         return register in self.model.registers
 
+    def region(self, names: Sequence[str]) -> Region:
+        """The named registers that exist in the servo, and the servo's clock if it is among them."""
+        registers = [self.model.registers[name] for name in names if self.has(name)]
+        start = min(register.address for register in registers)
+        length = max(register.address + register.size for register in registers) - start
+        end = max(register.address + register.size for register in self.model.registers.values())
+        clock = self.model.registers[CLOCK].address if CLOCK in names and self.has(CLOCK) else None
+        return Region(start, length, end, clock)
+
 
 @dataclass(frozen=True)
 class RemoteServo:
-    """Access to a servo's registers by name. Calls block and retry; use them only while nothing moves."""
+    """Access to a servo's registers by name. Calls block and retry.
+
+    Without a deadline they take as long as a disturbed bus needs; use them so only while nothing moves.
+    """
 
     link: Link
     servo: ServoSpec
 
     def read(self, name: str) -> int:
-        """Read a register as counts.
+        """Read a register as counts. Settings are read until two consecutive answers agree.
 
-        :raises ServoError: if the servo does not answer.
+        :raises ServoError: if the servo does not answer, or with an impossible value.
         """
         register = self.servo.model.register(name)
-        answer = self.link.read(self.servo.identity, Block(register.address, register.size))
-        if answer is None:
-            raise self._silent(f"reading {name}")
-        return register.number(int.from_bytes(answer.data, "little"))
+        region = self.servo.region([name])
+        measured = name.startswith("present_")
+        before: int | None = None
+        for _ in range(READINGS):
+            answer = self.link.read(self.servo.identity, region)
+            if answer is None:
+                raise self._silent(f"reading {name}")
+            raw = answer.raw(register.address, register.size)
+            if measured or raw == before:
+                break
+            before = raw
+        else:
+            raise ServoError(f"{self.servo}: {name} changes with every reading; is another program using the bus?")
+        number = register.number(raw)
+        if register.eeprom and not register.accepts(number):
+            lower, upper = register.limits
+            raise ServoError(
+                f"{self.servo} has {name} = {number}, valid: {lower} to {upper}; restore its factory settings"
+            )
+        return number
 
     def value(self, name: str) -> float:
         """Read a register in SI units."""
         return self.servo.model.register(name).quantity(self.read(name))
 
-    def write(self, name: str, number: int, patient: bool = True) -> None:
-        """Write counts to a register.
+    def write(self, name: str, number: int, until: float | None = None, tolerance: int = 0) -> None:
+        """Write counts to a register, until reading it returns them.
 
-        :raises ServoError: if the servo does not answer or rejects the value.
+        :param until: deadline [s], for servos that move.
+        :param tolerance: largest allowed difference [counts], for registers that the servo changes.
+        :raises ServoError: if the servo does not answer in time, or rejects the value.
         """
         register = self.servo.model.register(name)
-        answer = self.link.write(
-            self.servo.identity, register.address, register.raw(number), register.size, patient=patient
-        )
-        if answer is None:
-            raise self._silent(f"writing {name}")
-        if self.link.is_refusal(answer.error):
-            raise ServoError(f"{self.servo} refused {name} = {number}: {self._refusal(answer.error)}")
+        region, identity = self.servo.region([name]), self.servo.identity
+        for attempt in itertools.count(1):
+            raw = register.raw(number)
+            error = self.link.write(identity, register.address, raw, register.size, patient=until is None)
+            answer = self.link.read(identity, region, until=until)
+            if answer is None:
+                raise self._silent(f"writing {name}")
+            found = register.number(answer.raw(register.address, register.size))
+            if abs(found - number) <= tolerance:
+                return
+            if error is not None and self.link.is_refusal(error) and not self.link.is_damage(error):
+                raise ServoError(f"{self.servo} refused {name} = {number}: {self._refusal(error)}")
+            ended = attempt >= WRITINGS if until is None else self.link.port.clock.now() >= until
+            if ended:
+                raise ServoError(f"{self.servo} keeps {name} = {found}, {number} was written")
 
     def adjust(self, name: str, number: int) -> int | None:
         """Write counts if the register exists and differs; return the previous counts if it was changed."""
