@@ -16,13 +16,17 @@ from stribeck.errors import ConfigError
 
 PACKET_KINDS: dict[str, dict[str, float]] = {
     "lost": {},
-    "late": {"delay": 0.05},
+    "late": {"delay": 0.05, "spread": 0.0},
+    "double": {"delay": 0.0, "spread": 0.0},
+    "echo": {},
     "corrupt": {"bytes": 0.0},
     "foreign": {"as": 99.0},
 }
 """Faults of single packets, and the defaults of their settings.
 
-``lost``: a packet in either direction does not arrive. ``late``: an answer arrives ``delay`` s later.
+``lost``: a packet in either direction does not arrive. ``late``: an answer arrives ``delay`` s later, plus a random
+time up to ``spread`` s. ``double``: an answer arrives again, as much later. ``echo``: the adapter returns a packet to
+its sender.
 ``corrupt``: one byte of a packet in either direction is changed, or each byte with probability ``bytes``.
 ``foreign``: the ID ``as`` answers in addition."""
 
@@ -30,6 +34,7 @@ HARDWARE_ERRORS = ("overload", "overheating", "input_voltage", "electrical_shock
 
 LASTING_KINDS: dict[str, dict[str, float]] = {
     "silence": {"for": 0.05},
+    "stall": {"for": 0.05, "gap": 0.005},
     "brownout": {"for": math.inf, "to": 3.2},
     "unplug": {"for": math.inf},
     "push": {"for": 0.1, "torque": 0.05},
@@ -37,7 +42,8 @@ LASTING_KINDS: dict[str, dict[str, float]] = {
 }
 """Faults that last, and the defaults of their settings; ``for``: duration [s].
 
-``silence``: everything on the line is lost. ``brownout``: the supply falls to ``to`` V. ``unplug``: the port
+``silence``: everything on the line is lost. ``stall``: answers wait until the end, then arrive ``gap`` s apart.
+``brownout``: the supply falls to ``to`` V. ``unplug``: the port
 disappears, and returns after ``for``. ``push``: an external torque of ``torque`` N m. The others are
 hardware errors, which persist until the servo is reset."""
 
@@ -240,6 +246,12 @@ class Faults:
         if elapsed is None:
             return False
         return (elapsed if fault.every is None else elapsed % fault.every) < fault.duration
+
+
+def delay_of(fault: Fault, rng: np.random.Generator) -> float:
+    """Delay of a packet by a fault ``late`` or ``double`` [s]."""
+    spread = fault.settings["spread"]
+    return fault.settings["delay"] + (float(rng.uniform(0.0, spread)) if spread else 0.0)
 
 
 def damaged(data: bytes, fault: Fault, rng: np.random.Generator) -> bytes:

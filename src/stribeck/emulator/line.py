@@ -15,7 +15,7 @@ import numpy as np
 
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.exchange import StatusPacket, answers
-from stribeck.emulator.faults import HARDWARE_ERRORS, Fault, Faults, damaged
+from stribeck.emulator.faults import HARDWARE_ERRORS, Fault, Faults, damaged, delay_of
 from stribeck.emulator.protocol import BROADCAST, Packet, PacketParser, encode_status
 from stribeck.errors import ConfigError
 
@@ -55,6 +55,8 @@ class EmulatedLine:
         self._outbox: list[tuple[float, int, bytes]] = []
         self._queued = 0
         self._silences: set[int] = set()
+        self._stalls: set[int] = set()
+        self._released = 0.0
         self._silent_until = 0.0
 
     def servo(self, servo_id: int) -> EmulatedServo:
@@ -132,6 +134,7 @@ class EmulatedLine:
 
     def _unplug(self) -> None:
         self._outbox.clear()
+        self._released = 0.0
         self._parsers = [PacketParser(parser.protocol) for parser in self._parsers]
 
     def _plug(self) -> None:
@@ -166,6 +169,10 @@ class EmulatedLine:
     def _apply(self, fault: Fault, begins: bool) -> None:
         if fault.kind == "silence":
             (self._silences.add if begins else self._silences.discard)(id(fault))
+        elif fault.kind == "stall":
+            (self._stalls.add if begins else self._stalls.discard)(id(fault))
+            if not self._stalls:
+                self._release(fault.settings["gap"])
         elif fault.kind == "unplug":
             (self._unplug if begins else self._plug)()
         for servo in self.servos:
@@ -178,6 +185,16 @@ class EmulatedLine:
             elif fault.kind in HARDWARE_ERRORS and begins:
                 servo.fail(fault.kind)
 
+    def _release(self, gap: float) -> None:
+        """After a stall, let the answers that waited arrive ``gap`` s apart, in their order."""
+        held = sorted(entry for entry in self._outbox if entry[0] <= self._clock)
+        rest = [entry for entry in self._outbox if entry[0] > self._clock]
+        begin = max(self._clock, self._released)
+        held = [(begin + k * gap, number, data) for k, (_, number, data) in enumerate(held)]
+        self._released = held[-1][0] if held else self._released
+        self._outbox = held + [(max(due, self._released), number, data) for due, number, data in rest]
+        heapq.heapify(self._outbox)
+
     # Bytes.
 
     @property
@@ -187,8 +204,8 @@ class EmulatedLine:
 
     @property
     def next_answer(self) -> float:
-        """When the next answer is due [s]; infinity if there is none."""
-        return self._outbox[0][0] if self._outbox else math.inf
+        """When the next answer is due [s]; infinity if there is none, or the line stalls."""
+        return self._outbox[0][0] if self._outbox and not self._stalls else math.inf
 
     def receive(self, data: bytes, now: float, rate: int) -> None:
         """Receive bytes that a program writes.
@@ -200,6 +217,8 @@ class EmulatedLine:
             return
         data = self._damage(data, BROADCAST, now)
         self._line_free = max(self._line_free, now) + self._wire_time(data)
+        if self._hit("echo", BROADCAST) is not None:
+            self._send_back(self._line_free, data)
         for parser in self._parsers:
             self._answer(parser.protocol, parser.feed(data), self._line_free)
 
@@ -258,9 +277,16 @@ class EmulatedLine:
                     continue
                 piece = self._damage(piece, servo.id, self._clock)
                 late = self._hit("late", servo.id)
-                due += late.settings["delay"] if late is not None else 0.0
-            self._queued += 1
-            heapq.heappush(self._outbox, (due, self._queued, piece))
+                due += delay_of(late, self._rng) if late is not None else 0.0
+                double = self._hit("double", servo.id)
+                if double is not None:
+                    self._send_back(due + self._wire_time(piece) + delay_of(double, self._rng), piece)
+            self._send_back(due, piece)
+
+    def _send_back(self, due: float, data: bytes) -> None:
+        """Let bytes reach the program at a time, but not before those that a stall has held."""
+        self._queued += 1
+        heapq.heappush(self._outbox, (max(due, self._released), self._queued, data))
 
     def _hit(self, kind: str, servo: int) -> Fault | None:
         fault = self._faults.hit(kind, servo, self._clock)

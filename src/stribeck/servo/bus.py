@@ -159,6 +159,7 @@ class Bus:
         try:
             report = ConnectionReport()
             port.settle(SLOW_PATIENCE)  # answers to a program that ran before
+            self.link.forget_clocks()
             check_presence(self.link, self.servos, port.baudrate)
             for index, remote in enumerate(self._remotes):
                 prepare(remote, report)

@@ -52,6 +52,9 @@ RESERVED = 12
 MEMORY = 64
 """Number of accepted answers whose clock is remembered."""
 
+CLOCK_TIME = 1.0
+"""Time for which an accepted answer tells from its clock that another is older [s]: also beyond the longest delay."""
+
 CLOCK_WRAP = 1 << 15
 """Number of counts after which the clock of a servo starts again."""
 
@@ -175,9 +178,9 @@ class AnswerLengths:
         :param dated: whether the answer contains the servo's clock.
         """
         last, reference = self._uses.get(length), self._reference(sent)
-        again = last is not None and sent < last.expires
-        before = reference.clock if again and dated and reference is not None else None
-        all_dated = dated and (not again or (last is not None and last.dated))
+        recent = reference is not None and sent < reference.arrived + CLOCK_TIME
+        before = reference.clock if dated and recent and reference is not None else None
+        all_dated = dated and (last is None or sent >= last.expires or last.dated)
         self._uses[length] = _Use(sent, sent + wire_time + LONGEST_DELAY, all_dated, before)
         self.last_sent = sent
 

@@ -302,6 +302,11 @@ class Link:
         self._instruct(identity, INST_REBOOT)
         self._collect(pending, {identity: Block(0, 0)}, learn=False)
 
+    def forget_clocks(self) -> None:
+        """Servos may have restarted, and their clocks with them."""
+        for lengths in self._lengths.values():
+            lengths.forget_clock()
+
     def _instruct(self, identity: int, instruction: int) -> None:
         """Send an instruction without parameters; its answer has the data of a ping, or none."""
         packet = [0xFF, 0xFF, identity, 2, instruction, 0]
