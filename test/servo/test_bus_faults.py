@@ -12,8 +12,9 @@ from helpers import assert_clear, refusal
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import Fault, parse_fault
 from stribeck.errors import ConfigError, ServoError
+from stribeck.servo.latency import Latency
 from stribeck.servo.lengths import Block
-from stribeck.servo.link import Latency, Link
+from stribeck.servo.link import Link
 from stribeck.servo.port import Port, PortLostError, set_low_latency
 from stribeck.servo.remote import RemoteServo
 from virtual_bus import VirtualBus
@@ -246,7 +247,7 @@ def test_any_bytes_are_survived(protocol: float) -> None:
         link.port.patience = 0.002
         start = time.monotonic()
         block = Block(0, 4)
-        assert link._collect(link._record({1: block}, {}), {1: block}, learn=False) == {}
+        assert link.receiver.collect(link._record({1: block}, {}), {1: block}, learn=False) == {}
         assert time.monotonic() - start < 0.5
         os.read(master, 4096)
     link.port.closePort()

@@ -82,7 +82,9 @@ def late(rng: np.random.Generator, at: Callable[[], float]) -> tuple[list[Fault]
     if rng.random() < 0.4:
         p, delay = 0.1, float(rng.uniform(0.005, 0.05))
     spread = float(rng.choice([0.0, 0.5])) * delay
-    return [Fault("late", p=p, settings={"delay": delay - spread, "spread": spread})], p <= 0.1 and delay <= 0.05
+    return [
+        Fault("late", p=p, settings={"delay": delay - spread, "spread": spread})
+    ], p <= 0.1 and delay <= 0.05
 
 
 def stalled(rng: np.random.Generator, at: Callable[[], float]) -> tuple[list[Fault], bool]:
@@ -143,7 +145,10 @@ def servos_of(trial: Trial, rng: np.random.Generator) -> list[EmulatedServo]:
             "return_delay_time": int(rng.choice([0, 100])),
         }
         if model == "xl330":
-            registers |= {"current_limit": int(rng.integers(600, 1700)), "pwm_limit": int(rng.integers(400, 885))}
+            registers |= {
+                "current_limit": int(rng.integers(600, 1700)),
+                "pwm_limit": int(rng.integers(400, 885)),
+            }
             registers |= {"operating_mode": int(rng.choice([0, 3]))}
         servo = emulated_one(model, index + 1, temperature=30.0 + index, registers=registers)
         servo.joint.step = lambda *_: None  # type: ignore[method-assign]
@@ -197,6 +202,11 @@ def strike(trial: Trial, emulation: VirtualBus) -> None:
         emulation.add_fault(fault)
 
 
+def cut_off(servo: EmulatedServo) -> None:
+    """From now on a servo receives nothing; what it has sent is still under way."""
+    servo._boots_until = math.inf
+
+
 def check_settings(trial: Trial, bus: Bus, emulation: VirtualBus) -> None:
     """Compare the settings of the servos, and what the bus believes of them, with what connecting promises."""
     for index, (servo, spec) in enumerate(zip(emulation.servos, bus.servos, strict=True)):
@@ -204,7 +214,7 @@ def check_settings(trial: Trial, bus: Bus, emulation: VirtualBus) -> None:
         wanted = {"torque_enable": 0, "return_delay_time": 0, "position_i_gain": 0, "position_d_gain": 0}
         wanted |= {spec.model.mode_register: spec.model.modes[spec.mode], "status_return_level": 2}
         for name in ("goal_pwm", "goal_current"):
-            limit = name.replace("goal", "") [1:] + "_limit"
+            limit = name.replace("goal", "")[1:] + "_limit"
             if limit in numbers:
                 wanted[name] = 0 if spec.mode == name.removeprefix("goal_") else numbers[limit]
         if "torque_limit" in numbers:
@@ -298,7 +308,7 @@ def lets_go(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) -> No
     except ServoError as error:
         trial.fault = str(error)
     if rng.random() < 0.7:
-        emulation.add_fault(Fault("lost", p=1.0, servo=int(rng.integers(len(bus.servos))) + 1))
+        cut_off(emulation.servos[int(rng.integers(len(bus.servos)))])
         clock.sleep(float(rng.uniform(0.0, 0.3)) if rng.random() < 0.5 else 0.0)
     for _ in range(int(rng.integers(1, 8))):
         silent = {servo.identity for servo in bus.torque_off()}

@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from stribeck.servo.packets import crc16
+
 BROADCAST = 0xFE
 """ID that addresses all servos."""
 
@@ -75,27 +77,6 @@ class Packet(NamedTuple):
     instruction: int
     parameters: bytes = b""
     intact: bool = True
-
-
-def _crc_table() -> tuple[int, ...]:
-    table = []
-    for byte in range(256):
-        value = byte << 8
-        for _ in range(8):
-            value = (value << 1) ^ 0x8005 if value & 0x8000 else value << 1
-        table.append(value & 0xFFFF)
-    return tuple(table)
-
-
-_CRC = _crc_table()
-
-
-def crc16(data: bytes) -> int:
-    """CRC-16 of protocol 2 over ``data``."""
-    crc = 0
-    for byte in data:
-        crc = ((crc << 8) & 0xFF00) ^ _CRC[(crc >> 8) ^ byte]
-    return crc
 
 
 def checksum(data: bytes) -> int:

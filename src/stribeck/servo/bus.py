@@ -16,6 +16,7 @@ import numpy as np
 
 from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ServoError
+from stribeck.servo.answers import Answer, Counters, Pending
 from stribeck.servo.checks import (
     COOLEST_LIMIT,
     CYCLE,
@@ -27,7 +28,7 @@ from stribeck.servo.checks import (
     prepare,
 )
 from stribeck.servo.lengths import LONGEST_DELAY
-from stribeck.servo.link import Answer, Counters, Link, Pending
+from stribeck.servo.link import Link
 from stribeck.servo.port import SLOW_PATIENCE, Port
 from stribeck.servo.registers import Register
 from stribeck.servo.remote import RemoteServo, ServoSpec, error_words
@@ -191,12 +192,12 @@ class Bus:
                 lower, upper = -limit, limit
         self._spans[index] = (lower, upper)
         if servo.has("temperature_limit"):
-            limit = remote.value("temperature_limit")
-            if limit < COOLEST_LIMIT:
+            hottest = remote.value("temperature_limit")
+            if hottest < COOLEST_LIMIT:
                 raise ServoError(
-                    f"{servo} has temperature_limit = {limit:g} °C, valid: at least {COOLEST_LIMIT:g} °C"
+                    f"{servo} has temperature_limit = {hottest:g} °C, valid: at least {COOLEST_LIMIT:g} °C"
                 )
-            self.temperature_limits[index] = limit
+            self.temperature_limits[index] = hottest
 
     def _warm_up(self) -> float:
         """Read a few cycles and return their median duration [s]."""
@@ -223,8 +224,10 @@ class Bus:
             if answer is None:
                 continue
             times[index] = answer.time
-            for row, register in self._fields[index]:
-                values[row, index] = register.decode(answer.raw(register.address, register.size))
+            data, first = answer.data, answer.address
+            for row, start, end, register in self._fields[index]:
+                raw = int.from_bytes(data[start - first : end - first], "little")
+                values[row, index] = register.decode(raw)
             self.errors[index] = self._errors_of(index, answer)
         return Reading(np.isfinite(times), times, *values)
 
@@ -256,24 +259,26 @@ class Bus:
 
     # Occasionally.
 
-    def hold(self, index: int, position: float) -> None:
+    def hold(self, index: int, position: float, until: float | None = None) -> None:
         """Before torque goes on, set a servo's goal to ``position`` [rad], or to zero current or duty.
 
-        :raises ServoError: if the servo does not confirm the goal within :attr:`budget` or rejects it.
+        :param until: deadline [s]; default: after :attr:`budget`.
+        :raises ServoError: if the servo does not confirm the goal in time or rejects it.
         """
         servo = self.servos[index]
         register = servo.goal_register
         goal = position if servo.follows_position else 0.0
         number = register.counts(goal, *self._spans[index])
         tolerance = int(JUMP / register.scale) if servo.follows_position else 0
-        self._remotes[index].write(register.name, number, self._deadline, tolerance)
+        self._remotes[index].write(register.name, number, self._deadline(until), tolerance)
 
-    def set_torque(self, index: int, on: bool) -> None:
+    def set_torque(self, index: int, on: bool, until: float | None = None) -> None:
         """Switch the torque of one servo on or off.
 
-        :raises ServoError: if the servo does not confirm it within :attr:`budget` or rejects the command.
+        :param until: deadline [s]; default: after :attr:`budget`.
+        :raises ServoError: if the servo does not confirm it in time or rejects the command.
         """
-        self._remotes[index].write("torque_enable", int(on), self._deadline)
+        self._remotes[index].write("torque_enable", int(on), self._deadline(until))
 
     def torque_off(self, timeout: float = CONFIRM_TIME) -> list[ServoSpec]:
         """Switch torque off on all servos at once, then again on those that have not confirmed it in time.
@@ -299,19 +304,19 @@ class Bus:
                 return list(silent.values())
             patience = min(2.0 * patience, LONGEST_DELAY, rest)
 
-    def set_gain(self, index: int, gain: int, moving: bool = True) -> None:
+    def set_gain(self, index: int, gain: int, until: float | None = None) -> None:
         """Set the P gain of a servo, in firmware units.
 
-        :param moving: whether it must be done within :attr:`budget`.
+        :param until: deadline [s], infinity for as long as a disturbed bus needs; default: after :attr:`budget`.
         :raises ConfigError: for a gain that the servo does not support.
-        :raises ServoError: if it does not confirm the gain or rejects it.
+        :raises ServoError: if it does not confirm the gain in time or rejects it.
         """
-        self._remotes[index].write("position_p_gain", gain, self._deadline if moving else None)
+        deadline = None if until == math.inf else self._deadline(until)
+        self._remotes[index].write("position_p_gain", gain, deadline)
 
-    @property
-    def _deadline(self) -> float:
+    def _deadline(self, until: float | None) -> float:
         """When a write must be confirmed while servos move [s]."""
-        return self.port.clock.now() + self.budget
+        return self.port.clock.now() + self.budget if until is None else until
 
     def set_watchdog(self, timeout: float) -> None:
         """Arm the Bus Watchdog of the servos that have one, in steps of 20 ms; 0 disarms and clears it.
@@ -374,10 +379,14 @@ class Bus:
         state = self.state_of(index) if not self.errors[index] else None
         return state.errors or "an alert without a reason" if state else self.errors[index]
 
-    def _fields_of(self, servo: ServoSpec) -> list[tuple[int, Register]]:
-        """Row in a reading and register of each signal."""
-        registers = servo.model.registers
-        return [(row, registers[name]) for row, name in enumerate(SIGNALS.values()) if servo.has(name)]
+    def _fields_of(self, servo: ServoSpec) -> list[tuple[int, int, int, Register]]:
+        """Row in a reading, first and last address, and register of each signal."""
+        fields = []
+        for row, name in enumerate(SIGNALS.values()):
+            if servo.has(name):
+                register = servo.model.registers[name]
+                fields.append((row, register.address, register.address + register.size, register))
+        return fields
 
 
 def without_watchdog(servos: Sequence[ServoSpec]) -> str:

@@ -11,6 +11,7 @@ The driver prints and logs nothing. It reports every event once, with the next s
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 
@@ -19,10 +20,10 @@ import numpy.typing as npt
 
 from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError, ServoError
+from stribeck.servo.answers import Counters
 from stribeck.servo.bus import CONFIRM_TIME, FENCE_TIME, Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
-from stribeck.servo.link import Counters
 from stribeck.servo.port import Port, PortLostError
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.safety import Envelope, SafetyMonitor
@@ -116,7 +117,7 @@ class Driver:
         for index, servo in enumerate(self.bus.servos):
             if clear_errors and servo.identity in report.errors:
                 self.bus.reset(index)
-            self.bus.set_gain(index, int(self._gains[index]), moving=False)
+            self.bus.set_gain(index, int(self._gains[index]), math.inf)
         self._answered[:] = self._position[:] = np.nan
         self._silent_for[:] = 0.0
         self._energised[:] = False
@@ -248,7 +249,7 @@ class Driver:
             reading: Reading | None = None
             if self.bus.is_open:
                 try:
-                    self._apply_gains()
+                    self._apply_gains(now)
                     if self.state == "on":
                         sent, sent_at = self._send_goals(now), self.bus.port.sent_at
                     elif self._unconfirmed:
@@ -276,13 +277,13 @@ class Driver:
 
     # One cycle.
 
-    def _apply_gains(self) -> None:
+    def _apply_gains(self, now: float) -> None:
         gains, self._new_gains = self._new_gains, None
         if gains is None:
             return
         for index, gain in enumerate(gains):
             if gain != self._gains[index]:
-                self.bus.set_gain(index, int(gain))
+                self.bus.set_gain(index, int(gain), now + self.config.silence_timeout)
                 self._gains[index] = gain
 
     def _send_goals(self, now: float) -> Array:
@@ -295,23 +296,21 @@ class Driver:
             return nothing
         for index, goal in enumerate(goals):
             if np.isnan(goal) and self._energised[index]:
-                self.bus.set_torque(index, False)
+                self.bus.set_torque(index, False, now + self.config.silence_timeout)
                 self._energised[index] = False
             elif not np.isnan(goal) and not self._energised[index]:
-                self._energise(index)
+                self._energise(index, now + self.config.silence_timeout)
         if np.isnan(goals).all():
             return nothing
         joints = self.config.joints
         return goals_to_joints(joints, self.bus.write_goals(goals_to_servos(joints, goals)))
 
-    def _energise(self, index: int) -> None:
-        """Switch torque on at the present position; to avoid a jump, the goal is acknowledged first."""
+    def _energise(self, index: int, until: float) -> None:
+        """Switch torque on at the present position; to avoid a jump, the goal is confirmed first."""
         joint = self.config.joints[index]
-        self.bus.hold(index, joint.joint_map.servo_position(self._position[index]))
-        self._energised[index] = (
-            True  # even if the next answer is lost, the servo may have executed the command
-        )
-        self.bus.set_torque(index, True)
+        self.bus.hold(index, joint.joint_map.servo_position(self._position[index]), until)
+        self._energised[index] = True  # even if the confirmation is lost
+        self.bus.set_torque(index, True, until)
 
     def _note(self, now: float, motion: JointReading) -> Array:
         """Store answers and positions; return how long each servo was silent before this sample [s], or 0.

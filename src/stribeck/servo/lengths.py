@@ -68,8 +68,7 @@ class Block(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """Registers to read, and how far the block around them may grow.
 
     :param address, length: the shortest block that contains the registers.
@@ -178,8 +177,9 @@ class AnswerLengths:
         :param dated: whether the answer contains the servo's clock.
         """
         last, reference = self._uses.get(length), self._reference(sent)
-        recent = reference is not None and sent < reference.arrived + CLOCK_TIME
-        before = reference.clock if dated and recent and reference is not None else None
+        before = None
+        if dated and self.clock_runs and reference is not None and sent < reference.arrived + CLOCK_TIME:
+            before = reference.clock
         all_dated = dated and (last is None or sent >= last.expires or last.dated)
         self._uses[length] = _Use(sent, sent + wire_time + LONGEST_DELAY, all_dated, before)
         self.last_sent = sent

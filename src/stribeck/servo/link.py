@@ -9,17 +9,14 @@ sends and parses packets, and this module collects the answers. Each request has
 
 from __future__ import annotations
 
-import inspect
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
 
-from dynamixel_sdk import GroupBulkRead, GroupSyncRead, PacketHandler
+from dynamixel_sdk import GroupBulkRead
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS, INST_PING, INST_REBOOT
 
-from stribeck.errors import ServoError
-from stribeck.servo.lengths import LONGEST_DELAY, AnswerLengths, Block, Region, free_length
+from stribeck.servo.answers import Answer, Pending, Receiver, Request
+from stribeck.servo.latency import SHORTEST_PATIENCE
+from stribeck.servo.lengths import LONGEST_DELAY, Block, Region, free_length
 from stribeck.servo.port import SLOW_PATIENCE, Port
 
 ATTEMPTS = 20
@@ -27,31 +24,6 @@ ATTEMPTS = 20
 
 PINGS = 8
 """Attempts to reach a servo that may be absent."""
-
-SHORTEST_PATIENCE, LONGEST_PATIENCE = 8e-4, 4e-2
-"""Bounds of :attr:`Latency.patience` while the servos move [s]."""
-
-GROWN_PATIENCE = 8e-3
-"""Upper bound of :attr:`Latency.patience` while no servo answers [s]; must not extend a stall by much."""
-
-PATIENCE_MARGIN = 5e-4
-"""Addition to 1.5 times the median delay [s]."""
-
-LONGEST = {1.0: 259, 2.0: 1031}
-"""Longest packet [bytes], by protocol."""
-
-PADDING = {3: 256, 6: 256, 9: 1031, 12: 256, 15: 1031}
-"""Padding bytes that complete a damaged packet, by the number of consecutive unanswered attempts; one corrupt
-byte in a length field is more likely than two."""
-
-PADDING_ALONE = {12: 1031}
-"""Padding bytes by the number of consecutive attempts without an answer from one servo while others may answer."""
-
-PADDING_TIME = 0.015
-"""Maximum wire time of the padding [s]."""
-
-MEMORY = 64
-"""Number of answers from which the delay is estimated."""
 
 MODEL_NUMBER = Region(0, 2, 46)
 """Location of the model number in every servo, within the shortest control table."""
@@ -62,110 +34,7 @@ BROADCAST = 0xFE
 PING_LENGTH = 3
 """Data bytes of the answer to a ping of protocol 2: model number and firmware version."""
 
-OVERDUE_TIME = 1.0
-"""Two answers within this time [s] that are later than :data:`~stribeck.servo.lengths.LONGEST_DELAY` are an error;
-a single one may be a damaged packet with a valid checksum."""
 
-
-class Answer(NamedTuple):
-    """A status packet.
-
-    :param data: the requested bytes; empty for an acknowledgement.
-    :param time: best estimate of when the servo read its registers, steady clock [s].
-    :param address: of the first byte of ``data``.
-    """
-
-    data: bytes
-    error: int
-    time: float
-    address: int = 0
-
-    def raw(self, address: int, size: int) -> int:
-        """Unsigned value of a register that the data contain."""
-        start = address - self.address
-        return int.from_bytes(self.data[start : start + size], "little")
-
-
-class Request(NamedTuple):
-    """A request to one servo whose answer is awaited.
-
-    :param asked: when its last byte has passed the wire [s].
-    :param clock: address of the servo's clock if the answer contains it.
-    """
-
-    block: Block
-    asked: float
-    clock: int | None = None
-
-
-Pending = dict[int, dict[int, Request]]
-"""Requests by servo and by the length of their answer [data bytes]."""
-
-
-@dataclass
-class Counters:
-    """Events on the bus since the port was first opened.
-
-    :param answers: valid answers.
-    :param timeouts: missing answers.
-    :param corrupt: packets that are truncated or have a wrong checksum.
-    :param foreign: packets from servos that were not asked.
-    :param late: answers to earlier requests; they are not used.
-    :param duplicates: repeated answers, and own packets that the adapter returns.
-    :param overdue: answers later than :data:`~stribeck.servo.lengths.LONGEST_DELAY`.
-    :param wrong_length: packets with a number of data bytes that was not requested.
-    :param status_errors: answers that report a rejected instruction.
-    :param retries: packets sent again.
-    :param longest_gap: longest time between two valid answers of one servo while it was polled [s].
-    """
-
-    answers: int = 0
-    timeouts: int = 0
-    corrupt: int = 0
-    foreign: int = 0
-    late: int = 0
-    duplicates: int = 0
-    overdue: int = 0
-    wrong_length: int = 0
-    status_errors: int = 0
-    retries: int = 0
-    longest_gap: float = 0.0
-
-
-class Latency:
-    """Estimate, from answers to first attempts, of the delay of answers beyond their wire time.
-
-    The timeout :attr:`patience` is 1.5 times the median delay plus 0.5 ms: a lost packet costs little time, a
-    slow adapter is not mistaken for packet loss, and single outliers have no effect. The next attempt still
-    accepts a late answer. After many unanswered attempts the timeout grows, in case the adapter has become
-    slower.
-
-    :ivar failures: consecutive unanswered attempts.
-    """
-
-    def __init__(self) -> None:
-        self._delays: deque[float] = deque(maxlen=MEMORY)
-        self._usual = SLOW_PATIENCE
-        self.failures = 0
-
-    def learn(self, delay: float) -> None:
-        """Add the delay of an answer to a first attempt [s]."""
-        self._delays.append(delay)
-        usual = 1.5 * sorted(self._delays)[len(self._delays) // 2] + PATIENCE_MARGIN
-        self._usual = min(max(usual, SHORTEST_PATIENCE), LONGEST_PATIENCE)
-
-    def tell(self, answered: bool) -> None:
-        """Record whether any servo answered an attempt."""
-        self.failures = 0 if answered else self.failures + 1
-
-    @property
-    def patience(self) -> float:
-        """Longest accepted delay of an answer [s]."""
-        grown = PATIENCE_MARGIN * 2.0 ** min(self.failures - 10, 10)
-        return max(self._usual, min(grown, GROWN_PATIENCE))
-
-
-@dataclass
 class Link:
     """Link to the servos on a port, all with the same protocol.
 
@@ -174,26 +43,12 @@ class Link:
     :ivar cyclic_lengths: answer lengths that only reads in every cycle use, so that these stay short.
     """
 
-    port: Port
-    protocol: float
-    cyclic_lengths: frozenset[int] = frozenset()
-    counters: Counters = field(default_factory=Counters)
-    latency: Latency = field(default_factory=Latency)
-
-    def __post_init__(self) -> None:
-        self._misses: dict[int, int] = {}
-        self._lengths: defaultdict[int, AnswerLengths] = defaultdict(AnswerLengths)
-        self._overdue: deque[tuple[float, str]] = deque(maxlen=2)
-        self._handler: Any = PacketHandler(self.protocol)
-        # Since version 3.8, protocol 2 takes a flag for the "fast" instructions.
-        has_flag = "fast_option" in inspect.signature(self._handler.rxPacket).parameters
-        flag = (False,) if has_flag else ()
-        self._receive: Callable[[], tuple[list[int], int]] = lambda: self._handler.rxPacket(self.port, *flag)
-
-    @property
-    def overhead(self) -> int:
-        """Number of bytes of a status packet without its data."""
-        return 6 if self.protocol == 1.0 else 11
+    def __init__(self, port: Port, protocol: float) -> None:
+        self.port, self.protocol = port, protocol
+        self.receiver = Receiver(port, protocol)
+        self.counters, self.latency = self.receiver.counters, self.receiver.latency
+        self.cyclic_lengths: frozenset[int] = frozenset()
+        self._handler, self._lengths = self.receiver.handler, self.receiver.lengths
 
     # One servo.
 
@@ -220,7 +75,7 @@ class Link:
             self.port.patience = SLOW_PATIENCE
             pending = self._record({identity: Block(0, length)}, {})
             self._instruct(identity, INST_PING)
-            answer = self._collect(pending, {identity: Block(0, length)}, learn=False).get(identity)
+            answer = self.receiver.collect(pending, {identity: Block(0, length)}, learn=False).get(identity)
             if answer is not None:
                 return int.from_bytes(answer.data[:2], "little")
             self.counters.retries += attempt + 1 < attempts
@@ -240,11 +95,11 @@ class Link:
         self._instruct(BROADCAST, INST_PING)
         port.setPacketTimeoutMillis(1e3 * (LONGEST_DELAY + port.wire_time(14 * 254)))
         while True:
-            packet, result = self._receive()
+            packet, result = self.receiver.receive()
             if result == COMM_RX_TIMEOUT or (result != COMM_SUCCESS and port.isPacketTimeout()):
                 return models
             if result == COMM_SUCCESS:
-                identity, _, data = self._parse(packet)
+                identity, _, data = self.receiver.parse(packet)
                 if len(data) == PING_LENGTH:
                     models[identity] = int.from_bytes(data[:2], "little")
 
@@ -270,17 +125,15 @@ class Link:
             self.port.patience = self.latency.patience if quick else SLOW_PATIENCE
             self._record(blocks, pending)
             self._handler.readTx(self.port, identity, *blocks[identity])
-            answer = self._collect(pending, blocks, learn=not attempt).get(identity)
+            answer = self.receiver.collect(pending, blocks, learn=not attempt).get(identity)
             attempt += 1
-            self._check_delay()
+            self.receiver.check_delay()
             ended = attempt >= attempts if until is None else clock.now() >= until
             if answer is not None or ended:
                 return answer
             self.counters.retries += 1
 
-    def write(
-        self, identity: int, address: int, raw: int, size: int, patient: bool = True
-    ) -> int | None:
+    def write(self, identity: int, address: int, raw: int, size: int, patient: bool = True) -> int | None:
         """Write a register once and wait for an acknowledgement.
 
         :return: its error byte, or ``None`` without one. As it may acknowledge an earlier write, it proves nothing:
@@ -290,8 +143,8 @@ class Link:
         self.port.patience = SLOW_PATIENCE if patient else self.latency.patience
         pending = self._record(blocks, {})
         self._handler.writeTxOnly(self.port, identity, address, size, list(raw.to_bytes(size, "little")))
-        self.port.setPacketTimeout(self.overhead)
-        answer = self._collect(pending, blocks, learn=False).get(identity)
+        self.port.setPacketTimeout(self.receiver.overhead)
+        answer = self.receiver.collect(pending, blocks, learn=False).get(identity)
         return None if answer is None else answer.error
 
     def reboot(self, identity: int) -> None:
@@ -300,7 +153,7 @@ class Link:
         pending = self._record({identity: Block(0, 0)}, {})
         self._lengths[identity].forget_clock()
         self._instruct(identity, INST_REBOOT)
-        self._collect(pending, {identity: Block(0, 0)}, learn=False)
+        self.receiver.collect(pending, {identity: Block(0, 0)}, learn=False)
 
     def forget_clocks(self) -> None:
         """Servos may have restarted, and their clocks with them."""
@@ -314,7 +167,7 @@ class Link:
             packet = [0xFF, 0xFF, 0xFD, 0x00, identity, 3, 0, instruction, 0, 0]
         self._handler.txPacket(self.port, packet)
         length = PING_LENGTH if self.protocol == 2.0 and instruction == INST_PING else 0
-        self.port.setPacketTimeout(self.overhead + length)
+        self.port.setPacketTimeout(self.receiver.overhead + length)
 
     # Several servos at once.
 
@@ -346,11 +199,13 @@ class Link:
             # The last attempt may use all the remaining time.
             self.port.patience = rest if usual < rest < 2.0 * usual else usual
             came = self._ask(blocks, pending, missing)
-            self._check_delay()
+            self.receiver.check_delay()
             answers.update(came)
             order = [identity for identity in missing if identity not in came]
             again = {identity: regions[identity] for identity in (*order[1:], *order[:1])}
-            shortest = self.port.wire_time(sum(region.length + self.overhead for region in again.values()))
+            shortest = self.port.wire_time(
+                sum(region.length + self.receiver.overhead for region in again.values())
+            )
             if not again or self.port.clock.now() + shortest + 0.5 * SHORTEST_PATIENCE > until:
                 return answers
             self.counters.retries += bool(blocks)
@@ -373,23 +228,32 @@ class Link:
         A servo without such a length is left out; in a cycle, one without a clock then repeats its oldest.
         """
         now, blocks = self.port.clock.now(), dict[int, Block]()
-        for region in dict.fromkeys(regions.values()):
-            group = [identity for identity, its in regions.items() if its == region]
-            dated = cyclic and region.clock is not None
+        groups: dict[Region, list[int]] = {}
+        for identity, region in regions.items():
+            groups.setdefault(region, []).append(identity)
+        for region, group in groups.items():
             lengths: Sequence[int] = region.cyclic_lengths if cyclic else self._settings_lengths(region)
+            dated = cyclic and region.clock is not None
             length = free_length(lengths, [self._lengths[i] for i in group], now, dated)
+            if length is not None and not (cyclic and self._is_scarce(length, lengths)):
+                blocks |= dict.fromkeys(group, region.block(length))
+                continue
             for identity in group:
-                mine = self._lengths[identity]
-                own = length if length is not None else free_length(lengths, [mine], now, dated)
-                if cyclic and not mine.clock_runs and own is None:
-                    own = min(lengths, key=mine.last_use)
-                if cyclic and mine.clock_runs and own is not None and self._is_scarce(own, lengths):
-                    # Nothing was answered for a while: the rest of the lengths lasts until the first are free again.
-                    if now - mine.last_sent < 2.0 * LONGEST_DELAY / len(lengths):
-                        own = None
+                own = self._scarce_length(identity, lengths, now, dated) if cyclic else None
+                own = free_length(lengths, [self._lengths[identity]], now) if not cyclic else own
                 if own is not None:
                     blocks[identity] = region.block(own)
-        return {identity: blocks[identity] for identity in regions if identity in blocks}
+        return blocks if len(groups) == 1 else {i: blocks[i] for i in regions if i in blocks}
+
+    def _scarce_length(self, identity: int, lengths: Sequence[int], now: float, dated: bool) -> int | None:
+        """Answer length for a cyclic read while many are in use, ``None`` to wait."""
+        mine = self._lengths[identity]
+        length = free_length(lengths, [mine], now, dated)
+        if not mine.clock_runs:
+            return min(lengths, key=mine.last_use) if length is None else length
+        # Nothing was answered for a while: the rest of the lengths has to last until the first are free again.
+        soon = now - mine.last_sent < 2.0 * LONGEST_DELAY / len(lengths)
+        return None if length is None or (soon and self._is_scarce(length, lengths)) else length
 
     def _settings_lengths(self, region: Region) -> Sequence[int]:
         """Lengths for reads of settings: those of cyclic reads only if there are no others."""
@@ -408,7 +272,8 @@ class Link:
             self.port.clock.sleep(self.port.patience)  # until a length is free
             return {}
         clocks = {identity: regions[identity].clock for identity in blocks}
-        self._record(blocks, pending, clocks)
+        size = self._size(blocks)
+        self._record(blocks, pending, size, clocks)
         if self.protocol == 1.0:
             # GroupBulkRead of version 4 passes one argument too many with protocol 1.
             parameters: list[int] = []
@@ -416,23 +281,21 @@ class Link:
                 parameters += [block.length, identity, block.address]
             self._handler.bulkReadTx(self.port, parameters, len(parameters))
         elif len(set(blocks.values())) == 1:
-            group = GroupSyncRead(self.port, self._handler, *next(iter(blocks.values())))
-            for identity in blocks:
-                group.addParam(identity)
-            group.txPacket()
+            block = next(iter(blocks.values()))
+            self._handler.syncReadTx(self.port, *block, list(blocks), len(blocks), *self.receiver.flag)
         else:
             group = GroupBulkRead(self.port, self._handler)
             for identity, block in blocks.items():
                 group.addParam(identity, *block)
             group.txPacket()
-        self.port.setPacketTimeout(self._size(blocks))
-        return self._collect(pending, blocks, learn=True)
+        self.port.setPacketTimeout(size)
+        return self.receiver.collect(pending, blocks, learn=True)
 
     # Requests and answers.
 
     def _size(self, blocks: Mapping[int, Block]) -> int:
         """Number of bytes of the answers."""
-        return sum(block.length + self.overhead for block in blocks.values())
+        return sum(block.length + self.receiver.overhead for block in blocks.values())
 
     def _wait_for_length(self, identity: int, lengths: Sequence[int], until: float | None) -> int | None:
         """A free answer length; waits for one if none is free.
@@ -452,177 +315,23 @@ class Link:
             clock.sleep(max(1e-4, free_at - now))
 
     def _record(
-        self, blocks: Mapping[int, Block], pending: Pending, clocks: Mapping[int, int | None] | None = None
+        self,
+        blocks: Mapping[int, Block],
+        pending: Pending,
+        size: int = 0,
+        clocks: Mapping[int, int | None] | None = None,
     ) -> Pending:
-        """Add the requests that are sent next, also if sending is then interrupted."""
+        """Add the requests that are sent next, also if sending is then interrupted.
+
+        :param size: of the answers [bytes].
+        """
         port, now = self.port, self.port.clock.now()
         request = 20 + 5 * len(blocks)
         asked = max(port.sent_until, now) + port.wire_time(request)
-        wire_time = asked + port.wire_time(self._size(blocks)) - now
+        wire_time = asked + port.wire_time(size or self._size(blocks)) - now
         for identity, block in blocks.items():
             clock = clocks[identity] if clocks is not None else None
             pending.setdefault(identity, {})[block.length] = Request(block, asked, clock)
             if block.length:
                 self._lengths[identity].use(block.length, now, wire_time, clock is not None)
         return pending
-
-    def _collect(
-        self, pending: Pending, blocks: Mapping[int, Block], learn: bool
-    ) -> dict[int, Answer]:
-        """Collect answers of servos, in any order, until all have arrived or the timeout.
-
-        :param pending: requests whose answers are accepted.
-        :param blocks: what was requested last, by servo.
-        :param learn: whether to use the delay of the answers; false if they may belong to another attempt.
-        """
-        port, counters = self.port, self.counters
-        awaited = dict.fromkeys(blocks)
-        answers: dict[int, Answer] = {}
-        sampled: float | None = None
-        damaged = False
-        while awaited:
-            packet, result = self._receive()
-            if result == COMM_RX_TIMEOUT:
-                counters.timeouts += len(awaited)
-                break
-            if result != COMM_SUCCESS:
-                counters.corrupt += 1
-                damaged = True
-                port.push_back(self._rest(packet))
-                if port.all_came or port.isPacketTimeout():
-                    break
-                continue
-            identity, error, data = self._parse(packet)
-            request = pending[identity].get(len(data)) if identity in awaited else None
-            refused = self.is_refusal(error)
-            if self.protocol == 1.0 and port.is_echo(bytes(packet)):
-                counters.duplicates += 1
-                port.expect_more(len(packet))
-            elif request is not None and self._accepts(identity, request, data):
-                del awaited[identity]
-                time = request.asked
-                if request.block != blocks[identity]:
-                    time = self._sampled_before(request, len(packet))
-                    port.expect_more(len(packet))
-                else:
-                    if sampled is None:
-                        sampled = self._sampled()
-                        if learn:
-                            wire = port.wire_time(port.sent + port.received)
-                            self.latency.learn(port.received_at - port.sent_at - wire)
-                    time = sampled
-                answers[identity] = Answer(data, error, time, request.block.address)
-                counters.status_errors += refused
-            elif refused and not data and identity in awaited:
-                del awaited[identity]
-                counters.status_errors += 1
-            else:
-                self._count(identity, len(data), request is not None)
-                port.expect_more(len(data) + self.overhead)
-        counters.answers += len(answers)
-        if answers or not damaged:
-            self._note(awaited, answers)
-        return answers
-
-    def _accepts(self, identity: int, request: Request, data: bytes) -> bool:
-        """Whether an answer of a requested length is no copy of an older one."""
-        if not data:
-            return True
-        clock = None
-        if request.clock is not None:
-            start = request.clock - request.block.address
-            clock = int.from_bytes(data[start : start + 2], "little")
-        return self._lengths[identity].accept(len(data), self.port.clock.now(), clock)
-
-    def _count(self, identity: int, length: int, repeated: bool) -> None:
-        """Count a packet that is no answer to the present request."""
-        counters, now = self.counters, self.port.clock.now()
-        if identity not in self._lengths:
-            counters.foreign += 1
-            return
-        kind = "late" if not length else self._lengths[identity].kind(length, now)
-        if repeated or kind == "duplicate":
-            counters.duplicates += 1
-        elif kind == "late":
-            counters.late += 1
-        elif kind == "unknown":
-            counters.wrong_length += 1
-        else:
-            counters.overdue += 1
-            self._overdue.append((now, f"servo {identity}"))
-
-    def _check_delay(self) -> None:
-        """Raise an error if answers are later than assumed, since they might be taken for others."""
-        if len(self._overdue) < 2:
-            return
-        (before, _), (last, who) = self._overdue
-        self._overdue.clear()
-        if last - before < OVERDUE_TIME:
-            raise ServoError(
-                f"{who} on {self.port.port_name} answers more than {LONGEST_DELAY:g} s late, so that answers cannot be "
-                "told apart: check the adapter, its driver and how busy this computer is"
-            )
-
-    def _note(self, silent: Iterable[int], answered: Iterable[int]) -> None:
-        """Count consecutive missing answers of each servo, and send padding bytes at certain counts.
-
-        After a packet with a corrupted length field, a servo waits for bytes that never come and takes the
-        next packets for them (the AX-12 manual mentions a timeout of 100 ms). The padding completes that
-        packet.
-        """
-        answers = dict.fromkeys(answered, 0)
-        misses = {identity: self._misses.get(identity, 0) + 1 for identity in silent}
-        self._misses |= answers | misses
-        self.latency.tell(bool(answers))
-        padding = max(PADDING_ALONE.get(count, 0) for count in misses.values()) if misses else 0
-        if not answers:
-            padding = max(padding, PADDING.get(self.latency.failures, 0))
-        if padding:
-            size = min(padding, LONGEST[self.protocol], int(PADDING_TIME / self.port.wire_time(1)))
-            self.port.writePort(bytes(size))
-            self.port.clock.sleep(self.port.wire_time(size))
-
-    def is_refusal(self, error: int) -> bool:
-        """Whether an error byte reports a rejected instruction, apart from hardware errors."""
-        return bool(error & (0x7F if self.protocol == 2.0 else 0x5A))
-
-    def is_damage(self, error: int) -> bool:
-        """Whether an error byte reports a wrong checksum in the request."""
-        return bool(error & 0x10) if self.protocol == 1.0 else error & 0x7F == 3
-
-    def _rest(self, packet: Sequence[int]) -> bytes:
-        """Bytes of a damaged packet from the next header on, which may be a valid packet."""
-        data = bytes(packet)
-        start = data.find(b"\xff\xff" if self.protocol == 1.0 else b"\xff\xff\xfd", 1)
-        return b"" if start < 0 else data[start:]
-
-    def _parse(self, packet: Sequence[int]) -> tuple[int, int, bytes]:
-        """Servo, error byte and data of a status packet that the library accepted."""
-        if self.protocol == 1.0:
-            return packet[2], packet[4], bytes(packet[5 : max(5, 3 + packet[3])])
-        length = packet[5] | packet[6] << 8
-        return packet[4], packet[8], bytes(packet[9 : max(9, 5 + length)])
-
-    def _sampled(self) -> float:
-        """Estimate when the servos read their registers [s]: all at once, when they receive the request.
-
-        That is no earlier than the end of the request on the wire, and no later than the arrival of the first
-        answer minus the wire time of the received bytes. The error of the midpoint is at most half that
-        interval (USB: about 0.5 ms). A servo that reads its registers only when it is its turn to answer is
-        later by the answers ahead of it, 0.3 ms each at 1 Mbit/s.
-        """
-        port = self.port
-        asked = port.sent_at + port.wire_time(port.sent)
-        came = port.received_at - port.wire_time(port.received)
-        if came >= asked:
-            return asked + 0.5 * (came - asked)
-        # A pseudo-terminal may be faster than a wire.
-        return port.sent_at + 0.5 * (port.received_at - port.sent_at)
-
-    def _sampled_before(self, request: Request, size: int) -> float:
-        """The same for an answer to an earlier attempt [s]: before the present one was sent.
-
-        :param size: of the answer [bytes].
-        """
-        came = self.port.received_at - self.port.wire_time(size)
-        return min(request.asked + 0.5 * max(0.0, came - request.asked), self.port.sent_at)

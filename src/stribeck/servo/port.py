@@ -190,14 +190,15 @@ class Port(PortHandler):  # type: ignore[misc]
 
         :raises PortLostError: if the port is gone.
         """
+        data = bytes(packet)
         self.sent_at = self.clock.now()
         self.sent, self.received, self._expected = len(packet), 0, None
         self.sent_until = max(self.sent_until, self.sent_at) + self.wire_time(len(packet))
-        self._written.append((self.sent_at, bytes(packet)))
+        self._written.append((self.sent_at, data))
         while self._written[0][0] < self.sent_at - ECHO_TIME:
             self._written.popleft()
         try:
-            self._opened.write(bytes(packet))
+            self._opened.write(data)
         except LINE_ERRORS as problem:
             raise self._lost(problem) from problem
         return len(packet)
@@ -234,6 +235,15 @@ class Port(PortHandler):  # type: ignore[misc]
         return now >= self._latest or (not self._buffer and now >= self._deadline)
 
     # Called by :mod:`stribeck.servo.link`.
+
+    def received_bytes(self) -> bytes:
+        """Bytes that have not been read; waits for some, empty only after the timeout.
+
+        :raises PortLostError: if the port is gone.
+        """
+        if not self._buffer:
+            self._fill()
+        return bytes(self._buffer)
 
     def expect_more(self, size: int) -> None:
         """Extend the timeout by ``size`` bytes, because a packet of that size arrived from another servo."""

@@ -132,7 +132,9 @@ class RemoteServo:
                 break
             before = raw
         else:
-            raise ServoError(f"{self.servo}: {name} changes with every reading; is another program using the bus?")
+            raise ServoError(
+                f"{self.servo}: {name} changes with every reading; is another program using the bus?"
+            )
         number = register.number(raw)
         if register.eeprom and not register.accepts(number):
             lower, upper = register.limits
@@ -163,7 +165,11 @@ class RemoteServo:
             found = register.number(answer.raw(register.address, register.size))
             if abs(found - number) <= tolerance:
                 return
-            if error is not None and self.link.is_refusal(error) and not self.link.is_damage(error):
+            if (
+                error is not None
+                and self.link.receiver.is_refusal(error)
+                and not self.link.receiver.is_damage(error)
+            ):
                 raise ServoError(f"{self.servo} refused {name} = {number}: {self._refusal(error)}")
             ended = attempt >= WRITINGS if until is None else self.link.port.clock.now() >= until
             if ended:

@@ -1,0 +1,298 @@
+"""Receives status packets of a servo bus and matches them to the requests that they answer.
+
+Each request has an answer length of its own (:mod:`stribeck.servo.lengths`). Other packets are counted by cause and
+dropped.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS
+
+from stribeck.errors import ServoError
+from stribeck.servo.latency import Latency
+from stribeck.servo.lengths import LONGEST_DELAY, AnswerLengths, Block
+from stribeck.servo.packets import packet_handler, whole_packet
+from stribeck.servo.port import Port
+
+LONGEST = {1.0: 259, 2.0: 1031}
+"""Longest packet [bytes], by protocol."""
+
+PADDING = {3: 256, 6: 256, 9: 1031, 12: 256, 15: 1031}
+"""Padding bytes that complete a damaged packet, by the number of consecutive unanswered attempts; one corrupt
+byte in a length field is more likely than two."""
+
+PADDING_ALONE = {12: 1031}
+"""Padding bytes by the number of consecutive attempts without an answer from one servo while others may answer."""
+
+PADDING_TIME = 0.015
+"""Maximum wire time of the padding [s]."""
+
+OVERDUE_TIME = 1.0
+"""Two answers within this time [s] that are later than :data:`~stribeck.servo.lengths.LONGEST_DELAY` are an error;
+a single one may be a damaged packet with a valid checksum."""
+
+
+class Answer(NamedTuple):
+    """A status packet.
+
+    :param data: the requested bytes; empty for an acknowledgement.
+    :param time: best estimate of when the servo read its registers, steady clock [s].
+    :param address: of the first byte of ``data``.
+    """
+
+    data: bytes
+    error: int
+    time: float
+    address: int = 0
+
+    def raw(self, address: int, size: int) -> int:
+        """Unsigned value of a register that the data contain."""
+        start = address - self.address
+        return int.from_bytes(self.data[start : start + size], "little")
+
+
+class Request(NamedTuple):
+    """A request to one servo whose answer is awaited.
+
+    :param asked: when its last byte has passed the wire [s].
+    :param clock: address of the servo's clock if the answer contains it.
+    """
+
+    block: Block
+    asked: float
+    clock: int | None = None
+
+
+Pending = dict[int, dict[int, Request]]
+"""Requests by servo and by the length of their answer [data bytes]."""
+
+
+@dataclass
+class Counters:
+    """Events on the bus since the port was first opened.
+
+    :param answers: valid answers.
+    :param timeouts: missing answers.
+    :param corrupt: packets that are truncated or have a wrong checksum.
+    :param foreign: packets from servos that were not asked.
+    :param late: answers to earlier requests; they are not used.
+    :param duplicates: repeated answers, and own packets that the adapter returns.
+    :param overdue: answers later than :data:`~stribeck.servo.lengths.LONGEST_DELAY`.
+    :param wrong_length: packets with a number of data bytes that was not requested.
+    :param status_errors: answers that report a rejected instruction.
+    :param retries: packets sent again.
+    :param longest_gap: longest time between two valid answers of one servo while it was polled [s].
+    """
+
+    answers: int = 0
+    timeouts: int = 0
+    corrupt: int = 0
+    foreign: int = 0
+    late: int = 0
+    duplicates: int = 0
+    overdue: int = 0
+    wrong_length: int = 0
+    status_errors: int = 0
+    retries: int = 0
+    longest_gap: float = 0.0
+
+
+class Receiver:
+    """Status packets of the servos on a port, all with the same protocol.
+
+    :param port: the port, not necessarily open yet.
+    :param protocol: 1.0 or 2.0.
+    :ivar lengths: answer lengths of each servo that was asked.
+    :ivar handler: packet handler of dynamixel_sdk.
+    :ivar flag: argument for its "fast" instructions, which protocol 2 takes since version 3.8.
+    """
+
+    def __init__(self, port: Port, protocol: float) -> None:
+        self.port, self.protocol = port, protocol
+        self.counters, self.latency = Counters(), Latency()
+        self.lengths: defaultdict[int, AnswerLengths] = defaultdict(AnswerLengths)
+        self.handler = packet_handler(protocol)
+        has_flag = "fast_option" in inspect.signature(self.handler.rxPacket).parameters
+        self.flag = (False,) if has_flag else ()
+        self._misses: dict[int, int] = {}
+        self._overdue: deque[tuple[float, str]] = deque(maxlen=2)
+
+    @property
+    def overhead(self) -> int:
+        """Number of bytes of a status packet without its data."""
+        return 6 if self.protocol == 1.0 else 11
+
+    def receive(self) -> tuple[Sequence[int], int]:
+        """The next packet and its result; a whole and undamaged packet of protocol 2 does without the library."""
+        if self.protocol == 2.0:
+            packet = whole_packet(self.port.received_bytes())
+            if packet is not None:
+                self.port.readPort(len(packet))
+                return self.handler.removeStuffing(packet), int(COMM_SUCCESS)
+        found: tuple[Sequence[int], int] = self.handler.rxPacket(self.port, *self.flag)
+        return found
+
+    def collect(self, pending: Pending, blocks: Mapping[int, Block], learn: bool) -> dict[int, Answer]:
+        """Collect answers of servos, in any order, until all have arrived or the timeout.
+
+        :param pending: requests whose answers are accepted.
+        :param blocks: what was requested last, by servo.
+        :param learn: whether to use the delay of the answers; false if they may belong to another attempt.
+        """
+        port, counters = self.port, self.counters
+        awaited = dict.fromkeys(blocks)
+        answers: dict[int, Answer] = {}
+        sampled: float | None = None
+        damaged = False
+        while awaited:
+            packet, result = self.receive()
+            if result == COMM_RX_TIMEOUT:
+                counters.timeouts += len(awaited)
+                break
+            if result != COMM_SUCCESS:
+                counters.corrupt += 1
+                damaged = True
+                port.push_back(self._rest(packet))
+                if port.all_came or port.isPacketTimeout():
+                    break
+                continue
+            identity, error, data = self.parse(packet)
+            request = pending[identity].get(len(data)) if identity in awaited else None
+            refused = self.is_refusal(error)
+            if self.protocol == 1.0 and port.is_echo(bytes(packet)):
+                counters.duplicates += 1
+                port.expect_more(len(packet))
+            elif request is not None and self._accepts(identity, request, data):
+                del awaited[identity]
+                time = request.asked
+                if request.block != blocks[identity]:
+                    time = self._sampled_before(request, len(packet))
+                    port.expect_more(len(packet))
+                else:
+                    if sampled is None:
+                        sampled = self._sampled()
+                        if learn:
+                            wire = port.wire_time(port.sent + port.received)
+                            self.latency.learn(port.received_at - port.sent_at - wire)
+                    time = sampled
+                answers[identity] = Answer(data, error, time, request.block.address)
+                counters.status_errors += refused
+            elif refused and not data and identity in awaited:
+                del awaited[identity]
+                counters.status_errors += 1
+            else:
+                self._count(identity, len(data), request is not None)
+                port.expect_more(len(data) + self.overhead)
+        counters.answers += len(answers)
+        if answers or not damaged:
+            self._note(awaited, answers)
+        return answers
+
+    def _accepts(self, identity: int, request: Request, data: bytes) -> bool:
+        """Whether an answer of a requested length is no copy of an older one."""
+        if not data:
+            return True
+        clock = None
+        if request.clock is not None:
+            start = request.clock - request.block.address
+            clock = int.from_bytes(data[start : start + 2], "little")
+        return self.lengths[identity].accept(len(data), self.port.clock.now(), clock)
+
+    def _count(self, identity: int, length: int, repeated: bool) -> None:
+        """Count a packet that is no answer to the present request."""
+        counters, now = self.counters, self.port.clock.now()
+        if identity not in self.lengths:
+            counters.foreign += 1
+            return
+        kind = "late" if not length else self.lengths[identity].kind(length, now)
+        if repeated or kind == "duplicate":
+            counters.duplicates += 1
+        elif kind == "late":
+            counters.late += 1
+        elif kind == "unknown":
+            counters.wrong_length += 1
+        else:
+            counters.overdue += 1
+            self._overdue.append((now, f"servo {identity}"))
+
+    def check_delay(self) -> None:
+        """Raise an error if answers are later than assumed, since they might be taken for others."""
+        if len(self._overdue) < 2:
+            return
+        (before, _), (last, who) = self._overdue
+        self._overdue.clear()
+        if last - before < OVERDUE_TIME:
+            raise ServoError(
+                f"{who} on {self.port.port_name} answers more than {LONGEST_DELAY:g} s late, so that answers cannot be "
+                "told apart: check the adapter, its driver and how busy this computer is"
+            )
+
+    def _note(self, silent: Iterable[int], answered: Iterable[int]) -> None:
+        """Count consecutive missing answers of each servo, and send padding bytes at certain counts.
+
+        After a packet with a corrupted length field, a servo waits for bytes that never come and takes the
+        next packets for them (the AX-12 manual mentions a timeout of 100 ms). The padding completes that
+        packet.
+        """
+        answers = dict.fromkeys(answered, 0)
+        misses = {identity: self._misses.get(identity, 0) + 1 for identity in silent}
+        self._misses |= answers | misses
+        self.latency.tell(bool(answers))
+        padding = max(PADDING_ALONE.get(count, 0) for count in misses.values()) if misses else 0
+        if not answers:
+            padding = max(padding, PADDING.get(self.latency.failures, 0))
+        if padding:
+            size = min(padding, LONGEST[self.protocol], int(PADDING_TIME / self.port.wire_time(1)))
+            self.port.writePort(bytes(size))
+            self.port.clock.sleep(self.port.wire_time(size))
+
+    def is_refusal(self, error: int) -> bool:
+        """Whether an error byte reports a rejected instruction, apart from hardware errors."""
+        return bool(error & (0x7F if self.protocol == 2.0 else 0x5A))
+
+    def is_damage(self, error: int) -> bool:
+        """Whether an error byte reports a wrong checksum in the request."""
+        return bool(error & 0x10) if self.protocol == 1.0 else error & 0x7F == 3
+
+    def _rest(self, packet: Sequence[int]) -> bytes:
+        """Bytes of a damaged packet from the next header on, which may be a valid packet."""
+        data = bytes(packet)
+        start = data.find(b"\xff\xff" if self.protocol == 1.0 else b"\xff\xff\xfd", 1)
+        return b"" if start < 0 else data[start:]
+
+    def parse(self, packet: Sequence[int]) -> tuple[int, int, bytes]:
+        """Servo, error byte and data of a status packet that the library accepted."""
+        if self.protocol == 1.0:
+            return packet[2], packet[4], bytes(packet[5 : max(5, 3 + packet[3])])
+        length = packet[5] | packet[6] << 8
+        return packet[4], packet[8], bytes(packet[9 : max(9, 5 + length)])
+
+    def _sampled(self) -> float:
+        """Estimate when the servos read their registers [s]: all at once, when they receive the request.
+
+        That is no earlier than the end of the request on the wire, and no later than the arrival of the first
+        answer minus the wire time of the received bytes. The error of the midpoint is at most half that
+        interval (USB: about 0.5 ms). A servo that reads its registers only when it is its turn to answer is
+        later by the answers ahead of it, 0.3 ms each at 1 Mbit/s.
+        """
+        port = self.port
+        asked = port.sent_at + port.wire_time(port.sent)
+        came = port.received_at - port.wire_time(port.received)
+        if came >= asked:
+            return asked + 0.5 * (came - asked)
+        # A pseudo-terminal may be faster than a wire.
+        return port.sent_at + 0.5 * (port.received_at - port.sent_at)
+
+    def _sampled_before(self, request: Request, size: int) -> float:
+        """The same for an answer to an earlier attempt [s]: before the present one was sent.
+
+        :param size: of the answer [bytes].
+        """
+        came = self.port.received_at - self.port.wire_time(size)
+        return min(request.asked + 0.5 * max(0.0, came - request.asked), self.port.sent_at)
