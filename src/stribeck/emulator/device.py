@@ -181,19 +181,34 @@ class EmulatedServo:
     def advance_to(self, clock: float) -> None:
         """Advance by whole steps of the physics that end by ``clock`` [s]."""
         dt, joint = self.joint.dt, self.joint
-        count = int((clock - self._origin) / dt + 1e-6) - self._steps
-        for _ in range(count):
+        last = int((clock - self._origin) / dt + 1e-6)
+        while self._steps < last:
             if self._delayed and self._delayed[0][0] <= self.clock:
                 self._firmware = self._delayed.popleft()[1]
             if self.clock - self._heard > self._watchdog:
                 self._watchdog_expires()
             push = self._push if self.clock < self._push_end else 0.0
-            joint.step(self._firmware, push, self.open_voltage)
-            self._positions.append(joint.state.position)
-            self._steps += 1
+            count = min(last - self._steps, self._steps_undisturbed())
+            allowed = (self._lowest, self._highest)
+            self._steps += joint.step(
+                self._firmware, push, self.open_voltage, count, allowed, self._positions.append
+            )
             self.clock = self._origin + self._steps * dt
             if not self._lowest <= joint.voltage <= self._highest:
                 self._voltage_is_wrong()
+
+    def _steps_undisturbed(self) -> int:
+        """Number of steps, at least 1, before each of which nothing changes but the state of the joint.
+
+        It is one fewer than the times say, so that rounding cannot hide an event.
+        """
+        event = self._heard + self._watchdog
+        if self.clock < self._push_end:
+            event = min(event, self._push_end)
+        if self._delayed:
+            event = min(event, self._delayed[0][0])
+        left = (event - self.clock) / self.joint.dt - 1.0
+        return 1 if left < 1.0 else int(min(left, 1e9))
 
     def hear(self) -> None:
         """Restart the watchdog: an instruction arrived on the bus."""
