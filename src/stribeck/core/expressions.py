@@ -149,7 +149,9 @@ class _Functions:
         if not isinstance(chosen, Expression):
             return a if chosen else b
         a, b = _operand(chosen, a, 1), _operand(chosen, b, 2)
-        same = a is b or (not isinstance(a, Expression) and not isinstance(b, Expression) and repr(a) == repr(b))
+        same = a is b or (
+            not isinstance(a, Expression) and not isinstance(b, Expression) and repr(a) == repr(b)
+        )
         return a if same else chosen.trace.node("where", chosen, a, b)
 
 

@@ -15,10 +15,13 @@ Behaviour follows the ROBOTIS e-manual. Where the manual is silent:
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -105,6 +108,21 @@ class EmulatedServo:
         self.model = model_named(model) if isinstance(model, str) else model
         if parameters is None:
             parameters = published_parameters(self.model.name)
+        rng = np.random.default_rng(0) if rng is None else rng
+        self._made_from = (
+            (self.model, parameters, pendulum),
+            {
+                "servo_id": servo_id,
+                "voltage": voltage,
+                "supply_resistance": supply_resistance,
+                "temperature": temperature,
+                "noise": noise,
+                "baud": baud,
+                "registers": dict(registers or {}),
+                "dt": dt,
+                "rng": copy.deepcopy(rng),
+            },
+        )
         self.joint = EmulatedJoint(parameters, pendulum, supply_resistance, dt)
         self.open_voltage = self.model.nominal_voltage if voltage is None else voltage
         self.joint.voltage = self.open_voltage
@@ -115,7 +133,7 @@ class EmulatedServo:
         self.errors = 0
         self.clock = 0.0
         self.first_torque: float | None = None
-        self._rng = np.random.default_rng(0) if rng is None else rng
+        self._rng = rng
         self._origin, self._steps = 0.0, 0
         self._push, self._push_end = 0.0, -math.inf
         self._delay = float(parameters.values.get("command_delay", 0.0))
@@ -128,6 +146,10 @@ class EmulatedServo:
         factory = {"id": servo_id, "baud_rate": rate, **(registers or {})}
         self.memory = ControlTable(self.model, factory, self._measured())
         self._start()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it was made from: another process receives the servo as it was at first."""
+        return partial(EmulatedServo, **self._made_from[1]), self._made_from[0]
 
     @property
     def id(self) -> int:
@@ -173,6 +195,11 @@ class EmulatedServo:
         }
 
     # Time.
+
+    def warm_up(self) -> None:
+        """Compile the physics without torque and of the present operating mode, which takes some 10 ms each."""
+        for firmware in (self._firmware, self._energised()):
+            self.joint.loop_of(firmware)
 
     def begin(self, clock: float) -> None:
         """Start time at ``clock`` [s]."""
@@ -383,10 +410,17 @@ class EmulatedServo:
 
     def _commanded(self) -> Firmware:
         numbers = self.memory.numbers
-        gains = Gains(*(float(numbers[f"position_{letter}_gain"]) for letter in "pid"))
-        drive = DRIVES[self._mode()]
         if not numbers["torque_enable"] or not numbers.get("torque_limit", 1):
-            return replace(OFF, gains=gains)
+            return replace(OFF, gains=self._gains)
+        return self._energised()
+
+    @property
+    def _gains(self) -> Gains:
+        return Gains(*(float(self.memory.numbers[f"position_{letter}_gain"]) for letter in "pid"))
+
+    def _energised(self) -> Firmware:
+        numbers, gains = self.memory.numbers, self._gains
+        drive = DRIVES[self._mode()]
         goal = self._quantity(f"goal_{drive}")
         if drive == "position":
             goal -= numbers.get("homing_offset", 0) * self.model.registers["goal_position"].scale

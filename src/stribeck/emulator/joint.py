@@ -182,7 +182,6 @@ def joint_step(
 
 @cache
 def _loop_of(kind: JointKind) -> Callable[..., Steps]:
-    """The compiled step of a kind of joint; its constants are the parameter values and :data:`SETTINGS`, in order."""
     step = partial(joint_step, kind)
     return compiled_loop(step, (*kind.parameters, *SETTINGS), Motion._fields).prepare
 
@@ -231,18 +230,24 @@ class EmulatedJoint:
         if firmware.drive == "position" and (before is None or before.drive != "position"):
             self.state = self.state._replace(control=ControlState(self.state.position, 0.0))
         self._firmware, self._surroundings = firmware, surroundings
-        gains, speed, limit = firmware.gains, firmware.goal_speed, firmware.current_limit
-        terms = (firmware.drive, bool(gains.ki), bool(gains.kd), speed is None, limit is None)
-        if terms not in self._loops:
-            self._loops[terms] = _loop_of(self._kind_of(firmware))
-        self._steps = self._loops[terms](
+        speed, limit = firmware.goal_speed, firmware.current_limit
+        self._steps = self.loop_of(firmware)(
             *self._parameters.values(),
             *(() if limit is None else (float(limit),)),
-            *(float(firmware.goal), *gains, 0.0 if speed is None else speed, firmware.duty_limit),
+            *(float(firmware.goal), *firmware.gains, 0.0 if speed is None else speed, firmware.duty_limit),
             *self._load,
             *surroundings,
         )
         return self._steps
+
+    def loop_of(self, firmware: Firmware) -> Callable[..., Steps]:
+        """The compiled step for commands of this kind; its constants are the parameter values and :data:`SETTINGS`."""
+        gains = firmware.gains
+        unlimited = firmware.goal_speed is None, firmware.current_limit is None
+        terms = (firmware.drive, bool(gains.ki), bool(gains.kd), *unlimited)
+        if terms not in self._loops:
+            self._loops[terms] = _loop_of(self._kind_of(firmware))
+        return self._loops[terms]
 
     def _kind_of(self, firmware: Firmware) -> JointKind:
         control = self._control.with_used_terms(firmware.gains)
@@ -272,18 +277,26 @@ class EmulatedJoint:
         if steps is None or firmware is not self._firmware or surroundings != self._surroundings:
             steps = self._adopt(firmware, surroundings)
         position, velocity, control = self.state
-        made, position, velocity, ramped, integral, self.voltage, self.motor_torque, self.current, self.duty = (
-            steps(
-                count,
-                observe,
-                position,
-                velocity,
-                *control,
-                self.voltage,
-                self.motor_torque,
-                self.current,
-                self.duty,
-            )
+        (
+            made,
+            position,
+            velocity,
+            ramped,
+            integral,
+            self.voltage,
+            self.motor_torque,
+            self.current,
+            self.duty,
+        ) = steps(
+            count,
+            observe,
+            position,
+            velocity,
+            *control,
+            self.voltage,
+            self.motor_torque,
+            self.current,
+            self.duty,
         )
         self.state = PlantState(position, velocity, ControlState(ramped, integral))
         return int(made)
