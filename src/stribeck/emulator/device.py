@@ -109,7 +109,7 @@ class EmulatedServo:
         if parameters is None:
             parameters = published_parameters(self.model.name)
         rng = np.random.default_rng(0) if rng is None else rng
-        self._made_from = (
+        self._made_from: tuple[tuple[Any, ...], dict[str, Any]] = (
             (self.model, parameters, pendulum),
             {
                 "servo_id": servo_id,

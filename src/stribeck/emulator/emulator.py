@@ -34,7 +34,7 @@ END_TIME = 2.0
 """Time for the process to remove the port and exit before it is killed [s]."""
 
 
-class RemoteServo:
+class ServoHandle:
     """A servo of an :class:`EmulatedBus`; each attribute asks the process."""
 
     def __init__(self, bus: EmulatedBus, place: int) -> None:
@@ -93,7 +93,7 @@ class EmulatedBus:
         self._setup = (tuple(servos), tuple(faults), None if link is None else Path(link), seed)
         line = EmulatedLine(*self._setup[:2], seed)  # refuses what does not fit together
         self._ids = [servo.id for servo in line.servos]
-        self.servos = tuple(RemoteServo(self, place) for place in range(len(servos)))
+        self.servos = tuple(ServoHandle(self, place) for place in range(len(servos)))
         self._lock = threading.Lock()
         self._process: ChildProcess | None = None
         self._pipe: Connection | None = None
@@ -159,7 +159,7 @@ class EmulatedBus:
         """Numbers of packets and of pauses, see :class:`~stribeck.emulator.served_line.ServedLine`."""
         return self.line.counts
 
-    def servo(self, servo_id: int) -> RemoteServo:
+    def servo(self, servo_id: int) -> ServoHandle:
         """The servo with an ID at the start.
 
         :raises ConfigError: if there is none.

@@ -15,7 +15,7 @@ from stribeck.emulator.protocol import (
     Packet,
     encode_fast_status,
     encode_status,
-    packet_size,
+    is_packet,
 )
 
 PING_ONLY, PING_AND_READ, ALL = 0, 1, 2
@@ -132,9 +132,9 @@ def answer_expected(servos: Sequence[EmulatedServo], piece: bytes) -> bool:
 
     :param piece: of :func:`stribeck.emulator.protocol.pieces_of`.
     """
-    protocol = 2.0 if piece.startswith(b"\xff\xff\xfd\x00") else 1.0
-    if not piece.startswith(b"\xff\xff") or packet_size(protocol, piece[:7]) != len(piece):
+    if not is_packet(piece):
         return False
+    protocol = 2.0 if piece.startswith(b"\xff\xff\xfd\x00") else 1.0
     servo_id, instruction = (piece[4], piece[7]) if protocol == 2.0 else (piece[2], piece[4])
     if servo_id == BROADCAST:
         return instruction in (Instruction.PING, *_READS)

@@ -174,6 +174,12 @@ def pieces_of(data: bytes) -> list[bytes]:
     return [*pieces, data[start:]] if start < len(data) else pieces
 
 
+def is_packet(piece: bytes) -> bool:
+    """Whether a piece of :func:`pieces_of` is a packet, by its header and size."""
+    protocol = 2.0 if piece.startswith(b"\xff\xff\xfd\x00") else 1.0
+    return piece.startswith(b"\xff\xff") and packet_size(protocol, piece[:7]) == len(piece)
+
+
 class PacketParser:
     """Finds packets in a stream of bytes, despite noise and damage.
 

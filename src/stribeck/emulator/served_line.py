@@ -17,6 +17,7 @@ time. Instructions without an answer, such as sync writes, are all executed, in 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.exchange import answer_expected
 from stribeck.emulator.faults import Fault
 from stribeck.emulator.line import TICK, EmulatedLine
-from stribeck.emulator.protocol import pieces_of
+from stribeck.emulator.protocol import is_packet, pieces_of
 from stribeck.emulator.terminal import PseudoTerminal
 from stribeck.errors import ConfigError
 from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock
@@ -67,6 +68,8 @@ class ServedLine(EmulatedLine):
         self._link = None if link is None else Path(link)
         self._port: PseudoTerminal | None = None
         self._backlog: deque[bytes] = deque()
+        self._was_late = self._paused = False
+        self._answers_late_until = -math.inf
 
     def __enter__(self) -> ServedLine:
         for servo in self.servos:
@@ -135,7 +138,8 @@ class ServedLine(EmulatedLine):
         now = self.emulated_time
         late = now - self._clock
         self.latest = max(self.latest, late)
-        if late > LATEST:
+        self._was_late, self._paused = late > TICK, late > LATEST
+        if self._paused:
             self.delay += late - LATEST
             self.counts["pauses"] += 1
             now = self._clock + LATEST
@@ -149,16 +153,30 @@ class ServedLine(EmulatedLine):
             if not self._backlog and self.busy_until <= now:
                 self.drop_incomplete(now)
             return
+        if now < self._answers_late_until:  # the program did not wait for the end of answers that are late
+            self.counts["collided"] += len(self.answers_due(self.busy_until))
+            self._line_free = now
         self.counts["collided"] += len(self.answers_due(now))
         *earlier, last = [*self._backlog, *pieces_of(data)]
-        current = [piece for piece in earlier if not answer_expected(self.servos, piece)]
-        self.counts["given_up"] += len(earlier) - len(current)
-        self._backlog = deque([*current, last])
+        self._backlog = deque()
+        for piece in earlier:
+            if answer_expected(self.servos, piece):
+                self.counts["given_up"] += 1
+                self._backlog = deque(
+                    filter(is_packet, self._backlog)
+                )  # without what was meant to wake the servo
+            else:
+                self._backlog.append(piece)
+        self._backlog.append(last)
 
     def _hand_over(self, now: float) -> None:
-        """Put waiting bytes on the line, as far as it is free."""
+        """Put waiting bytes on the line, as far as it is free. What came during a pause was on the wire meanwhile."""
         while self._backlog and self._port is not None and self.busy_until < now + TICK:
             self.receive(self._backlog.popleft(), now, self._port.rate)
+            if self._paused and self._backlog:
+                self._line_free = now
+            if self._was_late:
+                self._answers_late_until = self.busy_until
 
     def _send(self, now: float) -> None:
         """Write the answers that are due. Those that do not fit in the program's buffer are lost, as on a real line."""
