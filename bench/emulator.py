@@ -55,7 +55,8 @@ def measure() -> dict[str, dict[str, float]]:
 
 def processor_time(kind: str) -> dict[str, float]:
     """Physics [µs per servo and ms], and packets [µs per cycle of all servos]."""
-    line = EmulatedLine([EmulatedServo("xl330", None, LOAD, servo_id=k) for k in IDS])
+    prompt = {"return_delay_time": 0}
+    line = EmulatedLine([EmulatedServo("xl330", None, LOAD, servo_id=k, registers=prompt) for k in IDS])
     line.begin(0.0)
     if kind == "following goals":
         line.receive(ON, 0.0, BAUD)
@@ -133,8 +134,8 @@ class Course:
                 self.counts["recoveries"] += 1
                 self.longest_fault = max(self.longest_fault, now - self._fault_since)
                 self._fault_since = None
-        goal = 0.5 * np.sin(2.0 * now + np.arange(SERVOS))
-        self.driver.set_goals(goal, now)
+        now = self.driver.clock.now()  # clearing a fault takes its time
+        self.driver.set_goals(0.5 * np.sin(2.0 * now + np.arange(SERVOS)), now)
         return now < self.until
 
 
