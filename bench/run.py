@@ -23,6 +23,7 @@ PARTS = {
     "controllers": "an update in C++, and in Python",
     "guard": "share of a core of the guard",
     "bus": "cycles of the servo bus",
+    "emulator": "processor time of eight emulated servos",
     "joints_in_mujoco": "controllers in MuJoCo",
     "exported_c": "a call of the exported C header",
     "arena": "closed loops against plants with other friction, quick form",

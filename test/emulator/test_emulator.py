@@ -268,8 +268,7 @@ def test_a_push_moves_the_servo():
 @pytest.mark.real_time
 def test_unplugged_the_port_is_gone_and_the_servo_goes_on():
     """The program gets an error; plugged in again, the servo is where it would be, by the same path."""
-    made = servos(1)
-    with EmulatedBus(made, link=None) as bus:
+    with EmulatedBus(servos(1), link=None) as bus:
         with client_of(bus.path) as client:
             assert client.write(64, 1, 1) == 0
             assert client.write(116, 4, 2300) == 0
@@ -277,7 +276,7 @@ def test_unplugged_the_port_is_gone_and_the_servo_goes_on():
             with pytest.raises(OSError, match="Input/output error"):
                 os.write(client.line.port, b"x")
             refusal(lambda: bus.path, "plugged in")
-        Client(None).until(lambda: made[0].state.position > 0.2, "the servo goes on")
+        Client(None).until(lambda: bus.servos[0].state.position > 0.2, "the servo goes on")
         bus.plug()
         with client_of(bus.path) as client:
             assert client.read(64, 1) == (1, 0)

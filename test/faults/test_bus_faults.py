@@ -209,18 +209,18 @@ def test_a_bus_that_falls_silent_is_given_up_within_100_ms() -> None:
 def test_a_killed_program_leaves_the_servo_to_its_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
     """kill -9 of the driving process in mid-motion: the watchdog stops the servo, and the next program finds it."""
     monkeypatch.setattr(link, "SLOW_PATIENCE", 0.5)
-    servo = emulated("xl330")[0]
-    with EmulatedBus([servo]) as bus:
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1] / "support")}
+    with EmulatedBus(emulated("xl330")) as bus:
+        (servo,) = bus.servos
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         child = subprocess.Popen(
             [sys.executable, "-c", DRIVING, bus.path], stdout=subprocess.PIPE, text=True, env=environment
         )
         assert child.stdout is not None
         assert child.stdout.readline() == "drives\n"
         wait_for(lambda: abs(servo.state.velocity) > 2.0, "the servo moves")
-        assert servo.memory.numbers["bus_watchdog"] != -1
+        assert servo.numbers["bus_watchdog"] != -1
         child.kill()
-        wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out")
+        wait_for(lambda: servo.numbers["bus_watchdog"] == -1, "the watchdog runs out")
         wait_for(lambda: abs(servo.state.velocity) < 0.1, "the servo stands")
         child.communicate()
         there = servo.state.position

@@ -108,8 +108,8 @@ def test_a_killed_recorder_node_loses_a_second_at_most(tmp_path: Path) -> None:
 
 def test_a_killed_servo_node_leaves_the_servo_to_its_watchdog(tmp_path: Path) -> None:
     """kill -9 in mid-motion: the servo stands within 200 ms, the session ends and says why, the bag is readable."""
-    (servo,) = emulated("xl330")
-    with EmulatedBus([servo]) as bus, Graph() as graph:
+    with EmulatedBus(emulated("xl330")) as bus, Graph() as graph:
+        (servo,) = bus.servos
         config = record_yaml(tmp_path / "record.yaml", bus.path, **PROMPT)
         excitation = Excitation(graph)
         with (
@@ -123,7 +123,7 @@ def test_a_killed_servo_node_leaves_the_servo_to_its_watchdog(tmp_path: Path) ->
             wait_for(lambda: abs(servo.state.velocity) > 1.5, "the servo moves fast")
             moment = time.monotonic()
             driver.kill()
-            wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.2)
+            wait_for(lambda: servo.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.2)
             left = moment + 0.2 - time.monotonic()
             wait_for(lambda: abs(servo.state.velocity) < 0.1, "the servo stands", left)
             result = excitation.result(10.0)

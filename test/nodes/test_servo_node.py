@@ -242,7 +242,7 @@ def test_parameters_that_are_set_together_are_taken_together_or_not_at_all(tmp_p
         answer = s.graph.call(SetParametersAtomically, "/servo/set_parameters_atomically", request).result
         assert not answer.successful
         assert "rate" in answer.reason
-        assert s.bus.servos[0].memory.numbers["position_p_gain"] == 300
+        assert s.bus.servos[0].numbers["position_p_gain"] == 300
 
 
 def test_a_servo_that_is_not_there_fails_to_configure(tmp_path):

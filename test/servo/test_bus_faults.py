@@ -1,13 +1,14 @@
 """The bus when something goes wrong: lost and late answers, ports that go away, packets that are damaged."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from driving import BAUD, bus_for, emulated
+from driving import BAUD, bus_for, emulated, served_here
 from helpers import assert_clear, refusal
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import Fault, parse_fault
@@ -103,8 +104,8 @@ def test_stamps_are_when_the_servo_was_read(model: str) -> None:
         return read(address, length)
 
     servo.read = noted  # type: ignore[method-assign]
-    with EmulatedBus([servo]) as emulation:
-        bus = bus_for(emulation.path, model)
+    with served_here([servo]) as path:
+        bus = bus_for(path, model)
         bus.connect()
         moments.clear()
         errors = []
@@ -138,7 +139,11 @@ def test_a_port_that_takes_no_data_is_given_up() -> None:
     with EmulatedBus(emulated("xl330")) as emulation:
         port = Port(emulation.path, BAUD)
         port.openPort()
-        emulation._do(lambda: _fill(port))
+        os.kill(emulation.pid, signal.SIGSTOP)
+        try:
+            _fill(port)
+        finally:
+            os.kill(emulation.pid, signal.SIGCONT)
         port.closePort()
 
 

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import numpy as np
 
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.joint import published_parameters
+from stribeck.emulator.served_line import ServedLine
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.schema import convert
 from stribeck.servo.bus import Bus
@@ -49,6 +51,25 @@ def emulator_process(link: Path, *arguments: str) -> Iterator[str]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=10)
+
+
+@contextmanager
+def served_here(servos: Sequence[EmulatedServo]) -> Iterator[str]:
+    """Emulated servos served by a thread of this process, for tests that look inside; the path of their port."""
+    ended = threading.Event()
+    with ServedLine(servos) as line:
+
+        def serve() -> None:
+            while not ended.is_set():
+                line.turn()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield line.path
+        finally:
+            ended.set()
+            thread.join()
 
 
 def expected(*models: str, mode: str = "position") -> list[ServoSpec]:
