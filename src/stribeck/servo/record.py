@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stribeck.core.arrays import Array
+from stribeck.errors import ServoError
 from stribeck.io.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
 from stribeck.io.run_writer import RunWriter
 from stribeck.servo.driver import Driver, DriverSample
+from stribeck.servo.remote import NoAnswerError
 from stribeck.servo.sample_messages import SampleMessages
 from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.config import SessionConfig
-from stribeck.session.directive import Directive
+from stribeck.session.directive import Directive, Disturbed
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
 from stribeck.session.timing import PeriodicLoop
@@ -90,14 +92,29 @@ class SessionRecorder:
             directive = self.session.update(now, **self._states.arguments(now))
             bags.follow(directive, messages.stamp(now))
             self.show(directive)
+            for event in directive.events:
+                if isinstance(event, Disturbed):
+                    self.tell(event.text)
             if self.session.over:
                 return
+            if self.session.phase == "recovering" and self.driver.state != "on":
+                self._recover()
             sample = self._cycle(directive, now)
             writer.add(sample)
             bags.goals = np.where(np.isfinite(sample.goal), sample.goal, bags.goals)
             if writer.failure:
                 self.session.abort(writer.failure)
             loop.wait()
+
+    def _recover(self) -> None:
+        """Clear a fault of timing; while servos do not answer the session waits, and ends if that takes too long."""
+        try:
+            self.driver.recover()
+        except NoAnswerError:
+            pass
+        except ServoError as problem:
+            if not self.driver.disturbed:
+                self.session.stop(str(problem))
 
     def _cycle(self, directive: Directive, now: float) -> DriverSample:
         if directive.kp != self._kp:
@@ -106,16 +123,19 @@ class SessionRecorder:
         self.driver.set_goals(directive.goals, now)
         sample = self.driver.cycle(now)
         new = sample.valid
+        self._states.source_alive(now)
         self._states.move(new, sample.times[new], sample.position[new], sample.velocity[new])
         self._states.tell(new, temperature=sample.temperature[new])
         self._states.tell(slice(None), gain=sample.p_gain, torque=sample.torque_enable)
         for event in sample.events:
             if event.kind != "fault":  # a fault is reported as the reason for the end
                 self.tell(event.text)
-        if sample.state != "on":
-            self.session.stop(sample.reason or "the driver switched torque off")
-        elif self._interrupts > 1:
+        if self._interrupts > 1:
             self.session.stop("interrupted again: torque off at once")
+        elif sample.state == "fault" and sample.disturbed:
+            self.session.disturb(sample.reason)
+        elif sample.state != "on":
+            self.session.stop(sample.reason or "the driver switched torque off")
         elif self._interrupts:
             self.session.abort("interrupted by the user")
         return sample
