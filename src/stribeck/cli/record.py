@@ -12,7 +12,7 @@ from stribeck.cli.main import DONE, INTERRUPTED
 from stribeck.cli.options import Positive, option
 from stribeck.cli.stop import signals_to
 from stribeck.core.log import MINIMUM_DURATION
-from stribeck.errors import ServoError
+from stribeck.errors import ConfigError, ServoError
 from stribeck.io.files import check_writable
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import read_record_config
@@ -38,10 +38,24 @@ class RecordOptions:
     rate: Positive | None = option("cycles per second (default: the file's)", None, "HZ")
     allow_overvoltage: bool = option("record above the servos' rated supply", False)
     quiet: bool = option("no progress, only bags and what goes wrong", False)
+    dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves", False)
+    urdf: Path | None = option(
+        "with --dry-run: the robot, to check self-collisions and torques", None, "FILE"
+    )
+    picture: Path | None = option(
+        "with --dry-run: picture to draw (default: dry_run.png beside the bags)", None, "FILE"
+    )
+    keep_torque: bool = option(
+        "with --dry-run: torque stays on at the end, as with a controller of ros2_control", False
+    )
 
 
 def run(options: RecordOptions) -> int:
     """Connect, print the state of the servos, play and record."""
+    if options.dry_run:
+        return _run_dry(options)
+    if options.urdf or options.picture or options.keep_torque:
+        raise ConfigError("--urdf, --picture and --keep-torque are for a dry run: add --dry-run")
     driver_config, config = read_record_config(
         options.config, port=options.port, rate=options.rate, output=options.output
     )
@@ -61,6 +75,19 @@ def run(options: RecordOptions) -> int:
         return _finish(outcome, driver, quiet=options.quiet)
     finally:
         driver.close()
+
+
+def _run_dry(options: RecordOptions) -> int:
+    from stribeck.cli.dry_run import run_dry
+
+    return run_dry(
+        options.config,
+        output=options.output,
+        rate=options.rate,
+        urdf=options.urdf,
+        picture=options.picture,
+        keep_torque=options.keep_torque,
+    )
 
 
 class Display:

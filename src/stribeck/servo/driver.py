@@ -206,6 +206,12 @@ class Driver:
             if reason:
                 self._report("info", f"torque off: {reason}")
 
+    def stop(self, reason: str) -> None:
+        """Emergency stop: switch torque off now, as a fault that keeps it off until :meth:`clear`. Never raises."""
+        with self._lock:
+            self.disturbed = False
+            self._fail(reason)
+
     def clear(self) -> None:
         """Leave the fault state: reconnect, and reboot servos with errors, also those of servos that were off.
 
