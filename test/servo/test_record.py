@@ -305,6 +305,26 @@ def test_an_overloaded_servo_is_not_rebooted_to_repeat_a_run(tmp_path):
     assert len({*outcome.bags, *outcome.disturbed}) == 1
 
 
+def test_an_emergency_stop_switches_torque_off_before_anything_else_is_sent(tmp_path):
+    """In mid-run: no further goal, the session is not repeated, what was recorded so far is there."""
+    phases = []
+    pressed = in_run(lambda recording: recording.emergency_stop("emergency stop by a key"))
+
+    def meanwhile(recording, directive):
+        phases.append(directive.phase)
+        pressed(recording, directive)
+
+    with emulated() as bus:
+        outcome, lines = recorded(bus, tmp_path, [Play(LONG, 400.0), Play(WAVE, 200.0)], meanwhile=meanwhile)
+        assert not bus.servos[0].torque_enabled
+    assert (outcome.end, outcome.reason, lines) == ("interrupted", "emergency stop by a key", [])
+    assert phases[phases.index("running") :] == ["running"] * phases.count("running") + ["aborted"]
+    assert len(outcome.bags) == 1
+    assert outcome.cut == outcome.bags[0].name
+    (log,) = read_bag(outcome.bags[0])
+    assert log.goal.time[-1] - log.goal.time[0] < 1.25
+
+
 def test_a_joint_that_is_held_ends_a_recording(tmp_path):
     """Pushed away with more torque than it has: the following error lasts, torque goes off."""
     with emulated() as bus:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stribeck.cli.inputs import warn
+from stribeck.cli.keys import STOP_KEYS, keys_of_terminal
 from stribeck.cli.main import DONE, INTERRUPTED
 from stribeck.cli.options import Positive, option
 from stribeck.cli.stop import signals_to
@@ -64,13 +65,20 @@ def run(options: RecordOptions) -> int:
     try:
         report = driver.connect()
         display = Display(config, options.quiet)
-        recording = SessionRecorder(config, driver, tell=display.say, show=display.show)
-        if not options.quiet:
-            _introduce(config, report, recording)
-        _warn_of(report, driver, recording.look())
-        _check_supply(report, allowed=options.allow_overvoltage)
-        with signals_to(recording.interrupt):  # gently; on a second signal at once
-            outcome = recording.run()
+
+        def show(directive: Directive) -> None:
+            if keys is not None and keys.pressed(STOP_KEYS):
+                recording.emergency_stop("emergency stop by a key")
+            display.show(directive)
+
+        recording = SessionRecorder(config, driver, tell=display.say, show=show)
+        with keys_of_terminal() as keys:
+            if not options.quiet:
+                _introduce(config, report, recording, keys is not None)
+            _warn_of(report, driver, recording.look())
+            _check_supply(report, allowed=options.allow_overvoltage)
+            with signals_to(recording.interrupt):  # gently; on a second signal at once
+                outcome = recording.run()
         display.close()
         return _finish(outcome, driver, quiet=options.quiet)
     finally:
@@ -142,7 +150,9 @@ class Display:
         self._width = len(line)
 
 
-def _introduce(config: SessionConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
+def _introduce(
+    config: SessionConfig, report: ConnectionReport, recording: SessionRecorder, has_keys: bool
+) -> None:
     """Print the state of each servo and the expected duration of the session."""
     sample = recording.look()
     for j, joint in enumerate(recording.driver.config.joints):
@@ -155,7 +165,7 @@ def _introduce(config: SessionConfig, report: ConnectionReport, recording: Sessi
     count, seconds = len(config.plays), recording.session.duration
     print(
         f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C ends softly, "
-        "twice at once"
+        "twice at once" + ("; space, q or Esc: emergency stop, torque off at once" if has_keys else "")
     )
     sys.stdout.flush()
 
@@ -189,6 +199,9 @@ def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
         warn(
             f"the run of {outcome.cut} was cut short; runs of less than {MINIMUM_DURATION:g} s are no use to a fit"
         )
+    if outcome.disturbed:
+        names = ", ".join(bag.name for bag in outcome.disturbed)
+        warn(f"disturbed runs, which are marked and left out of a fit: {names}")
     if outcome.end == "failed":
         raise ServoError(outcome.reason)
     if outcome.end == "interrupted":

@@ -324,8 +324,8 @@ def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None)
     aborted = [f"run {run.bench.run_id!r} was disturbed ({run.aborted})" for run in runs if run.aborted]
     if aborted and len(aborted) == len(runs):
         raise AbortedRunError(f"{path}: {'; '.join(dict.fromkeys(aborted))}: record it again")
-    for run in aborted:
-        tell(f"{path}: {run}, and is left out")
+    for line in dict.fromkeys(aborted):
+        tell(f"{path}: {line}, and is left out")
     for run in (run for run in runs if not run.aborted):
         lost = cut_off and not run.ended
         try:

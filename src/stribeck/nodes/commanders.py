@@ -119,9 +119,9 @@ class Commander:
         raise NotImplementedError
 
     def recover(self, waiting: Waiting) -> None:
-        """Make the robot accept goals again after a :attr:`disturbance`.
+        """Make the robot accept goals again after a :attr:`disturbance`, which stays while that is not possible yet.
 
-        :raises ServoError: if it refuses.
+        :raises ServoError: if there is no answer.
         """
         self.disturbance = ""
 
@@ -235,15 +235,13 @@ class ServoCommander(Commander):
         self._enabled_at = 1e-9 * self.stamp()
 
     def recover(self, waiting: Waiting) -> None:
-        """Clear the fault of the servo node, and enable it."""
-        self._enabled_at = math.inf
+        """Clear the fault of the servo node, and enable it; its diagnostics say why if that fails."""
+        self._enabled_at = 1e-9 * self.stamp()
         future = self._recover.call_async(Trigger.Request())
         waiting.until(future.done, lambda: f"{self._servo}/recover does not answer")
-        answer = future.result()
-        if not answer.success:
-            raise ServoError(f"{self._servo}: {answer.message}")
-        super().recover(waiting)
-        self._enabled_at = 1e-9 * self.stamp()
+        if future.result().success:
+            super().recover(waiting)
+            self._enabled_at = 1e-9 * self.stamp()
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Publish the goals; NaN means torque off."""

@@ -27,6 +27,7 @@ from stribeck.nodes.commanders import (
     ServoCommander,
     TrajectoryCommander,
 )
+from stribeck.nodes.dry_run import dry_run
 from stribeck.nodes.emergency_stop import PRESSED, EmergencyStop
 from stribeck.nodes.excitation_setup import session_config
 from stribeck.nodes.messages import TelemetryTopic, decode_telemetry, telemetry_topics
@@ -51,7 +52,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
     """Publishes ``bench`` and ``~/result`` (latched) and ``~/progress``, all JSON; reads ``joint_states`` and telemetry.
 
     ``~/start`` starts a session. ``~/abort`` brings the joints gently to rest; a second call stops them at once, as does
-    true on ``emergency_stop`` (Bool). The goals are sent by a commander (:mod:`stribeck.nodes.commanders`).
+    true on ``emergency_stop`` (Bool). ``~/dry_run`` checks the motion without moving. The goals are sent by a commander (:mod:`stribeck.nodes.commanders`).
     """
 
     parameter_class = ExcitationParameters
@@ -65,6 +66,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self.steady_timer(OFFERS_PERIOD, self._follow_publishers)
         self.answer(Trigger, "~/start", self._on_start)
         self.answer(Trigger, "~/abort", self._on_abort)
+        self.answer(Trigger, "~/dry_run", self._on_dry_run)
         self._emergency_stop = EmergencyStop(self, self._on_emergency_stop)
 
     # -- life cycle
@@ -167,6 +169,11 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
             raise NodeStateError("nothing is played")
         self._player.abort()
         return "returning to rest; call again to end at once"
+
+    def _on_dry_run(self) -> str:
+        if self._playing() is not None:
+            raise NodeStateError(f"playing; call {self.get_name()}/abort first")
+        return dry_run(self.parameters())
 
     def _on_emergency_stop(self) -> None:
         if (player := self._playing()) is not None:

@@ -297,6 +297,7 @@ class ExcitationParameters(NodeParameters):
         10.0, "time that the start waits for the commander and for states [s]", 0.1, 600.0
     )
     allow_overvoltage: bool = parameter(False, "allow recording above the servos' rated supply")
+    urdf: str = parameter("", "URDF of the robot, for self-collisions and torques in ~/dry_run")
 
 
 @dataclass(frozen=True)

@@ -199,16 +199,14 @@ class Player:
         session, loop = self.session, PeriodicLoop(1.0 / self.config.rate)
         kp, until = math.nan, math.inf
         while True:
-            now = time.monotonic()
             self._intervene()
+            now = time.monotonic()
             directive = session.update(now, **self.states.arguments(now))
             self._bags.follow(directive, time.time_ns())
             self.listener.show(directive)
             for event in directive.events:
                 if isinstance(event, Disturbed):
                     self.listener.say("warning", event.text)
-            if session.phase == "recovering" and self.commander.disturbance:
-                self._recover()
             if directive.kp != kp:
                 kp = directive.kp
                 self.commander.set_gain(kp)
@@ -239,6 +237,8 @@ class Player:
         elif self._bags.failure:
             self.session.abort(self._bags.failure)
         elif disturbance := self.commander.disturbance:
+            if self.session.phase == "recovering":
+                self._recover()
             self.session.disturb(disturbance)
 
     def _recover(self) -> None:

@@ -186,7 +186,10 @@ class ServoNode(ServiceNode[ServoParameters]):
         self.require_active()
         driver = self._connected()
         self._goals.forget()
-        driver.recover()
+        try:
+            driver.recover()
+        finally:
+            self.publish_diagnostics()
         self._trouble = ""
         return "goals are obeyed"
 

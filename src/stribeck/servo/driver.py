@@ -247,7 +247,11 @@ class Driver:
                     texts = (f"servo {identity} reports {text}" for identity, text in report.errors.items())
                     raise ServoError("; ".join(texts))
                 self.state, self.reason, self.disturbed = "off", "", False
-            self.enable()
+            try:
+                self.enable()
+            except ServoError as problem:
+                self._fail(str(problem), disturbed=isinstance(problem, NoAnswerError))
+                raise
 
     @property
     def counters(self) -> Counters:

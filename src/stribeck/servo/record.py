@@ -52,10 +52,15 @@ class SessionRecorder:
         self._states = JointStateBuffer(len(config.joints))
         self._kp = math.nan
         self._interrupts = 0
+        self._emergency = ""
 
     def interrupt(self) -> None:
         """End the session, smoothly on the first call and at once on the second. For signal handlers."""
         self._interrupts += 1
+
+    def emergency_stop(self, reason: str) -> None:
+        """Torque off before anything else is sent. For :attr:`show`; in signal handlers see :meth:`interrupt`."""
+        self._emergency = reason
 
     def look(self) -> DriverSample:
         """Read the positions and supply voltages of all servos once, with torque off."""
@@ -82,7 +87,7 @@ class SessionRecorder:
         finally:
             driver.disable()
             bags.close()
-        return bags.outcome(user=self._interrupts > 0)
+        return bags.outcome(user=self._interrupts > 0 or bool(self._emergency))
 
     def _loop(self, bags: SessionBags, writer: RunWriter[DriverSample], messages: SampleMessages) -> None:
         clock = self.driver.clock
@@ -92,6 +97,9 @@ class SessionRecorder:
             directive = self.session.update(now, **self._states.arguments(now))
             bags.follow(directive, messages.stamp(now))
             self.show(directive)
+            if self._emergency and not self.session.over:
+                self.session.stop(self._emergency)
+                continue
             for event in directive.events:
                 if isinstance(event, Disturbed):
                     self.tell(event.text)

@@ -75,13 +75,14 @@ def rehearse(config: SessionConfig, *, releases_torque: bool) -> Rehearsal:
         distinct_plays(config.plays), config.joints, releases_torque=releases_torque, options=config.options
     )
     position = np.array([rest_position(joint, releases_torque) for joint in config.joints])
-    step, goals = 1.0 / config.rate, []
+    step = 1.0 / config.rate
+    goals: list[Array] = []
     fall = math.exp(-step / FALL)
     while not session.over:
         directive = session.update(len(goals) * step, position, source_age=0.0)
         goals.append(directive.goals)
         position = np.where(np.isfinite(directive.goals), directive.goals, position * fall)
-    return Rehearsal(step * np.arange(len(goals)), np.array(goals))
+    return Rehearsal(np.arange(len(goals)) * np.float64(step), np.array(goals))
 
 
 def demands(config: SessionConfig) -> list[Demand]:
@@ -92,12 +93,13 @@ def demands(config: SessionConfig) -> list[Demand]:
         for j, joint in enumerate(config.joints):
             single, placed = followed(play.trajectory, joint)
             goals = extent(single)
-            ends = sorted(placed.center + placed.scale * goal for goal in (goals.lower, goals.upper))
+            ends = [placed.center + placed.scale * goal for goal in (goals.lower, goals.upper)]
             found.append(
                 Demand(
                     play.trajectory.name,
                     joint.name,
-                    *ends,
+                    min(ends),
+                    max(ends),
                     abs(placed.scale) * goals.velocity,
                     abs(placed.scale) * goals.acceleration,
                     float(torque[j]),
