@@ -12,7 +12,7 @@ ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
 unexport PYTHONDONTWRITEBYTECODE
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
-.PHONY: demo demo-arm test test-quick test-slow test-versions lint docs docs-links bench soak clean
+.PHONY: demo demo-arm test test-quick test-slow test-slice test-versions lint docs docs-links bench soak clean
 
 demo: $(VENV)/.fit
 	$(BIN)/stribeck demo --output build/demo
@@ -34,6 +34,10 @@ test-quick: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 	$(BIN)/python -m pytest -q -m "hypothesis and not slow" --hypothesis-profile=explore -n $(JOBS)
+
+# One slice of the slow tests, another each day; at most 15 minutes. SLICE='--list' shows them all, '--day 3' picks one.
+test-slice: $(VENV)/.dev
+	$(BIN)/python .ci/slow_slice.py $(SLICE)
 
 # What runs on a robot, on each Python and numpy: VERSIONS='3.11:1.26 3.13:2' picks some.
 VERSIONS ?= 3.11:1.26 3.11:2 3.12:1.26 3.12:2 3.13:2

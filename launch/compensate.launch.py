@@ -1,4 +1,7 @@
-"""Compensates friction: starts the compensation node and its guard as separate processes."""
+"""Compensates friction: starts the compensation node and its guard as separate processes.
+
+Ends with the reason of a node that cannot be configured or fails.
+"""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
@@ -6,6 +9,8 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+from stribeck.nodes.launching import FailureReport
 
 TOPICS = {
     "joint_states": "measured states (input)",
@@ -39,7 +44,10 @@ def generate_launch_description():
         name: ParameterValue(LaunchConfiguration(name), value_type=bool)
         for name in ("autostart", "use_sim_time")
     }
+    switches["exit_on_failure"] = True
+    failure = FailureReport(stays=True)
     common = {
+        "on_exit": failure.ended,
         "package": "stribeck",
         "namespace": LaunchConfiguration("namespace"),
         "output": "screen",
@@ -49,6 +57,7 @@ def generate_launch_description():
     return LaunchDescription(
         [
             *arguments,
+            failure.handler,
             # The guard starts first, as it is in charge until compensation is enabled.
             Node(
                 executable="guard",

@@ -23,6 +23,8 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackagePrefix, FindPackageShare
 
+from stribeck.nodes.launching import FailureReport
+
 
 def generate_launch_description():
     """Start the emulated servo, and everything else once it is running."""
@@ -59,7 +61,8 @@ def stages(context):
         for name in ("output", "config", "model", "python", "namespace")
     }
     output = Path(given["output"]).expanduser().absolute()
-    node = partial(_node, given["namespace"])
+    failure = FailureReport(stays=True)
+    node = partial(_node, given["namespace"], failure)
     excitation = partial(_excitation, node, given["config"])
     output.mkdir(parents=True, exist_ok=True)
     port, parameters = output / "servo", output / "parameters.json"
@@ -71,7 +74,7 @@ def stages(context):
             *("--link", str(port)),
         ],
         output="screen",
-        on_exit=fail,
+        on_exit=failure.ended,
     )
     # A separate servo node for each motion, as one could time out while the fit keeps the machine busy.
     recorded, compensated = (node("servo", config=given["config"], port=str(port)) for _ in range(2))
@@ -92,6 +95,7 @@ def stages(context):
     ]
     moving = excitation(output / "compensated", remappings=[("joint_goals", "controller_command")])
     return [
+        failure.handler,
         emulator,
         RegisterEventHandler(OnProcessIO(target_action=emulator, on_stdout=once([recorded, recording]))),
         after(recording, [ended(recorded), identification]),
@@ -100,7 +104,7 @@ def stages(context):
     ]
 
 
-def _node(namespace, name, remappings=(), **parameters):
+def _node(namespace, failure, name, remappings=(), **parameters):
     """A node of this package, configured and activated; the demo fails with it."""
     return Node(
         package="stribeck",
@@ -109,7 +113,7 @@ def _node(namespace, name, remappings=(), **parameters):
         namespace=namespace,
         output="screen",
         parameters=[{**parameters, "autostart": True, "exit_on_failure": True}],
-        on_exit=fail,
+        on_exit=failure.ended,
         remappings=list(remappings),
     )
 
@@ -145,12 +149,6 @@ def after(process, actions):
         return None if context.is_shutdown or event.returncode else actions
 
     return RegisterEventHandler(OnProcessExit(target_action=process, on_exit=proceed))
-
-
-def fail(event, context):
-    """End the launch with exit code 1 if a process fails."""
-    if event.returncode and not context.is_shutdown:
-        raise RuntimeError(f"{event.process_name} has failed with exit code {event.returncode}")
 
 
 def ended(process):

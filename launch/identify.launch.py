@@ -10,6 +10,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from stribeck.nodes.launching import FailureReport
+
 OVER_THE_FILE = {
     "watch": "folder with the bags",
     "output": "parameter file to write",
@@ -50,25 +52,22 @@ def identification(context):
     """The node, with launch arguments that override the parameter file."""
     given = {name: LaunchConfiguration(name).perform(context) for name in OVER_THE_FILE}
     over = {name: ParameterValue(text, value_type=str) for name, text in given.items() if text}
+    autostart = ParameterValue(LaunchConfiguration("autostart"), value_type=bool)
+    failure = FailureReport(stays=True)
     return [
+        failure.handler,
         Node(
             package="stribeck",
             executable="identification",
             name="identification",
             namespace=LaunchConfiguration("namespace"),
-            on_exit=ended,
+            on_exit=failure.ended,
             output="screen",
             parameters=[
                 LaunchConfiguration("config"),
-                {**over, "autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool)},
+                {**over, "autostart": autostart, "exit_on_failure": True},
             ],
             remappings=[("friction_parameters", LaunchConfiguration("friction_parameters"))],
             ros_arguments=["--log-level", LaunchConfiguration("log_level")],
-        )
+        ),
     ]
-
-
-def ended(event, context):
-    """Make the exit code of a node that fails that of the launch."""
-    if event.returncode and not context.is_shutdown:
-        raise RuntimeError(f"{event.process_name} has failed with exit code {event.returncode}")

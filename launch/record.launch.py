@@ -4,11 +4,13 @@ Exits when all are played, with exit code 1 if a node fails.
 """
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+from stribeck.nodes.launching import FailureReport
 
 
 def generate_launch_description():
@@ -54,13 +56,14 @@ def generate_launch_description():
 
 
 def nodes(context):
-    """The two nodes; the launch ends when the excitation node exits."""
+    """The two nodes; the launch ends when the excitation node exits, or with the reason of one that fails."""
+    failure = FailureReport()
     autoplay = ParameterValue(LaunchConfiguration("autoplay"), value_type=bool)
-    config = {"config": LaunchConfiguration("config"), "autostart": True, "exit_on_failure": autoplay}
+    config = {"config": LaunchConfiguration("config"), "autostart": True, "exit_on_failure": True}
     common = {
         "package": "stribeck",
         "namespace": LaunchConfiguration("namespace"),
-        "on_exit": ended,
+        "on_exit": failure.ended,
         "output": "screen",
         "ros_arguments": ["--log-level", LaunchConfiguration("log_level")],
     }
@@ -79,14 +82,7 @@ def nodes(context):
         ],
         **common,
     )
-    return [servo, excitation]
-
-
-def ended(event, context):
-    """End the launch with a node; the exit code of a node that fails becomes that of the launch."""
-    if event.returncode and not context.is_shutdown:
-        raise RuntimeError(f"{event.process_name} has failed with exit code {event.returncode}")
-    return Shutdown(reason=f"{event.process_name} has ended")
+    return [failure.handler, servo, excitation]
 
 
 def given(context, name):

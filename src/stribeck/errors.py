@@ -24,6 +24,10 @@ class TooShortError(RecordingError):
     """A run is too short to be evaluated."""
 
 
+class AbortedRunError(RecordingError):
+    """A recording holds only runs whose timing was disturbed."""
+
+
 class ParameterFileError(StribeckError):
     """A parameter file does not conform to the format."""
 

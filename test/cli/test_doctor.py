@@ -195,6 +195,50 @@ def test_what_is_wrong_with_a_machine_is_named(tmp_path):
         assert fix in said[named]
 
 
+def capable(tmp_path, *numbers):
+    """A machine whose processes have these capabilities."""
+    status = tmp_path / "proc/self/status"
+    status.parent.mkdir(parents=True)
+    status.write_text(f"Name:\tpython\nCapEff:\t{sum(1 << number for number in numbers):016x}\n")
+
+
+def test_real_time_by_capability_is_as_good_as_by_limits(tmp_path):
+    """CAP_SYS_NICE and CAP_IPC_LOCK without any limit raised, as in a container: nothing to mend."""
+    capable(tmp_path, 14, 23)
+    found = machine(tmp_path, limits=(0, 65536))
+    assert wrong(found) == []
+    (said,) = [one.text for one in found if one.subject == "real time"]
+    assert "priority up to 99" in said
+    assert "realtime_priority" in said
+
+
+def test_without_permission_it_is_said_what_gives_it(tmp_path):
+    """Another capability does not help; limits.conf and the capability are named."""
+    capable(tmp_path, 12)
+    (found,) = [one for one in machine(tmp_path, limits=(0, -1)) if one.level == "warning"]
+    assert "no real-time priority" in found.text
+    assert "limits.conf" in found.fix
+    assert "SYS_NICE" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("files", "level", "said"),
+    [
+        ({}, "note", "not PREEMPT_RT"),
+        ({"sys/kernel/realtime": "1\n"}, "ok", "PREEMPT_RT: latencies"),
+        ({"sys/kernel/realtime": "0\n"}, "note", "not PREEMPT_RT"),
+        ({"proc/sys/kernel/sched_rt_runtime_us": "0\n"}, "warning", "real-time threads get no time"),
+    ],
+)
+def test_what_the_kernel_offers_is_said(tmp_path, files, level, said):
+    """Preemption, and whether real-time threads may run at all."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    found = [one for one in machine(tmp_path) if one.subject == "kernel"]
+    assert [one.level for one in found if said in one.text] == [level]
+
+
 def test_a_computer_without_ros(tmp_path, monkeypatch, capsys):
     """The page ends after the computer; exit code 2 with --strict, else 0."""
     monkeypatch.setattr("stribeck.nodes.checks.find_spec", lambda _: None)

@@ -97,17 +97,16 @@ def test_compensation_in_a_namespace(launch, compensation):
         running.check_clean_end(2)
 
 
-def test_what_is_wrong_is_said_in_one_line(launch, compensation):
-    """A parameter file that is not there: the reason is in the output, and Ctrl-C still ends cleanly."""
+def test_a_node_that_cannot_configure_ends_the_launch_with_its_message(launch, compensation):
+    """A parameter file that is not there: exit code 1, the node's own words are the last, and nothing is left."""
     text = compensation.read_text()
     compensation.write_text(text.replace("m6.json", "nowhere.json"))
-    with Graph() as graph, launch("compensate", config=compensation) as running:
-        running.says("cannot configure")
-        assert "nowhere.json: no such file" in running.output
-        running.reaches(graph, "guard", State.PRIMARY_STATE_UNCONFIGURED)
-        running.reaches(graph, "compensation", State.PRIMARY_STATE_UNCONFIGURED)
-        assert running.interrupt() == 0
-        running.check_clean_end(2)
+    with launch("compensate", config=compensation) as running:
+        assert running.wait(60.0) == 1, running.output
+        said = r"has failed with exit code 1: cannot configure: .*nowhere.json: no such file"
+        assert re.search(said, running.output), running.output
+        assert "Traceback" not in running.output
+        assert not [pid for pid in running.processes if Path(f"/proc/{pid}").exists()]
 
 
 def test_identification_reaches_active_and_ends(launch, tmp_path):
@@ -193,17 +192,20 @@ def test_record_in_a_namespace(launch, servo, record, tmp_path):
 @pytest.mark.parametrize(
     ("name", "given", "reason"),
     [
-        ("record", {"port": "/nowhere/servo"}, "cannot configure: cannot open /nowhere/servo"),
+        ("record", {"port": "/nowhere/servo"}, "cannot open /nowhere/servo"),
+        ("record", {"port": "/nowhere/servo", "autoplay": "false"}, "cannot open /nowhere/servo"),
         ("record", {"config": "/nowhere/record.yaml"}, "/nowhere/record.yaml: no such file"),
         ("demo", {"config": "/nowhere/record.yaml"}, "/nowhere/record.yaml: no such file"),
+        ("identify", {"python": "/nowhere/python"}, "/nowhere/python"),
     ],
 )
 def test_what_cannot_start_fails(launch, record, tmp_path, name, given, reason):
-    """The launch ends by itself with exit code 1, says the reason, and leaves nothing behind."""
-    given = {"config": record, "output": tmp_path / "results", **given}
-    with launch(name, **given) as running:
+    """The launch ends by itself with exit code 1, with the node's own reason, and leaves nothing behind."""
+    usual = {} if name == "identify" else {"config": record}
+    with launch(name, **{**usual, "output": tmp_path / "results", **given}) as running:
         assert running.wait(60.0) == 1, running.output
-        assert reason in running.output
+        said = rf"has failed with exit code 1: cannot configure: .*{re.escape(reason)}"
+        assert re.search(said, running.output), running.output
         assert "Traceback" not in running.output
         assert not [pid for pid in running.processes if Path(f"/proc/{pid}").exists()]
 

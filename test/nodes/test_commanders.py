@@ -46,7 +46,16 @@ LONG = replace(WAVE, name="long", duration=20.0)
 NAMES = ("shoulder", "elbow")
 STALE = 1.5
 """States may be so old [s]: longer than a machine that is busy with other tests stands still."""
-QUICK = SessionOptions(soft_speed=3.0, soft_acceleration=20.0, settle_timeout=2.0, state_timeout=STALE)
+RECOVERS = 0.8
+"""Longest time in which states must be in time again [s]."""
+QUICK = SessionOptions(
+    soft_speed=3.0,
+    soft_acceleration=20.0,
+    settle_timeout=2.0,
+    state_timeout=STALE,
+    recovery_time=0.2,
+    recovery_timeout=RECOVERS,
+)
 KINDS = {"forward": ForwardCommander, "trajectory": TrajectoryCommander, "trajectory_action": ActionCommander}
 CONTROLLERS = {
     "forward": "forward_position_controller",
@@ -233,19 +242,66 @@ def test_no_states_are_said_before_anything_moves(tmp_path):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_states_that_stop_end_a_session(tmp_path, kind):
-    """In mid-run: the goals brake to rest and stay, the bag is finished, the reason is the age of the states."""
+    """In mid-run: the goals brake to rest and stay, the bag is finished and marked, the reason is the age of the states."""
     with playing(tmp_path, kind, [Play(LONG, 100.0)]) as s:
         s.reaches("running")
         wait_for(lambda: s.phases.count("running") > 60, "a piece of the run")
         s.robot.silent.set()
         moment = time.monotonic()
         outcome = s.ends()
-        assert time.monotonic() - moment < STALE + 1.5
+        assert time.monotonic() - moment < STALE + RECOVERS + 1.5
         assert outcome.end == "failed"
         assert "joint states are" in outcome.reason
-        assert len(outcome.bags) == 1
-        assert outcome.cut == outcome.bags[0].name
+        assert (outcome.bags, len(outcome.disturbed)) == ((), 1)
+        assert s.bench[-1] == {
+            "run_id": outcome.disturbed[0].name,
+            "event": "end",
+            "aborted": s.bench[-1]["aborted"],
+        }
+        assert s.bench[-1]["aborted"].endswith("all are late at their source")
         assert largest_step(s.commands) < 20.0 * 0.05
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_states_that_are_late_for_a_while_repeat_the_run(tmp_path, kind):
+    """In mid-run: the goals brake to rest, return, and the whole run is played again without a jump."""
+    long = replace(WAVE, name="long", duration=3.0)
+    with playing(tmp_path, kind, [Play(long, 100.0)]) as s:
+        s.reaches("running")
+        wait_for(lambda: s.phases.count("running") > 60, "a piece of the run")
+        s.robot.silent.set()
+        s.reaches("recovering")
+        s.robot.silent.clear()
+        outcome = s.ends()
+        assert (outcome.end, len(outcome.bags), len(outcome.disturbed)) == ("finished", 1, 1)
+        (line,) = [text for text in s.said if "repeated" in text]
+        assert line.endswith("all are late at their source; it is repeated (1 of at most 3 times)")
+        assert largest_step(s.commands) < 20.0 * 0.05
+        (log,) = read_bag(outcome.bags[0], joint="elbow")
+        assert log.duration == pytest.approx(long.duration, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_an_emergency_stop_ends_our_commands_and_sends_no_zero(tmp_path, kind):
+    """In motion: nothing more is sent to a forward controller; a trajectory is replaced by one that brakes from where it
+    was. The robot stays there; the session ends."""
+    with playing(tmp_path, kind, [Play(LONG, 100.0)]) as s:
+        s.reaches("running")
+        wait_for(lambda: s.phases.count("running") > 60, "a piece of the run")
+        s.player.emergency_stop("emergency stop")
+        outcome = s.ends()
+        assert (outcome.end, outcome.reason) == ("interrupted", "emergency stop")
+        assert "returning" not in s.phases
+        last = s.commands[-1][1]
+        assert largest_step(s.commands) < 20.0 * 0.05
+        assert np.abs(last - [0.2, 0.0]).max() > 0.0, "not where it rests"
+        if kind == "forward":
+            sent = s.phases.count("aborted")
+            assert len(s.robot.goals) <= len(s.phases) - sent, "nothing after the stop"
+        else:
+            points = s.robot.trajectories[-1].points
+            assert not any(points[-1].velocities)
+        wait_for(lambda: np.allclose(s.robot.position, last, atol=1e-2), "the robot stands there")
 
 
 @pytest.mark.parametrize("kind", ALL)

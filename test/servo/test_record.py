@@ -16,6 +16,7 @@ from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.io.bag import read_bag
 from stribeck.io.messages import contract_types
+from stribeck.io.recordings import read_recordings
 from stribeck.io.storage import read_messages
 from stribeck.servo.config import DriverConfig, JointConfig
 from stribeck.servo.driver import Driver
@@ -222,7 +223,6 @@ def test_a_second_interrupt_switches_torque_off_at_once(tmp_path):
         (lambda bus: bus.fail(1, "overload"), "overload"),
         (lambda bus: bus.unplug(), "lost"),
         (lambda bus: bus.set_voltage(3.2), "voltage"),
-        (lambda bus: bus.silence(30.0), "no answer"),
     ],
 )
 def test_trouble_on_the_bus_ends_a_recording_with_its_reason(tmp_path, action, said):
@@ -238,6 +238,91 @@ def test_trouble_on_the_bus_ends_a_recording_with_its_reason(tmp_path, action, s
     assert outcome.cut == outcome.bags[0].name
     messages = read_messages(outcome.bags[0]).messages
     assert sum(message.topic.name == "/joint_states" for message in messages) > 20
+
+
+def test_answers_lost_for_a_while_repeat_the_run(tmp_path):
+    """A servo that is silent for longer than allowed: torque off, one line, the run again; the bag of the first is marked,
+    and readers leave it out."""
+    off = []
+    with emulated() as bus:
+        silence = in_run(lambda _: bus.silence(0.8))
+
+        def meanwhile(recording, directive):
+            silence(recording, directive)
+            if directive.phase == "swinging":
+                off.append(bus.servos[0].torque_enabled)
+
+        outcome, lines = recorded(bus, tmp_path, [Play(LONG, 400.0), Play(WAVE, 200.0)], meanwhile=meanwhile)
+        assert not bus.servos[0].torque_enabled
+    assert (outcome.end, outcome.reason, outcome.cut) == ("finished", "", "")
+    assert off
+    assert not any(off)
+    (line,) = lines
+    assert line.startswith("run 1 (long, gain 400): joint 'elbow': no answer from its servo for 5")
+    assert line.endswith("it is repeated (1 of at most 3 times)")
+    assert [bag.name.split("_")[0] for bag in outcome.bags] == ["long", "wave"]
+    (first,) = outcome.disturbed
+    assert first.name.startswith("long_kp400_")
+    refusal(lambda: read_bag(first), "no answer from its servo", "disturbed", "record it again")
+    notes = []
+    logs = read_recordings(tmp_path, note=notes.append)
+    assert [log.trajectory for log in logs] == ["long", "wave"]
+    assert logs[0].duration == pytest.approx(LONG.duration, abs=0.05)
+    assert len(notes) == 1
+    assert first.name in notes[0]
+
+
+def test_answers_that_stay_away_end_a_recording_with_what_is_there(tmp_path):
+    """The servo never answers again: the runs before are there, the disturbed one is marked, the reason is said."""
+    with emulated() as bus:
+
+        def meanwhile(recording, directive):
+            if directive.phase == "running" and directive.play == 1 and not bus.silenced:
+                bus.silence(100.0)
+                bus.silenced = True
+
+        bus.silenced = False
+        outcome, _ = recorded(bus, tmp_path, [Play(WAVE, 400.0), Play(LONG, 200.0)], meanwhile=meanwhile)
+    assert outcome.end == "failed"
+    assert "no answer from its servo" in outcome.reason
+    assert "not in order again within 5 s" in outcome.reason
+    assert [bag.name.split("_")[0] for bag in outcome.bags] == ["wave"]
+    assert [bag.name.split("_")[0] for bag in outcome.disturbed] == ["long"]
+
+
+def test_an_overloaded_servo_is_not_rebooted_to_repeat_a_run(tmp_path):
+    """Answers lost while it reports an overload: the error ends the recording, the servo keeps it and stays limp."""
+
+    def both(bus):
+        bus.fail(1, "overload")
+        bus.silence(0.8)
+
+    with emulated() as bus:
+        outcome, _ = recorded(bus, tmp_path, [Play(LONG, 400.0)], meanwhile=in_run(lambda _: both(bus)))
+        assert not bus.servos[0].torque_enabled
+    assert outcome.end == "failed"
+    assert "overload" in outcome.reason
+    assert len({*outcome.bags, *outcome.disturbed}) == 1
+
+
+def test_an_emergency_stop_switches_torque_off_before_anything_else_is_sent(tmp_path):
+    """In mid-run: no further goal, the session is not repeated, what was recorded so far is there."""
+    phases = []
+    pressed = in_run(lambda recording: recording.emergency_stop("emergency stop by a key"))
+
+    def meanwhile(recording, directive):
+        phases.append(directive.phase)
+        pressed(recording, directive)
+
+    with emulated() as bus:
+        outcome, lines = recorded(bus, tmp_path, [Play(LONG, 400.0), Play(WAVE, 200.0)], meanwhile=meanwhile)
+        assert not bus.servos[0].torque_enabled
+    assert (outcome.end, outcome.reason, lines) == ("interrupted", "emergency stop by a key", [])
+    assert phases[phases.index("running") :] == ["running"] * phases.count("running") + ["aborted"]
+    assert len(outcome.bags) == 1
+    assert outcome.cut == outcome.bags[0].name
+    (log,) = read_bag(outcome.bags[0])
+    assert log.goal.time[-1] - log.goal.time[0] < 1.25
 
 
 def test_a_joint_that_is_held_ends_a_recording(tmp_path):

@@ -126,7 +126,7 @@ def assert_ends(trace, releases):
     if releases:
         assert off[-1].all()
         for k in np.flatnonzero(off[:, 0]):
-            assert trace.phases[k] in ("waiting", "running", "swinging", "finished", "aborted")
+            assert trace.phases[k] in ("waiting", "running", "swinging", "recovering", "finished", "aborted")
     else:
         assert (
             not off[np.array([phase != "waiting" for phase in trace.phases])].any()

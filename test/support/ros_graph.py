@@ -91,10 +91,10 @@ class Graph:
         wait_for(lambda: publisher.get_subscription_count() > 0, f"a subscription to {topic}")
         return publisher
 
-    def call(self, kind: Any, service: str, request: Any) -> Any:
+    def call(self, kind: Any, service: str, request: Any, timeout: float = PATIENCE) -> Any:
         """Answer of a service."""
         client = self.user.create_client(kind, service)
         wait_for(client.service_is_ready, f"service {service}")
         future = client.call_async(request)
-        wait_for(future.done, f"an answer of {service}")
+        wait_for(future.done, f"an answer of {service}", timeout)
         return future.result()

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stribeck.cli.inputs import warn
+from stribeck.cli.keys import STOP_KEYS, keys_of_terminal
 from stribeck.cli.main import DONE, INTERRUPTED
 from stribeck.cli.options import Positive, option
 from stribeck.cli.stop import signals_to
 from stribeck.core.log import MINIMUM_DURATION
-from stribeck.errors import ServoError
+from stribeck.errors import ConfigError, ServoError
 from stribeck.io.files import check_writable
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import read_record_config
@@ -38,10 +39,24 @@ class RecordOptions:
     rate: Positive | None = option("cycles per second (default: the file's)", None, "HZ")
     allow_overvoltage: bool = option("record above the servos' rated supply", False)
     quiet: bool = option("no progress, only bags and what goes wrong", False)
+    dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves", False)
+    urdf: Path | None = option(
+        "with --dry-run: the robot, to check self-collisions and torques", None, "FILE"
+    )
+    picture: Path | None = option(
+        "with --dry-run: picture to draw (default: dry_run.png beside the bags)", None, "FILE"
+    )
+    keep_torque: bool = option(
+        "with --dry-run: torque stays on at the end, as with a controller of ros2_control", False
+    )
 
 
 def run(options: RecordOptions) -> int:
     """Connect, print the state of the servos, play and record."""
+    if options.dry_run:
+        return _run_dry(options)
+    if options.urdf or options.picture or options.keep_torque:
+        raise ConfigError("--urdf, --picture and --keep-torque are for a dry run: add --dry-run")
     driver_config, config = read_record_config(
         options.config, port=options.port, rate=options.rate, output=options.output
     )
@@ -50,17 +65,37 @@ def run(options: RecordOptions) -> int:
     try:
         report = driver.connect()
         display = Display(config, options.quiet)
-        recording = SessionRecorder(config, driver, tell=display.say, show=display.show)
-        if not options.quiet:
-            _introduce(config, report, recording)
-        _warn_of(report, driver, recording.look())
-        _check_supply(report, allowed=options.allow_overvoltage)
-        with signals_to(recording.interrupt):  # gently; on a second signal at once
-            outcome = recording.run()
+
+        def show(directive: Directive) -> None:
+            if keys is not None and keys.pressed(STOP_KEYS):
+                recording.emergency_stop("emergency stop by a key")
+            display.show(directive)
+
+        recording = SessionRecorder(config, driver, tell=display.say, show=show)
+        with keys_of_terminal() as keys:
+            if not options.quiet:
+                _introduce(config, report, recording, keys is not None)
+            _warn_of(report, driver, recording.look())
+            _check_supply(report, allowed=options.allow_overvoltage)
+            with signals_to(recording.interrupt):  # gently; on a second signal at once
+                outcome = recording.run()
         display.close()
         return _finish(outcome, driver, quiet=options.quiet)
     finally:
         driver.close()
+
+
+def _run_dry(options: RecordOptions) -> int:
+    from stribeck.cli.dry_run import run_dry
+
+    return run_dry(
+        options.config,
+        output=options.output,
+        rate=options.rate,
+        urdf=options.urdf,
+        picture=options.picture,
+        keep_torque=options.keep_torque,
+    )
 
 
 class Display:
@@ -115,7 +150,9 @@ class Display:
         self._width = len(line)
 
 
-def _introduce(config: SessionConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
+def _introduce(
+    config: SessionConfig, report: ConnectionReport, recording: SessionRecorder, has_keys: bool
+) -> None:
     """Print the state of each servo and the expected duration of the session."""
     sample = recording.look()
     for j, joint in enumerate(recording.driver.config.joints):
@@ -128,7 +165,7 @@ def _introduce(config: SessionConfig, report: ConnectionReport, recording: Sessi
     count, seconds = len(config.plays), recording.session.duration
     print(
         f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C ends softly, "
-        "twice at once"
+        "twice at once" + ("; space, q or Esc: emergency stop, torque off at once" if has_keys else "")
     )
     sys.stdout.flush()
 
@@ -162,6 +199,9 @@ def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
         warn(
             f"the run of {outcome.cut} was cut short; runs of less than {MINIMUM_DURATION:g} s are no use to a fit"
         )
+    if outcome.disturbed:
+        names = ", ".join(bag.name for bag in outcome.disturbed)
+        warn(f"disturbed runs, which are marked and left out of a fit: {names}")
     if outcome.end == "failed":
         raise ServoError(outcome.reason)
     if outcome.end == "interrupted":

@@ -11,6 +11,9 @@ topic                      type                              content
 
 A run lasts from its ``/bench`` message to ``{"run_id": …, "event": "end"}`` or to the next ``/bench``
 message of that joint. Times are header stamps; log times only define the order.
+
+``{"run_id": …, "event": "end", "aborted": "joint states are …"}`` ends a run whose timing was disturbed: late states or
+lost answers. Such a run is left out; the session has repeated it, if it could.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import numpy as np
 from rosbags.typesys.store import Typestore
 
 from stribeck.core.log import MINIMUM_DURATION, Log, Series
-from stribeck.errors import RecordingError, TooShortError
+from stribeck.errors import AbortedRunError, RecordingError, TooShortError
 from stribeck.io import strict
 from stribeck.io.bag_signals import Stamps, chosen_sources, decode, joints_of, message_samples
 from stribeck.io.bench import BenchDescription, Benches
@@ -64,11 +67,13 @@ class _Run:
     """Samples of one run while a bag is read: times and values by signal.
 
     :param ended: whether its end event or the next run ended it, rather than the end of the bag.
+    :param aborted: what disturbed the run, empty for a run that is to be read.
     :param seen: the joints that have samples in the bag, by signal.
     """
 
     bench: BenchDescription
     ended: bool = False
+    aborted: str = ""
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     seen: Mapping[str, Iterable[str]] = field(default_factory=dict)
@@ -300,7 +305,9 @@ def _bench_event(
     if "event" in data:
         if data["event"] == "end":
             ended = [joint for joint, run in active.items() if run.bench.run_id == data.get("run_id")]
-            finished += [active.pop(joint) for joint in ended]
+            for joint in ended:
+                active[joint].aborted = str(data.get("aborted", ""))
+                finished.append(active.pop(joint))
         return
     bench = BenchDescription.from_mapping(data, what)
     if bench.joint in active:
@@ -311,10 +318,15 @@ def _bench_event(
 
 
 def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None) -> list[Log]:
-    """All runs except those cut off too early and, with a ``note``, those that are too short."""
+    """All runs except aborted ones, those cut off too early and, with a ``note``, those that are too short."""
     tell = note or (lambda _: None)
     logs = []
-    for run in runs:
+    aborted = [f"run {run.bench.run_id!r} was disturbed ({run.aborted})" for run in runs if run.aborted]
+    if aborted and len(aborted) == len(runs):
+        raise AbortedRunError(f"{path}: {'; '.join(dict.fromkeys(aborted))}: record it again")
+    for line in dict.fromkeys(aborted):
+        tell(f"{path}: {line}, and is left out")
+    for run in (run for run in runs if not run.aborted):
         lost = cut_off and not run.ended
         try:
             log = _log(path, run)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stribeck.core.log import Log, Series
-from stribeck.errors import RecordingError, TooShortError
+from stribeck.errors import AbortedRunError, RecordingError, TooShortError
 from stribeck.io import strict
 from stribeck.io.bag import read_bag
 from stribeck.io.bam_json import read_bam_json
@@ -50,7 +50,7 @@ def read_recordings(
 
     ``folder`` may also be one recording. Runs are in the order of their paths. Of a cut-off bag and its
     recovered copy only one is read. Bags of a folder that are still being recorded, were cut off before their
-    first run, or hold only runs that were stopped at once, are left out with a note. Runs of one name get the name of
+    first run, or hold only runs that were stopped at once or disturbed, are left out with a note. Runs of one name get the name of
     their recording in front.
 
     :param signals, joint: see :func:`stribeck.io.bag.read_bag`; tables are read if ``signals`` has columns.
@@ -117,7 +117,7 @@ def recorded_runs(
             runs.append((path, logs))
         except RecordingError as error:
             left_out = f"{error}"
-            unfinished = isinstance(error, (BeingRecordedError, CutOffError, TooShortError))
+            unfinished = isinstance(error, (AbortedRunError, BeingRecordedError, CutOffError, TooShortError))
             if unfinished and path != folder and path.suffix != ".json":
                 note(f"left out: {left_out}")
             elif damaged is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import platform
 import signal
 import sys
@@ -12,12 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rcl_interfaces.msg import (
-    FloatingPointRange,
-    IntegerRange,
-    ParameterDescriptor,
-    SetParametersResult,
-)
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.executors import SingleThreadedExecutor
@@ -29,10 +23,13 @@ from rclpy.signals import SignalHandlerOptions
 
 from stribeck.errors import ConfigError, NodeStateError, StribeckError
 from stribeck.nodes.declaration import NodeParameters, Spec
+from stribeck.nodes.descriptors import descriptor_of
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.parameters import ALL_NAMES, StartParameters
 from stribeck.nodes.qos import quiet_events
+from stribeck.nodes.real_time import request_real_time
 from stribeck.nodes.sections import check_sections, parameter_files
+from stribeck.nodes.statuses import FAILED
 from stribeck.nodes.transport import avoid_shared_memory
 
 DIAGNOSTICS_PERIOD = 1.0
@@ -107,7 +104,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
             if spec.name in self._specs:
                 continue
             try:
-                self.declare_parameter(spec.name, spec.default, _descriptor(spec))
+                self.declare_parameter(spec.name, spec.default, descriptor_of(spec))
             except (InvalidParameterTypeException, InvalidParameterValueException) as error:
                 value = self._parameter_overrides[spec.name].value
                 integer = spec.type is float and type(value) is int
@@ -210,7 +207,14 @@ class ServiceNode(LifecycleNode, Generic[P]):
             self._deactivate()
             return self._failed("activate", error, release=False)
         self._active, self._failure_of_transition = True, ""
+        self._request_real_time()
         return super().on_activate(state)
+
+    def _request_real_time(self) -> None:
+        """Ask for the scheduling that the node's parameter wants; refused, it is one warning."""
+        priority = self.values().get("realtime_priority", 0)
+        if self.owns_process and (refusal := request_real_time(priority)):
+            self.get_logger().warning(refusal)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop the work and enter the safe state."""
@@ -247,8 +251,9 @@ class ServiceNode(LifecycleNode, Generic[P]):
 
     def _failed(self, transition: str, error: Exception, release: bool = True) -> TransitionCallbackReturn:
         kind = "" if isinstance(error, StribeckError) else f"{type(error).__name__}: "
-        self._failure_of_transition = f"cannot {transition}: {kind}{error}"
+        self._failure_of_transition = f"{FAILED}{transition}: {kind}{error}"
         self.get_logger().error(self._failure_of_transition)
+        self.publish_diagnostics()  # now, as the process may end with this
         if release:
             self._release_all()
         return TransitionCallbackReturn.FAILURE
@@ -393,18 +398,6 @@ class ServiceNode(LifecycleNode, Generic[P]):
     def report(self, error: Exception) -> None:
         """Log an exception raised by a callback; the node continues."""
         self.get_logger().error(f"{type(error).__name__}: {error}", throttle_duration_sec=5.0)
-
-
-def _descriptor(spec: Spec) -> ParameterDescriptor:
-    text = spec.description + (f" ({', '.join(c for c in spec.choices if c)})" if spec.choices else "")
-    descriptor = ParameterDescriptor(name=spec.name, description=text)
-    descriptor.dynamic_typing = spec.is_list  # an empty list has no element type
-    if math.isfinite(spec.upper - spec.lower):
-        if spec.type is float:
-            descriptor.floating_point_range = [FloatingPointRange(from_value=spec.lower, to_value=spec.upper)]
-        elif spec.type is int:
-            descriptor.integer_range = [IntegerRange(from_value=int(spec.lower), to_value=int(spec.upper))]
-    return descriptor
 
 
 def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> int:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stribeck.io.run_units import LARGEST_POSITION
+from stribeck.nodes.real_time import CAP_IPC_LOCK, CAP_SYS_NICE, PERMISSION, has_capability
 from stribeck.nodes.transport import avoid_shared_memory
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -29,6 +30,9 @@ CLOCK_TOLERANCE = 0.05
 
 LOWEST_RATE = 20.0
 """Rate of states below which a joint cannot be compensated [Hz]; a gap of ``state_timeout`` is 0.04 s."""
+
+HIGHEST_PRIORITY = 99
+"""Of threads, with the capability CAP_SYS_NICE."""
 
 GUARDED = "compensated_command"
 """Topic that the compensation node and its guard both publish, one at a time."""
@@ -162,14 +166,18 @@ def _ros(environment: Mapping[str, str], has: Callable[[str], bool]) -> Iterator
 
 
 def _real_time(root: Path, limit: Callable[[int], tuple[int, int]]) -> Iterator[Diagnosis]:
-    group = "sudo groupadd -f realtime && sudo usermod -aG realtime $USER; in /etc/security/limits.conf: '@realtime - "
     priority, memory = limit(resource.RLIMIT_RTPRIO)[0], limit(resource.RLIMIT_MEMLOCK)[0]
+    if has_capability(CAP_SYS_NICE, root):
+        priority = HIGHEST_PRIORITY
     if priority == 0:
         text = "no real-time priority allowed: nodes stall while other programs run"
-        yield Diagnosis("warning", "real time", text, f"{group}rtprio 98'; log in again")
-    if 0 <= memory < 64 << 20:
-        text = f"only {memory >> 10} KiB of memory may be locked: ros2_control cannot lock its memory"
-        yield Diagnosis("warning", "real time", text, f"{group}memlock unlimited'; log in again")
+        yield Diagnosis("warning", "real time", text, PERMISSION)
+    if memory >= 0 and not has_capability(CAP_IPC_LOCK, root):
+        text = (
+            f"only {memory >> 10} KiB of memory may be locked: neither our nodes nor ros2_control lock theirs"
+        )
+        yield Diagnosis("warning" if memory < 64 << 20 else "note", "real time", text, PERMISSION)
+    yield from _kernel(root)
     governors = {
         path.read_text().strip()
         for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
@@ -178,7 +186,24 @@ def _real_time(root: Path, limit: Callable[[int], tuple[int, int]]) -> Iterator[
         text = f"CPU governor {', '.join(sorted(governors))}: the clock changes with the load"
         yield Diagnosis("warning", "real time", text, "sudo cpupower frequency-set -g performance")
     if priority and not governors - {"performance"}:
-        yield Diagnosis("ok", "real time", f"priority up to {priority}")
+        text = f"priority up to {priority} is allowed: realtime_priority of servo, compensation and guard"
+        yield Diagnosis("ok", "real time", text)
+
+
+def _kernel(root: Path) -> Iterator[Diagnosis]:
+    """What the kernel offers: its preemption, and how much of the time real-time threads may take."""
+    real_time = root / "sys/kernel/realtime"
+    if real_time.is_file() and real_time.read_text().strip() == "1":
+        yield Diagnosis("ok", "kernel", "PREEMPT_RT: latencies below 0.1 ms")
+    else:
+        text = "not PREEMPT_RT: threads with real-time priority are late by some ms at times"
+        yield Diagnosis(
+            "note", "kernel", text, "Ubuntu: sudo pro enable realtime-kernel; Debian: linux-image-rt-amd64"
+        )
+    share = root / "proc/sys/kernel/sched_rt_runtime_us"
+    if share.is_file() and share.read_text().strip() == "0":
+        fix = "sudo sysctl kernel.sched_rt_runtime_us=950000"
+        yield Diagnosis("warning", "kernel", "real-time threads get no time (sched_rt_runtime_us is 0)", fix)
 
 
 def _adapters(root: Path) -> Iterator[Diagnosis]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
@@ -19,14 +18,15 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import SetBool
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
 
 from stribeck.errors import MissingDependencyError, ServoError
 from stribeck.io.goal_messages import seconds
 from stribeck.io.messages import joint_state
-from stribeck.nodes.messages import HAS_CONTROL_MSGS
-from stribeck.session.directive import Directive, Plan
+from stribeck.nodes.messages import HAS_CONTROL_MSGS, trajectory_message
+from stribeck.nodes.statuses import DISTURBED, FAILED
+from stribeck.session.directive import Directive
 from stribeck.session.limits import SessionJoint
 from stribeck.session.plans import hold, with_rest
 from stribeck.session.session import Session
@@ -55,12 +55,18 @@ class Waiting:
     def __init__(self, deadline: float, cancelled: threading.Event) -> None:
         self._deadline, self._cancelled = deadline, cancelled
 
-    def until(self, condition: Callable[[], Any], problem: Callable[[], str]) -> None:
+    def until(
+        self, condition: Callable[[], Any], problem: Callable[[], str], failed: Callable[[], str] = str
+    ) -> None:
         """Wait for a condition.
 
-        :raises ServoError: with the message returned by ``problem``, if the condition is not met in time.
+        :param failed: why waiting is of no use, empty while it may be.
+        :raises ServoError: with the message returned by ``problem``, if the condition is not met in time, or at once
+            with that of ``failed``.
         """
         while not condition():
+            if reason := failed():
+                raise ServoError(reason)
             if self._cancelled.wait(POLL):
                 raise ServoError("cancelled before it began")
             if time.monotonic() > self._deadline:
@@ -74,6 +80,8 @@ class Commander:
     :param joints: joint names, in the order of all arrays.
     :param gains: sets the firmware gain of all joints; ``None`` if that is not possible.
     :ivar problem: reason to stop the session at once; empty if there is none.
+    :ivar disturbance: late states or lost answers that switched torque off, after which :meth:`recover` works; empty if
+        there are none.
     """
 
     releases_torque = False
@@ -81,7 +89,7 @@ class Commander:
     def __init__(self, node: Node, joints: Sequence[SessionJoint], gains: GainSetter | None) -> None:
         self.node = node
         self.names = [joint.name for joint in joints]
-        self.problem = ""
+        self.problem = self.disturbance = ""
         self._gains = gains
         self._handles: list[Any] = []
 
@@ -90,7 +98,7 @@ class Commander:
 
         :raises ServoError: if one of them is missing.
         """
-        self.problem = ""
+        self.problem = self.disturbance = ""
         if self._gains is not None:
             self._gains.problem = ""
             self._gains.prepare(waiting)
@@ -109,6 +117,16 @@ class Commander:
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Send the goals of a directive."""
         raise NotImplementedError
+
+    def recover(self, waiting: Waiting) -> None:
+        """Make the robot accept goals again after a :attr:`disturbance`, which stays while that is not possible yet.
+
+        :raises ServoError: if there is no answer.
+        """
+        self.disturbance = ""
+
+    def halt(self) -> None:
+        """Emergency stop: send nothing more that moves the robot; a motion in progress may be braked."""
 
     def finish(self) -> None:
         """End the session and leave the joints in the state that its last directive requires."""
@@ -190,15 +208,20 @@ class ServoCommander(Commander):
         self._enable = node.create_client(SetBool, f"{servo_node}/enable")
         watched = node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         self._handles += [(node.destroy_client, self._enable), (node.destroy_subscription, watched)]
+        self._recover = node.create_client(Trigger, f"{servo_node}/recover")
+        self._handles.append((node.destroy_client, self._recover))
         self._enabled_at = math.inf
+        self._cannot_start = ""
         self._limp = [math.nan] * len(self.names)
 
     def prepare(self, waiting: Waiting) -> None:
-        """Wait for the servo node."""
+        """Wait for the servo node; if it cannot be configured, its reason ends the wait."""
         self._enabled_at = math.inf
+        self._cannot_start = ""
         waiting.until(
             lambda: self._enable.service_is_ready() and self._goals.get_subscription_count() > 0,
             lambda: f"the servo node {self._servo!r} is not running, or not configured; start it",
+            lambda: self._cannot_start,
         )
         super().prepare(waiting)
 
@@ -210,6 +233,15 @@ class ServoCommander(Commander):
         if not answer.success:
             raise ServoError(f"{self._servo}: {answer.message}")
         self._enabled_at = 1e-9 * self.stamp()
+
+    def recover(self, waiting: Waiting) -> None:
+        """Clear the fault of the servo node, and enable it; its diagnostics say why if that fails."""
+        self._enabled_at = 1e-9 * self.stamp()
+        future = self._recover.call_async(Trigger.Request())
+        waiting.until(future.done, lambda: f"{self._servo}/recover does not answer")
+        if future.result().success:
+            super().recover(waiting)
+            self._enabled_at = 1e-9 * self.stamp()
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Publish the goals; NaN means torque off."""
@@ -224,11 +256,20 @@ class ServoCommander(Commander):
         self._goals.publish(joint_state(self.stamp(), self.names, goals))
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
-        if seconds(message.header.stamp) < self._enabled_at:
-            return
         for status in message.status:
-            if status.name == self._full_name and status.level == DiagnosticStatus.ERROR:
-                self.problem = f"{self._servo}: {status.message}"
+            if status.name == self._full_name:
+                self._on_status(status, seconds(message.header.stamp))
+
+    def _on_status(self, status: DiagnosticStatus, stamp: float) -> None:
+        failed = status.level == DiagnosticStatus.ERROR
+        text = f"{self._servo}: {status.message}" if failed else ""
+        self._cannot_start = text if status.message.startswith(FAILED) else ""
+        if not failed or stamp < self._enabled_at:
+            return
+        if any(pair.key == DISTURBED and pair.value == str(True) for pair in status.values):
+            self.disturbance = text
+        else:
+            self.problem = text
 
 
 class ControllerCommander(Commander):
@@ -280,14 +321,24 @@ class ForwardCommander(ControllerCommander):
     """Commands a forward_command_controller in position mode."""
 
     controller_type = "forward_command_controller"
+    _halted = False
 
     def _connect(self) -> None:
         self._target = f"{self._controller}/commands"
         self._goals = self._publisher(Float64MultiArray, self._target)
 
+    def prepare(self, waiting: Waiting) -> None:
+        """Wait for the controller."""
+        self._halted = False
+        super().prepare(waiting)
+
+    def halt(self) -> None:
+        """Send nothing more; the controller keeps the goal that it has."""
+        self._halted = True
+
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Publish the goals, except while the session waits for states."""
-        if np.isfinite(directive.goals).all():
+        if np.isfinite(directive.goals).all() and not self._halted:
             goals = directive.goals.tolist()
             self._goals.publish(Float64MultiArray(data=goals))
             self._publish_commands(goals)
@@ -382,24 +433,3 @@ class ActionCommander(TrajectoryCommander):
             self.problem = (
                 f"{self._target} aborted the trajectory: {result.error_string or result.error_code}"
             )
-
-
-def trajectory_message(names: Sequence[str], plan: Plan, start: int) -> JointTrajectory:
-    """Convert a plan to a trajectory_msgs/JointTrajectory.
-
-    :param start: start time [ns].
-    """
-    message = JointTrajectory(joint_names=list(names))
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 1_000_000_000)
-    message.points = [
-        JointTrajectoryPoint(
-            positions=position.tolist(), velocities=velocity.tolist(), time_from_start=_duration(float(t))
-        )
-        for t, position, velocity in zip(plan.time, plan.position, plan.velocity, strict=True)
-    ]
-    return message
-
-
-def _duration(time: float) -> Duration:
-    sec, nanosec = divmod(round(time * 1e9), 1_000_000_000)
-    return Duration(sec=sec, nanosec=nanosec)

@@ -27,6 +27,8 @@ from stribeck.nodes.commanders import (
     ServoCommander,
     TrajectoryCommander,
 )
+from stribeck.nodes.dry_run import dry_run
+from stribeck.nodes.emergency_stop import PRESSED, EmergencyStop
 from stribeck.nodes.excitation_setup import session_config
 from stribeck.nodes.messages import TelemetryTopic, decode_telemetry, telemetry_topics
 from stribeck.nodes.parameters import ExcitationParameters
@@ -49,8 +51,8 @@ TELEMETRY = {"voltage": "voltage", "temperature": "temperature", "gain": "p_gain
 class ExcitationNode(ServiceNode[ExcitationParameters]):
     """Publishes ``bench`` and ``~/result`` (latched) and ``~/progress``, all JSON; reads ``joint_states`` and telemetry.
 
-    ``~/start`` starts a session. ``~/abort`` brings the joints gently to rest; a second call stops them at once. The
-    goals are sent by a commander (:mod:`stribeck.nodes.commanders`).
+    ``~/start`` starts a session. ``~/abort`` brings the joints gently to rest; a second call stops them at once, as does
+    true on ``emergency_stop`` (Bool). ``~/dry_run`` checks the motion without moving. The goals are sent by a commander (:mod:`stribeck.nodes.commanders`).
     """
 
     parameter_class = ExcitationParameters
@@ -64,6 +66,8 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self.steady_timer(OFFERS_PERIOD, self._follow_publishers)
         self.answer(Trigger, "~/start", self._on_start)
         self.answer(Trigger, "~/abort", self._on_abort)
+        self.answer(Trigger, "~/dry_run", self._on_dry_run)
+        self._emergency_stop = EmergencyStop(self, self._on_emergency_stop)
 
     # -- life cycle
 
@@ -136,6 +140,8 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
     def _begin(self) -> str:
         if self._commander is None:
             raise ServoError("configure the node first")
+        if self._emergency_stop.pressed:
+            raise ServoError("the emergency stop is pressed: release it first")
         self._shown_at, self._shown_play = 0.0, -1
         player = Player(
             self._config,
@@ -163,6 +169,15 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
             raise NodeStateError("nothing is played")
         self._player.abort()
         return "returning to rest; call again to end at once"
+
+    def _on_dry_run(self) -> str:
+        if self._playing() is not None:
+            raise NodeStateError(f"playing; call {self.get_name()}/abort first")
+        return dry_run(self.parameters())
+
+    def _on_emergency_stop(self) -> None:
+        if (player := self._playing()) is not None:
+            player.emergency_stop(PRESSED)
 
     # -- callbacks of the player, in its thread
 
@@ -201,6 +216,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self._ended = f"{outcome.end}: {outcome.reason}" if outcome.reason else outcome.end
         self.say("error" if outcome.end == "failed" else "info", f"{self._ended}; {count}")
         result = {"end": outcome.end, "reason": outcome.reason, "bags": bags, "cut": outcome.cut}
+        result |= {"disturbed": [str(bag) for bag in outcome.disturbed]}
         self._result.publish(String(data=json.dumps({"schema": 1, **result})))
         self.publish_diagnostics()
         if self._settings.exit_when_done:
@@ -219,6 +235,8 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         player.record(JOINT_STATES, data)
         message = deserialize_message(data, JointState)
         velocities = message.velocity
+        if any(name in self._index for name in message.name):
+            player.states.source_alive(arrival)
         for place, name in enumerate(message.name):
             joint = self._index.get(name)
             if joint is not None and place < len(message.position):

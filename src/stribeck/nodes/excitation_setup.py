@@ -43,10 +43,16 @@ def read_session(path: Path) -> SessionConfig:
 
     :raises ConfigError: for an invalid file.
     """
+    return read_record_config(path)[1] if has_bus(path) else read_robot_session(path)
+
+
+def has_bus(path: Path) -> bool:
+    """Whether a session's file has a bus section.
+
+    :raises ConfigError: for a file that cannot be read.
+    """
     data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    if "port" in mapping(data, str(path), ConfigError):
-        return read_record_config(path)[1]
-    return read_robot_session(path)
+    return "port" in mapping(data, str(path), ConfigError)
 
 
 def _check_gains(session: SessionConfig, commander: str, gain_node: str) -> None:

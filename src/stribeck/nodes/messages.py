@@ -8,11 +8,12 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from stribeck.core.arrays import Array
 from stribeck.core.compensator import Compensator
@@ -22,6 +23,7 @@ from stribeck.io.signals import float_or_nan
 from stribeck.nodes.goals import GoalSource
 from stribeck.nodes.setup import CompensatedJoint
 from stribeck.nodes.telemetry import RateLimiter
+from stribeck.session.directive import Plan
 
 _STAMP = struct.Struct("=iI")
 
@@ -205,3 +207,24 @@ def _from_diagnostics(message: Any) -> Iterator[tuple[str, Mapping[str, float]]]
 def _from_dynamic(message: Any) -> Iterator[tuple[str, Mapping[str, float]]]:
     for name, values in zip(message.joint_names, message.interface_values, strict=False):
         yield name, dict(zip(values.interface_names, values.values, strict=False))
+
+
+def trajectory_message(names: Sequence[str], plan: Plan, start: int) -> JointTrajectory:
+    """Convert a plan to a trajectory_msgs/JointTrajectory.
+
+    :param start: start time [ns].
+    """
+    message = JointTrajectory(joint_names=list(names))
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 1_000_000_000)
+    message.points = [
+        JointTrajectoryPoint(
+            positions=position.tolist(), velocities=velocity.tolist(), time_from_start=_duration(float(t))
+        )
+        for t, position, velocity in zip(plan.time, plan.position, plan.velocity, strict=True)
+    ]
+    return message
+
+
+def _duration(time: float) -> Duration:
+    sec, nanosec = divmod(round(time * 1e9), 1_000_000_000)
+    return Duration(sec=sec, nanosec=nanosec)

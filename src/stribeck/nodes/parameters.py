@@ -21,6 +21,18 @@ class StartParameters(ParameterGroup):
 
 
 @dataclass(frozen=True)
+class RealTimeParameters(ParameterGroup):
+    """Parameters of the nodes that work in the control loop."""
+
+    realtime_priority: int = parameter(
+        0,
+        "priority of all threads (SCHED_FIFO) and locked memory, where the system allows it; 0: neither",
+        0,
+        99,
+    )
+
+
+@dataclass(frozen=True)
 class TuningParameters(ParameterGroup):
     """Rest and reversal thresholds in joint coordinates, for all joints; per-joint values take precedence."""
 
@@ -86,7 +98,7 @@ class CompensatedJointParameters(TuningParameters):
 
 
 @dataclass(frozen=True)
-class InterfaceParameters(NodeParameters):
+class InterfaceParameters(NodeParameters, RealTimeParameters):
     """Parameters shared by the compensation node and the guard."""
 
     joint_class = CompensatedJointParameters
@@ -236,7 +248,7 @@ class IdentificationParameters(NodeParameters):
 
 
 @dataclass(frozen=True)
-class ServoParameters(NodeParameters):
+class ServoParameters(NodeParameters, RealTimeParameters):
     """Parameters of the servo node."""
 
     config: str = parameter(
@@ -285,6 +297,7 @@ class ExcitationParameters(NodeParameters):
         10.0, "time that the start waits for the commander and for states [s]", 0.1, 600.0
     )
     allow_overvoltage: bool = parameter(False, "allow recording above the servos' rated supply")
+    urdf: str = parameter("", "URDF of the robot, for self-collisions and torques in ~/dry_run")
 
 
 @dataclass(frozen=True)

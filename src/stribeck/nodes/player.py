@@ -21,7 +21,7 @@ from stribeck.servo.record import hanging_warnings
 from stribeck.servo.sample_messages import ENCODERS
 from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.config import SessionConfig
-from stribeck.session.directive import Directive
+from stribeck.session.directive import Directive, Disturbed
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
 from stribeck.session.timing import PeriodicLoop
@@ -81,6 +81,7 @@ class Player:
         self._patience, self._allow_overvoltage = patience, allow_overvoltage
         self._aborts = 0
         self._stopping = ""
+        self._halts = False
         self._cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run, name="excitation", daemon=True)
 
@@ -106,6 +107,12 @@ class Player:
         self._cancelled.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
+
+    def emergency_stop(self, reason: str) -> None:
+        """Stop at once without waiting: torque off, or no further command."""
+        self._halts = True
+        self._stopping = self._stopping or reason
+        self._cancelled.set()
 
     def record(self, topic: Topic, data: bytes) -> None:
         """Record a message that has just arrived, if a run is in progress."""
@@ -149,6 +156,7 @@ class Player:
         waiting.until(
             lambda: np.isfinite(self.states.position).all(),
             lambda: f"no joint_states of {_missing(names, self.states.position)} arrive",
+            self.commander.check,
         )
         if self.config.supply_voltage is None:
             waiting.until(
@@ -157,6 +165,7 @@ class Player:
                     f"the supply voltage of {_missing(names, self.states.voltage)} is unknown: no telemetry contains "
                     "it; give supply_voltage in the file of config"
                 ),
+                self.commander.check,
             )
         self._bags.voltage = self.states.voltage.copy()
         if self.commander.releases_torque:
@@ -190,11 +199,14 @@ class Player:
         session, loop = self.session, PeriodicLoop(1.0 / self.config.rate)
         kp, until = math.nan, math.inf
         while True:
-            now = time.monotonic()
             self._intervene()
+            now = time.monotonic()
             directive = session.update(now, **self.states.arguments(now))
             self._bags.follow(directive, time.time_ns())
             self.listener.show(directive)
+            for event in directive.events:
+                if isinstance(event, Disturbed):
+                    self.listener.say("warning", event.text)
             if directive.kp != kp:
                 kp = directive.kp
                 self.commander.set_gain(kp)
@@ -213,6 +225,8 @@ class Player:
     def _intervene(self) -> None:
         """Stop or abort for reasons outside the session."""
         if self._stopping:
+            if self._halts:
+                self.commander.halt()
             self.session.stop(self._stopping)
         elif problem := self.commander.check():
             self.session.stop(problem)
@@ -222,6 +236,17 @@ class Player:
             self.session.abort("aborted by the user")
         elif self._bags.failure:
             self.session.abort(self._bags.failure)
+        elif disturbance := self.commander.disturbance:
+            if self.session.phase == "recovering":
+                self._recover()
+            self.session.disturb(disturbance)
+
+    def _recover(self) -> None:
+        """Make the robot accept goals again; the session waits for that, and ends if it refuses."""
+        try:
+            self.commander.recover(Waiting(time.monotonic() + self._patience, self._cancelled))
+        except ServoError as error:
+            self.session.stop(self._stopping or str(error))
 
 
 def _missing(names: Sequence[str], values: Array) -> str:

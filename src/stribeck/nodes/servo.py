@@ -19,8 +19,10 @@ from std_srvs.srv import SetBool, Trigger
 from stribeck.errors import ConfigError, NodeStateError, ServoError
 from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES, SERVO_STATUS, Topic
 from stribeck.nodes.base import ServiceNode, run
+from stribeck.nodes.emergency_stop import PRESSED, EmergencyStop
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.parameters import ServoParameters
+from stribeck.nodes.statuses import DISTURBED
 from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals
@@ -35,7 +37,8 @@ class ServoNode(ServiceNode[ServoParameters]):
 
     Goals are positions, NaN for torque off; joints in current or pwm mode take current [A] or duty as effort. Telemetry
     is ``dynamic_joint_states`` if control_msgs is installed, otherwise ``servo_status``. The bus has its own thread;
-    :mod:`stribeck.servo.driver` describes its reactions to faults.
+    :mod:`stribeck.servo.driver` describes its reactions to faults. ``emergency_stop`` (Bool) switches torque off until
+    ``~/clear``; ``~/recover`` clears and enables after a fault of timing only.
     """
 
     parameter_class = ServoParameters
@@ -47,6 +50,8 @@ class ServoNode(ServiceNode[ServoParameters]):
         super().__init__("servo", **kwargs)
         self.answer(SetBool, "~/enable", self._on_enable)
         self.answer(Trigger, "~/clear", self._on_clear)
+        self.answer(Trigger, "~/recover", self._on_recover)
+        self._emergency_stop = EmergencyStop(self, self._on_emergency_stop)
 
     # -- life cycle
 
@@ -78,7 +83,9 @@ class ServoNode(ServiceNode[ServoParameters]):
         self._ending.clear()
         self._thread = threading.Thread(target=self._run, args=(driver,), name="servo bus", daemon=True)
         self._thread.start()
-        if self._enable_at_start:
+        if self._emergency_stop.pressed:
+            driver.stop(PRESSED)
+        elif self._enable_at_start:
             try:
                 driver.enable()
             except ServoError as error:
@@ -169,9 +176,26 @@ class ServoNode(ServiceNode[ServoParameters]):
         return "goals are obeyed"
 
     def _on_clear(self) -> str:
+        if self._emergency_stop.pressed:
+            raise ServoError("the emergency stop is still pressed: release it first")
         self._connected().clear()
         self._trouble = ""
         return "no fault; torque is off until ~/enable"
+
+    def _on_recover(self) -> str:
+        self.require_active()
+        driver = self._connected()
+        self._goals.forget()
+        try:
+            driver.recover()
+        finally:
+            self.publish_diagnostics()
+        self._trouble = ""
+        return "goals are obeyed"
+
+    def _on_emergency_stop(self) -> None:
+        if self._driver is not None and self._active:
+            self._driver.stop(PRESSED)
 
     # -- diagnostics
 
@@ -181,7 +205,7 @@ class ServoNode(ServiceNode[ServoParameters]):
             return "ok", "not configured", {}
         gap, figures = self._figures.collect()
         counters = {name: float(value) for name, value in vars(driver.counters).items()}
-        figures = {"state": driver.state, **figures, **counters}
+        figures = {"state": driver.state, DISTURBED: driver.disturbed, **figures, **counters}
         if driver.stays_energised:
             figures["stays energised"] = driver.stays_energised
         if driver.state == "fault":

@@ -26,7 +26,7 @@ class Row:
 
     :param label: label of the quantity, with its unit.
     :param values: (N, n).
-    :param lower, upper: limits, (n,).
+    :param lower, upper: limits, (n,); infinite for none.
     """
 
     label: str
@@ -35,12 +35,15 @@ class Row:
     upper: Array
 
 
-def draw_excitation(time: Array, joints: Sequence[str], rows: Sequence[Row], title: str) -> Figure:
+def draw_excitation(
+    time: Array, joints: Sequence[str], rows: Sequence[Row], title: str, width: float = 2.1
+) -> Figure:
     """Draw one column per joint and one row per quantity, with limits dashed.
 
     :param time: (N,) [s].
+    :param width: of a column [inch].
     """
-    with drawing(0.9 + 2.1 * len(joints), 0.8 + 1.6 * len(rows), title) as figure:
+    with drawing(0.9 + width * len(joints), 0.8 + 1.6 * len(rows), title) as figure:
         panels = figure.subplots(len(rows), len(joints), sharex=True, squeeze=False)
         for row, line in zip(rows, panels, strict=True):
             for joint, panel in enumerate(line):
@@ -56,7 +59,7 @@ def draw_excitation(time: Array, joints: Sequence[str], rows: Sequence[Row], tit
 
 def _draw_within(panel: Axes, time: Array, row: Row, joint: int) -> None:
     panel.plot(time, row.values[:, joint], color=COLOURS[0])
-    for limit in (row.lower[joint], row.upper[joint]):
+    for limit in filter(np.isfinite, (row.lower[joint], row.upper[joint])):
         panel.axhline(limit, **LIMIT)
     panel.margins(x=0.01)
 

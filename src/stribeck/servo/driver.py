@@ -4,7 +4,8 @@ States: ``off`` (torque off), ``on`` (goals are executed; the first finite goal 
 ``fault`` (torque off until :meth:`Driver.clear`). The driver switches torque off when commands stop; when a
 servo reports an error, has too low a supply voltage, overheats, leaves its limits or stops answering; and
 when the port is lost. In the last case the Bus Watchdog stops the servos that have one; the others stay
-energised.
+energised. Faults of timing (:attr:`Driver.disturbed`), which say nothing about servos and joints, may be cleared by the
+program that commands the driver.
 
 The driver prints and logs nothing. It reports every event once, with the next sample.
 """
@@ -25,7 +26,7 @@ from stribeck.servo.bus import CONFIRM_TIME, FENCE_TIME, Bus, Reading, without_w
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.port import Port, PortLostError
-from stribeck.servo.remote import ServoSpec
+from stribeck.servo.remote import NoAnswerError, ServoSpec
 from stribeck.servo.safety import Envelope, SafetyMonitor
 from stribeck.servo.sample import (
     DriverSample,
@@ -65,6 +66,8 @@ class Driver:
     """Joints driven by servos on one bus. All methods are thread-safe.
 
     :param port: the port to use; default: the serial port of ``config``.
+    :ivar disturbed: whether the fault is one of timing: commands stopped, a servo did not answer for too long, or its
+        watchdog expired.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too low for the cycle rate.
     """
 
@@ -77,6 +80,7 @@ class Driver:
         self.clock = port.clock
         self.state: DriverState = "off"
         self.reason = ""
+        self.disturbed = False
         count = len(config.joints)
         self._lock = threading.RLock()
         self._events: list[Event] = []
@@ -204,6 +208,12 @@ class Driver:
             if reason:
                 self._report("info", f"torque off: {reason}")
 
+    def stop(self, reason: str) -> None:
+        """Emergency stop: switch torque off now, as a fault that keeps it off until :meth:`clear`. Never raises."""
+        with self._lock:
+            self.disturbed = False
+            self._fail(reason)
+
     def clear(self) -> None:
         """Leave the fault state: reconnect, and reboot servos with errors, also those of servos that were off.
 
@@ -219,8 +229,31 @@ class Driver:
                 )
             self.bus.close()
             self._reconnect(clear_errors=True)
-            self.state, self.reason = "off", ""
+            self.state, self.reason, self.disturbed = "off", "", False
             self._report("info", "fault cleared; torque is off")
+
+    def recover(self) -> None:
+        """Clear a fault of timing (:attr:`disturbed`) and execute goals again; no other fault, and no error of a servo.
+
+        :raises ServoError: for another fault, if a servo reports an error, or if torque cannot be enabled.
+        :raises NoAnswerError: if a servo does not answer yet.
+        """
+        with self._lock:
+            if self.state == "fault":
+                if not self.disturbed:
+                    raise ServoError(f"torque stays off: {self.reason}; remove the cause and clear the fault")
+                self.bus.close()
+                report = self._reconnect()
+                if report.errors:
+                    self.disturbed = False
+                    texts = (f"servo {identity} reports {text}" for identity, text in report.errors.items())
+                    raise ServoError("; ".join(texts))
+                self.state, self.reason, self.disturbed = "off", "", False
+            try:
+                self.enable()
+            except ServoError as problem:
+                self._fail(str(problem), disturbed=isinstance(problem, NoAnswerError))
+                raise
 
     @property
     def counters(self) -> Counters:
@@ -256,7 +289,8 @@ class Driver:
                         self._torque_off()
                     reading = self.bus.read(now + BUDGET / self.config.rate)
                 except ServoError as problem:
-                    self._fail(str(problem), lost=isinstance(problem, PortLostError))
+                    silent = isinstance(problem, NoAnswerError)
+                    self._fail(str(problem), lost=isinstance(problem, PortLostError), disturbed=silent)
             motion = reading_of_joints(self.config.joints, reading, now)
             gap = self._note(now, motion)
             if self.state == "on":
@@ -272,6 +306,7 @@ class Driver:
                 goal_stamp=sent_at,
                 state=self.state,
                 reason=self.reason,
+                disturbed=self.disturbed,
                 events=events,
             )
 
@@ -292,7 +327,7 @@ class Driver:
             return nothing
         goals, arrival = self._command
         if now - arrival > self.config.command_timeout:
-            self._fail(f"commands stopped: none for {1e3 * (now - arrival):.0f} ms")
+            self._fail(f"commands stopped: none for {1e3 * (now - arrival):.0f} ms", disturbed=True)
             return nothing
         for index, goal in enumerate(goals):
             if np.isnan(goal) and self._energised[index]:
@@ -332,22 +367,28 @@ class Driver:
 
     def _monitor_sample(self, now: float, motion: JointReading) -> None:
         """Switch torque off if the sample violates a limit or a servo changed its state by itself."""
+        if silence := self._monitor.silence(self._silent_for):
+            self._fail(silence, disturbed=True)
+            return
         problem = self._monitor.problem(motion, self._silent_for, self.bus.errors, self._energised)
         # After a pause of this process any servo may have stopped; otherwise they are checked in turn.
-        paused = now - self._last_cycle > 0.5 * self.config.watchdog
+        paused, expired = now - self._last_cycle > 0.5 * self.config.watchdog, False
         if problem is None and (paused or now >= self._next_check):
             self._next_check = now + CHECK_PERIOD
             self._turn = (self._turn + 1) % len(self.joints)
             try:
-                problem = self._changed(range(len(self.joints)) if paused else [self._turn])
+                problem, expired = self._changed(range(len(self.joints)) if paused else [self._turn])
             except PortLostError as lost:
                 self._fail(str(lost), lost=True)
                 return
         if problem is not None:
-            self._fail(problem)
+            self._fail(problem, disturbed=expired)
 
-    def _changed(self, indices: Sequence[int]) -> str | None:
-        """Describe an unexpected servo state, or ``None``. Asks twice, because answers may be corrupt."""
+    def _changed(self, indices: Sequence[int]) -> tuple[str | None, bool]:
+        """Describe an unexpected servo state, or ``None``; whether its watchdog expired.
+
+        Asks twice, because answers may be corrupt.
+        """
         for index in indices:
             texts = set()
             for _ in range(2):
@@ -363,8 +404,9 @@ class Driver:
                 if not text:
                     break
             if "" not in texts:
-                return f"joint {self.joints[index]!r}: {texts.pop()}"
-        return None
+                expired = state is not None and state.watchdog_expired
+                return f"joint {self.joints[index]!r}: {texts.pop()}", expired
+        return None, False
 
     # Faults.
 
@@ -375,13 +417,14 @@ class Driver:
         self._energised &= np.array([joint.servo.identity in silent for joint in self.config.joints])
         return self._unconfirmed
 
-    def _fail(self, reason: str, lost: bool = False) -> None:
+    def _fail(self, reason: str, lost: bool = False, *, disturbed: bool = False) -> None:
         """Enter the fault state (torque off until :meth:`clear`) and report the reason once."""
         if self.state == "fault":
             if lost:
                 self.bus.close()
             return
         self.state, self._command = "fault", None
+        self.disturbed = disturbed
         was_on = [joint.servo for joint, on in zip(self.config.joints, self._energised, strict=True) if on]
         unconfirmed: list[ServoSpec] = []
         if not lost:
@@ -391,7 +434,7 @@ class Driver:
                 lost, reason = True, f"{reason}; {problem}"
         if lost:
             self.bus.close()
-            unconfirmed = was_on
+            unconfirmed, self.disturbed = was_on, False
         self.reason = reason + (self._consequence(unconfirmed) if was_on else "")
         self._report("fault", self.reason)
 
@@ -419,7 +462,7 @@ class Driver:
         self._position[motion.valid] = motion.position[motion.valid]
         if not motion.valid.all():
             silent = [name for name, valid in zip(self.joints, motion.valid, strict=True) if not valid]
-            raise ServoError(f"torque stays off: no answer from the servo of {', '.join(silent)}")
+            raise NoAnswerError(f"torque stays off: no answer from the servo of {', '.join(silent)}")
         monitor = SafetyMonitor(self._monitor.envelope, rate=1.0)  # without confirmation
         everyone = np.ones(len(self.joints), dtype=bool)
         problem = monitor.problem(motion, np.zeros(len(self.joints)), self.bus.errors, everyone)

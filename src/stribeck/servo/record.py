@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stribeck.core.arrays import Array
+from stribeck.errors import ServoError
 from stribeck.io.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
 from stribeck.io.run_writer import RunWriter
 from stribeck.servo.driver import Driver, DriverSample
+from stribeck.servo.remote import NoAnswerError
 from stribeck.servo.sample_messages import SampleMessages
 from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.config import SessionConfig
-from stribeck.session.directive import Directive
+from stribeck.session.directive import Directive, Disturbed
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
 from stribeck.session.timing import PeriodicLoop
@@ -50,10 +52,15 @@ class SessionRecorder:
         self._states = JointStateBuffer(len(config.joints))
         self._kp = math.nan
         self._interrupts = 0
+        self._emergency = ""
 
     def interrupt(self) -> None:
         """End the session, smoothly on the first call and at once on the second. For signal handlers."""
         self._interrupts += 1
+
+    def emergency_stop(self, reason: str) -> None:
+        """Torque off before anything else is sent. For :attr:`show`; in signal handlers see :meth:`interrupt`."""
+        self._emergency = reason
 
     def look(self) -> DriverSample:
         """Read the positions and supply voltages of all servos once, with torque off."""
@@ -80,7 +87,7 @@ class SessionRecorder:
         finally:
             driver.disable()
             bags.close()
-        return bags.outcome(user=self._interrupts > 0)
+        return bags.outcome(user=self._interrupts > 0 or bool(self._emergency))
 
     def _loop(self, bags: SessionBags, writer: RunWriter[DriverSample], messages: SampleMessages) -> None:
         clock = self.driver.clock
@@ -90,14 +97,32 @@ class SessionRecorder:
             directive = self.session.update(now, **self._states.arguments(now))
             bags.follow(directive, messages.stamp(now))
             self.show(directive)
+            if self._emergency and not self.session.over:
+                self.session.stop(self._emergency)
+                continue
+            for event in directive.events:
+                if isinstance(event, Disturbed):
+                    self.tell(event.text)
             if self.session.over:
                 return
+            if self.session.phase == "recovering" and self.driver.state != "on":
+                self._recover()
             sample = self._cycle(directive, now)
             writer.add(sample)
             bags.goals = np.where(np.isfinite(sample.goal), sample.goal, bags.goals)
             if writer.failure:
                 self.session.abort(writer.failure)
             loop.wait()
+
+    def _recover(self) -> None:
+        """Clear a fault of timing; while servos do not answer the session waits, and ends if that takes too long."""
+        try:
+            self.driver.recover()
+        except NoAnswerError:
+            pass
+        except ServoError as problem:
+            if not self.driver.disturbed:
+                self.session.stop(str(problem))
 
     def _cycle(self, directive: Directive, now: float) -> DriverSample:
         if directive.kp != self._kp:
@@ -106,16 +131,19 @@ class SessionRecorder:
         self.driver.set_goals(directive.goals, now)
         sample = self.driver.cycle(now)
         new = sample.valid
+        self._states.source_alive(now)
         self._states.move(new, sample.times[new], sample.position[new], sample.velocity[new])
         self._states.tell(new, temperature=sample.temperature[new])
         self._states.tell(slice(None), gain=sample.p_gain, torque=sample.torque_enable)
         for event in sample.events:
             if event.kind != "fault":  # a fault is reported as the reason for the end
                 self.tell(event.text)
-        if sample.state != "on":
-            self.session.stop(sample.reason or "the driver switched torque off")
-        elif self._interrupts > 1:
+        if self._interrupts > 1:
             self.session.stop("interrupted again: torque off at once")
+        elif sample.state == "fault" and sample.disturbed:
+            self.session.disturb(sample.reason)
+        elif sample.state != "on":
+            self.session.stop(sample.reason or "the driver switched torque off")
         elif self._interrupts:
             self.session.abort("interrupted by the user")
         return sample

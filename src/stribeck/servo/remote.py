@@ -51,6 +51,10 @@ REFUSALS_1 = {
 """Error bits of protocol 1."""
 
 
+class NoAnswerError(ServoError):
+    """A servo did not answer, however often it was asked."""
+
+
 @dataclass(frozen=True)
 class ServoSpec:
     """Configuration of a servo on the bus.
@@ -191,8 +195,8 @@ class RemoteServo:
             return ""
         return error_words(self.servo.model, self.read("hardware_error_status"))
 
-    def _silent(self, doing: str) -> ServoError:
-        return ServoError(
+    def _silent(self, doing: str) -> NoAnswerError:
+        return NoAnswerError(
             f"{self.servo} on {self.link.port.port_name} does not answer any more ({doing}): check its power "
             "and wiring"
         )

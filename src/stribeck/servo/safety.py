@@ -46,19 +46,31 @@ class SafetyMonitor:
         """Reset all counts."""
         self._counts.clear()
 
+    def silence(self, silent_for: Array) -> str | None:
+        """The joint whose servo has not answered for too long, or ``None``.
+
+        :param silent_for: time since the last answer of each servo [s].
+        """
+        for name, silent in zip(self.envelope.names, silent_for, strict=True):
+            if silent > self.envelope.silence:
+                return f"joint {name!r}: no answer from its servo for {1e3 * silent:.0f} ms"
+        return None
+
     def problem(
         self, motion: JointReading, silent_for: Array, errors: Sequence[str], energised: Mask
     ) -> str | None:
         """Reason why torque must go off, or ``None``.
+
+        Silence first, see :meth:`silence`.
 
         :param motion: the sample; only servos that answered are checked.
         :param silent_for: time since the last answer of each servo [s].
         :param errors: description of hardware errors, empty for none.
         :param energised: joints that must stay within their limits; the others may be moved by hand.
         """
+        if silence := self.silence(silent_for):
+            return silence
         for index, name in enumerate(self.envelope.names):
-            if silent_for[index] > self.envelope.silence:
-                return f"joint {name!r}: no answer from its servo for {1e3 * silent_for[index]:.0f} ms"
             if not motion.valid[index]:
                 continue
             problems = self._problems(index, motion, errors[index])

@@ -56,6 +56,7 @@ class DriverSample(JointReading):
     :param goal_stamp: when the goals were sent, steady clock [s].
     :param state: of the driver.
     :param reason: cause of the fault, empty for none.
+    :param disturbed: whether the fault is one of timing, see :class:`~stribeck.servo.driver.Driver`.
     :param events: since the previous sample.
     """
 
@@ -66,6 +67,7 @@ class DriverSample(JointReading):
     goal_stamp: float
     state: DriverState
     reason: str
+    disturbed: bool
     events: tuple[Event, ...]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -47,12 +48,14 @@ class Outcome:
     :param end: ``finished``, ``interrupted`` by the user, or ``failed``.
     :param reason: why it did not finish, empty if it did.
     :param cut: bag of the run that was cut short, empty for none.
+    :param disturbed: bags of runs that late states or lost answers cut short, which readers leave out.
     """
 
     bags: tuple[Path, ...]
     end: Literal["finished", "interrupted", "failed"]
     reason: str = ""
     cut: str = ""
+    disturbed: tuple[Path, ...] = ()
 
 
 class SessionBags:
@@ -88,6 +91,7 @@ class SessionBags:
         self._run_id = self._reason = self._cut = ""
         self._aborted = False
         self._paths: set[Path] = set()
+        self._disturbed: list[Path] = []
 
     def follow(self, directive: Directive, time: int) -> None:
         """Start and end bags according to the events of a directive.
@@ -98,6 +102,9 @@ class SessionBags:
             match event:
                 case RunStarted(play=play):
                     self._start(play, directive, time)
+                case RunEnded(reason=reason, disturbed=True):
+                    self._disturbed.append(self.folder / self._run_id)
+                    self._say_end(time, {"aborted": reason})
                 case RunEnded(reason=reason):
                     self._say_end(time)
                     self._cut = self._run_id if reason is not None else ""
@@ -121,12 +128,15 @@ class SessionBags:
 
         :param user: whether the user caused an abort.
         """
-        bags = tuple(self.writer.bags) if self.writer is not None else ()
+        written = self.writer.bags if self.writer is not None else []
+        disturbed = tuple(bag for bag in written if bag in self._disturbed)
+        bags = tuple(bag for bag in written if bag not in self._disturbed)
         if self.failure:
-            return Outcome(bags, "failed", self.failure, self._cut)
+            return Outcome(bags, "failed", self.failure, self._cut, disturbed)
         if self._aborted:
-            return Outcome(bags, "interrupted" if user else "failed", self._reason, self._cut)
-        return Outcome(bags, "finished", "", self._cut)
+            end: Literal["interrupted", "failed"] = "interrupted" if user else "failed"
+            return Outcome(bags, end, self._reason, self._cut, disturbed)
+        return Outcome(bags, "finished", "", self._cut, disturbed)
 
     def _start(self, play: Play, directive: Directive, time: int) -> None:
         path = self._new_path(play)
@@ -154,8 +164,8 @@ class SessionBags:
         self._paths.add(path)
         return path
 
-    def _say_end(self, time: int) -> None:
-        words = json.dumps({"run_id": self._run_id, "event": "end"})
+    def _say_end(self, time: int, more: Mapping[str, Any] = MappingProxyType({})) -> None:
+        words = json.dumps({"run_id": self._run_id, "event": "end", **more})
         self._announce(words)
         if self.writer is not None:
             self.writer.end([RawMessage(BENCH, time, text(words))])

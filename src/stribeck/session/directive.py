@@ -12,7 +12,7 @@ from stribeck.session.limits import Play
 
 Phase = Literal[
     "waiting", "enabling", "gain", "approaching", "settling", "running", "braking", "returning", "resting",
-    "swinging", "finished", "aborted",
+    "swinging", "recovering", "finished", "aborted",
 ]  # fmt: skip
 
 
@@ -37,7 +37,10 @@ class SessionOptions:
     :param alarm_time: the session stops if an invalid position, a violated position limit or a high temperature
         persists this long [s]; single packets may be corrupt.
     :param position_margin: how far beyond its limits a joint may swing [rad].
-    :raises ConfigError: for values that are not positive and finite.
+    :param recovery_time: after a disturbance, the session goes on when states have arrived in time for this long [s].
+    :param recovery_timeout: the session stops if they do not within this time [s].
+    :param repetitions: how often a run is repeated whose timing was disturbed; then the session stops.
+    :raises ConfigError: for times and speeds that are not positive and finite, or a negative number of repetitions.
     """
 
     soft_speed: float = 1.0
@@ -56,10 +59,16 @@ class SessionOptions:
     following_time: float = 0.5
     alarm_time: float = 0.03
     position_margin: float = 0.3
+    recovery_time: float = 0.5
+    recovery_timeout: float = 5.0
+    repetitions: int = 3
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not 0.0 < value < math.inf:
+            if name == "repetitions":
+                if value < 0:
+                    raise ConfigError(f"session: repetitions must not be negative, found {value}")
+            elif not 0.0 < value < math.inf:
                 raise ConfigError(f"session: {name} must be positive and finite, found {value}")
 
 
@@ -73,11 +82,45 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class RunEnded:
-    """The run ended before the goals of this directive; ``reason`` says why if it was cut short."""
+    """The run ended before the goals of this directive.
+
+    :param reason: why it was cut short, ``None`` if it is complete.
+    :param disturbed: whether late states or lost answers cut it short; such a run is not for readers.
+    """
 
     play: Play
     index: int
     reason: str | None
+    disturbed: bool = False
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """The timing was disturbed; the session goes on when it is in order again.
+
+    :param reason: what happened.
+    :param repetition: number of this disturbance within the play, from 1.
+    :param allowed: number of disturbances after which the session still goes on.
+    :param repeats: whether the run is repeated; it is not if it was already complete.
+    """
+
+    play: Play
+    index: int
+    reason: str
+    repetition: int
+    allowed: int
+    repeats: bool
+
+    @property
+    def text(self) -> str:
+        """One line for the user."""
+        what = f"{self.play.trajectory.name}, gain {self.play.kp:g}"
+        then = (
+            f"it is repeated ({self.repetition} of at most {self.allowed} times)"
+            if self.repeats
+            else "the session goes on with the next run"
+        )
+        return f"run {self.index + 1} ({what}): {self.reason}; {then}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +135,7 @@ class Aborted:
     reason: str
 
 
-SessionEvent = RunStarted | RunEnded | Finished | Aborted
+SessionEvent = RunStarted | RunEnded | Disturbed | Finished | Aborted
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,14 @@ class JointStateBuffer:
             np.full(joints, math.nan) for _ in range(6)
         )
         self._time = np.full(joints, -math.inf)
+        self._source_time = -math.inf
+
+    def source_alive(self, time: float) -> None:
+        """Note that the source of the states has sent something, with or without values of a joint.
+
+        :param time: steady clock [s].
+        """
+        self._source_time = time
 
     def move(self, index: Any, time: Any, position: Any, velocity: Any) -> None:
         """Store positions and velocities.
@@ -40,12 +48,13 @@ class JointStateBuffer:
             getattr(self, name)[index] = value
 
     def arguments(self, now: float) -> dict[str, Any]:
-        """Keyword arguments of :meth:`stribeck.session.session.Session.update`, with the age of the oldest joint."""
+        """Keyword arguments of :meth:`stribeck.session.session.Session.update`."""
         return {
             "positions": self.position,
             "velocities": self.velocity,
             "temperatures": self.temperature,
             "gains": None if np.isnan(self.gain).all() else self.gain,
             "torque": self.torque,
-            "state_age": float(now - self._time.min()),
+            "state_age": now - self._time,
+            "source_age": now - self._source_time,
         }

@@ -1,14 +1,16 @@
-"""Motion segments for trajectory controllers, which receive them whole and stop at their end."""
+"""Motion segments for trajectory controllers, which receive them whole and stop at their end; durations of plays."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from stribeck.core.arrays import Array
-from stribeck.session.directive import Plan
-from stribeck.session.motion import Brake
+from stribeck.session.directive import Plan, SessionOptions
+from stribeck.session.limits import Play, SessionJoint
+from stribeck.session.motion import Brake, Following, Glide
 
 AT_REST = 1e-6
 """Stopping time [s] below which a joint counts as at rest; controllers need strictly increasing times."""
@@ -42,3 +44,23 @@ def with_rest(plan: Plan, deceleration: Array, step: float, rest: float) -> Plan
 def hold(position: Array, start: float, duration: float) -> Plan:
     """Plan that moves to a position (J,) [rad] within ``duration`` [s] from ``start`` [s] and rests there."""
     return Plan(start, np.array([duration]), position[np.newaxis], np.zeros((1, position.size)))
+
+
+def estimated_duration(
+    play: Play,
+    joints: Sequence[SessionJoint],
+    rest: Array,
+    soft: tuple[Array, Array],
+    options: SessionOptions,
+) -> float:
+    """Estimated duration of a play with all its phases [s].
+
+    :param rest: position between runs, (J,) [rad].
+    :param soft: speed [rad/s] and acceleration [rad/s²] between runs, (J,) each.
+    """
+    before = options.gain_time + 2.0 * options.rest_time + play.trajectory.duration
+    following = Following(play.trajectory, joints)
+    if following.drops:
+        return before + options.enable_time + options.swing_time + 2.0
+    back = Glide.within(following.position(play.trajectory.duration), rest, *soft)
+    return before + back.duration + 2.0 * options.rest_time

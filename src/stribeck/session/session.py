@@ -10,9 +10,15 @@ A session goes through these phases::
                  |          +------------ next play -------------|---------------------------------+
                  +--- next play --- swinging <-- torque went off-+             after the last: finished
 
+    disturbed timing: any phase after waiting -> recovering -> swinging or returning -> the same play again
+
 ``enabling`` holds the measured position to avoid a jump when torque goes on. ``braking`` decelerates the goal from the
 velocity at the end of a run. ``swinging`` waits with torque off until a pendulum hangs at rest. The trajectory time of
 a run is the time since its first goal was sent, whatever the timing of the loop.
+
+Late states, lost answers and a loop that stood still disturb a run without being dangerous: torque goes off, or the
+joints brake and hold, and once states are in time again the run is repeated, a few times at most. Limits, following
+errors, temperatures and :meth:`Session.stop` end the session.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ from stribeck.core.arrays import Array
 from stribeck.session.directive import (
     Aborted,
     Directive,
+    Disturbed,
     Finished,
     Phase,
     Plan,
@@ -38,10 +45,14 @@ from stribeck.session.directive import (
 )
 from stribeck.session.limits import Play, SessionJoint, check_plays, rest_position
 from stribeck.session.motion import Brake, Following, Glide, GoalMotion, Hold
-from stribeck.session.watch import Debounce, Measurement, RestDetector, alarm
+from stribeck.session.plans import estimated_duration
+from stribeck.session.watch import Debounce, Measurement, Recovery, RestDetector, alarm, lateness
 
 GAIN_TOLERANCE = 0.5
 """Tolerance for comparing gains, which are integers in the firmware."""
+
+AFTER_RUN = ("braking", "returning", "resting", "swinging")
+"""Phases in which the run of the present play is complete, unless it is to be repeated."""
 
 
 class Session:
@@ -76,7 +87,9 @@ class Session:
             np.minimum([limit.velocity for limit in limits], self.options.soft_speed),
             np.minimum(self._deceleration, self.options.soft_acceleration),
         )
-        self._estimates = [self._estimate(play) for play in self.plays]
+        self._estimates = [
+            estimated_duration(play, joints, self._rest, self._soft, self.options) for play in self.plays
+        ]
         self._phase: Phase = "waiting"
         self._play = self._segment = 0
         self._since = self._play_since = self._now = math.nan
@@ -84,6 +97,9 @@ class Session:
         self._sent = self._motion.position(0.0)
         self._events: list[SessionEvent] = []
         self._ending: str | None = None
+        self._disturbances = 0
+        self._repeats = False
+        self._recovery = Recovery(self.options.recovery_time, self.options.recovery_timeout)
         self._resting = RestDetector(self.options.rest_speed, self.options.rest_distance)
         self._following = Debounce(self.options.following_time)
         self._torque = Debounce(self.options.following_time)
@@ -116,6 +132,14 @@ class Session:
         if not self.over:
             self._stop(reason)
 
+    def disturb(self, reason: str) -> None:
+        """Repeat the present run, as its timing was disturbed; end the session if that has happened too often.
+
+        No effect while the session waits for states or recovers, or when it is over.
+        """
+        if self._phase not in ("waiting", "recovering") and not self.over:
+            self._disturb(reason)
+
     def plan(self, step: float) -> Plan | None:
         """The current motion segment as points ``step`` [s] apart, or ``None`` while it holds a position.
 
@@ -136,7 +160,8 @@ class Session:
         velocities: npt.ArrayLike | None = None,
         temperatures: npt.ArrayLike | None = None,
         *,
-        state_age: float = 0.0,
+        state_age: npt.ArrayLike = 0.0,
+        source_age: float = math.nan,
         gains: npt.ArrayLike | None = None,
         torque: npt.ArrayLike | None = None,
     ) -> Directive:
@@ -147,6 +172,7 @@ class Session:
         :param velocities: measured [rad/s]; NaN or ``None`` where unknown.
         :param temperatures: [°C]; NaN or ``None`` where unknown.
         :param state_age: age of the measurements [s].
+        :param source_age: time since their source has sent anything [s]; NaN where unknown.
         :param gains: gains reported by the servos, NaN while unknown; ``None`` if none reports them: a new gain is
             then assumed after a pause.
         :param torque: 1 where the servo reports that torque is on, else 0; ``None`` where unknown.
@@ -157,9 +183,8 @@ class Session:
             return np.array(np.broadcast_to(np.asarray(filled, dtype=np.float64), (len(self.joints),)))
 
         known_gains = None if gains is None else array(gains)
-        measured = Measurement(
-            array(positions), array(velocities), array(temperatures), state_age, known_gains, array(torque)
-        )
+        signals = array(positions), array(velocities), array(temperatures), array(state_age)
+        measured = Measurement(*signals, source_age, known_gains, array(torque))
         if math.isnan(self._now):
             self._since = self._now = now
         if not self.over:
@@ -170,9 +195,13 @@ class Session:
     # Stopping.
 
     def _react(self, now: float, measured: Measurement) -> None:
-        doubt = self._doubt(now, measured)
-        if doubt is not None:
+        if self._phase == "recovering" and not self._in_time_again(now, measured):
+            return
+        if (doubt := self._doubt(now, measured)) is not None:
             self._stop(doubt)
+            return
+        if (late := self._late(now, measured)) is not None:
+            self._disturb(late)
             return
         trusted, problem = self._trusted(now, measured)
         if problem is not None:
@@ -191,18 +220,26 @@ class Session:
         self._now = now
 
     def _doubt(self, now: float, measured: Measurement) -> str | None:
-        """Reason why the time or the states are unreliable, or ``None``."""
+        """Reason why the session cannot begin, or its time is not to be trusted; or ``None``."""
         options = self.options
         if self._phase == "waiting":
             late = now - self._since > options.start_timeout and not measured.complete(options.state_timeout)
             return f"no joint states came for {options.start_timeout:g} s" if late else None
-        if now < self._now:
-            return f"the clock went back by {self._now - now:.3g} s"
-        if now - self._now > options.state_timeout:
-            return f"the loop stood still for {now - self._now:.3g} s"
-        if not measured.age <= options.state_timeout:
-            return f"joint states are {measured.age:.3g} s old, allowed are {options.state_timeout:g} s"
-        return None
+        return f"the clock went back by {self._now - now:.3g} s" if now < self._now else None
+
+    def _late(self, now: float, measured: Measurement) -> str | None:
+        """What disturbs the timing, or ``None``."""
+        timeout, interval = self.options.state_timeout, now - self._now
+        return None if self._phase == "waiting" else lateness(measured, self.joints, timeout, interval)
+
+    def _in_time_again(self, now: float, measured: Measurement) -> bool:
+        """Whether loop and states are in time, while recovering; stops the session if they are not for too long."""
+        timeout = self.options.state_timeout
+        in_time = now - self._now <= timeout and measured.complete(timeout)
+        self._now = max(now, self._now)
+        if problem := self._ending or self._recovery.update(now, in_time):
+            self._stop(problem)
+        return in_time and not problem
 
     def _trusted(self, now: float, measured: Measurement) -> tuple[Measurement | None, str | None]:
         """The measurement to use, and an alarm that has lasted too long to be due to a corrupt packet.
@@ -218,7 +255,7 @@ class Session:
         if text is None:
             self._good, self._good_time = measured, now
         elif self._good is not None:
-            return replace(self._good, age=max(measured.age, now - self._good_time)), None
+            return replace(self._good, age=np.maximum(measured.age, now - self._good_time)), None
         return self._good, None
 
     def _not_following(self, now: float, measured: Measurement) -> str | None:
@@ -234,18 +271,35 @@ class Session:
         lost = self._torque.update(now, np.isfinite(self._sent) & (measured.torque == 0.0))
         return None if lost is None else f"joint {self.joints[lost].name!r} switched its torque off"
 
-    def _stop(self, reason: str, hold: Hold | None = None) -> None:
+    def _stop(self, reason: str, hold: Hold | None = None, *, disturbed: bool = False) -> None:
         """Switch torque off or, where it must stay on, decelerate from the last goal and hold.
 
         :param hold: goals to hold immediately instead, because a blocked joint must not be pushed further.
         """
-        if self._phase == "running":
-            self._events.append(RunEnded(self.plays[self._play], self._play, reason))
+        self._cut_short("aborted", reason, hold, disturbed)
         self._events.append(Aborted(reason))
+
+    def _disturb(self, reason: str) -> None:
+        """Stop in the same way, and recover; or for good, if the play was disturbed too often or the session ends."""
+        allowed = self.options.repetitions
+        if self._ending is not None or self._disturbances == allowed:
+            often = f"; disturbed {allowed + 1} times" if allowed and self._ending is None else ""
+            self._stop(f"{reason}{often}", disturbed=True)
+            return
+        self._disturbances += 1
+        self._repeats |= self._phase not in AFTER_RUN
+        self._recovery.start(self._now, reason)
+        self._cut_short("recovering", reason, None, True)
+        play, count = self.plays[self._play], self._disturbances
+        self._events.append(Disturbed(play, self._play, reason, count, allowed, self._repeats))
+
+    def _cut_short(self, phase: Phase, reason: str, hold: Hold | None, disturbed: bool) -> None:
+        if self._phase == "running":
+            self._events.append(RunEnded(self.plays[self._play], self._play, reason, disturbed))
         if self.releases_torque:
-            self._move("aborted", self._now, self._off())
+            self._move(phase, self._now, self._off())
         else:
-            self._move("aborted", self._now, hold or self._braking(self._now - self._since))
+            self._move(phase, self._now, hold or self._braking(self._now - self._since))
 
     def _off(self) -> Hold:
         return Hold(np.full(len(self.joints), math.nan))
@@ -296,6 +350,8 @@ class Session:
             case "swinging":
                 rested = self._rested(elapsed, options.swing_time, options.swing_timeout)
                 return rested and self._next(now, measured)
+            case "recovering":
+                return done and self._recovery.complete(now) and self._recovered(now)
             case _:
                 return False
 
@@ -316,7 +372,7 @@ class Session:
 
     def _begin_play(self, now: float, measured: Measurement) -> bool:
         """Switch torque on by holding the measured position."""
-        self._play_since = now
+        self._play_since = now if math.isnan(self._play_since) else self._play_since
         return self._move("enabling", now, Hold(np.clip(measured.position, self._lower, self._upper)))
 
     def _gain_is_set(self, elapsed: float, measured: Measurement) -> bool:
@@ -335,7 +391,15 @@ class Session:
         target = np.where(np.isnan(first), self._rest, first)
         return self._move("approaching", now, Glide.within(here, target, *self._soft))
 
+    def _recovered(self, now: float) -> bool:
+        """Return to rest, from where the play begins."""
+        if self.releases_torque:
+            return self._move("swinging", now, self._motion)
+        here = self._motion.position(self._motion.duration)
+        return self._move("returning", now, Glide.within(here, self._rest, *self._soft))
+
     def _run(self, now: float) -> bool:
+        self._repeats = False
         self._events.append(RunStarted(self.plays[self._play], self._play))
         return self._move("running", now, Following(self.plays[self._play].trajectory, self.joints))
 
@@ -349,12 +413,12 @@ class Session:
     def _next(self, now: float, measured: Measurement) -> bool:
         if self._ending is not None:
             return self._end("aborted", Aborted(self._ending), now)
-        if self._play + 1 == len(self.plays):
-            return self._end("finished", Finished(), now)
-        self._play += 1
+        if not self._repeats:
+            if self._play + 1 == len(self.plays):
+                return self._end("finished", Finished(), now)
+            self._play, self._play_since, self._disturbances = self._play + 1, now, 0
         if self._phase == "swinging":
             return self._begin_play(now, measured)
-        self._play_since = now
         return self._move("gain", now, self._motion)
 
     def _end(self, phase: Phase, event: SessionEvent, now: float) -> bool:
@@ -384,14 +448,3 @@ class Session:
             return self.duration
         elapsed = 0.0 if math.isnan(self._play_since) else now - self._play_since
         return sum(self._estimates[: self._play]) + min(elapsed, self._estimates[self._play])
-
-    def _estimate(self, play: Play) -> float:
-        """Estimated duration of a play with all its phases [s]."""
-        options = self.options
-        before = options.gain_time + 2.0 * options.rest_time + play.trajectory.duration
-        following = Following(play.trajectory, self.joints)
-        if following.drops:
-            return before + options.enable_time + options.swing_time + 2.0
-        end = following.position(play.trajectory.duration)
-        back = Glide.within(end, self._rest, *self._soft)
-        return before + back.duration + 2.0 * options.rest_time

@@ -20,6 +20,7 @@ class Measurement:
     :param velocity: [rad/s].
     :param temperature: [°C].
     :param age: age of the state [s].
+    :param source_age: time since anything came from the source of the states [s]; NaN where unknown.
     :param gain: firmware gains; ``None`` if no servo reports them.
     :param torque: 1 where the servo reports that torque is on, else 0.
     """
@@ -27,13 +28,39 @@ class Measurement:
     position: Array
     velocity: Array
     temperature: Array
-    age: float
+    age: Array
+    source_age: float
     gain: Array | None
     torque: Array
 
     def complete(self, timeout: float) -> bool:
         """Whether all positions are known and no older than ``timeout`` [s]."""
-        return bool(self.age <= timeout and np.isfinite(self.position).all())
+        return bool((self.age <= timeout).all() and np.isfinite(self.position).all())
+
+
+def lateness(
+    measured: Measurement, joints: Sequence[SessionJoint], timeout: float, interval: float
+) -> str | None:
+    """What disturbs the timing, or ``None``: a loop that stood still, states late at their source, or lost states.
+
+    States are late at their source if it has sent nothing; if it has, those of single joints are lost.
+
+    :param timeout: maximum age of states and maximum interval [s].
+    :param interval: time since the previous cycle [s].
+    """
+    if interval > timeout:
+        return f"the loop stood still for {interval:.3g} s"
+    late = ~(measured.age <= timeout)
+    if not late.any():
+        return None
+    oldest = float(np.max(measured.age))
+    if not late.all() or measured.source_age <= timeout:
+        names = ", ".join(repr(joint.name) for joint, old in zip(joints, late, strict=True) if old)
+        return (
+            f"the states of joint {names} are lost: none for {oldest:.3g} s, allowed are {timeout:g} s, though their "
+            "source is alive"
+        )
+    return f"joint states are {oldest:.3g} s old, allowed are {timeout:g} s: all are late at their source"
 
 
 def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) -> str | None:
@@ -73,6 +100,37 @@ class Debounce:
         self._since = np.where(wrong, np.minimum(before, now), math.inf)
         late = np.flatnonzero(now - self._since > self.patience)
         return int(late[0]) if late.size else None
+
+
+class Recovery:
+    """Detects when the timing is in order again after a disturbance.
+
+    :param wanted: states must have been in time for this long [s].
+    :param timeout: longest time to wait for that [s].
+    """
+
+    def __init__(self, wanted: float, timeout: float) -> None:
+        self._wanted, self._timeout = wanted, timeout
+        self._began = self._since = math.nan
+        self._reason = ""
+
+    def start(self, now: float, reason: str) -> None:
+        """Start after a disturbance, with its reason."""
+        self._began, self._since, self._reason = now, math.nan, reason
+
+    def update(self, now: float, in_time: bool) -> str | None:
+        """Take in whether the timing is in order now; the reason to give up, or ``None``."""
+        if not in_time:
+            self._since = math.nan
+        elif math.isnan(self._since):
+            self._since = now
+        if math.isnan(self._since) and now - self._began > self._timeout:
+            return f"{self._reason}; not in order again within {self._timeout:g} s"
+        return None
+
+    def complete(self, now: float) -> bool:
+        """Whether the timing has been in order for long enough."""
+        return now - self._since >= self._wanted
 
 
 class RestDetector:

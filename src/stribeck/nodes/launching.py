@@ -1,0 +1,52 @@
+"""Ends a launch with the reason of the node that failed, for the launch files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+ERROR = re.compile(r"\[(?:ERROR|FATAL)\] \[[^]]*\] \[[^]]*\]: (.*)|^(cannot start: .*)", re.MULTILINE)
+"""An error in the log of a node, and of a process that has no node yet."""
+
+
+class FailureReport:
+    """Remembers the errors that nodes log, and ends the launch with that of a node that fails.
+
+    Use :meth:`ended` as ``on_exit`` of the nodes, and put :attr:`handler` into the launch description.
+
+    :param stays: whether the launch goes on when a node ends without failure.
+    """
+
+    def __init__(self, *, stays: bool = False) -> None:
+        self._stays = stays
+        self._errors: dict[int, str] = {}
+        self._unfinished: dict[int, str] = {}
+
+    @property
+    def handler(self) -> Any:
+        """The event handler that reads what the processes log."""
+        from launch.actions import RegisterEventHandler
+        from launch.event_handlers import OnProcessIO
+
+        return RegisterEventHandler(OnProcessIO(on_stderr=self._note, on_stdout=self._note))
+
+    def _note(self, event: Any) -> None:
+        lines, _, rest = (
+            self._unfinished.get(event.pid, "") + event.text.decode(errors="replace")
+        ).rpartition("\n")
+        self._unfinished[event.pid] = rest
+        for found in ERROR.finditer(lines):
+            self._errors[event.pid] = found[1] or found[2]
+
+    def ended(self, event: Any, context: Any) -> Any:
+        """End the launch with a node; the exit code of a node that fails becomes that of the launch."""
+        if event.returncode and not context.is_shutdown:
+            reason = self._errors.get(event.pid, "")
+            raise RuntimeError(
+                f"{event.process_name} has failed with exit code {event.returncode}{reason and f': {reason}'}"
+            )
+        if self._stays:
+            return None
+        from launch.actions import Shutdown
+
+        return Shutdown(reason=f"{event.process_name} has ended")

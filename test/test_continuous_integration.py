@@ -1,0 +1,155 @@
+"""What `.ci/run` does: the README's first command, alone and beside work, a slice of the slow tests, all others last."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers import REPOSITORY
+
+CI = REPOSITORY / ".ci"
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """The module that runs slices."""
+    spec = importlib.util.spec_from_file_location("slow_slice", CI / "slow_slice.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["slow_slice"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["slow_slice"]
+
+
+def table():
+    """Times of slow tests [s]."""
+    return json.loads((CI / "slow_seconds.json").read_text())
+
+
+def test_the_times_are_of_tests_that_exist():
+    """Each name is a file, or a function in it, and its time is positive."""
+    for name, seconds in table().items():
+        file, _, function = name.partition("::")
+        assert (REPOSITORY / file).is_file(), name
+        assert f"def {function}(" in (REPOSITORY / file).read_text() if function else True, name
+        assert seconds > 0.0
+
+
+def test_every_slow_test_is_in_one_slice_or_named_as_too_long(slow):
+    """Over as many days as there are slices each test has its turn; no slice is filled beyond its share."""
+    names = [f"test/a{k % 40}.py::test_{k}[{k}]" for k in range(300)]
+    times = {f"test/a{k}.py": 13.0 * k + 1.0 for k in range(30)} | {"test/a39.py::test_39": 2000.0}
+    units = slow.units_of(names, times)
+    slices, too_long = slow.slices_of(units)
+    placed = [test for units in (*slices, too_long) for unit in units for test in unit.tests]
+    assert sorted(placed) == sorted(names)
+    assert [unit.name for unit in too_long] == ["test/a39.py::test_39"]
+    for one in slices:
+        total = sum(unit.seconds for unit in one)
+        assert total <= slow.FILLED * slow.LIMIT or len(one) == 1
+    days = range(20780, 20780 + len(slices))
+    assert {day % len(slices) for day in days} == set(range(len(slices)))
+
+
+def test_a_test_without_a_time_is_put_somewhere(slow):
+    """A new file counts a minute for each test."""
+    (unit,) = slow.units_of(["test/new.py::test_a", "test/new.py::test_b[1]"], {})
+    assert (unit.name, unit.seconds) == ("test/new.py", 2 * slow.UNKNOWN)
+
+
+def test_the_real_times_fill_few_slices_and_leave_little_out(slow):
+    """The table as it is: every file whose tests are slow has a time, all fit but those known to be too long."""
+    units = [slow.Unit(name, (name,), seconds) for name, seconds in table().items()]
+    slices, too_long = slow.slices_of(units)
+    assert len(slices) <= 21, "three weeks"
+    assert all(unit.seconds > slow.LIMIT for unit in too_long)
+
+
+def project(folder: Path, text: str) -> list[str]:
+    """A project with slow tests; their node IDs."""
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow: slow\n")
+    (folder / "test_it.py").write_text(text)
+    return [f"test_it.py::{name}" for name in re.findall(r"def (test_\w+)", text)]
+
+
+PASSES = "import pytest\npytestmark = pytest.mark.slow\n\n\ndef test_a():\n    pass\n\n\ndef test_b():\n    pytest.skip('no')\n"
+
+
+def test_a_slice_that_passes_has_reached_everything(slow, tmp_path, capsys):
+    """Passed and skipped tests are finished; nothing is listed."""
+    tests = project(tmp_path, PASSES)
+    outcome = slow.run(tests, 100.0, tmp_path)
+    assert not outcome.failed
+    assert set(outcome.reached) == set(tests)
+    slow.report(tests, outcome)
+    out = capsys.readouterr().out
+    assert "2 of 2 finished" in out
+    assert "NOT RUN" not in out
+
+
+@pytest.mark.parametrize("body", ["assert False", "raise SystemExit(3)"])
+def test_a_test_that_fails_fails_the_slice(slow, tmp_path, body):
+    """And one that ends the process."""
+    tests = project(tmp_path, PASSES + f"\n\ndef test_c():\n    {body}\n")
+    assert slow.run(tests, 100.0, tmp_path).failed
+
+
+def test_a_slice_without_time_left_lists_what_was_not_reached(slow, tmp_path, capsys):
+    """It is ended, does not fail, and names each test that has not finished; a test that waits forever among them."""
+    waits = "\n\ndef test_c():\n    import signal\n    open('begun', 'w').close()\n    signal.pause()\n"
+    tests = project(tmp_path, PASSES + waits)
+    outcome = slow.run(tests, 0.0, tmp_path)
+    assert not outcome.failed
+    assert "test_it.py::test_c" not in outcome.reached
+    slow.report(tests, outcome)
+    out = capsys.readouterr().out
+    assert "NOT RUN to their end" in out
+    assert "    test_it.py::test_c\n" in out
+
+
+def commands(folder: Path, make: str) -> dict[str, str]:
+    """An environment in which the programs of `.ci/run` only write down that they were called."""
+    programs = folder / "programs"
+    programs.mkdir()
+    bodies = {
+        "make": make,
+        "apt-get": "exit 0",
+        "chromium": "exit 0",
+        "yes": f'echo $$ >> "{folder}/busy"; exec sleep 1000',
+    }
+    for name, body in bodies.items():
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+        (programs / name).chmod(0o755)
+    return os.environ | {"PATH": f"{programs}:/usr/bin:/bin"}
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("fails", [False, True])
+def test_ci_runs_the_demo_twice_and_leaves_nothing_busy(tmp_path, fails):
+    """In this order; a demo that fails beside two busy processes ends the run, and they end with it."""
+    calls, busy = tmp_path / "calls", tmp_path / "busy"
+    # The second demo waits until both busy processes are there.
+    make = f"""echo "$@" >> "{calls}"
+        if [ "$(grep -c '^demo' "{calls}")" = 2 ] && [ "$1" = demo ]; then
+            until [ "$(wc -l < "{busy}" 2>/dev/null)" = 2 ]; do :; done
+            exit {int(fails)}
+        fi"""
+    done = subprocess.run(
+        ["sh", str(CI / "run")], env=commands(tmp_path, make), capture_output=True, timeout=60
+    )
+    expected = ["lint", "demo", "demo"] if fails else ["lint", "demo", "demo", "test-slice", "test"]
+    assert calls.read_text().split() == expected
+    assert done.returncode == int(fails)
+    for pid in busy.read_text().split():
+        assert not Path(f"/proc/{pid}").exists()
+
+
+def test_the_tests_come_last():
+    """pytest's closing line ends the log."""
+    lines = [line for line in (CI / "run").read_text().splitlines() if line.strip()]
+    assert lines[-1] == "make test"
