@@ -29,6 +29,10 @@ FREE_LOOP = 2.0
 """The same without a goal, where only a part of the friction is added."""
 
 
+LAG = 0.5
+"""Error of a joint that lags behind its goal, as a fraction of the dead-band [1]."""
+
+
 def unled(unled: Any, goal: Any, rate: Any, command_velocity: Any, dt: Any) -> Any:
     """Time since a goal last gave a position or a significant velocity [s]."""
     xp = array_namespace(goal, rate)
@@ -66,6 +70,18 @@ def error_share(goal: Any, position: Any, deadband: Any) -> Any:
     xp = array_namespace(goal, position)
     error = xp.where(xp.isfinite(goal), goal - position, 0.0)
     return xp.minimum(xp.maximum(error / xp.maximum(deadband, 1e-9), -1.0), 1.0)
+
+
+def leading(known: Any, goal: Any, error: Any, motion: Any) -> Any:
+    """Whether a goal shows that it is one: its joint moves towards it and lags behind it.
+
+    A goal that repeats the measured position is never ahead of the joint. One without a position cannot be told from a
+    measured velocity, and is believed.
+
+    :param error: as of :func:`error_share`.
+    """
+    xp = array_namespace(goal, error)
+    return known & ((error * motion > LAG) | ~xp.isfinite(goal))
 
 
 def free(motion: Any, turned: Any) -> Any:
