@@ -62,6 +62,7 @@ struct Tuning
   }
 };
 
+constexpr double lag = 0.5;               ///< Error of a joint that lags behind its goal, in dead-bands.
 constexpr double leading = 0.1;          ///< A goal faster than this fraction of the command velocity leads fully [1].
 constexpr double led_time = 0.1;         ///< Time constant with which a resting goal stops leading a joint past it [s].
 constexpr double arrival_time = 1.0;     ///< Longest time that a goal at rest leads a joint that has not arrived [s].
@@ -140,6 +141,12 @@ inline double behind(double goal, double position, double deadband) noexcept
 inline double error_share(double goal, double position, double deadband) noexcept
 {
   return clipped(error_of(goal, position) / maximum(deadband, 1e-9), 1.0);
+}
+
+/// Whether a goal shows that it is one: its joint lags behind it, or it has no position.
+inline bool leading(bool known, double goal, double error, double motion) noexcept
+{
+  return known && (error * motion > lag || !std::isfinite(goal));
 }
 
 /// Direction along the path of the goal, where one is known, else that of a free joint.

@@ -281,12 +281,18 @@ class Compensator:
         return Command(*(picked(values, order) for values in (position, velocity, effort)))
 
     @property
-    def joints_off(self) -> tuple[str, ...]:
-        """Why single joints have no torque while the others are compensated, one line each.
+    def joints_off(self) -> Mask:
+        """Joints without torque while the others are compensated, (n,).
 
         A joint whose position stands still while its velocity says that it moves concerns the others through the rigid-body
         model only, so nothing is learnt meanwhile.
         """
+        ended = self.feed_forward.speed_limit.ended
+        return ended if self._admission.frozen is None else ended | self._admission.frozen_joints
+
+    @property
+    def off_reasons(self) -> tuple[str, ...]:
+        """Why the joints of :attr:`joints_off` have no torque, one line each."""
         limit, frozen = self.feed_forward.speed_limit, self._admission.frozen
         ended = [
             f"{self.names[k]} is driven by the compensation at more than {bound:.3g} rad/s: its friction is less than the "
@@ -417,14 +423,11 @@ class Compensator:
         # The torque rises from zero from the last rejected state on, which may be later than the last accepted one.
         rise = dt if self.doubt is None else min(dt, max(stamp - self._rejected, 0.0))
         self._state_arrival, self.doubt = arrival, place.gap
-        off = self._off()
-        if off is not None:
-            self._ramp, self._rises = np.where(off, 0.0, self._ramp), True
-            wanted, self._applied = np.where(off, 0.0, wanted), np.where(off, 0.0, self._applied)
-        if self._rises:
-            self._ramp = self._risen(rise)
+        off = self.joints_off
+        if self._rises or True in off.tolist():
+            self._ramp = np.where(off, 0.0, self._risen(rise))
             self._rises = bool((self._ramp < 1.0).any())
-            wanted = self._ramp * wanted
+            wanted, self._applied = self._ramp * wanted, np.where(off, 0.0, self._applied)
         self._applied = self._slew_limited(self._applied, wanted, self._slew, rise)
         self.torque = self._applied if self._straight else self.map.torque(self._applied)
         self._loads.sent(stamp, self.torque)
@@ -433,13 +436,6 @@ class Compensator:
     def _risen(self, time: float) -> Array:
         ramp_time = self.settings.ramp_time
         return np.minimum(1.0, self._ramp + time / ramp_time) if ramp_time else np.ones_like(self._zero)
-
-    def _off(self) -> Mask | None:
-        """Joints without torque while others have theirs, ``None`` if there are none."""
-        ended = self.feed_forward.speed_limit.ended
-        if self._admission.frozen is not None:
-            return np.asarray(ended | self._admission.frozen_joints)
-        return ended if True in ended.tolist() else None
 
     def _fall_to_zero(self, reason: str) -> Array:
         self.doubt = reason
