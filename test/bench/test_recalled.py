@@ -12,6 +12,7 @@ def assert_claims(guaranteed, seed, cases, joints):
     broken, tried = searched(drawn_cases(seed, cases, guaranteed=guaranteed), joints, seed, seconds=4.0)
     worst = "\n".join(f"{b.claim}: {b.value:.4g} > {b.bound:.4g}: {b.case} {b.joint}" for b in broken[:3])
     assert not broken, f"{len(broken)} broken, the worst:\n{worst}"
+    assert tried["reasons"] == tried["ended"], "an end without a reason"
     if guaranteed:
         assert tried["grew"] > 0, "no tank was drawn from"
         assert tried["ended"] == 0, "compensation ended although there is enough friction"

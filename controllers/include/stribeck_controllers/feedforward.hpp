@@ -280,7 +280,8 @@ public:
     Mask leads{};
     for (int k = 0; k < n_; ++k) {
       leads[k] = known[k] && path.leads[k];
-      const bool shown = formulas::leading(known[k], wish.goal[k], error[k], motion[k]);
+      const bool shown = formulas::leading(
+        known[k], wish.goal[k], travel.extreme[k], travel.direction[k], deadband[k]);
       const bool slow = std::abs(travel.velocity[k]) < 0.1 * moving[k];
       const double speed = state.velocity[k];
       tank.update(k, applied[k], guaranteed_[k], slow ? 0.0 : speed, known[k] ? shown : slow, dt);

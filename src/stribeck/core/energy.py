@@ -16,6 +16,8 @@ Where friction is even less than guaranteed, :class:`SpeedLimit` ends compensati
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from stribeck.core.arrays import Array, Mask
@@ -81,9 +83,7 @@ class EnergyTank:
         return np.minimum(np.minimum(self.content, self.filled) / (FADING * self.capacity), 1.0)
 
 
-def _left(
-    content: Array, torque: Array, sure: Array, velocity: Array, refilled: Mask, capacity: Array, dt: float
-) -> Array:
+def _left(content: Any, torque: Any, sure: Any, velocity: Any, refilled: Any, capacity: Any, dt: Any) -> Any:
     """Content of the tanks after a step [J]."""
     xp = array_namespace(content, torque, velocity)
     drawn = xp.maximum(torque * velocity, 0.0) - xp.abs(sure * velocity)
@@ -154,11 +154,11 @@ class SpeedLimit:
         self.ended = self.ended | (fast & (squared >= self._squared) & (self._work >= self._least))
 
 
-def _smoothed(value: Array, x: Array, share: float) -> Array:
+def _smoothed(value: Any, x: Any, share: Any) -> Any:
     return value + share * (x - value)
 
 
-def _put_in(work: Array, torque: Array, velocity: Array, fast: Mask, dt: float) -> Array:
+def _put_in(work: Any, torque: Any, velocity: Any, fast: Any, dt: Any) -> Any:
     """Work of the compensation since a joint became fast [J]."""
     xp = array_namespace(work, torque, velocity)
     return xp.where(fast, work + xp.maximum(torque * velocity, 0.0) * dt, 0.0)

@@ -229,7 +229,8 @@ class FeedForward:
         )
         self.turning.update(state.position, motion, tuning.presliding)
         leads = known & path.leads
-        self._draw(applied, speed, moving, known, self._leading(known, wish.goal, error, motion), dt)
+        leading = self._leading(known, wish.goal, travel.extreme, travel.direction, tuning.deadband)
+        self._draw(applied, speed, moving, known, leading, dt)
         if observing and self._dynamics is not None and acting is not None:
             self._observe(
                 self._present_observer(self._dynamics), state, acting, motion, loads, leads, wish.rate, dt
