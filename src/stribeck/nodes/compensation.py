@@ -366,7 +366,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
             notice = (
                 f"{', '.join(names)}: moving for long without a goal, or with one that is never ahead of it: the friction "
-                "torque fades to the guaranteed fraction; it returns at rest without a goal, or behind one"
+                "torque fades to its certain share; it returns at rest without a goal, or behind one"
             )
         if notice:
             self.get_logger().warning(notice, throttle_duration_sec=60.0)
