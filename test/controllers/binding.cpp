@@ -209,6 +209,16 @@ const char * torques(const Held * held, double * out)
   return text_of(held->compensator.doubt);
 }
 
+// Why single joints have no torque: 0 they have, 1 frozen, 2 driven; speeds at which compensation ends.
+void offs(const Held * held, double * why, double * speed)
+{
+  for (int k = 0; k < held->compensator.joints(); ++k) {
+    const Doubt off = held->compensator.off[k];
+    why[k] = off == Doubt::none ? 0.0 : off == Doubt::frozen ? 1.0 : off == Doubt::driven ? 2.0 : -1.0;
+    speed[k] = held->compensator.speed_bound(k);
+  }
+}
+
 int outputs(const Held * held, double now, double * out)
 {
   Vector values;

@@ -115,6 +115,7 @@ def test_histories_with_faults_give_the_same_torque():
     pairs = [history(seed, 150) for seed in range(10)]
     assert sum(pair.python.learned is not None for pair in pairs) > 3, "too few histories learn anything"
     assert sum(pair.trusted for pair in pairs) > 1000
+    assert (sum(pair.off for pair in pairs) > 10).all(), "too few joints are off while others are not"
 
 
 @pytest.mark.slow

@@ -295,3 +295,15 @@ def test_a_tank_that_empties_and_clocks_that_differ_are_warned_of(parameters):
             DiagnosticStatus.WARN,
             True,
         )
+
+
+def test_a_joint_whose_compensation_has_ended_is_warned_of(parameters):
+    """While the others are compensated."""
+    with Graph() as graph:
+        robot = Robot(graph, parameters)
+        robot.state(0.2, 0.0)
+        robot.state(0.2, 0.0)
+        robot.node._compensator.feed_forward.speed_limit.ended = np.array([True])
+        status = robot.diagnosis()
+        assert status.level == DiagnosticStatus.WARN
+        assert status.message.startswith("zero torque of single joints: hinge is driven by the compensation")

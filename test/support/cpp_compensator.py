@@ -288,6 +288,13 @@ class CppCompensator:
         return Account(*rows)
 
     @property
+    def off(self):
+        """Why single joints have no torque, 0 if they have, and the speeds at which compensation ends."""
+        rows = np.empty((2, self._n))
+        self._library.offs(self._handle, *map(pointer, rows))
+        return rows
+
+    @property
     def learned(self):
         rows = np.empty((self._n, 4))
         learns = self._library.learnt(self._handle, pointer(rows))

@@ -131,6 +131,7 @@ class Pair:
     """A compensator in Python and its C++ counterpart, told the same; :meth:`check` compares them.
 
     :ivar worst: largest difference of torques so far, relative to the torque limits.
+    :ivar off: states in which a single joint had no torque because it was frozen, or driven.
     """
 
     def __init__(self, made: Setup) -> None:
@@ -139,6 +140,7 @@ class Pair:
         self.names = self.python.names
         self.limit = np.array([j.max_torque * m.ratio for j, m in zip(made.joints, made.maps, strict=True)])
         self.worst, self.trusted = 0.0, 0
+        self.off = np.zeros(2, dtype=np.int64)
         # A load-dependent law takes a Newton step whose slope is a difference over 1e-7 of the limit: rounding counts 1e7
         # times.
         loaded = made.settings.effort_meaning != "none" and self.python.model.load_dependent
@@ -169,6 +171,11 @@ class Pair:
         difference = float(np.abs((python.torque - cpp.torque) / self.limit).max())
         self.worst = max(self.worst, difference)
         self.trusted += python.doubt is None
+        why, speed = cpp.off
+        if python.doubt is None:
+            np.testing.assert_array_equal(why > 0.0, python.joints_off)
+        self.off += (why[:, None] == [1.0, 2.0]).sum(axis=0)
+        np.testing.assert_allclose(speed, python.feed_forward.speed_limit.bound, rtol=1e-12)
         assert difference <= self.tolerance, (difference, python.torque, cpp.torque)
 
     def compare(self, now: float) -> None:
@@ -240,7 +247,7 @@ def fault(
     time: float | None,
 ) -> tuple[float, float]:  # fmt: skip
     """Something that should not be; returns the times after it."""
-    kind, names = int(random.integers(12)), pair.names
+    kind, names = int(random.integers(14)), pair.names
     wild = random.choice([math.nan, math.inf, -1e300, 1e9, 0.3])
     values = [np.array(position), np.array(velocity), np.array(effort)]
     if kind < 3:
@@ -270,6 +277,25 @@ def fault(
         for _ in range(12):
             now, stamp = now + 0.01, stamp + 0.01
             pair.tell("on_state", now, stamp, names, position, velocity + 1.0, effort, time and stamp)
+    elif kind == 11:  # the same of one joint, while the others move
+        stands = np.arange(len(names)) == random.integers(len(names))
+        for k in range(12):
+            now, stamp = now + 0.01, stamp + 0.01
+            at, speed = position + 0.01 * k * ~stands, velocity + 1.0
+            pair.tell("on_state", now, stamp, names, at, speed, effort, time and stamp)
+    elif kind == 12:  # beyond any speed to which compensation may drive a joint
+        for k in range(60):
+            now, stamp = now + 0.01, stamp + 0.01
+            pair.tell(
+                "on_state",
+                now,
+                stamp,
+                names,
+                position + 0.2 * k,
+                0.0 * velocity + 20.0,
+                effort,
+                time and stamp,
+            )
     else:
         pair.tell("recall", pair.python.learned)
         pair.tell("fade", 0.5 * pair.limit, 0.01)

@@ -40,6 +40,9 @@ public:
   bool enabled = false;
   Doubt doubt = Doubt::not_enabled;
   Vector torque{};  ///< friction torque in the robot's coordinates [N m]
+  /// Why single joints have no torque while the others are compensated: frozen (a position that stands still at a nonzero
+  /// velocity), or driven (less friction than guaranteed; off until enable() or until a goal leads the joint).
+  std::array<Doubt, max_joints> off{};
 
   Compensator() = default;
   Compensator(const Compensator &) = delete;
@@ -91,6 +94,9 @@ public:
   double gain() const noexcept { return feed_forward_.gain; }
   bool learns() const noexcept { return feed_forward_.observes; }
 
+  /// Speed at which the compensation of a joint ends that it drives, in the coordinates of its parameter file [rad/s].
+  double speed_bound(int k) const noexcept { return feed_forward_.speed_limit.bound(k); }
+
   /// Learnt friction of a joint; that of the parameter file before anything is learnt.
   Learned learned(int k) const noexcept { return learns() ? feed_forward_.observer.learned(k) : Learned{}; }
 
@@ -107,6 +113,7 @@ public:
   void enable() noexcept
   {
     enabled = true;
+    feed_forward_.begin();
     servos_.advance(infinity);
     admission_.restart();
     fall_to_zero(Doubt::no_states_yet);
@@ -447,10 +454,14 @@ private:
       rise = positive < dt ? positive : dt;
     }
     state_arrival_ = arrival, doubt = gap;
-    const double risen = settings_.ramp_time != 0.0 ? ramp_ + rise / settings_.ramp_time : 1.0;
-    ramp_ = risen < 1.0 ? risen : 1.0;
     for (int k = 0; k < n_; ++k) {
-      const double ramped = ramp_ < 1.0 ? ramp_ * wanted[k] : wanted[k], reach = slew_[k] * rise;
+      off[k] = admission_.frozen[k] ? Doubt::frozen : feed_forward_.speed_limit.ended[k] ? Doubt::driven : Doubt::none;
+      const double risen = settings_.ramp_time != 0.0 ? ramp_[k] + rise / settings_.ramp_time : 1.0;
+      ramp_[k] = risen < 1.0 ? risen : 1.0;
+      if (off[k] != Doubt::none) {
+        ramp_[k] = applied_[k] = 0.0;
+      }
+      const double ramped = ramp_[k] < 1.0 ? ramp_[k] * wanted[k] : wanted[k], reach = slew_[k] * rise;
       applied_[k] = minimum(maximum(ramped, applied_[k] - reach), applied_[k] + reach);
       torque[k] = joints_[k].gear() * applied_[k];
     }
@@ -478,7 +489,11 @@ private:
     }
     // After a clipped time step, accelerations would be mistaken for friction.
     Vector acting;
-    const bool known = observed_ && dt < longest_step && acting_torque(effort, acting);
+    const bool known =
+      observed_ && !admission_.any_frozen && dt < longest_step && acting_torque(effort, acting);
+    if (admission_.any_frozen) {
+      feed_forward_.suspend();
+    }
     wanted = feed_forward_.torque(state_, wish, loads, known ? &acting : nullptr, applied_, dt);
     return true;
   }
@@ -592,7 +607,8 @@ private:
   void fall_to_zero(Doubt why) noexcept
   {
     doubt = why;
-    ramp_ = 0.0, rejected_ = -infinity, has_filtered_ = has_state_ = false;
+    rejected_ = -infinity, has_filtered_ = has_state_ = false;
+    ramp_.fill(0.0), off.fill(Doubt::none);
     applied_.fill(0.0), torque.fill(0.0);
     admission_.forget_slope();
     own_.clear();
@@ -610,9 +626,9 @@ private:
   State state_{};
   Wish wish_{};
   Command take_{};
-  Vector slew_{}, stall_{}, applied_{}, filtered_{};
+  Vector slew_{}, stall_{}, applied_{}, filtered_{}, ramp_{};
   bool observed_ = false, matter_ = false, has_filtered_ = false, has_state_ = false;
-  double state_arrival_ = -infinity, ramp_ = 0.0, rejected_ = -infinity;
+  double state_arrival_ = -infinity, rejected_ = -infinity;
 };
 
 }  // namespace stribeck

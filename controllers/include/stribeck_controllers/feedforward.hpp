@@ -173,6 +173,7 @@ public:
   Turning turning;
   Contact contact;
   EnergyTank tank;
+  SpeedLimit speed_limit;
   FrictionObserver observer;
   bool observes = false;  ///< whether the observer exists; it begins with the first states
   Vector at_rest{}, limit{};
@@ -192,32 +193,46 @@ public:
       load_dependent = load_dependent || joint.law.load != Load::none;
       rotors_[k] = joint.armature == 0.0 ? infinity : joint.armature;
       tank.capacity[k] = tank_stroke * at_rest[k];
+      speed_limit.configure(k, tank.capacity[k], joint.ratio);
+      speed_limit.set_inertia(k, rotors_[k]);
       const double slope = load_feedback(joint.law, joint.friction, joint.max_torque);
       steepest_[k] = settings.effort_meaning != EffortMeaning::none && slope > 0.0 ?
         largest_feedback / slope : infinity;
       observer.joints[k] = {joint.law, joint.friction, at_rest[k], joint.gear()};
     }
+    tank.forget();
+    begin();
     restart();
   }
 
-  /// Forget the motion but keep what was learnt.
-  void restart() noexcept
+  /// Start anew, also the joints whose compensation has ended; keep what was learnt.
+  void begin() noexcept { tank.restart(), speed_limit.ended.fill(false); }
+
+  /// Nothing can be learnt from a state: forget the motion that led to it.
+  void suspend() noexcept
   {
-    solution_.fill(0.0), boost_.fill(0.0), steep_.fill(0.0), unled_.fill(infinity);
-    period_ = 0.0, since_tuned_ = infinity;
-    for (int k = 0; k < n_; ++k) {
-      tuning[k] = (*joints_)[k].tuning;
-    }
-    path.restart(), travel.restart(), turning.restart(), contact.restart(), tank.restart();
     if (observes) {
       observer.restart();
     }
   }
 
-  /// Start with scales learnt earlier, or with none (nullptr).
+  /// Forget the motion but keep what was learnt.
+  void restart() noexcept
+  {
+    solution_.fill(0.0), boost_.fill(0.0), steep_.fill(0.0), unled_.fill(infinity), guaranteed_.fill(0.0);
+    period_ = 0.0, since_tuned_ = infinity;
+    for (int k = 0; k < n_; ++k) {
+      tuning[k] = (*joints_)[k].tuning;
+    }
+    path.restart(), travel.restart(), turning.restart(), contact.restart(), speed_limit.restart();
+    suspend();
+  }
+
+  /// Start with scales learnt earlier, or with none (nullptr). Without a goal, they count once motion confirmed them.
   void recall(const Learned * learned) noexcept
   {
     observes = false, has_recalled_ = learned != nullptr;
+    tank.forget();
     for (int k = 0; has_recalled_ && k < n_; ++k) {
       recalled_[k] = learned[k];
     }
@@ -245,7 +260,7 @@ public:
       led_count += known[k];
     }
     if (!observing && led_count == 0) {
-      return without_goal(state, loads);
+      return without_goal(state, loads, applied, dt);
     }
     Vector deadband{}, presliding{}, command_velocity{}, moving{}, motion{}, behind{}, error{};
     tune(dt);
@@ -265,20 +280,17 @@ public:
     Mask leads{};
     for (int k = 0; k < n_; ++k) {
       leads[k] = known[k] && path.leads[k];
+      const bool shown = formulas::leading(
+        known[k], wish.goal[k], travel.extreme[k], travel.direction[k], deadband[k]);
+      const bool slow = std::abs(travel.velocity[k]) < 0.1 * moving[k];
+      const double speed = state.velocity[k];
+      tank.update(k, applied[k], guaranteed_[k], slow ? 0.0 : speed, known[k] ? shown : slow, dt);
+      speed_limit.update(k, applied[k], speed, shown, dt);
     }
     if (observing) {
       observe(state, *acting, motion, loads, leads, wish.rate, dt);
     }
-    if (observing && led_count < n_) {
-      Mask rests{};
-      Vector sure{};
-      for (int k = 0; k < n_; ++k) {
-        rests[k] = known[k] || std::abs(travel.velocity[k]) < 0.1 * moving[k];
-        sure[k] = settings_->sure * at_rest[k];
-      }
-      tank.update(n_, applied, sure, state.velocity, rests, dt);
-    }
-    Vector led{}, direction{}, share{}, at{};
+    Vector led{}, direction{}, share{}, at{}, certain{};
     std::array<Scales, max_joints> scales{};
     const Reach reach = reached();
     for (int k = 0; k < n_; ++k) {
@@ -293,11 +305,17 @@ public:
           motion[k], behind[k], path.direction[k], path.leads[k], led[k], known[k], intended, direction[k],
           t.error_width, t.away);
       }
-      share[k] = strength(k, known[k], led[k], reach, scales[k]) * direction[k];
+      const double strong = strength(k, known[k], led[k], reach, scales[k]);
+      share[k] = strong * direction[k];
+      const double most = observes ? strong * maximum(scales[k].dry, scales[k].viscous) : strong;
+      certain[k] = minimum(settings_->sure / maximum(most, 1e-9), 1.0);
       at[k] = !observes ? state.velocity[k] : formulas::law_velocity(
         wish.rate[k], state.velocity[k], travel.velocity[k], motion[k], path.direction[k], leads[k], led[k]);
     }
     solution_ = law_torque(share, at, loads, scales);
+    for (int k = 0; k < n_; ++k) {
+      guaranteed_[k] = solution_[k] * certain[k];
+    }
     return bounded(solution_, direction, led, leads, behind, wish.rate, dt);
   }
 
@@ -322,11 +340,12 @@ private:
   }
 
   /// Torque of joints without goal and observer: a fraction of the identified friction.
-  Vector without_goal(const State & state, const Loads & loads) noexcept
+  Vector without_goal(const State & state, const Loads & loads, const Vector & applied, double dt) noexcept
   {
     Vector motion{}, presliding{}, share{};
     const double part = (gain < 1.0 ? gain : 1.0) * (settings_->sure < 1.0 ? settings_->sure : 1.0);
     for (int k = 0; k < n_; ++k) {
+      speed_limit.update(k, applied[k], state.velocity[k], false, dt);
       motion[k] = formulas::moving(state.velocity[k], tuning[k].moving_velocity);
       presliding[k] = tuning[k].presliding;
     }
@@ -349,20 +368,30 @@ private:
   /// Gain of a joint, and the scales of its identified friction.
   double strength(int k, bool known, double led, const Reach & reach, Scales & scales) const noexcept
   {
-    const double less = gain < 1.0 ? gain : 1.0;
+    const double least_gain = (gain < 1.0 ? gain : 1.0) * settings_->sure;
     if (!observes) {
-      return known ? gain * (*warmth_)[k] : less * settings_->sure;
+      return known ? faded(gain * (*warmth_)[k], least_gain, tank.share(k)) : least_gain;
     }
     if (known) {
-      const double steepest = steepest_[k] / maximum(reach.reached, 1e-9);
-      scales = {minimum(observer.scales[k].dry, steepest), observer.scales[k].viscous};
-      return formulas::learned_gain(gain, led, observer.certainty[k], reach.reached);
+      const double steepest = steepest_[k] / maximum(reach.reached, 1e-9), full = tank.share(k);
+      const double learned = formulas::learned_gain(gain, led, observer.certainty[k], reach.reached);
+      const double floor = least_gain / maximum(learned, 1e-9);
+      scales = {
+        faded(minimum(observer.scales[k].dry, steepest), floor, full), faded(observer.scales[k].viscous, floor, full)};
+      return learned;
     }
-    const double dry_share = tank.share(k), viscous_share = dry_share * observer.met[k];
+    const double dry_share = tank.free_share(k), viscous_share = dry_share * observer.met[k];
     const double least = reach.least;
     scales.dry = least + dry_share * (maximum(observer.surely[k].dry, least) - least);
     scales.viscous = least + viscous_share * (maximum(observer.surely[k].viscous, least) - least);
     return safety * (reach.reached < 1.0 ? reach.reached : 1.0);
+  }
+
+  /// A gain or scale that falls to the guaranteed one with the share of a tank.
+  static double faded(double full, double least, double share) noexcept
+  {
+    const double floor = minimum(full, least);
+    return share < 1.0 ? floor + share * (full - floor) : full;
   }
 
   /// Torque of the law within the limits, with a Newton step from the last solution where friction depends on it [N m].
@@ -403,7 +432,8 @@ private:
         continue;
       }
       found[k] = settings_->impedance ? torque[k] * (1.0 - touching) : formulas::with_offset(
-        torque[k], led[k], direction[k], observer.offset[k], boost_[k], way, at_rest[k], limit[k], touching);
+        torque[k], led[k] * tank.share(k), direction[k], observer.offset[k], boost_[k] * tank.share(k), way, at_rest[k],
+        limit[k], touching);
     }
     return found;
   }
@@ -437,6 +467,9 @@ private:
     }
     const double elapsed = observer.conclude(seen);
     for (int k = 0; k < n_; ++k) {
+      if (observer.learning[k]) {
+        tank.fill(k, std::abs(observer.torque[k] * state.velocity[k]) * elapsed);
+      }
       held[k] = std::abs(observer.torque[k]) < held_friction * observer.scales[k].dry * at_rest[k];
     }
     contact.update(n_, observer.contact, held, leads, seen.follows, path.direction, elapsed);
@@ -460,6 +493,7 @@ private:
         seen ? observer.residual.inertia[k][k] / (joint.ratio * joint.ratio) : rotors_[k];
       const double friction = observes ? observer.scales[k].dry * at_rest[k] : at_rest[k];
       steep_[k] = friction * loop / inertia;
+      speed_limit.set_inertia(k, inertia);
       tuning[k] = joint.tuning;
       tuning[k].error_width = maximum(joint.tuning.error_width, 1.5 * friction * slow / inertia);
     }
@@ -470,6 +504,7 @@ private:
   const Settings * settings_ = nullptr;
   const Vector * warmth_ = nullptr;
   Vector solution_{}, boost_{}, steep_{}, unled_{}, rotors_{}, steepest_{};
+  Vector guaranteed_{};  ///< part of the last torque that the guaranteed friction takes [N m]
   double period_ = 0.0, since_tuned_ = infinity;
   bool has_recalled_ = false;
   std::array<Learned, max_joints> recalled_{};

@@ -28,6 +28,7 @@ constexpr double friction_per_kelvin = 0.01;       ///< Relative decrease of fri
 constexpr double frozen_time = 0.05;               ///< A position constant for this long while moving is frozen [s].
 constexpr double frozen_steps = 4.0;               ///< Steps by which it should have moved.
 constexpr double one_way = 0.5;                    ///< Least net motion, as a fraction of the distance.
+constexpr double stopping_time = 0.07;             ///< Time constant and delay of velocities that are filtered [s].
 constexpr double coarsest_step = 0.003;            ///< Position step assumed until one has been seen [rad].
 constexpr double largest_misfit = 0.05;            ///< Change of position that the velocity need not explain [rad].
 
@@ -50,6 +51,7 @@ enum class Doubt {
   effort_impossible,
   out_of_proportion,
   expired,
+  driven,
 };
 
 /// One line about a doubt.
@@ -73,6 +75,8 @@ inline const char * text_of(Doubt doubt) noexcept
     case Doubt::effort_impossible: return "an effort beyond 10 times the stall torque cannot be";
     case Doubt::out_of_proportion: return "position, velocity or effort is out of all proportion";
     case Doubt::expired: return "no states for longer than state_timeout";
+    case Doubt::driven:
+      return "the compensation drives a joint: its friction is less than the guaranteed fraction of the identified one";
   }
   return "";
 }
@@ -282,10 +286,12 @@ class Plausibility
 public:
   Vector resolution{};       ///< known position steps [rad]
   Vector moving_velocity{};  ///< velocity above which a joint moves [rad/s]
+  Mask late{};               ///< joints whose position is frozen
 
   void restart() noexcept
   {
     known_ = false;
+    moved_at_.fill(0.0), late.fill(false);
     speed_.fill(0.0), still_.fill(0.0), missed_.fill(0.0), way_.fill(0.0), seen_.fill(coarsest_step);
   }
 
@@ -307,7 +313,19 @@ public:
     return false;
   }
 
-  /// Update with a state; \returns whether a position is frozen.
+  /// Whether no position has changed for some time: then all of the state may be an old one.
+  bool stale(int n) const noexcept
+  {
+    for (int k = 0; k < n; ++k) {
+      if (still_[k] < frozen_time) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Update with a state; \returns whether a position is frozen: that of a joint whose present velocity says that it
+  /// moves.
   bool frozen(int n, const Vector & at, const Vector & speed, double dt) noexcept
   {
     const bool before = known_;
@@ -317,23 +335,31 @@ public:
     }
     const Vector last = at_;
     at_ = at, speed_ = speed, known_ = true;
-    if (before && !any_stands) {
+    late.fill(false);
+    if (!before) {
+      moved_at_ = speed;
+      return false;
+    }
+    if (!any_stands) {
       still_.fill(0.0), missed_.fill(0.0), way_.fill(0.0);
+      moved_at_ = speed;
       return false;
     }
     bool found = false;
+    const double forgotten = 1.0 - minimum(dt / frozen_time, 1.0);
     for (int k = 0; k < n; ++k) {
-      if (before) {
-        const double change = std::abs(at[k] - last[k]);
-        const bool stands = change == 0.0;
-        seen_[k] = stands ? seen_[k] : minimum(seen_[k], change);
-        const double missed = std::abs(speed[k]) > 0.5 * moving_velocity[k] ? speed[k] * dt : 0.0;
-        still_[k] = stands ? still_[k] + dt : 0.0;
-        missed_[k] = stands ? missed_[k] + missed : 0.0;
-        way_[k] = stands ? way_[k] + std::abs(missed) : 0.0;
-      }
-      const double least = maximum(frozen_steps * maximum(resolution[k], seen_[k]), one_way * way_[k]);
-      found = found || (still_[k] >= frozen_time && std::abs(missed_[k]) > least);
+      const double change = std::abs(at[k] - last[k]);
+      const bool stands = change == 0.0, moves = std::abs(speed[k]) > 0.5 * moving_velocity[k];
+      seen_[k] = stands ? seen_[k] : minimum(seen_[k], change);
+      moved_at_[k] = stands ? moved_at_[k] : speed[k];
+      const double kept = moves ? 1.0 : forgotten, missed = moves ? speed[k] * dt : 0.0;
+      still_[k] = stands ? still_[k] + dt : 0.0;
+      missed_[k] = stands ? kept * missed_[k] + missed : 0.0;
+      way_[k] = stands ? kept * way_[k] + std::abs(missed) : 0.0;
+      const double steps = maximum(frozen_steps * maximum(resolution[k], seen_[k]), one_way * way_[k]);
+      const double least = maximum(steps, stopping_time * std::abs(moved_at_[k]));
+      late[k] = still_[k] >= frozen_time && moves && std::abs(missed_[k]) > least;
+      found = found || late[k];
     }
     return found;
   }
@@ -356,6 +382,7 @@ private:
   }
 
   Vector at_{}, speed_{}, still_{}, missed_{}, way_{}, seen_{};
+  Vector moved_at_{};  ///< velocity at the last change of each position [rad/s]
   bool known_ = false;
 };
 
@@ -372,6 +399,8 @@ public:
   bool has_stamp = false;
   double stamp = 0.0;           ///< stamp of the last accepted state, if there is one [s]
   Doubt reason = Doubt::none;   ///< why the last state was not usable
+  Mask frozen{};                ///< joints that are not trusted in the last state
+  bool any_frozen = false;
 
   void restart() noexcept
   {
@@ -392,7 +421,7 @@ public:
   /// Remember why a state was skipped.
   void bridged(Doubt why) noexcept { bridged_ = why; }
 
-  /// Skip a rejected state, but remember its stamp as that of the last state.
+  /// Skip a rejected state, but remember its stamp as that of the last state. A frozen position keeps its history.
   void doubted(double when) noexcept
   {
     if (std::isfinite(when) && !(has_stamp && when == stamp)) {
@@ -450,6 +479,7 @@ public:
       return refused(Verdict::bridged, Doubt::jump);
     }
     has_stamp = true, stamp = when, bridged_ = Doubt::none;
+    frozen.fill(false), any_frozen = false;
     if (!has_velocity) {
       if (has_position_ && dt > 0.0) {
         const double share = minimum(1.0, dt / slope_time);
@@ -460,8 +490,13 @@ public:
       last_position_ = at, has_position_ = true;
       speed = slope_;
     }
-    const bool frozen = (dt > 0.0 || !before) && plausibility.frozen(n, at, speed, dt);
-    return frozen && has_velocity ? refused(Verdict::doubtful, Doubt::frozen) : Verdict::usable;
+    if ((dt > 0.0 || !before) && plausibility.frozen(n, at, speed, dt) && has_velocity) {
+      if (plausibility.stale(n)) {
+        return refused(Verdict::doubtful, Doubt::frozen);
+      }
+      frozen = plausibility.late, any_frozen = true;
+    }
+    return Verdict::usable;
   }
 
 private:

@@ -62,6 +62,7 @@ struct Tuning
   }
 };
 
+constexpr double ahead_share = 0.5;       ///< Distance by which a goal is ahead of its joint, in dead-bands.
 constexpr double leading = 0.1;          ///< A goal faster than this fraction of the command velocity leads fully [1].
 constexpr double led_time = 0.1;         ///< Time constant with which a resting goal stops leading a joint past it [s].
 constexpr double arrival_time = 1.0;     ///< Longest time that a goal at rest leads a joint that has not arrived [s].
@@ -142,6 +143,13 @@ inline double error_share(double goal, double position, double deadband) noexcep
   return clipped(error_of(goal, position) / maximum(deadband, 1e-9), 1.0);
 }
 
+/// Whether a goal shows that it is one: it is ahead of where its joint has been since the last reversal, or it has no
+/// position.
+inline bool leading(bool known, double goal, double extreme, double direction, double deadband) noexcept
+{
+  return known && ((goal - extreme) * direction > ahead_share * deadband || !std::isfinite(goal));
+}
+
 /// Direction along the path of the goal, where one is known, else that of a free joint.
 inline double direction(
   double motion, double behind, double path, bool leads, double led, bool known, double intended, double free,
@@ -208,11 +216,12 @@ class Travel
 {
 public:
   Vector velocity{}, direction{}, step{}, bends{};
+  Vector extreme{};  ///< furthest position in that direction since the last reversal [rad]
 
   void restart() noexcept
   {
     velocity.fill(0.0), direction.fill(0.0), step.fill(infinity), bends.fill(0.0);
-    position_.fill(0.0), turn_.fill(0.0), extreme_.fill(0.0);
+    position_.fill(0.0), turn_.fill(0.0), extreme.fill(0.0);
     begun_ = has_before_ = false;
   }
 
@@ -221,7 +230,7 @@ public:
   {
     position_ = position;
     if (!begun_) {
-      turn_ = extreme_ = position, velocity = speed, begun_ = true;
+      turn_ = extreme = position, velocity = speed, begun_ = true;
       return;
     }
     const double of_bends = minimum(1.0, dt / noise_time), of_speed = minimum(1.0, dt / smoothing_time);
@@ -233,13 +242,13 @@ public:
         bends[k] = bends[k] + of_bends * (bend * bend - bends[k]);
       }
       velocity[k] = velocity[k] + of_speed * (speed[k] - velocity[k]);
-      const double change = position[k] - extreme_[k];
+      const double change = position[k] - extreme[k];
       const bool begins = direction[k] == 0.0 && std::abs(change) > hysteresis[k];
       if (begins || change * direction[k] < -hysteresis[k]) {
-        turn_[k] = extreme_[k];
+        turn_[k] = extreme[k];
         direction[k] = sign_of(change);
       }
-      extreme_[k] = change * direction[k] > 0.0 ? position[k] : extreme_[k];
+      extreme[k] = change * direction[k] > 0.0 ? position[k] : extreme[k];
     }
     earlier_ = has_before_ ? last_ : speed;
     last_ = speed, has_before_ = true;
@@ -252,7 +261,7 @@ public:
   }
 
 private:
-  Vector position_{}, turn_{}, extreme_{}, last_{}, earlier_{};
+  Vector position_{}, turn_{}, last_{}, earlier_{};
   bool begun_ = false, has_before_ = false;
 };
 

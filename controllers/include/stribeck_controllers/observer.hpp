@@ -29,6 +29,8 @@ constexpr double patience = 0.5;           ///< Shortest duration of a contact [
 constexpr double longest_patience = 30.0;  ///< Longest duration of a contact [s].
 constexpr double tank_stroke = 1.5;        ///< Capacity of a tank: work of the friction at rest over this distance [rad].
 constexpr double tank_fading = 0.3;        ///< Fill level below which the torque fades.
+constexpr double ending_energy = 2.0;      ///< Kinetic energy at which compensation ends, in capacities of the tank.
+constexpr double slowest_end = 2.0, fastest_end = 10.0;  ///< Bounds of that speed, in the robot's coordinates [rad/s].
 constexpr double kept_torques = 1.0;       ///< Longest delay of states after sent torques [s].
 
 /// How fast and how far friction may change; see core/adaptation.py.
@@ -118,26 +120,79 @@ private:
   Vector touched_{}, since_{}, patience_{};
 };
 
-/// Energy tanks of joints, which limit what compensation adds to joints without a goal.
+/// Energy tanks of joints, which limit what compensation adds to joints whose goal shows no intention of its own.
 class EnergyTank
 {
 public:
   Vector capacity{}, content{};
+  Vector filled{};  ///< work of the friction learnt from motion under goals in this run, at most the capacity [J]
 
   void restart() noexcept { content = capacity; }
 
+  /// Scales have been replaced: nothing is known of them yet.
+  void forget() noexcept { filled.fill(0.0); }
+
+  /// Account for friction that has been learnt, by its work [J].
+  void fill(int k, double work) noexcept { filled[k] = minimum(filled[k] + work, capacity[k]); }
+
   void update(
-    int n, const Vector & torque, const Vector & sure, const Vector & velocity, const Mask & rests, double dt) noexcept
+    int k, double torque, double sure, double velocity, bool refilled, double dt) noexcept
   {
-    for (int k = 0; k < n; ++k) {
-      const double drawn = maximum(torque[k] * velocity[k], 0.0) - std::abs(sure[k] * velocity[k]);
-      const double left = content[k] - maximum(drawn, 0.0) * dt;
-      content[k] = rests[k] ? capacity[k] : maximum(left, 0.0);
-    }
+    const double drawn = maximum(torque * velocity, 0.0) - std::abs(sure * velocity);
+    const double left = content[k] - maximum(drawn, 0.0) * dt;
+    content[k] = refilled ? capacity[k] : maximum(left, 0.0);
   }
 
   /// Remaining fraction of the torque beyond the guaranteed friction, in [0, 1].
   double share(int k) const noexcept { return minimum(content[k] / (tank_fading * capacity[k]), 1.0); }
+
+  /// The same of a joint without a goal: nothing until friction has been learnt in this run.
+  double free_share(int k) const noexcept
+  {
+    return minimum(minimum(content[k], filled[k]) / (tank_fading * capacity[k]), 1.0);
+  }
+};
+
+/// Ends the compensation of joints that it drives, which friction above the guaranteed fraction excludes.
+class SpeedLimit
+{
+public:
+  Mask ended{};
+
+  /// \param capacity of the tank [J]; \param ratio turns of the servo per turn of the joint.
+  void configure(int k, double capacity, double ratio) noexcept
+  {
+    energy_[k] = ending_energy * capacity;
+    slowest_[k] = slowest_end * ratio * (slowest_end * ratio);
+    fastest_[k] = fastest_end * ratio * (fastest_end * ratio);
+  }
+
+  /// The inertia from now on; infinite where unknown [kg m^2].
+  void set_inertia(int k, double inertia) noexcept
+  {
+    const bool known = std::isfinite(inertia);
+    const double allowed = minimum(maximum(2.0 * energy_[k] / inertia, slowest_[k]), fastest_[k]);
+    squared_[k] = known ? allowed : fastest_[k];
+    least_[k] = known ? 0.375 * inertia * squared_[k] : 0.0;
+  }
+
+  void restart() noexcept { speed_.fill(0.0), work_.fill(0.0); }
+
+  /// Speed at which compensation ends [rad/s].
+  double bound(int k) const noexcept { return std::sqrt(squared_[k]); }
+
+  /// \param led whether the joint's goal is known to lead it.
+  void update(int k, double torque, double velocity, bool led, double dt) noexcept
+  {
+    speed_[k] = speed_[k] + minimum(1.0, dt / smoothing_time) * (velocity - speed_[k]);
+    const double squared = speed_[k] * speed_[k];
+    const bool fast = squared >= 0.25 * squared_[k] && !led;
+    work_[k] = fast ? work_[k] + maximum(torque * velocity, 0.0) * dt : 0.0;
+    ended[k] = (ended[k] && !led) || (fast && squared >= squared_[k] && work_[k] >= least_[k]);
+  }
+
+private:
+  Vector energy_{}, slowest_{}, fastest_{}, squared_{}, least_{}, speed_{}, work_{};
 };
 
 /// Unmodelled torque of joints, in the coordinates of the dynamics: generalised-momentum observer.
@@ -297,6 +352,7 @@ public:
   std::array<ObservedJoint, max_joints> joints{};
   Vector torque{};               ///< residual torque [N m]
   Mask contact{};                ///< joints on which more than friction acts against the motion
+  Mask learning{};               ///< joints that learnt from the last residual
   std::array<Scales, max_joints> scales{}, surely{};  ///< estimates, and lower bounds
   Vector offset{};               ///< residual that the scaled friction does not explain [N m]
   Vector certainty{};            ///< from 0 before any motion to 1
@@ -370,6 +426,7 @@ public:
     }
     if (!sound) {
       restart();
+      learning.fill(false);
       return elapsed;
     }
     for (int k = 0; k < n_; ++k) {
@@ -394,6 +451,7 @@ public:
       moving[k] = std::abs(direction) > reversed && motion.led[k] && motion.follows[k] && !foreign;
       any = any || moving[k];
     }
+    learning = moving;
     if (!any) {
       meet();
       return elapsed;

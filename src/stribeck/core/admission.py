@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stribeck.core.arrays import Array
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.direction import SLOPE_TIME
 from stribeck.core.doubt import BridgedError, DoubtError, finite
 from stribeck.core.incoming import JointOrder, Order, StreamClock, picked
@@ -42,6 +42,8 @@ class StateAdmission:
         self.stamp: float | None = None
         """Stamp of the last accepted state [s]."""
         self._settings, self._plausibility = settings, plausibility
+        self.frozen: str | None = None
+        """Why single joints are not trusted in the last state, ``None`` if all are."""
         self._bridged: str | None = None
         self._zero: Array = np.zeros(len(names))
         self.forget_slope()
@@ -57,12 +59,20 @@ class StateAdmission:
         self._slope = self._zero
         self._last_position: Array | None = None
 
+    @property
+    def frozen_joints(self) -> Mask:
+        """Joints whose position stands still at a nonzero velocity, if :attr:`frozen` says that there are any."""
+        return self._plausibility.late
+
     def bridged(self, reason: str) -> None:
         """Remember why a state was skipped."""
         self._bridged = reason
 
     def doubted(self, stamp: float) -> None:
-        """Skip a rejected state, but remember its stamp as that of the last state."""
+        """Skip a rejected state, but remember its stamp as that of the last state.
+
+        A frozen position keeps its history, so that it is not trusted again until it or its velocity changes.
+        """
         if math.isfinite(stamp) and stamp != self.stamp:
             self.stamp = stamp
             self._plausibility.restart()
@@ -103,7 +113,10 @@ class StateAdmission:
     def measured(self, state: MergedState, place: Place) -> tuple[Array, Array, Array, float]:
         """Positions, velocities and efforts in the order of the joints, and the time since the last state [s].
 
-        :raises DoubtError: for values that are not numbers, or positions that stand still at nonzero velocity.
+        A position that stands still at a nonzero velocity concerns its joint alone (:attr:`frozen`, :attr:`frozen_joints`),
+        unless no position changes any more: then the whole state may be an old one.
+
+        :raises DoubtError: for values that are not numbers, or positions of all joints that stand still while a velocity does not.
         :raises BridgedError: for a jump; merged states are not checked for jumps.
         """
         order, before = place.order, place.before
@@ -124,13 +137,15 @@ class StateAdmission:
             self._plausibility.restart()
         elif before is not None and (jump := self._plausibility.jump(at, speed, elapsed)) is not None:
             raise BridgedError(jump)
-        self.stamp, self._bridged = state.stamp, None
+        self.stamp, self._bridged, self.frozen = state.stamp, None, None
         if not has_velocity:
             speed = self._slope_of(at, dt)
         if not state.merged and (dt > 0.0 or before is None):
             frozen = self._plausibility.frozen(at, speed, dt)
             if frozen is not None and has_velocity:
-                raise DoubtError(frozen)
+                if self._plausibility.stale:
+                    raise DoubtError(frozen)
+                self.frozen = frozen
         return at, speed, effort, dt
 
     def _slope_of(self, at: Array, dt: float) -> Array:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stribeck.core.admission import LONGEST_STEP, StateAdmission
-from stribeck.core.arrays import Array
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.compensation import (
     FrictionModel,
     JointModel,
@@ -148,8 +148,8 @@ class Compensator:
         self._loads = LoadEstimate(self.model, self.map, settings, self.servos, observes)
         self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
-        self._ramp, self._rejected = 0.0, -math.inf
         self._zero: Array = np.zeros(len(names))
+        self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
         self._applied = self._zero
         self._needs_gain = settings.mode == "goal_offset"
 
@@ -194,6 +194,7 @@ class Compensator:
     def enable(self) -> None:
         """Start, with a ramp of the torque."""
         self.enabled = True
+        self.feed_forward.begin()
         self.servos.advance(math.inf)
         self._admission.restart()
         self._fall_to_zero("no valid states yet")
@@ -278,6 +279,28 @@ class Compensator:
         if order is None:
             return None
         return Command(*(picked(values, order) for values in (position, velocity, effort)))
+
+    @property
+    def joints_off(self) -> Mask:
+        """Joints without torque while the others are compensated, (n,).
+
+        A joint whose position stands still while its velocity says that it moves concerns the others through the rigid-body
+        model only, so nothing is learnt meanwhile.
+        """
+        ended = self.feed_forward.speed_limit.ended
+        return ended if self._admission.frozen is None else ended | self._admission.frozen_joints
+
+    @property
+    def off_reasons(self) -> tuple[str, ...]:
+        """Why the joints of :attr:`joints_off` have no torque, one line each."""
+        limit, frozen = self.feed_forward.speed_limit, self._admission.frozen
+        ended = [
+            f"{self.names[k]} is driven by the compensation at more than {bound:.3g} rad/s: its friction is less than the "
+            "guaranteed fraction of the identified one; it stays off until compensation is enabled again, or a goal leads it"
+            for k, bound in enumerate((limit.bound / self.map.ratio).tolist())
+            if limit.ended[k]
+        ]
+        return tuple(ended if frozen is None else [frozen, *ended])
 
     @property
     def notice(self) -> str | None:
@@ -400,13 +423,19 @@ class Compensator:
         # The torque rises from zero from the last rejected state on, which may be later than the last accepted one.
         rise = dt if self.doubt is None else min(dt, max(stamp - self._rejected, 0.0))
         self._state_arrival, self.doubt = arrival, place.gap
-        self._ramp = min(1.0, self._ramp + rise / self.settings.ramp_time) if self.settings.ramp_time else 1.0
-        if self._ramp < 1.0:
-            wanted = self._ramp * wanted
+        off = self.joints_off
+        if self._rises or True in off.tolist():
+            self._ramp = np.where(off, 0.0, self._risen(rise))
+            self._rises = bool((self._ramp < 1.0).any())
+            wanted, self._applied = self._ramp * wanted, np.where(off, 0.0, self._applied)
         self._applied = self._slew_limited(self._applied, wanted, self._slew, rise)
         self.torque = self._applied if self._straight else self.map.torque(self._applied)
         self._loads.sent(stamp, self.torque)
         return self.torque
+
+    def _risen(self, time: float) -> Array:
+        ramp_time = self.settings.ramp_time
+        return np.minimum(1.0, self._ramp + time / ramp_time) if ramp_time else np.ones_like(self._zero)
 
     def _fall_to_zero(self, reason: str) -> Array:
         self.doubt = reason
@@ -416,7 +445,7 @@ class Compensator:
 
     def _restart(self) -> None:
         """Forget everything that a gap or an untrusted state invalidates; restart the ramp."""
-        self._ramp, self._rejected = 0.0, -math.inf
+        self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
         self._applied = self._zero
         self._admission.forget_slope()
         self._loads.restart()
@@ -437,7 +466,9 @@ class Compensator:
         servo_effort = effort if self._straight else self.map.servo_torque(effort)
         loads = self._loads.loads(state, servo_effort, command, wish.goal, self._applied, dt)
         acting = None
+        if self._admission.frozen is not None:
+            self.feed_forward.suspend()
         # After a clipped time step, accelerations would be mistaken for friction.
-        if self._loads.observed and dt < LONGEST_STEP:
+        elif self._loads.observed and dt < LONGEST_STEP:
             acting = self._loads.acting(state.stamp, effort, self.feed_forward.loop_delay)
         return self.feed_forward.torque(state, wish, loads, acting, self._applied, dt)

@@ -21,7 +21,7 @@ from stribeck.core.compensation import LARGEST_FEEDBACK, FrictionModel, JointMod
 from stribeck.core.contact import Contact
 from stribeck.core.direction import Tuning
 from stribeck.core.dynamics import Dynamics
-from stribeck.core.energy import EnergyTank
+from stribeck.core.energy import EnergyTank, SpeedLimit
 from stribeck.core.formulas import Compiler, compiled_by
 from stribeck.core.goals import GoalPath
 from stribeck.core.joint_map import JointMap
@@ -134,7 +134,11 @@ class FeedForward:
             Travel(n, compiler),
             Turning(n, compiler),
         )
-        self.contact, self.tank = Contact(n), EnergyTank(model.at_rest)
+        self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
+        ratio = np.ones(n) * joint_map.ratio
+        self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
+        self._guaranteed = self._zero
+        """Part of the last torque that the guaranteed friction takes [N m]."""
         self.observer: FrictionObserver | None = None
         self._recalled: Sequence[Learned] | None = None
         self.warmth: Array = np.ones(n)
@@ -155,23 +159,35 @@ class FeedForward:
         self._law_velocity = compiled(formulas.law_velocity)
         self._following, self._stuck = compiled(formulas.following), compiled(formulas.stuck)
         self._learned_gain, self._offset = compiled(formulas.learned_gain), compiled(formulas.offset)
+        self._leading = compiled(formulas.leading)
 
     def restart(self) -> None:
         """Forget the motion but keep what was learnt."""
-        self._solution = self._boost = self._steep = self._zero
+        self._solution = self._boost = self._steep = self._guaranteed = self._zero
         self._period, self._since_tuned, self.tuning = 0.0, math.inf, self._base
         self._unled = np.full_like(self._zero, math.inf)
         self.path.restart()
         self.travel.restart()
         self.turning.restart()
         self.contact.restart()
-        self.tank.restart()
+        self.speed_limit.restart()
         if self.observer is not None:
             self.observer.restart()
 
+    def suspend(self) -> None:
+        """Nothing can be learnt from a state: forget the motion that led to it."""
+        if self.observer is not None:
+            self.observer.restart()
+
+    def begin(self) -> None:
+        """Start anew, also the joints whose compensation has ended; keep what was learnt."""
+        self.tank.restart()
+        self.speed_limit.ended = np.zeros_like(self.speed_limit.ended)
+
     def recall(self, learned: Sequence[Learned] | None) -> None:
-        """Start with scales learnt earlier, or with none."""
+        """Start with scales learnt earlier, or with none. Without a goal, they count once motion has confirmed them."""
         self.observer, self._recalled = None, learned
+        self.tank.forget()
 
     @property
     def loop_delay(self) -> float:
@@ -201,7 +217,7 @@ class FeedForward:
         known = self._known(wish, dt)
         led_count = known.tolist().count(True)
         if not observing and not led_count:
-            return self._without_goal(state, loads)
+            return self._without_goal(state, loads, applied, dt)
         speed, tuning, travel, path = state.velocity, self._tune(dt), self.travel, self.path
         moving = self._threshold(tuning.moving_velocity, known, self._steep, travel.bends)
         travel.update(state.position, speed, tuning.deadband, dt)
@@ -213,13 +229,12 @@ class FeedForward:
         )
         self.turning.update(state.position, motion, tuning.presliding)
         leads = known & path.leads
+        leading = self._leading(known, wish.goal, travel.extreme, travel.direction, tuning.deadband)
+        self._draw(applied, speed, moving, known, leading, dt)
         if observing and self._dynamics is not None and acting is not None:
             self._observe(
                 self._present_observer(self._dynamics), state, acting, motion, loads, leads, wish.rate, dt
             )
-        if observing and led_count < self._joints:
-            rests = known | (np.abs(travel.velocity) < 0.1 * moving)
-            self.tank.update(applied, self.settings.sure * self.model.at_rest, speed, rests, dt)
         led = path.share * known
         direction = self._free(motion, self.turning.share)
         if led_count:
@@ -236,7 +251,18 @@ class FeedForward:
         guess = self._solution if loads.matter else None
         torque = self.model.feed_forward(gain, direction, at, loads.motor, loads.external, guess, scales)
         self._solution = torque
+        most = gain if scales is None else gain * np.maximum(scales.dry, scales.viscous)
+        self._guaranteed = torque * np.minimum(self.settings.sure / np.maximum(most, 1e-9), 1.0)
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
+
+    def _draw(
+        self, applied: Array, speed: Array, moving: Array, known: Mask, leading: Mask, dt: float
+    ) -> None:
+        """Account for the energy that the torque so far has added."""
+        slow = np.abs(self.travel.velocity) < 0.1 * moving
+        refilled = np.where(known, leading, slow)
+        self.tank.update(applied, self._guaranteed, np.where(slow, 0.0, speed), refilled, dt)
+        self.speed_limit.update(applied, speed, leading, dt)
 
     def _known(self, wish: Wish, dt: float) -> Mask:
         """Joints that have a goal. Without a position, a velocity that stays zero is no goal."""
@@ -246,8 +272,9 @@ class FeedForward:
         self._unled = self._unled_of(self._unled, wish.goal, wish.rate, self.tuning.command_velocity, dt)
         return np.asarray(wish.known & (self._unled < UNLED_TIME))
 
-    def _without_goal(self, state: State, loads: Loads) -> Array:
+    def _without_goal(self, state: State, loads: Loads, applied: Array, dt: float) -> Array:
         """Torque of joints without goal and observer: a fraction of the identified friction."""
+        self.speed_limit.update(applied, state.velocity, None, dt)
         moving = self.tuning.moving_velocity
         motion = None if self.turning.begun else self._moving(state.velocity, moving)
         self.turning.update(state.position, motion, self.tuning.presliding)
@@ -266,24 +293,31 @@ class FeedForward:
         then stays below a fraction of the guaranteed friction.
         """
         gain, sure = self.gain, self.settings.sure
-        observer = self.observer
+        observer, share = self.observer, self.tank.share
+        least = min(gain, 1.0) * sure
+        fades = True in (share < 1.0).tolist()
         if observer is None:
             warm = gain * self.warmth
-            return warm if led_count == self._joints else np.where(known, warm, min(gain, 1.0) * sure), None
+            warm = _faded(warm, least, share) if fades else warm
+            return warm if led_count == self._joints else np.where(known, warm, least), None
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
         learned = self._learned_gain(gain, led, observer.certainty, reached)
         dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
-        least = sure / SAFETY
+        viscous_now = observer.scales.viscous
+        if fades:
+            floor = least / np.maximum(learned, 1e-9)
+            dry_now, viscous_now = _faded(dry_now, floor, share), _faded(viscous_now, floor, share)
         if led_count == self._joints:
-            return learned, Scales(dry_now, observer.scales.viscous)
-        known_shares = Scales(self.tank.share, self.tank.share * observer.met)
+            return learned, Scales(dry_now, viscous_now)
+        least = sure / SAFETY
+        free = self.tank.free_share
+        known_shares = Scales(free, free * observer.met)
         dry, viscous = (
             least + share * (np.maximum(part, least) - least)
             for part, share in zip(observer.surely, known_shares, strict=True)
         )
-        scales = observer.scales
         return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(
-            np.where(known, dry_now, dry), np.where(known, scales.viscous, viscous)
+            np.where(known, dry_now, dry), np.where(known, viscous_now, viscous)
         )
 
     def _bounded(
@@ -312,9 +346,10 @@ class FeedForward:
             return torque
         if self.settings.control != "tracking":
             return np.asarray(torque * (1.0 - contact))
-        at_rest, limit = self.model.at_rest, self.model.limit
+        at_rest, limit, share = self.model.at_rest, self.model.limit, self.tank.share
+        led, boost = led * share, self._boost * share
         return np.asarray(
-            self._offset(torque, led, direction, observer.offset, self._boost, path, at_rest, limit, contact)
+            self._offset(torque, led, direction, observer.offset, boost, path, at_rest, limit, contact)
         )
 
     def _follows(self, rate: Array) -> Mask:
@@ -345,6 +380,7 @@ class FeedForward:
         elapsed = seen.conclude(
             Motion(state.velocity, direction, loads.motor, loads.external, leads, follows)
         )
+        self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
         self.contact.update(seen.contact, held, leads, follows, path, elapsed)
 
@@ -379,6 +415,7 @@ class FeedForward:
         friction = self.model.at_rest if observer is None else observer.scales.dry * self.model.at_rest
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
         self._steep = friction * loop / inertia
+        self.speed_limit.set_inertia(inertia)
         self.tuning = replace(self._base, error_width=np.maximum(self._base.error_width, width))
         return self.tuning
 
@@ -399,3 +436,9 @@ class FeedForward:
         ratios = {name: 1.0 if name == "away" else self._map.ratio for name in vars(common_tuning)}
         n = len(joints)
         return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(common_tuning, name) for name in ratios})
+
+
+def _faded(full: Array, least: Array | float, share: Array) -> Array:
+    """A gain or scale that falls to the guaranteed one with the share of a tank."""
+    floor = np.minimum(full, least)
+    return np.where(share < 1.0, floor + share * (full - floor), full)

@@ -29,6 +29,10 @@ FREE_LOOP = 2.0
 """The same without a goal, where only a part of the friction is added."""
 
 
+AHEAD = 0.5
+"""Distance by which a goal is ahead of its joint, as a fraction of the dead-band [1]."""
+
+
 def unled(unled: Any, goal: Any, rate: Any, command_velocity: Any, dt: Any) -> Any:
     """Time since a goal last gave a position or a significant velocity [s]."""
     xp = array_namespace(goal, rate)
@@ -66,6 +70,19 @@ def error_share(goal: Any, position: Any, deadband: Any) -> Any:
     xp = array_namespace(goal, position)
     error = xp.where(xp.isfinite(goal), goal - position, 0.0)
     return xp.minimum(xp.maximum(error / xp.maximum(deadband, 1e-9), -1.0), 1.0)
+
+
+def leading(known: Any, goal: Any, extreme: Any, direction: Any, deadband: Any) -> Any:
+    """Whether a goal shows that it is one: it is ahead of where its joint has been since the last reversal.
+
+    A goal that repeats the measured position, however late, never is. One without a position cannot be told from a
+    measured velocity, and is believed.
+
+    :param extreme: furthest position since that reversal [rad].
+    :param direction: of the motion since then, -1, 0 or 1.
+    """
+    xp = array_namespace(goal, extreme)
+    return known & (((goal - extreme) * direction > AHEAD * deadband) | ~xp.isfinite(goal))
 
 
 def free(motion: Any, turned: Any) -> Any:

@@ -175,6 +175,7 @@ class FrictionObserver:
         whole = model.budget(motion.direction, motion.velocity, motion.motor, motion.external)
         if not ((np.abs(self.torque) + np.abs(whole)) / level < ABSURD).all():
             self.restart()
+            self.learning = np.zeros_like(self.learning)
             return elapsed
         viscous = self._viscous_part(motion.direction, motion.velocity, *model.viscous_slopes)
         dry = self._dry_part(whole, motion.direction, viscous, model.offset)

@@ -40,14 +40,16 @@ class Travel:
         self.bends: Array = np.zeros(self._joints)
         """Mean square of the second difference of the velocity [rad²/s²]."""
         self._before: tuple[Array, Array] | None = None
-        self._position = self._turn = self._extreme = np.zeros(self._joints)
+        self.extreme: Array = np.zeros(self._joints)
+        """Furthest position in that direction since the last reversal [rad]."""
+        self._position = self._turn = self.extreme
         self._begun = False
 
     def update(self, position: Array, velocity: Array, hysteresis: Any, dt: float) -> None:
         """Update with a state; backward motion by less than ``hysteresis`` [rad] is not a reversal."""
         self._position = position
         if not self._begun:
-            self._turn, self._extreme, self.velocity, self._begun = position, position, velocity, True
+            self._turn, self.extreme, self.velocity, self._begun = position, position, velocity, True
             return
         self.step = self._step_of(self.step, velocity)
         if self._before is not None:
@@ -56,11 +58,11 @@ class Travel:
         else:
             self._before = velocity, velocity
         self.velocity = self._smoothed(self.velocity, velocity, min(1.0, dt / SMOOTHING))
-        turns = self._turns(position, self._extreme, self.direction, hysteresis)
+        turns = self._turns(position, self.extreme, self.direction, hysteresis)
         if True in turns.tolist():
-            self._turn = np.where(turns, self._extreme, self._turn)
-            self.direction = np.where(turns, np.sign(position - self._extreme), self.direction)
-        self._extreme = self._furthest(position, self._extreme, self.direction)
+            self._turn = np.where(turns, self.extreme, self._turn)
+            self.direction = np.where(turns, np.sign(position - self.extreme), self.direction)
+        self.extreme = self._furthest(position, self.extreme, self.direction)
 
     @property
     def distance(self) -> Array:

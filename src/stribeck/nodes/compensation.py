@@ -352,18 +352,21 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return "ok", "not configured", {}
             figures, durations = self._figures(compensator), self._durations[: self._count].copy()
             doubt, notice, fading = compensator.doubt, compensator.notice, compensator.account().energy < 1.0
+            off = compensator.off_reasons
         figures |= _latency(durations)  # without the lock, on which a state would wait
         if doubt is not None and compensator.enabled:
             return "warn", f"zero torque: {doubt}{self._missing_states(compensator)}", figures
         if self._enabling.tripped:
             return "warn", self._enabling.tripped, figures
+        if off and compensator.enabled:
+            return "warn", f"zero torque of single joints: {'; '.join(off)}", figures
         if self._settings.guarded and not self._alive.get_subscription_count():
             return "warn", "guarded, but no guard is running: start it, or set guarded to false", figures
         if fading.any():
             names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
             notice = (
-                f"{', '.join(names)}: moving for long without a goal, the friction torque fades to its certain share; "
-                "it comes back at rest, or with a goal"
+                f"{', '.join(names)}: moving for long without a goal, or with one that is never ahead of it: the friction "
+                "torque fades to its certain share; it returns at rest without a goal, or behind one"
             )
         if notice:
             self.get_logger().warning(notice, throttle_duration_sec=60.0)
