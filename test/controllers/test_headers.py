@@ -31,10 +31,11 @@ from cpp_compensator import (
 from cpp_histories import Pair, Setup, arm, history
 from helpers import REPOSITORY
 from stribeck.core.compensation import Scales, cancelling_torque, fixed_point, probed
-from stribeck.core.friction import FRICTION_PARAMETERS, LAWS, friction_budget
+from stribeck.core.friction import LAWS, friction_budget
 from stribeck.core.incoming import picked
 from stribeck.core.joint_map import JointMap
 from stribeck.core.settings import Settings
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.errors import ConfigError
 
 CONTROLLERS = REPOSITORY / "controllers"

@@ -18,10 +18,10 @@ from stribeck.core.adaptation import AdaptationSettings
 from stribeck.core.compensator import Account, Compensator, Output
 from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.core.observer import Learned
 from stribeck.core.rigid_body import RigidBodyModel
 from stribeck.core.settings import OUTPUT_MODES
+from stribeck.core.terms import FRICTION_PARAMETERS
 
 HEADERS = REPOSITORY / "controllers" / "include"
 SOURCES = REPOSITORY / "test" / "controllers"
@@ -85,7 +85,10 @@ def pointer(array):
 
 
 def law_row(law):
-    return [law.stribeck, LOADS.index(law.load), law.quadratic, law.asymmetric, law.offset]
+    names = law.parameter_names
+    load = ("load_friction_base" in names) + 2 * ("load_friction_motor" in names)
+    quadratic = "load_friction_motor_quad" in names
+    return [law.weight is not None, load, quadratic, law.differs_by_direction, bool(law.offsets)]
 
 
 def value_row(values):

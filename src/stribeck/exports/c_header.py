@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from stribeck.core.control_laws import CurrentControl, VoltageControl
-from stribeck.core.friction import SMALLEST_RATIO, FrictionLaw
+from stribeck.core.friction import FrictionLaw
+from stribeck.core.terms.stribeck import SMALLEST_RATIO
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, title_of
 
@@ -103,29 +104,33 @@ def _budget(name: str, joint: JointServo) -> list[str]:
     ]
 
 
+def _has(law: FrictionLaw, name: str) -> bool:
+    return name in law.parameter_names
+
+
 def _budget_body(law: FrictionLaw, p: Callable[[str], str]) -> Iterator[str]:
     """Statements of the budget; the same operations in the same order as in ``core``."""
     yield "STRIBECK_REAL speed = STRIBECK_ABS(velocity);"
     terms = []
-    if law.load == "symmetric":
+    if _has(law, "load_friction_base"):
         yield "STRIBECK_REAL transmitted = STRIBECK_ABS(motor - external);"
         terms.append(f"{p('load_friction_base')} * transmitted")
-    elif law.load == "directional":
+    elif _has(law, "load_friction_motor"):
         terms.append(
             f"STRIBECK_ABS({p('load_friction_motor')} * motor - {p('load_friction_external')} * external)"
         )
     else:
         yield "(void)motor; (void)external;"
-    if law.stribeck:
+    if _has(law, "alpha"):
         fading = [p("friction_stribeck")]
-        if law.load == "symmetric":
+        if _has(law, "load_friction_base"):
             fading.append(f"{p('load_friction_stribeck')} * transmitted")
-        elif law.load == "directional":
+        elif _has(law, "load_friction_motor"):
             fading.append(
                 f"STRIBECK_ABS({p('load_friction_motor_stribeck')} * motor - "
                 f"{p('load_friction_external_stribeck')} * external)"
             )
-        if law.quadratic:
+        if _has(law, "load_friction_motor_quad"):
             yield from _quadratic(p)
             fading.append("quadratic")
         yield f"STRIBECK_REAL ratio = speed / {p('dtheta_stribeck')};"
@@ -134,7 +139,7 @@ def _budget_body(law: FrictionLaw, p: Callable[[str], str]) -> Iterator[str]:
         terms.append(f"weight * ({' + '.join(fading)})")
     yield f"STRIBECK_REAL load = {' + '.join(terms) or _number(0.0)};"
     yield f"*positive = {p('friction_viscous')} * speed + {p('friction_base')} + load;"
-    if law.asymmetric:
+    if law.differs_by_direction:
         yield f"*negative = {p('friction_viscous_negative')} * speed + {p('friction_base_negative')} + load;"
     else:
         yield "*negative = *positive;"
@@ -153,12 +158,12 @@ def _quadratic(p: Callable[[str], str]) -> Iterator[str]:
 def _friction(name: str, joint: JointServo) -> list[str]:
     file = joint.servo.parameters
     offset = _number(file.values.get("torque_offset", 0.0))
-    net = f"motor + external + {offset}" if file.law.offset else "motor + external"
+    net = f"motor + external + {offset}" if file.law.offsets else "motor + external"
     budget = [
         "STRIBECK_REAL positive, negative;",
         f"{name}_friction_budget(motor, external, velocity, &positive, &negative);",
     ]
-    lost = f" - STRIBECK_ABS(share) * {offset}" if file.law.offset else ""
+    lost = f" - STRIBECK_ABS(share) * {offset}" if file.law.offsets else ""
     return [
         f"/* {name}: friction torque [N m] during a time step dt [s]; inertia with armature [kg m^2]. */",
         *_function(

@@ -79,7 +79,7 @@ def element_torque(law: FrictionLaw, parameters: Array, element: Element) -> Ele
 def friction_part(law: FrictionLaw, parameters: Array, element: Element) -> Array:
     """Friction of an element without its offset (N,) [N m]."""
     inertia = parameters[0] * element.acceleration
-    offset = parameters[1 + law.parameter_names.index("torque_offset")] if law.offset else 0.0
+    offset = parameters[1 + law.parameter_names.index("torque_offset")] if law.offsets else 0.0
     return np.asarray(element_torque(law, parameters, element).torque - inertia + offset)
 
 
@@ -100,7 +100,7 @@ def _torque(
     developed: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     values = dict(zip(law.parameter_names, parameters[1:], strict=True))
-    offset = values["torque_offset"] if law.offset else 0.0
+    offset = values["torque_offset"] if law.offsets else 0.0
     driving = parameters[0] * acceleration + load - offset
 
     def budget_at(motor: jax.Array) -> jax.Array:
@@ -109,7 +109,7 @@ def _torque(
 
     budget = budget_at(driving)
     motor = driving + developed * budget
-    for _ in range(ITERATIONS if law.load != "none" else 0):
+    for _ in range(ITERATIONS if law.load_dependent else 0):
         budget = budget_at(motor)
         motor = driving + developed * budget
     return motor - load, budget

@@ -157,7 +157,9 @@ class FullProblem:
         self.machine, self.choice, self.rest, self.noise = machine, choice, rest, noise
         self.runs = [prepare(machine, motion) for motion in motions]
         self.developed = [run.developed(machine, choice.presliding, rest) for run in self.runs]
-        coupled = LAWS["m2" if choice.law.stribeck else "m1"].with_terms(asymmetric=choice.law.asymmetric)
+        coupled = LAWS["m2" if choice.law.weight is not None else "m1"].with_terms(
+            asymmetric=choice.law.differs_by_direction
+        )
         joints = len(machine.joints)
         self.laws = (choice.law,) * joints + (coupled,) * (len(machine.elements) - joints)
         self.start = nearest_consistent(machine.inertials) if machine.arm is not None else np.zeros((0, 10))
@@ -213,7 +215,7 @@ class FullProblem:
     ) -> JointRows:
         links, acting = self._links[joint], np.flatnonzero(self.machine.weights[:, joint]).tolist()
         rigid = run.filtered[:, joint, links]
-        if self.choice.law.load != "none" and len(links):
+        if self.choice.law.load_dependent and len(links):
             rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
         by_friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
         residual = run.motion.torque[:, joint] - predicted
@@ -342,7 +344,7 @@ def _with_budgets(problem: FullProblem, point: Array) -> Array:
     point = point.copy()
     for section, law in zip(problem.sections, problem.laws, strict=True):
         names = parameter_names(law)
-        if law.stribeck:
+        if law.weight is not None:
             bases = [
                 point[section.start + names.index(name)] for name in names if name.startswith("friction_base")
             ]
@@ -362,7 +364,7 @@ def _first(problem: FullProblem, terms: Mapping[str, Array]) -> Array:
                 "friction_base": terms["base+"][e],
                 "friction_base_negative": terms["base-"][e],
             }
-            if law.asymmetric
+            if law.differs_by_direction
             else {"friction_viscous": terms["viscous"][e], "friction_base": terms["base"][e]}
         )
         values = {
@@ -418,7 +420,7 @@ def _shape_prior(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[
         residuals.append(residual)
         rows.append([slopes.get(name, 0.0) for name in names])
 
-    if law.stribeck:
+    if law.weight is not None:
         centre, spread = SHAPE["alpha"]
         add((values["alpha"] - centre) / spread, {"alpha": 1.0 / spread})
         spread = SHAPE["dtheta_stribeck"][1]
@@ -427,12 +429,12 @@ def _shape_prior(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[
     for name in names:
         if name.startswith("load"):
             add(values[name] / LOADED, {name: 1.0 / LOADED})
-    for name in ("friction_base", "friction_base_negative") if law.stribeck else ():
+    for name in ("friction_base", "friction_base_negative") if law.weight is not None else ():
         static = values.get(name, 0.0) + values["friction_stribeck"]
         if static < 0.0:  # penalise negative budgets at rest
             scale = 1.0 / (NEGATIVE * max(values[name], 1e-9)) if name in values else 0.0
             add(scale * static, {name: scale, "friction_stribeck": scale})
-    if law.asymmetric:
+    if law.differs_by_direction:
         for name in ("friction_base", "friction_viscous"):
             mean = max(0.5 * (values[name] + values[f"{name}_negative"]), 1e-9)
             scale = 1.0 / (ALIKE * mean)

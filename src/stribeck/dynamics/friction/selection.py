@@ -171,7 +171,7 @@ class FrictionSelection:
             ("delay", self._delays),
             ("presliding", _presliding),
             ("stribeck", _stribeck),
-            ("load", lambda c: [replace(c, law=_like("m4" if c.law.stribeck else "m3", c.law))]),
+            ("load", lambda c: [replace(c, law=c.law.based_on("m3" if c.law.weight is None else "m4"))]),
             ("stribeck again", _stribeck),  # a large effect of the load hides smaller ones before it is there
             ("delay again", self._delays),
             ("asymmetric again", _asymmetric),
@@ -248,9 +248,11 @@ class FrictionSelection:
     def _terms(self, choice: ModelChoice) -> list[str]:
         law = choice.law
         sides = (
-            ["viscous+", "viscous-", "base+", "base-"] if law.asymmetric else ["viscous", "base", "offset"]
+            ["viscous+", "viscous-", "base+", "base-"]
+            if law.differs_by_direction
+            else ["viscous", "base", "offset"]
         )
-        return ["inertia", *sides, *["stribeck"] * law.stribeck, *["load"] * (law.load != "none")]
+        return ["inertia", *sides, *["stribeck"] * (law.weight is not None), *["load"] * law.load_dependent]
 
     def _friction(self, choice: ModelChoice, run: PreparedRun) -> Array:
         """Friction terms of the elements at the rows (M, terms, E)."""
@@ -356,7 +358,7 @@ def _vertex(errors: Mapping[int, float], centre: int) -> float:
 
 def _asymmetric(choice: ModelChoice) -> list[ModelChoice]:
     law = choice.law
-    return [] if law.asymmetric else [replace(choice, law=law.with_terms(asymmetric=True))]
+    return [] if law.differs_by_direction else [replace(choice, law=law.with_terms(asymmetric=True))]
 
 
 def _presliding(choice: ModelChoice) -> list[ModelChoice]:
@@ -364,15 +366,10 @@ def _presliding(choice: ModelChoice) -> list[ModelChoice]:
 
 
 def _stribeck(choice: ModelChoice) -> list[ModelChoice]:
-    if choice.law.stribeck:
+    if choice.law.weight is not None:
         return []
-    law = _like("m2" if choice.law.load == "none" else "m4", choice.law)
+    law = choice.law.based_on("m4" if choice.law.load_dependent else "m2")
     return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
-
-
-def _like(name: str, law: FrictionLaw) -> FrictionLaw:
-    """The law with that name, with the asymmetry and the offset of ``law``."""
-    return LAWS[name].with_terms(asymmetric=law.asymmetric, offset=law.offset)
 
 
 def sum_of(parts: Iterable[Array]) -> Array:
