@@ -38,6 +38,7 @@ class ChildProcess:
     :param environment: environment variables; default: those of this process.
     :param log: file that receives its output; without one, :meth:`read_lines` returns its standard error.
     :param niceness: increase of its niceness, 0 to 19.
+    :param inherited: open descriptors that it inherits.
     :raises OSError: if the program cannot be started.
     """
 
@@ -48,6 +49,7 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
         log: Path | None = None,
         niceness: int = 0,
+        inherited: Sequence[int] = (),
     ) -> None:
         self._kill_at: float | None = None
         self._partial_line = b""
@@ -59,9 +61,15 @@ class ChildProcess:
                 stdout=subprocess.DEVNULL if file is None else file,
                 stderr=subprocess.PIPE if file is None else file,
                 start_new_session=True,
+                pass_fds=inherited,
             )
         if self._process.stderr is not None:
             os.set_blocking(self._process.stderr.fileno(), False)
+
+    @property
+    def pid(self) -> int:
+        """Its process ID."""
+        return self._process.pid
 
     def read_lines(self) -> list[str]:
         """Complete lines that the child wrote to standard error since the last call; does not block."""

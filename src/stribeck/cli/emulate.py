@@ -26,9 +26,9 @@ from stribeck.cli.options import (
 from stribeck.cli.stop import signals_to
 from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.joint import BARE, published_parameters
+from stribeck.emulator.served_line import ServedLine
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import read_parameter_file
@@ -90,17 +90,22 @@ def run(options: EmulateOptions) -> int:
     """Emulate until SIGINT or SIGTERM."""
     servos = servos_of(options)
     faults = [parse_fault(text) for text in options.fault]
-    bus = EmulatedBus(servos, faults, options.link, seed=options.seed)
+    line = ServedLine(servos, faults, options.link, seed=options.seed)
     ended = threading.Event()
     # Install handlers before the port exists, as a program that sees the port may stop this process at once.
-    with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)), bus:
+    with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)), line:
         for servo in servos:
             print(
-                f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {bus.path}",
+                f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {line.path}",
                 flush=True,
             )
-        while not ended.wait(0.2) and bus.alive:
-            continue
+        while not ended.is_set():
+            line.turn()
+    if line.delay > 0.0:
+        print(
+            f"The emulated servos stood still for {line.delay:.3g} s in {line.counts['pauses']} pauses, the longest of"
+            f" {line.latest:.3g} s, because this program did not get the processor"
+        )
     return 0
 
 

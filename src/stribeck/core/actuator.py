@@ -304,6 +304,13 @@ def next_control_state(
     control = actuator.control
     if not isinstance(control, VoltageControl):
         return state
+    return next_voltage_control_state(control, gains, state, goal, position, dt)
+
+
+def next_voltage_control_state(
+    control: VoltageControl, gains: Gains, state: ControlState, goal: Any, position: Any, dt: float
+) -> ControlState:
+    """:func:`next_control_state` of a firmware that sets a duty."""
     xp = array_namespace(position, goal)
     ramped, integral = state
     if control.goal_speed is not None:

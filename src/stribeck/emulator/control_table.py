@@ -91,11 +91,13 @@ class ControlTable:
 
     def adopt(self, address: int, data: bytes) -> None:
         """Store the part of a write that concerns indirect addresses and data."""
+        changes = False
         for span in self._resolve(address, len(data)):
             for k in range(span.length):
                 if self._is_indirect(span.address + k):
                     self._indirect[span.address + k] = data[span.offset + k]
-        if any(address < block.address + 2 * block.size for block in self.model.indirect):
+                    changes = True
+        if changes:
             self._spans.clear()
 
     def _reset_indirect(self) -> None:

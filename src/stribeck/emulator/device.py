@@ -15,10 +15,13 @@ Behaviour follows the ROBOTIS e-manual. Where the manual is silent:
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -105,6 +108,21 @@ class EmulatedServo:
         self.model = model_named(model) if isinstance(model, str) else model
         if parameters is None:
             parameters = published_parameters(self.model.name)
+        rng = np.random.default_rng(0) if rng is None else rng
+        self._made_from = (
+            (self.model, parameters, pendulum),
+            {
+                "servo_id": servo_id,
+                "voltage": voltage,
+                "supply_resistance": supply_resistance,
+                "temperature": temperature,
+                "noise": noise,
+                "baud": baud,
+                "registers": dict(registers or {}),
+                "dt": dt,
+                "rng": copy.deepcopy(rng),
+            },
+        )
         self.joint = EmulatedJoint(parameters, pendulum, supply_resistance, dt)
         self.open_voltage = self.model.nominal_voltage if voltage is None else voltage
         self.joint.voltage = self.open_voltage
@@ -115,7 +133,7 @@ class EmulatedServo:
         self.errors = 0
         self.clock = 0.0
         self.first_torque: float | None = None
-        self._rng = np.random.default_rng(0) if rng is None else rng
+        self._rng = rng
         self._origin, self._steps = 0.0, 0
         self._push, self._push_end = 0.0, -math.inf
         self._delay = float(parameters.values.get("command_delay", 0.0))
@@ -128,6 +146,10 @@ class EmulatedServo:
         factory = {"id": servo_id, "baud_rate": rate, **(registers or {})}
         self.memory = ControlTable(self.model, factory, self._measured())
         self._start()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it was made from: another process receives the servo as it was at first."""
+        return partial(EmulatedServo, **self._made_from[1]), self._made_from[0]
 
     @property
     def id(self) -> int:
@@ -174,6 +196,11 @@ class EmulatedServo:
 
     # Time.
 
+    def warm_up(self) -> None:
+        """Compile the physics without torque and of the present operating mode, which takes some 10 ms each."""
+        for firmware in (self._firmware, self._energised()):
+            self.joint.loop_of(firmware)
+
     def begin(self, clock: float) -> None:
         """Start time at ``clock`` [s]."""
         self._origin, self._steps, self.clock, self._heard = clock, 0, clock, clock
@@ -181,19 +208,34 @@ class EmulatedServo:
     def advance_to(self, clock: float) -> None:
         """Advance by whole steps of the physics that end by ``clock`` [s]."""
         dt, joint = self.joint.dt, self.joint
-        count = int((clock - self._origin) / dt + 1e-6) - self._steps
-        for _ in range(count):
+        last = int((clock - self._origin) / dt + 1e-6)
+        while self._steps < last:
             if self._delayed and self._delayed[0][0] <= self.clock:
                 self._firmware = self._delayed.popleft()[1]
             if self.clock - self._heard > self._watchdog:
                 self._watchdog_expires()
             push = self._push if self.clock < self._push_end else 0.0
-            joint.step(self._firmware, push, self.open_voltage)
-            self._positions.append(joint.state.position)
-            self._steps += 1
+            count = min(last - self._steps, self._steps_undisturbed())
+            allowed = (self._lowest, self._highest)
+            self._steps += joint.step(
+                self._firmware, push, self.open_voltage, count, allowed, self._positions.append
+            )
             self.clock = self._origin + self._steps * dt
             if not self._lowest <= joint.voltage <= self._highest:
                 self._voltage_is_wrong()
+
+    def _steps_undisturbed(self) -> int:
+        """Number of steps, at least 1, before each of which nothing changes but the state of the joint.
+
+        It is one fewer than the times say, so that rounding cannot hide an event.
+        """
+        event = self._heard + self._watchdog
+        if self.clock < self._push_end:
+            event = min(event, self._push_end)
+        if self._delayed:
+            event = min(event, self._delayed[0][0])
+        left = (event - self.clock) / self.joint.dt - 1.0
+        return 1 if left < 1.0 else int(min(left, 1e9))
 
     def hear(self) -> None:
         """Restart the watchdog: an instruction arrived on the bus."""
@@ -368,10 +410,17 @@ class EmulatedServo:
 
     def _commanded(self) -> Firmware:
         numbers = self.memory.numbers
-        gains = Gains(*(float(numbers[f"position_{letter}_gain"]) for letter in "pid"))
-        drive = DRIVES[self._mode()]
         if not numbers["torque_enable"] or not numbers.get("torque_limit", 1):
-            return replace(OFF, gains=gains)
+            return replace(OFF, gains=self._gains)
+        return self._energised()
+
+    @property
+    def _gains(self) -> Gains:
+        return Gains(*(float(self.memory.numbers[f"position_{letter}_gain"]) for letter in "pid"))
+
+    def _energised(self) -> Firmware:
+        numbers, gains = self.memory.numbers, self._gains
+        drive = DRIVES[self._mode()]
         goal = self._quantity(f"goal_{drive}")
         if drive == "position":
             goal -= numbers.get("homing_offset", 0) * self.model.registers["goal_position"].scale

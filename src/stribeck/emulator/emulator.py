@@ -1,34 +1,79 @@
-"""Emulated servos behind a pseudo-terminal, for any program that uses a serial port.
+"""Emulated servos on a pseudo-terminal, in a process of their own, for any program that uses a serial port.
 
-The physics follows the monotonic clock, with each packet and in between, and catches up in order if the process was
-suspended. The baud rate is the one that the program sets on the terminal.
+The process runs :mod:`stribeck.emulator.host`. It ends when the pipe to it is closed, so it does not outlive the program that
+started it.
 """
 
 from __future__ import annotations
 
-import os
-import queue
-import select
+import socket
+import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from stribeck.core.step import PlantState
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.faults import Fault
-from stribeck.emulator.line import TICK, EmulatedLine
-from stribeck.emulator.terminal import PseudoTerminal
-from stribeck.errors import ConfigError
+from stribeck.emulator.host import LineState, ServoState
+from stribeck.emulator.line import EmulatedLine
+from stribeck.errors import ConfigError, StribeckError
+from stribeck.processes import ChildProcess, exit_reason
 
-CHUNK = 256
-"""Bytes read from the terminal at once."""
+ANSWER_TIME = 10.0
+"""Longest wait for the process [s]; it answers within milliseconds, unless it is suspended."""
+
+START_TIME = 60.0
+"""Longest wait for its start [s], which imports Python modules."""
+
+END_TIME = 2.0
+"""Time for the process to remove the port and exit before it is killed [s]."""
 
 
-class EmulatedBus(EmulatedLine):
-    """Servos on one serial port, emulated in a thread of this process while the context is open.
+class RemoteServo:
+    """A servo of an :class:`EmulatedBus`; each attribute asks the process."""
 
-    :param servos: with different IDs.
+    def __init__(self, bus: EmulatedBus, place: int) -> None:
+        self._bus, self._place = bus, place
+
+    def _ask(self) -> ServoState:
+        found: ServoState = self._bus._call("servo_state", self._place)
+        return found
+
+    @property
+    def clock(self) -> float:
+        """Emulated time [s]."""
+        return self._ask().clock
+
+    @property
+    def state(self) -> PlantState:
+        """The true state."""
+        return self._ask().state
+
+    @property
+    def torque_enabled(self) -> bool:
+        """Whether the motor is driven."""
+        return self._ask().torque_enabled
+
+    @property
+    def first_torque(self) -> float | None:
+        """When torque was first on [s], ``None`` before."""
+        return self._ask().first_torque
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Counts of the registers, by name."""
+        return self._ask().numbers
+
+
+class EmulatedBus:
+    """Servos on one serial port, emulated by a process of their own while the context is open.
+
+    :param servos: with different IDs, as they were made: the process begins with copies.
     :param link: path of a symbolic link to the terminal.
     :param seed: of random faults.
     :raises ConfigError: for incompatible servos or faults.
@@ -45,13 +90,13 @@ class EmulatedBus(EmulatedLine):
         link: Path | str | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(servos, faults, seed)
-        self._link = None if link is None else Path(link)
-        self._port: PseudoTerminal | None = None
-        self._actions: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._stopping = False
-        self._failure: BaseException | None = None
+        self._setup = (tuple(servos), tuple(faults), None if link is None else Path(link), seed)
+        line = EmulatedLine(*self._setup[:2], seed)  # refuses what does not fit together
+        self._ids = [servo.id for servo in line.servos]
+        self.servos = tuple(RemoteServo(self, place) for place in range(len(servos)))
+        self._lock = threading.Lock()
+        self._process: ChildProcess | None = None
+        self._pipe: Connection | None = None
 
     def __enter__(self) -> EmulatedBus:
         self.start()
@@ -63,32 +108,27 @@ class EmulatedBus(EmulatedLine):
         self.close()
 
     def start(self) -> None:
-        """Open the port and start the emulation."""
-        self._port = PseudoTerminal(self._link)
-        self._wake_reader, self._wake_writer = os.pipe()
-        self.begin(time.monotonic())
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="emulated servos", daemon=True)
-        self._thread.start()
+        """Start the process and wait for the port."""
+        ours, its = socket.socketpair()
+        with its:
+            self._pipe = Connection(ours.detach())
+            command = [sys.executable, "-m", "stribeck.emulator", str(its.fileno())]
+            self._process = ChildProcess(command, inherited=[its.fileno()])
+        try:
+            self._exchange(self._setup, START_TIME)
+        except BaseException:
+            self._end()
+            raise
 
     def close(self) -> None:
-        """End the emulation and remove the port.
+        """End the process; it removes the port.
 
-        :raises BaseException: the exception that ended the emulation early, if any.
+        :raises StribeckError: if the process had ended before.
         """
-        if self._thread is None:
-            return
-        self._stopping = True
-        os.write(self._wake_writer, b"x")
-        self._thread.join()
-        self._thread = None
-        if self._port is not None:
-            self._port.close()
-            self._port = None
-        os.close(self._wake_reader)
-        os.close(self._wake_writer)
-        if self._failure is not None:
-            raise self._failure
+        ended = None if self.alive or self._process is None else self._end_reason()
+        self._end()
+        if ended is not None:
+            raise StribeckError(ended)
 
     @property
     def path(self) -> str:
@@ -96,95 +136,107 @@ class EmulatedBus(EmulatedLine):
 
         :raises ConfigError: while the port is unplugged.
         """
-        if self._link is not None:
-            return str(self._link)
-        if self._port is None:
-            raise ConfigError("the emulated port is not plugged in")
-        return self._port.name
+        return str(self._call("path"))
+
+    @property
+    def pid(self) -> int | None:
+        """ID of the process, ``None`` while there is none."""
+        return None if self._process is None else self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether the emulation runs."""
-        return self._thread is not None and self._thread.is_alive()
+        """Whether the process runs."""
+        return self._process is not None and self._process.poll() is None
 
-    def _do(self, action: Callable[[], object]) -> None:
-        """Execute an action in the emulation thread, and wait for it."""
-        if self._thread is None or threading.current_thread() is self._thread:
-            action()
-            return
-        done = threading.Event()
-        problems: list[Exception] = []
+    @property
+    def line(self) -> LineState:
+        """What has happened on the line."""
+        found: LineState = self._call("line_state")
+        return found
 
-        def act() -> None:
+    @property
+    def counts(self) -> Counter[str]:
+        """Numbers of packets and of pauses, see :class:`~stribeck.emulator.served_line.ServedLine`."""
+        return self.line.counts
+
+    def servo(self, servo_id: int) -> RemoteServo:
+        """The servo with an ID at the start.
+
+        :raises ConfigError: if there is none.
+        """
+        if servo_id not in self._ids:
+            raise ConfigError(f"no servo {servo_id} on this bus; there are: {self._ids}")
+        return self.servos[self._ids.index(servo_id)]
+
+    # External influences, as those of EmulatedLine.
+
+    def push(self, servo_id: int, torque: float, duration: float) -> None:
+        """Apply an external torque [N m] to a shaft for a time [s]."""
+        self._call("push", servo_id, torque, duration)
+
+    def set_voltage(self, voltage: float, servo_id: int | None = None) -> None:
+        """Change the open-circuit supply voltage [V] of one servo or all."""
+        self._call("set_voltage", voltage, servo_id)
+
+    def set_temperature(self, temperature: float, servo_id: int | None = None) -> None:
+        """Change the temperature [°C] of one servo or all."""
+        self._call("set_temperature", temperature, servo_id)
+
+    def fail(self, servo_id: int, error: str) -> None:
+        """Raise a hardware error, by its name in the model's ``error_bits``."""
+        self._call("fail", servo_id, error)
+
+    def silence(self, duration: float) -> None:
+        """Discard all bytes on the line for a time [s]."""
+        self._call("silence", duration)
+
+    def unplug(self) -> None:
+        """Remove the port; the servos stay powered."""
+        self._call("unplug")
+
+    def plug(self) -> None:
+        """Restore the port under the same name."""
+        self._call("plug")
+
+    def add_fault(self, fault: Fault) -> None:
+        """Add a fault; its schedule counts from the start of the bus.
+
+        :raises ConfigError: for a fault that affects no servo of this bus.
+        """
+        self._call("add_fault", fault)
+
+    def _call(self, command: str, *arguments: Any) -> Any:
+        """Let the process execute a command, and return the result."""
+        return self._exchange((command, arguments), ANSWER_TIME)
+
+    def _exchange(self, message: Any, patience: float) -> Any:
+        """Send a message to the process and wait for the answer.
+
+        :raises StribeckError: that the process raised, or if it has ended or does not answer.
+        """
+        with self._lock:
+            if self._pipe is None:
+                raise ConfigError("the emulation has not been started, or has ended")
             try:
-                action()
-            except Exception as problem:  # raised again in the calling thread
-                problems.append(problem)
-            finally:
-                done.set()
+                self._pipe.send(message)
+                if not self._pipe.poll(patience):
+                    raise StribeckError(f"the emulated servos have not answered for {patience:g} s")
+                problem, result = self._pipe.recv()
+            except (EOFError, OSError):
+                raise StribeckError(self._end_reason()) from None
+        if problem is not None:
+            raise problem
+        return result
 
-        self._actions.put(act)
-        os.write(self._wake_writer, b"x")
-        while not done.wait(0.1) and self.alive:
-            continue
-        if problems:
-            raise problems[0]
-        if not done.is_set():
-            raise ConfigError("the emulation has ended; close() raises the reason")
+    def _end_reason(self) -> str:
+        assert self._process is not None  # noqa: S101 - there is one while there is a pipe
+        lines = self._process.read_lines()
+        return f"the process of the emulated servos {exit_reason(self._process.poll())}: {' | '.join(lines[-3:])}"
 
-    # Everything below runs in the emulation thread.
-
-    def _run(self) -> None:
-        try:
-            while not self._stopping:
-                self._turn()
-        except BaseException as problem:
-            self._failure = problem
-
-    def _turn(self) -> None:
-        now = time.monotonic()
-        wait = min(TICK, max(0.0, self.next_answer - now))
-        listening = [self._wake_reader]
-        busy = self.busy_until > now
-        if busy:
-            wait = min(wait, self.busy_until - now)
-        elif self._port is not None:
-            listening.append(self._port.master)
-        ready = select.select(listening, [], [], wait)[0]
-        now = time.monotonic()
-        self.advance_to(now)
-        if self._wake_reader in ready:
-            os.read(self._wake_reader, 64)
-            while not self._actions.empty():
-                self._actions.get()()
-        if self._port is not None and self._port.master in ready:
-            try:
-                data = os.read(self._port.master, CHUNK)
-            except OSError:
-                data = b""
-            if data:
-                self.receive(data, now, self._port.rate)
-        elif not busy:
-            self.drop_incomplete(now)
-        for packet in self.answers_due(time.monotonic()):
-            self._send(packet)
-
-    def _send(self, packet: bytes) -> None:
-        """Write to the terminal. Bytes that do not fit in its buffer are lost, as on a real line."""
-        if self._port is None:
-            return
-        try:
-            os.write(self._port.master, packet)
-            self.counts["answered"] += 1
-        except OSError:
-            self.counts["overrun"] += 1
-
-    def _unplug(self) -> None:
-        if self._port is not None:
-            self._port.close()
-            self._port = None
-            super()._unplug()
-
-    def _plug(self) -> None:
-        if self._port is None:
-            self._port = PseudoTerminal(self._link)
+    def _end(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
+        if self._process is not None:
+            self._process.close(END_TIME)
+            self._process = None

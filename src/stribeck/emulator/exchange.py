@@ -15,6 +15,7 @@ from stribeck.emulator.protocol import (
     Packet,
     encode_fast_status,
     encode_status,
+    packet_size,
 )
 
 PING_ONLY, PING_AND_READ, ALL = 0, 1, 2
@@ -113,6 +114,37 @@ def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> StatusPack
         case Instruction.FACTORY_RESET | Instruction.CLEAR:
             return _status(servo, ALL, servo.status(Error2.RESULT_FAIL, Error1.INSTRUCTION))
     return _status(servo, ALL, servo.status(Error2.INSTRUCTION, Error1.INSTRUCTION))
+
+
+_READS = (
+    Instruction.SYNC_READ,
+    Instruction.FAST_SYNC_READ,
+    Instruction.BULK_READ,
+    Instruction.FAST_BULK_READ,
+)
+
+_LEVELS = {int(Instruction.PING): PING_ONLY, int(Instruction.READ): PING_AND_READ}
+"""The least ``status_return_level`` at which an instruction to one servo is answered, unless it is :data:`ALL`."""
+
+
+def answer_expected(servos: Sequence[EmulatedServo], piece: bytes) -> bool:
+    """Whether bytes are an instruction that a servo would answer; only their head is examined.
+
+    :param piece: of :func:`stribeck.emulator.protocol.pieces_of`.
+    """
+    protocol = 2.0 if piece.startswith(b"\xff\xff\xfd\x00") else 1.0
+    if not piece.startswith(b"\xff\xff") or packet_size(protocol, piece[:7]) != len(piece):
+        return False
+    servo_id, instruction = (piece[4], piece[7]) if protocol == 2.0 else (piece[2], piece[4])
+    if servo_id == BROADCAST:
+        return instruction in (Instruction.PING, *_READS)
+    level = _LEVELS.get(instruction, ALL)
+    return any(
+        servo.id == servo_id
+        and servo.model.protocol == protocol
+        and servo.memory.numbers["status_return_level"] >= level
+        for servo in servos
+    )
 
 
 # Instructions to several servos.

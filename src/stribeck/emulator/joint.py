@@ -1,26 +1,32 @@
 """The physics of an emulated servo: motor, friction and load.
 
 All formulas are from ``core``: a step uses its motor torque for the firmware command and its velocity step, with an
-external torque added to that of the load.
+external torque added to that of the load. :func:`joint_step` states it for arrays; the emulation runs what
+:mod:`stribeck.core.straight_line` makes of it, which is compiled once for all joints of a kind.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple
 
 from stribeck.core.actuator import (
     ControlState,
     ServoCommand,
-    firmware_output,
-    next_control_state,
+    duty_of,
+    next_voltage_control_state,
     voltage_torque,
 )
 from stribeck.core.bench import Pendulum, gravity_torque, inertia
 from stribeck.core.control_laws import Gains, VoltageControl
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
-from stribeck.core.friction import law_named
-from stribeck.core.step import Plant, PlantState, velocity_step
+from stribeck.core.friction import FrictionLaw, law_named
+from stribeck.core.namespace import array_namespace
+from stribeck.core.step import PlantState, velocity_step
+from stribeck.core.straight_line import Steps, compiled_loop
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import ParameterFile
@@ -69,6 +75,121 @@ def published_parameters(name: str, law: str = "m6") -> ParameterFile:
     return ParameterFile(actuator, law_named(law), values)
 
 
+class Motion(NamedTuple):
+    """What changes from step to step.
+
+    :param position: true position [rad].
+    :param velocity: true velocity [rad/s].
+    :param ramped: goal position after the firmware's ramp [rad].
+    :param integral: integral of the position error [rad s].
+    :param voltage: supply at the servo during the step [V].
+    :param motor_torque: at the output shaft, at the beginning of the step [N m].
+    :param current: of the winding [A].
+    :param duty: at the motor, after the current limit [1].
+    """
+
+    position: Any
+    velocity: Any
+    ramped: Any
+    integral: Any
+    voltage: Any
+    motor_torque: Any
+    current: Any
+    duty: Any
+
+
+@dataclass(frozen=True)
+class JointKind:
+    """What decides which operations a step consists of.
+
+    :param control: the firmware's law with the terms whose gain is not zero; its ``goal_speed`` says only that there is one.
+    :param parameters: names of the parameter values, among them ``current_limit`` if there is one.
+    """
+
+    law: FrictionLaw
+    control: VoltageControl
+    drive: Drive
+    parameters: tuple[str, ...]
+
+
+SETTINGS = (
+    *("goal", "kp", "ki", "kd", "goal_speed", "duty_limit"),
+    *("mass", "length", "arm_mass", "dt", "supply_resistance"),
+    *("open_voltage", "push", "lowest_voltage", "highest_voltage"),
+)
+"""Names of the constants of :func:`joint_step` besides the parameter values: command, load, supply and external torque."""
+
+
+def joint_step(
+    kind: JointKind, constants: Mapping[str, Any], state: Sequence[Any]
+) -> tuple[Sequence[Any], Any]:
+    """The motion one time step later.
+
+    :param constants: parameter values, and :data:`SETTINGS` in SI units.
+    :param state: a :class:`Motion`.
+    :returns: the next :class:`Motion`, and whether its voltage is outside the servo's limits.
+    """
+    now, c, drive = Motion(*state), constants, kind.drive
+    p = {name: c[name] for name in kind.parameters}
+    control, gains, dt, goal = kind.control, Gains(c["kp"], c["ki"], c["kd"]), c["dt"], c["goal"]
+    if control.goal_speed is not None:
+        control = replace(control, goal_speed=c["goal_speed"])
+    xp = array_namespace(*now, *p.values())
+    drawn = supply_current(now.duty, now.current)
+    voltage = sagging_supply(c["open_voltage"], c["supply_resistance"], drawn)
+    supplied = voltage > 0.0
+    usable = xp.where(supplied, voltage, 1.0)
+    command = ServoCommand(goal, xp.where(supplied, 1.0, 0.0), voltage)
+    middle = now.position + 0.5 * dt * now.velocity
+
+    def later(before: ControlState) -> ControlState:
+        """The firmware's state half a step later; without a limit of speed its goal is at once the commanded one."""
+        if drive != "position":
+            return before
+        after = next_voltage_control_state(control, gains, before, goal, middle, 0.5 * dt)
+        ramped = goal if control.goal_speed is None else after.goal
+        return ControlState(
+            xp.where(supplied, ramped, before.goal), xp.where(supplied, after.integral, before.integral)
+        )
+
+    halfway = later(ControlState(now.ramped, now.integral))
+
+    def motor(velocity: Any) -> Any:
+        if drive == "off":
+            return 0.0
+        if drive == "position":
+            duty = duty_of(control, gains, halfway, goal, middle, velocity)
+        else:
+            duty = goal if drive == "pwm" else duty_for_current(p, goal, usable, velocity)
+        duty = xp.clip(duty, -c["duty_limit"], c["duty_limit"])
+        return voltage_torque(control, p, duty, command, velocity)
+
+    pendulum = Pendulum(c["mass"], c["length"], c["arm_mass"])
+    external = gravity_torque(pendulum, middle, p["q_offset"]) + c["push"]
+    mobility = 1.0 / inertia(pendulum, p["armature"])
+    velocity, distance = velocity_step(kind.law, mobility, p, now.velocity, motor, external, dt)
+    ramped, integral = later(halfway)
+    torque = motor(now.velocity)
+    current = motor_current(p, torque)
+    duty = 0.0
+    if drive != "off":
+        duty = xp.where(supplied, duty_for_current(p, current, usable, now.velocity), 0.0)
+    outside = (voltage < c["lowest_voltage"]) | (voltage > c["highest_voltage"])
+    return Motion(
+        now.position + distance, velocity, ramped, integral, voltage, torque, current, duty
+    ), outside
+
+
+@cache
+def _loop_of(kind: JointKind) -> Callable[..., Steps]:
+    step = partial(joint_step, kind)
+    return compiled_loop(step, (*kind.parameters, *SETTINGS), Motion._fields).prepare
+
+
+def _unobserved(_: float) -> None:
+    pass
+
+
 class EmulatedJoint:
     """Simulation of a joint: true state and electrical quantities. It starts hanging at rest.
 
@@ -95,73 +216,87 @@ class EmulatedJoint:
         self.values = {name: float(value) for name, value in parameters.values.items()}
         self.state = PlantState(-self.values["q_offset"], 0.0, ControlState(0.0, 0.0))
         self.motor_torque = self.current = self.duty = self.voltage = 0.0
-        self._actuator = parameters.actuator
         self._control = control
         self._firmware: Firmware | None = None
-        self._adopt(OFF)
+        self._surroundings: tuple[float, ...] = ()
+        self._steps: Steps | None = None
+        self._parameters = {name: value for name, value in self.values.items() if name != "current_limit"}
+        self._load = (*self.pendulum, float(dt), float(supply_resistance))
+        self._loops: dict[tuple[Any, ...], Callable[..., Steps]] = {}
 
-    def _adopt(self, firmware: Firmware) -> None:
-        """Precompute the quantities that are constant between steps."""
-        before, self._firmware = self._firmware, firmware
-        gains = firmware.gains
-        self._law_of_control = replace(self._control.with_used_terms(gains), goal_speed=firmware.goal_speed)
-        actuator = replace(self._actuator, control=self._law_of_control)
-        self._plant = Plant(actuator, self.law, self.pendulum, gains)
-        self._p = {name: value for name, value in self.values.items() if name != "current_limit"}
-        if firmware.current_limit is not None:
-            self._p["current_limit"] = firmware.current_limit
+    def _adopt(self, firmware: Firmware, surroundings: tuple[float, ...]) -> Steps:
+        """Compute what is constant between steps."""
+        before = self._firmware
         if firmware.drive == "position" and (before is None or before.drive != "position"):
             self.state = self.state._replace(control=ControlState(self.state.position, 0.0))
+        self._firmware, self._surroundings = firmware, surroundings
+        speed, limit = firmware.goal_speed, firmware.current_limit
+        self._steps = self.loop_of(firmware)(
+            *self._parameters.values(),
+            *(() if limit is None else (float(limit),)),
+            *(float(firmware.goal), *firmware.gains, 0.0 if speed is None else speed, firmware.duty_limit),
+            *self._load,
+            *surroundings,
+        )
+        return self._steps
 
-    def step(self, firmware: Firmware, push: float, open_voltage: float) -> None:
-        """Advance by one time step.
+    def loop_of(self, firmware: Firmware) -> Callable[..., Steps]:
+        """The compiled step for commands of this kind; its constants are the parameter values and :data:`SETTINGS`."""
+        gains = firmware.gains
+        unlimited = firmware.goal_speed is None, firmware.current_limit is None
+        terms = (firmware.drive, bool(gains.ki), bool(gains.kd), *unlimited)
+        if terms not in self._loops:
+            self._loops[terms] = _loop_of(self._kind_of(firmware))
+        return self._loops[terms]
+
+    def _kind_of(self, firmware: Firmware) -> JointKind:
+        control = self._control.with_used_terms(firmware.gains)
+        control = replace(control, goal_speed=None if firmware.goal_speed is None else 1.0)
+        limited = () if firmware.current_limit is None else ("current_limit",)
+        return JointKind(self.law, control, firmware.drive, (*self._parameters, *limited))
+
+    def step(
+        self,
+        firmware: Firmware,
+        push: float,
+        open_voltage: float,
+        count: int = 1,
+        allowed: tuple[float, float] = (-math.inf, math.inf),
+        observe: Callable[[float], object] = _unobserved,
+    ) -> int:
+        """Advance by ``count`` time steps, or to the end of the first one in which the voltage is not as allowed.
 
         :param push: external torque besides gravity [N m].
         :param open_voltage: open-circuit supply [V].
+        :param allowed: lowest and highest voltage at the servo [V].
+        :param observe: called with the position after each step [rad].
+        :returns: the number of steps made.
         """
-        if firmware is not self._firmware:
-            self._adopt(firmware)
-        state, p, dt = self.state, self._p, self.dt
-        voltage = sagging_supply(
-            open_voltage, self.supply_resistance, supply_current(self.duty, self.current)
+        surroundings = (open_voltage, push, *allowed)
+        steps = self._steps
+        if steps is None or firmware is not self._firmware or surroundings != self._surroundings:
+            steps = self._adopt(firmware, surroundings)
+        position, velocity, control = self.state
+        (
+            made,
+            position,
+            velocity,
+            ramped,
+            integral,
+            self.voltage,
+            self.motor_torque,
+            self.current,
+            self.duty,
+        ) = steps(
+            count,
+            observe,
+            position,
+            velocity,
+            *control,
+            self.voltage,
+            self.motor_torque,
+            self.current,
+            self.duty,
         )
-        driven = firmware.drive != "off" and voltage > 0.0
-        follows = driven and firmware.drive == "position"
-        command = ServoCommand(firmware.goal, 1.0 if driven else 0.0, voltage)
-        middle = state.position + 0.5 * dt * state.velocity
-        halfway = self._next_control(state.control, firmware, middle) if follows else state.control
-
-        def motor(velocity: float) -> float:
-            duty = self._duty(firmware, halfway, middle, velocity, voltage) if driven else 0.0
-            return float(voltage_torque(self._law_of_control, p, duty, command, velocity))
-
-        external = gravity_torque(self.pendulum, middle, p["q_offset"]) + push
-        mobility = 1.0 / inertia(self.pendulum, p["armature"])
-        velocity, distance = velocity_step(self.law, mobility, p, state.velocity, motor, external, dt)
-        control = self._next_control(halfway, firmware, middle) if follows else halfway
-        self.state = PlantState(state.position + distance, velocity, control)
-        self.voltage, self.motor_torque = voltage, motor(state.velocity)
-        self.current = motor_current(p, self.motor_torque)
-        # Duty at the motor, after the current limit.
-        self.duty = duty_for_current(p, self.current, voltage, state.velocity) if driven else 0.0
-
-    def _next_control(self, control: ControlState, firmware: Firmware, position: float) -> ControlState:
-        """The firmware's state half a step later; without a limit of speed its goal is at once the commanded one."""
-        control = next_control_state(
-            self._plant.actuator, firmware.gains, control, firmware.goal, position, 0.5 * self.dt
-        )
-        return control if firmware.goal_speed is not None else ControlState(firmware.goal, control.integral)
-
-    def _duty(
-        self, firmware: Firmware, control: ControlState, position: float, velocity: float, voltage: float
-    ) -> float:
-        limit = firmware.duty_limit
-        if firmware.drive == "position":
-            duty = firmware_output(
-                self._plant.actuator, self._p, firmware.gains, control, firmware.goal, position, velocity
-            )
-        elif firmware.drive == "current":
-            duty = duty_for_current(self._p, firmware.goal, voltage, velocity)
-        else:
-            duty = firmware.goal
-        return float(max(-limit, min(limit, duty)))
+        self.state = PlantState(position, velocity, ControlState(ramped, integral))
+        return int(made)

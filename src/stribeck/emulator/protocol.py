@@ -146,6 +146,34 @@ def unstuffed(content: bytes) -> bytes:
     return content.replace(b"\xff\xff\xfd\xfd", b"\xff\xff\xfd")
 
 
+def packet_size(protocol: float, data: bytes) -> int | None:
+    """Size of the packet at the start of ``data``, after its header; ``None`` if not yet known, 0 if there is none."""
+    if protocol == 1.0:
+        if len(data) < 4:
+            return 0 if len(data) == 3 and data[2] == 0xFF else None
+        return data[3] + 4 if data[2] != 0xFF and data[3] >= 2 else 0
+    if len(data) < 7:
+        return 0 if len(data) > 3 and data[3] != 0x00 else None
+    length = data[5] + 256 * data[6]
+    return length + 7 if data[3] == 0x00 and 3 <= length <= LONGEST else 0
+
+
+def pieces_of(data: bytes) -> list[bytes]:
+    """Bytes cut where packets of either protocol begin; the first piece may be none, the last one incomplete."""
+    pieces, start, place = [], 0, 0
+    while (place := data.find(b"\xff\xff", place)) >= 0:
+        protocol = 2.0 if data.startswith(b"\xff\xff\xfd\x00", place) else 1.0
+        size = packet_size(protocol, data[place : place + 7])
+        if not size or len(data) < place + size:
+            place += 1
+            continue
+        if place > start:
+            pieces.append(data[start:place])
+        pieces.append(data[place : place + size])
+        start = place = place + size
+    return [*pieces, data[start:]] if start < len(data) else pieces
+
+
 class PacketParser:
     """Finds packets in a stream of bytes, despite noise and damage.
 
@@ -197,16 +225,7 @@ class PacketParser:
         return packets
 
     def _size(self) -> int | None:
-        """Size of the packet at the start of the buffer; ``None`` if not yet known, 0 if there is none."""
-        waiting = self._waiting
-        if self.protocol == 1.0:
-            if len(waiting) < 4:
-                return 0 if len(waiting) == 3 and waiting[2] == 0xFF else None
-            return waiting[3] + 4 if waiting[2] != 0xFF and waiting[3] >= 2 else 0
-        if len(waiting) < 7:
-            return 0 if len(waiting) > 3 and waiting[3] != 0x00 else None
-        length = waiting[5] + 256 * waiting[6]
-        return length + 7 if waiting[3] == 0x00 and 3 <= length <= LONGEST else 0
+        return packet_size(self.protocol, self._waiting)
 
     def _packet(self, data: bytes) -> Packet:
         if self.protocol == 1.0:

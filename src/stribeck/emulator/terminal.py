@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import select
 import struct
 import tty
+from collections.abc import Sequence
 from pathlib import Path
 
 from stribeck.errors import OutputError
 
 _TERMIOS2 = 0x802C542A, 44, 40
 """Linux: ioctl request for a terminal's settings, their size, offset of the output rate."""
+
+READ_SIZE = 4096
 
 
 def line_rate(terminal: int) -> int:
@@ -49,6 +54,38 @@ class PseudoTerminal:
     def rate(self) -> int:
         """Baud rate set by a program [bit/s], 0 if unknown."""
         return line_rate(self.terminal)
+
+    def wait(self, seconds: float, others: Sequence[int] = ()) -> list[int]:
+        """Wait until a program has written or another descriptor is ready, at most for ``seconds`` [s].
+
+        :returns: the other descriptors that are ready.
+        """
+        return [one for one in self.wait_for([self.master, *others], seconds) if one != self.master]
+
+    @staticmethod
+    def wait_for(descriptors: Sequence[int], seconds: float) -> list[int]:
+        """Wait until descriptors are ready to be read, at most for ``seconds`` [s]; return those that are."""
+        return select.select(descriptors, [], [], seconds)[0]
+
+    def read(self) -> bytes:
+        """Everything that a program has written since the last call; does not wait."""
+        pieces = []
+        with contextlib.suppress(OSError):  # nothing more
+            while piece := os.read(self.master, READ_SIZE):
+                pieces.append(piece)
+        return b"".join(pieces)
+
+    @property
+    def has_input(self) -> bool:
+        """Whether a program has written something that has not been read."""
+        return bool(select.select([self.master], [], [], 0.0)[0])
+
+    def write(self, data: bytes) -> bool:
+        """Write; return whether the program's buffer had room, as on a real line nothing waits."""
+        try:
+            return os.write(self.master, data) == len(data)
+        except OSError:
+            return False
 
     def _close(self) -> None:
         os.close(self.master)
