@@ -44,7 +44,7 @@ STATES = 100_000
 
 def laws_in_cpp(law, values, states):
     """Budgets, cancelling torque and feed-forward torque, (4, n)."""
-    flags = row(np.broadcast_to(law_row(law), (len(states), 5)))
+    flags = row(np.broadcast_to(law_row(law), (len(states), 1)))
     table, given = row(np.stack(np.broadcast_arrays(*value_row(values)), axis=1)), row(states)
     found = np.empty((len(states), 4))
     library().laws(len(states), pointer(flags), pointer(table), pointer(given), pointer(found))

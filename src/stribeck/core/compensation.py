@@ -27,9 +27,9 @@ from stribeck.core.friction import (
     FrictionLaw,
     friction_budget,
     load_slopes,
+    offset_torque,
     viscous_friction,
     viscous_slope,
-    with_offset,
 )
 from stribeck.core.namespace import array_namespace
 from stribeck.core.terms.term import Values
@@ -91,7 +91,7 @@ def cancelling_torque(
         against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(
             law, p, share, velocity
         )
-    return share * against - xp.abs(share) * with_offset(law, p, 0.0) if law.offsets else share * against
+    return share * against - xp.abs(share) * offset_torque(law, p) if law.offsets else share * against
 
 
 def probed(guess: Any, probe: Any, share: Any) -> Any:
@@ -240,7 +240,7 @@ class FrictionModel:
         self._none: Array = np.zeros_like(self.limit)
         one: Array = np.ones_like(self.limit)
         self._as_identified = Scales(one, one)
-        self.offset: Array = np.array([with_offset(j.law, j.values, 0.0) for j in joints], dtype=np.float64)
+        self.offset: Array = np.array([offset_torque(j.law, j.values) for j in joints], dtype=np.float64)
         """Constant torque beside friction, which the scales leave unchanged [N m]."""
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
         """Friction of each joint without load at the onset of motion [N m]."""

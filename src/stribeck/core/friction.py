@@ -47,6 +47,7 @@ class _Parts(NamedTuple):
     shared: _Sum
     fading: _Sum
     weight: _Sum
+    offset: _Sum
 
 
 def _sum_of(terms: Iterable[Term], opposites: Mapping[str, str] = MappingProxyType({})) -> _Sum:
@@ -101,6 +102,11 @@ class FrictionLaw:
         return any(term.loaded for term in self.terms)
 
     @cached_property
+    def position_dependent(self) -> bool:
+        """Whether the budget depends on the position."""
+        return any("position" in term.inputs for term in self.terms)
+
+    @cached_property
     def offsets(self) -> tuple[Term, ...]:
         """Its torques beside motor and external torque."""
         return self.of_kind("offset")
@@ -113,7 +119,7 @@ class FrictionLaw:
     @cached_property
     def differs_by_direction(self) -> bool:
         """Whether the budget differs by the direction of motion."""
-        return bool(self._opposites)
+        return bool(self.opposites)
 
     @cached_property
     def changes_at_rest(self) -> bool:
@@ -121,7 +127,7 @@ class FrictionLaw:
         return any(term.inputs for term in self.of_kind("dry", "fading", "weight"))
 
     @cached_property
-    def _opposites(self) -> dict[str, str]:
+    def opposites(self) -> dict[str, str]:
         """Names of the parameters for negative motion, by those for positive motion."""
         parameters = [parameter for term in self.of_kind("sides") for parameter in term.parameters]
         return {parameter.opposite: parameter.name for parameter in parameters if parameter.opposite}
@@ -131,10 +137,11 @@ class FrictionLaw:
         dry = self.of_kind("dry")
         return _Parts(
             self._side({}),
-            self._side(self._opposites) if self._opposites else None,
+            self._side(self.opposites) if self.opposites else None,
             _sum_of(term for term in dry if term.inputs and not term.signed),
             _sum_of(self.of_kind("fading")),
             _sum_of(self.of_kind("weight")),
+            _sum_of(self.offsets),
         )
 
     def _side(self, opposites: Mapping[str, str]) -> _Side:
@@ -287,11 +294,57 @@ def load_slopes(law: FrictionLaw, p: Values, motor_torque: Any, external_torque:
     return [slope_of(term.budget(p, x, namespace_of(xp))) for term in loaded]
 
 
+_ORDER: tuple[Kind, ...] = ("viscous", "dry", "fading", "offset")
+
+
+def friction_columns(
+    law: FrictionLaw, p: Values, developed: Any, x: Conditions, direction: Any = None
+) -> dict[str, Any]:
+    r"""Columns of a regressor: derivatives of the torque against friction with respect to the law's coefficients.
+
+    That torque is :math:`z\tau_f^m - \tau_0`. It is linear in the coefficients at fixed values of the other parameters, and
+    while no term in an absolute value changes its sign. Viscous terms come first, the offset last.
+
+    :param p: values of the other parameters, and of coefficients on which the sign of a term depends.
+    :param developed: z in [-1, 1]; viscous terms have the direction of the motion instead.
+    :param direction: of the motion, by default the sign of the velocity.
+    """
+    xp = array_namespace(x.speed, developed)
+    weight = 1.0 if law.weight is None else law.weight.budget(p, x, xp)
+    columns = {}
+    for term in sorted(law.of_kind(*_ORDER), key=lambda term: _ORDER.index(term.kind)):
+        along = developed
+        if term.kind == "viscous":
+            along = xp.sign(x.velocity) if direction is None else direction
+        elif term.kind == "fading":
+            along = developed * weight
+        elif term.kind == "offset":
+            along = -xp.ones_like(developed)
+        for name, one in term.named.items():
+            if one.shape or not one.free:
+                continue
+            slope = slope_of(term.budget(_varying(p, term, name), x, namespace_of(xp)))
+            other = law.opposites.get(name)
+            columns[name] = slope * (along if other is None else xp.maximum(along, 0.0))
+            if other is not None:
+                columns[other] = slope * xp.minimum(along, 0.0)
+    return columns
+
+
+def _varying(p: Values, term: Term, varied: str) -> Values:
+    return {name: Dual(p.get(name, 1.0), 1.0) if name == varied else p.get(name, 1.0) for name in term.names}
+
+
+def offset_torque(law: FrictionLaw, p: Values) -> Any:
+    """Torque of the law beside motor and external torque, 0 without such a term [N m]."""
+    return (
+        _sum(law._parts.offset, p.__getitem__, Conditions(0.0, 0.0, 0.0, 0.0), None) if law.offsets else 0.0
+    )
+
+
 def with_offset(law: FrictionLaw, p: Values, torque: Any) -> Any:
     """A torque and the law's offset torque [N m]."""
-    for term in law.offsets:
-        torque = torque + p[term.names[0]]
-    return torque
+    return torque + offset_torque(law, p) if law.offsets else torque
 
 
 def stopping_torque(velocity: Any, net_torque: Any, inertia: Any, dt: float) -> Any:

@@ -17,8 +17,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw, law_named, optional_terms
 from stribeck.core.temperature import TEMPERATURE_PARAMETERS
-from stribeck.core.terms import FRICTION_PARAMETERS, PAIRS, TERMS, with_sign
-from stribeck.core.terms.coulomb import COULOMB
+from stribeck.core.terms import COULOMB_PARAMETERS, PAIRS, TERMS, with_sign
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.estimates.estimate import Estimate, Side, Status, at_bound, estimates_to_json, fixed
 from stribeck.io.actuators import (
@@ -38,9 +37,6 @@ HEAD = ("model", "actuator", BLOCK)
 
 _POSITIVE = ("kt", "R", "ratio", "current_limit", *with_sign("positive"))
 _SIGNED = ("q_offset", *with_sign("static", "any"), *TEMPERATURE_PARAMETERS)
-_COULOMB = tuple(
-    name for name, one in FRICTION_PARAMETERS.items() if {name, one.opposite} & set(COULOMB.names)
-)
 
 
 class Temperature(TypedDict):
@@ -308,7 +304,7 @@ def _keep_dissipative(values: dict[str, float], whole: Mapping[str, float]) -> N
 
     A Stribeck term stays if it is positive. If it is negative, :math:`0 \le K_c' + sK_c^{s\prime} \le K_c + sK_c^s` holds for all weights s in [0, 1] if it holds at both ends.
     """
-    bases = [name for name in _COULOMB if name in values]
+    bases = [name for name in COULOMB_PARAMETERS if name in values]
     share = min(_share_left(values, whole, bases), 1.0)
     for fading in with_sign("static"):
         if values.get(fading, 0.0) < 0.0 and share < 1.0:
@@ -413,7 +409,7 @@ def check_possible(name: str, value: float, what: str) -> None:
 def _check_static(values: Mapping[str, float], what: str) -> None:
     """Refuse negative friction at rest; a negative Stribeck term alone is valid (friction that grows with speed)."""
     for fading in with_sign("static"):
-        for name in _COULOMB:
+        for name in COULOMB_PARAMETERS:
             rest = values.get(name, math.inf) + values.get(fading, 0.0)
             if rest < -1e-9:
                 raise ParameterFileError(

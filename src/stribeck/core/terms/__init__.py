@@ -54,6 +54,12 @@ CONSTANT_PARAMETERS = tuple(
 """Parameters of friction that depends neither on the load nor on the position."""
 
 
+COULOMB_PARAMETERS = tuple(
+    name for name, one in FRICTION_PARAMETERS.items() if {name, one.opposite} & set(COULOMB.names)
+)
+"""Coulomb friction, and that of negative motion."""
+
+
 def with_sign(*signs: Sign) -> frozenset[str]:
     """Names of the parameters with one of these signs."""
     return frozenset(name for name, one in FRICTION_PARAMETERS.items() if one.sign in signs)

@@ -7,7 +7,7 @@ columns of regressors, and code in other languages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -48,6 +48,24 @@ class Conditions(NamedTuple):
     position: Any = 0.0
 
 
+class Shape(NamedTuple):
+    """Search and prior of a parameter that shapes a term, for a joint of an arm.
+
+    :param lower, upper: bounds.
+    :param step: largest change in one step.
+    :param mean, deviation: of the prior.
+    :param of_speed: whether all these are relative to a velocity: bounds and step to the largest one of the joint, mean to
+        the first guess, with the deviation of the logarithm.
+    """
+
+    lower: float
+    upper: float
+    step: float
+    mean: float
+    deviation: float
+    of_speed: bool = False
+
+
 class Search(NamedTuple):
     """Start, bounds and largest change in one step of a parameter that is identified for a joint of a robot."""
 
@@ -65,7 +83,7 @@ class FrictionParameter:
     :param rotary_unit, linear_unit: unit for a joint that turns, and for one that slides.
     :param lower, upper: default search bounds, for a small servo.
     :param sign: values that it can have.
-    :param shape: whether it shapes the term, instead of the budget being proportional to it.
+    :param shape: of a parameter to which the budget is not proportional, its search for a joint of an arm.
     :param thermal: whether it changes with temperature as friction torques do.
     :param robot: its search for a joint of a robot; ``None``: it keeps ``value``.
     :param value: where it is not identified.
@@ -81,7 +99,7 @@ class FrictionParameter:
     lower: float
     upper: float
     sign: Sign = "nonnegative"
-    shape: bool = False
+    shape: Shape | None = None
     thermal: bool = True
     robot: Search | None = None
     value: float = 0.0
@@ -109,7 +127,7 @@ def share_parameter(name: str, symbol: str, upper: float, **others: Any) -> Fric
     return FrictionParameter(name, symbol, "1", "1", 0.0, upper, **others)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Term:
     r"""A term of a friction law. Terms are the same only if they are one object.
 
@@ -125,8 +143,11 @@ class Term:
     title: str
     kind: Kind
     parameters: tuple[FrictionParameter, ...]
-    formula: Callable[..., Any] = field(repr=False)
+    formula: Callable[..., Any]
     alike: bool = False
+
+    def __repr__(self) -> str:
+        return self.name
 
     def __reduce__(self) -> tuple[Callable[[str], Term], tuple[str]]:
         from stribeck.core.terms import term_named
@@ -137,6 +158,11 @@ class Term:
     def names(self) -> tuple[str, ...]:
         """Names of its parameters."""
         return tuple(parameter.name for parameter in self.parameters)
+
+    @cached_property
+    def named(self) -> dict[str, FrictionParameter]:
+        """Its parameters by name."""
+        return {parameter.name: parameter for parameter in self.parameters}
 
     def budget(self, p: Values, x: Conditions, xp: Any) -> Any:
         """Its part of the friction budget [N m].
