@@ -162,7 +162,7 @@ def true_parameters(plant: SimulatedArm) -> Array:
         plant.rotors,
         nothing + given.get("friction_viscous", 0.0),
         nothing + given.get("friction_base", 0.0),
-        nothing - given.get("torque_offset", 0.0),
+        nothing + given.get("torque_offset", 0.0),
     ]
     return np.concatenate([plant.arm.inertials, np.column_stack(columns).ravel()])
 
