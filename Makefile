@@ -55,6 +55,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python controllers/generate.py --check
 
 # build/docs/index.html; a broken link or reference is an error.
 docs: $(VENV)/.dev

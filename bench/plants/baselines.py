@@ -207,7 +207,7 @@ class Ours(Method):
 
 def joint_models(lanes: Lanes) -> list[JointModel]:
     """Law M2, asymmetric, with the nominal values."""
-    law = replace(law_named("m2"), asymmetric=True)
+    law = law_named("m2").with_terms(asymmetric=True)
     actuator = load_actuator("torque_joint")
     return [
         JointModel(

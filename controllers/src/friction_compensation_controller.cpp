@@ -150,13 +150,8 @@ stribeck::JointModel FrictionCompensationController::joint_model(const std::stri
 {
   const auto & p = parameters_.friction.joints_map.at(name);
   stribeck::JointModel joint;
-  joint.law = stribeck::law_numbered(p.law[1] - '0');
-  joint.law.asymmetric = p.asymmetric, joint.law.offset = p.torque_offset != 0.0;
-  joint.friction = {
-    p.friction_base, p.friction_stribeck, p.load_friction_base, p.load_friction_stribeck, p.load_friction_motor,
-    p.load_friction_external, p.load_friction_motor_stribeck, p.load_friction_external_stribeck,
-    p.load_friction_motor_quad, p.load_friction_external_quad, p.dtheta_stribeck, p.alpha, p.friction_viscous,
-    p.friction_base_negative, p.friction_viscous_negative, p.torque_offset};
+  joint.law = stribeck::law_of(p.law[1] - '0', p);
+  joint.friction = stribeck::values_of(p);
   stribeck::Servo & servo = joint.servo;
   servo.control = p.servo == "voltage" ? stribeck::ControlKind::voltage :
     p.servo == "current" ? stribeck::ControlKind::current : stribeck::ControlKind::torque;

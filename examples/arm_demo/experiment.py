@@ -153,7 +153,7 @@ def true_parameters(plant: SimulatedArm) -> Array:
     :raises ConfigError: for friction that is more than Coulomb-viscous, for which these are no parameters.
     """
     law, given = plant.law, plant.friction
-    if law is not None and (law.name != "m1" or law.asymmetric):
+    if law is not None and (law.name != "m1" or law.differs_by_direction):
         raise ConfigError(
             f"friction law {law.name} has no true Coulomb-viscous parameters; simulate m1, or none"
         )
@@ -162,7 +162,7 @@ def true_parameters(plant: SimulatedArm) -> Array:
         plant.rotors,
         nothing + given.get("friction_viscous", 0.0),
         nothing + given.get("friction_base", 0.0),
-        nothing - given.get("torque_offset", 0.0),
+        nothing + given.get("torque_offset", 0.0),
     ]
     return np.concatenate([plant.arm.inertials, np.column_stack(columns).ravel()])
 

@@ -32,7 +32,7 @@ import numpy.typing as npt
 import pinocchio as pin
 from scipy import signal
 
-from stribeck.core.friction import FrictionLaw, friction_budget, friction_torque
+from stribeck.core.friction import FrictionLaw, friction_budget, friction_torque, with_offset
 from stribeck.dynamics.model import ArmModel
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.errors import ConfigError
@@ -285,10 +285,10 @@ class _Body:
         law = self.plant.law
         if law is None:
             return between + dt * self.rigid.acceleration(position, velocity, motor), np.zeros_like(motor)
-        net = motor + (self.plant.friction["torque_offset"] if law.offset else 0.0)
+        net = with_offset(law, self.plant.friction, motor)
         free = between + dt * self.rigid.acceleration(position, velocity, net)
         mobility = dt * self.rigid.mobility(position)
-        for _ in range(LOAD_ROUNDS if law.load != "none" else 1):
+        for _ in range(LOAD_ROUNDS if law.load_dependent else 1):
             budget = self._budget(law, position, velocity, motor, acceleration)
             after, friction = self._coupled(free, mobility, budget)
             guess, acceleration = acceleration, (after - between) / dt
@@ -301,7 +301,7 @@ class _Body:
     ) -> tuple[Array, Array]:
         """Friction budget against ± motion (n,); the transmission carries what the links ask for."""
         external = np.zeros_like(motor)
-        if law.load != "none":
+        if law.load_dependent:
             whole = self.rigid.torque(position, velocity, acceleration)
             external = self.plant.rotors * acceleration - whole
         positive, negative = friction_budget(law, self.plant.friction, motor, external, velocity)

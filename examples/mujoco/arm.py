@@ -13,7 +13,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from stribeck.core.friction import FRICTION_PARAMETERS, law_named
+from stribeck.core.friction import law_named
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.mujoco import Controller, Servo

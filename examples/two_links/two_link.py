@@ -55,9 +55,10 @@ import numpy.typing as npt
 from stribeck.core.actuator import Actuator, ServoCommand, initial_control_state, motor_torque
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.control_laws import Gains
-from stribeck.core.friction import FrictionLaw, Values, friction_budget, friction_torque, stopping_torque
+from stribeck.core.friction import FrictionLaw, friction_budget, friction_torque, stopping_torque
 from stribeck.core.namespace import array_namespace
 from stribeck.core.step import PlantState, Torques
+from stribeck.core.terms.term import Values
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]

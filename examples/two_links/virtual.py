@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.actuator import Actuator
-from stribeck.core.friction import FrictionLaw, Values
+from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Log, Samples, Series, Setup, batch_of
 from stribeck.core.step import Integrator, simulate
+from stribeck.core.terms.term import Values
 from stribeck.core.trajectories import Trajectory
 
 FloatArray = npt.NDArray[np.float64]

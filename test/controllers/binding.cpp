@@ -36,23 +36,27 @@ struct Held
   std::string problem;
 };
 
+constexpr int value_columns = sizeof(FrictionValues) / sizeof(double);
+
 FrictionValues friction_of(const double * v)
 {
-  return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]};
+  FrictionValues values;
+  std::memcpy(static_cast<void *>(&values), v, sizeof(values));
+  return values;
 }
 
 Law law_of(const double * v)
 {
-  return {v[0] != 0.0, static_cast<Load>(static_cast<int>(v[1])), v[2] != 0.0, v[3] != 0.0, v[4] != 0.0};
+  return {static_cast<std::uint32_t>(*v)};
 }
 
-constexpr int joint_columns = 5 + 16 + 12 + 4 + 3 + 6;
+constexpr int joint_columns = 1 + value_columns + 12 + 4 + 3 + 6;
 
 JointModel joint_of(const double * v)
 {
   JointModel joint;
-  joint.law = law_of(v), v += 5;
-  joint.friction = friction_of(v), v += 16;
+  joint.law = law_of(v), v += 1;
+  joint.friction = friction_of(v), v += value_columns;
   Servo & servo = joint.servo;
   servo.control = static_cast<ControlKind>(static_cast<int>(*v++));
   for (double * place : {&servo.gain, &servo.damping, &servo.output_max}) {
@@ -85,11 +89,11 @@ Held * created() { return new Held; }
 
 void destroyed(Held * held) { delete held; }
 
-// Law: 5 columns and 16 values per row; states: share, velocity, motor, external, dry, viscous, guess, limit.
+// Law: its terms as bits, and all values, per row; states: share, velocity, motor, external, dry, viscous, guess, limit.
 // Out: budgets, cancelling torque, feed-forward torque.
 void laws(int rows, const double * law, const double * values, const double * state, double * out)
 {
-  for (int k = 0; k < rows; ++k, law += 5, values += 16, state += 8, out += 4) {
+  for (int k = 0; k < rows; ++k, ++law, values += value_columns, state += 8, out += 4) {
     const Law l = law_of(law);
     const FrictionValues p = friction_of(values);
     const Budget budget = friction_budget(l, p, state[2], state[3], state[1]);

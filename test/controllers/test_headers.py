@@ -31,10 +31,11 @@ from cpp_compensator import (
 from cpp_histories import Pair, Setup, arm, history
 from helpers import REPOSITORY
 from stribeck.core.compensation import Scales, cancelling_torque, fixed_point, probed
-from stribeck.core.friction import FRICTION_PARAMETERS, LAWS, friction_budget
+from stribeck.core.friction import LAWS, friction_budget
 from stribeck.core.incoming import picked
 from stribeck.core.joint_map import JointMap
 from stribeck.core.settings import Settings
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.errors import ConfigError
 
 CONTROLLERS = REPOSITORY / "controllers"
@@ -43,7 +44,7 @@ STATES = 100_000
 
 def laws_in_cpp(law, values, states):
     """Budgets, cancelling torque and feed-forward torque, (4, n)."""
-    flags = row(np.broadcast_to(law_row(law), (len(states), 5)))
+    flags = row(np.broadcast_to(law_row(law), (len(states), 1)))
     table, given = row(np.stack(np.broadcast_arrays(*value_row(values)), axis=1)), row(states)
     found = np.empty((len(states), 4))
     library().laws(len(states), pointer(flags), pointer(table), pointer(given), pointer(found))

@@ -6,7 +6,8 @@ import pytest
 
 from helpers import refusal
 from stribeck.core.actuator import EFFECTS
-from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
+from stribeck.core.friction import LAWS
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.io.actuators import actuator_names, load_actuator
 
 XL330 = load_actuator("xl330")

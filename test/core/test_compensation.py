@@ -21,7 +21,8 @@ from stribeck.core.compensation import (
 )
 from stribeck.core.control_laws import Gains, VoltageControl
 from stribeck.core.direction import Tuning, intended_direction, smooth_step
-from stribeck.core.friction import FRICTION_PARAMETERS, LAWS, FrictionLaw, friction_budget
+from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.io.actuators import load_actuator
 
 TUNING = Tuning()
@@ -290,7 +291,7 @@ def test_the_fixed_point_is_reached_over_cycles(
     offset = values.get("torque_offset", 0.0)
     wanted = gain * (direction * against - abs(direction) * offset)
     jump = 0.0
-    if law.quadratic:
+    if "load_friction_motor_quad" in law.parameter_names:
         quads = (values["load_friction_motor_quad"], values["load_friction_external_quad"])
         jump = 2.0 * gain * abs(quads[0] - quads[1]) * external**2 / (1.0 - 0.9)
     residual = abs(float(np.clip(wanted, -limit, limit)[0] - torque[0]))

@@ -13,8 +13,8 @@ from stribeck.core import LAWS, Log, Series, Setup, simulate, trajectory_named
 from stribeck.core.actuator import ControlState, ServoCommand, duty_of, initial_control_state
 from stribeck.core.bench import Pendulum, gravity_amplitude, inertia
 from stribeck.core.control_laws import Gains
-from stribeck.core.friction import stribeck_slope, stribeck_weight
 from stribeck.core.step import Plant, PlantState, batch_for, plant_of, step, velocity_step
+from stribeck.core.terms.stribeck import stribeck_slope, stribeck_weight
 from stribeck.io.actuators import load_actuator
 
 NO_MEMORY = ControlState(0.0, 0.0)

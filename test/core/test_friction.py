@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 
 from helpers import refusal
 from stribeck.core.friction import (
-    FRICTION_PARAMETERS,
     LAWS,
     FrictionLaw,
     friction_budget,
     friction_torque,
     law_named,
-    quadratic_friction,
     stopping_torque,
-    stribeck_weight,
 )
+from stribeck.core.terms import FRICTION_PARAMETERS
+from stribeck.core.terms.quadratic_load import QUADRATIC_LOAD
+from stribeck.core.terms.stribeck import stribeck_weight
+from stribeck.core.terms.term import Conditions
 
 VALUES = {
     "friction_base": 0.1,
@@ -105,7 +106,8 @@ def test_an_asymmetric_law_has_a_budget_for_each_direction():
 )
 def test_the_quadratic_term_counts_the_smaller_torque_and_only_when_they_oppose(motor, external, expected):
     """Each case of Q, at hand-computed points."""
-    assert quadratic_friction(VALUES, motor, external) == pytest.approx(expected, rel=1e-14, abs=0.0)
+    x = Conditions(0.0, 0.0, motor, external)
+    assert QUADRATIC_LOAD.budget(VALUES, x, np) == pytest.approx(expected, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from helpers import PUBLISHED, SETUP, published, setup_for
 from stribeck.core.actuator import ControlState, ServoCommand, initial_control_state
 from stribeck.core.bench import Pendulum
 from stribeck.core.control_laws import Gains
-from stribeck.core.friction import LAWS, friction_budget, stribeck_weight
+from stribeck.core.friction import LAWS, friction_budget
 from stribeck.core.step import INTEGRATORS, Plant, PlantState, delayed, step
+from stribeck.core.terms.stribeck import stribeck_weight
 from stribeck.io.actuators import actuator_names, load_actuator
 
 jax = pytest.importorskip("jax")

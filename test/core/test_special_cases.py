@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from helpers import driven, free_swings, published
 from stribeck.core.actuator import Actuator
-from stribeck.core.friction import FRICTION_PARAMETERS, LAWS, FrictionLaw, friction_budget
+from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
 from stribeck.core.log import Batch
 from stribeck.core.step import Simulation, simulate
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.io.actuators import load_actuator
 
 TRAJECTORIES = ("sin_time_square", "up_and_down", "lift_and_drop")

@@ -12,8 +12,9 @@ from helpers import FRICTIONLESS, SETUP, driven, free_swings, published, refusal
 from stribeck.core.actuator import ControlState, ServoCommand
 from stribeck.core.bench import STANDARD_GRAVITY, Pendulum, gravity_torque, inertia
 from stribeck.core.control_laws import Gains
-from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
+from stribeck.core.friction import LAWS
 from stribeck.core.step import INTEGRATORS, Plant, PlantState, delayed, plant_of, simulate, step, torques
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.io.actuators import load_actuator
 
 NO_MEMORY = ControlState(0.0, 0.0)

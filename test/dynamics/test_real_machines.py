@@ -50,8 +50,11 @@ def test_emps_reproduces_the_protocol(emps):
     symmetric, asymmetric = emps.fit("ols"), emps.fit("asymmetric")
     assert percent(symmetric)[-1] == pytest.approx(4.85, abs=0.05)
     assert percent(asymmetric)[-1] == pytest.approx(4.03, abs=0.05)
-    values = [symmetric.parameters[f"{name}_axis"] for name in ("M", "Fv", "Fc", "offset")]
-    assert values == pytest.approx([95.31, 201.8, 20.60, -3.20], rel=2e-3)
+    values = [
+        symmetric.parameters[f"{name}_axis"]
+        for name in ("M", "friction_viscous", "friction_base", "torque_offset")
+    ]
+    assert values == pytest.approx([95.31, 201.8, 20.60, 3.20], rel=2e-3)
 
 
 @needs_emps

@@ -135,7 +135,7 @@ def expected(joint: JointServo, s: dict[str, np.ndarray]) -> np.ndarray:
     file = joint.servo.parameters
     law, p = file.law, file.values
     budget = friction_budget(law, p, s["motor"], s["external"], s["velocity"])
-    net = s["motor"] + s["external"] + (p["torque_offset"] if law.offset else 0.0)
+    net = s["motor"] + s["external"] + p.get("torque_offset", 0.0)
     friction = friction_torque(stopping_torque(s["velocity"], net, 0.01, 0.002), budget)
     cancelling = cancelling_torque(law, p, s["share"], s["velocity"], s["motor"], s["external"])
     motor = output_torque(file.actuator, p, s["output"], ServoCommand(0.0, 1.0, 7.4), s["velocity"])

@@ -14,7 +14,8 @@ from helpers import published
 from stribeck.core.compensation import FrictionModel, JointModel, fixed_point
 from stribeck.core.compensator import slew_limited
 from stribeck.core.direction import Tuning, intended_direction, motion_direction
-from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
+from stribeck.core.friction import LAWS
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.nodes import compiled as module
 from stribeck.nodes.compiled import compiled
 

@@ -298,11 +298,11 @@ def files(draw: st.DrawFn) -> ParameterFile:
     law: FrictionLaw = LAWS[draw(st.sampled_from(list(LAWS)))]
     law = law.with_terms(asymmetric=draw(st.booleans()), offset=draw(st.booleans()))
     values = {name: draw(st.floats(0.0, 0.3)) for name in law.parameter_names}
-    if law.stribeck:
+    if law.weight is not None:
         values |= {"dtheta_stribeck": 0.3, "alpha": draw(st.floats(0.5, 2.0))}
         bases = [values[name] for name in ("friction_base", "friction_base_negative") if name in values]
         values["friction_stribeck"] = draw(st.floats(-1.0, 1.0)) * min(bases)
-    if law.offset:
+    if law.offsets:
         values["torque_offset"] = 0.0
     intervals = {
         name: (value - width, value + draw(st.floats(0.0, 0.5)))

@@ -18,25 +18,16 @@ from stribeck.core.adaptation import AdaptationSettings
 from stribeck.core.compensator import Account, Compensator, Output
 from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.core.observer import Learned
 from stribeck.core.rigid_body import RigidBodyModel
 from stribeck.core.settings import OUTPUT_MODES
+from stribeck.core.terms import FRICTION_PARAMETERS, TERMS
 
 HEADERS = REPOSITORY / "controllers" / "include"
 SOURCES = REPOSITORY / "test" / "controllers"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Werror")
 FLAGS = ("-std=c++17", "-ffp-contract=off", *WARNINGS, f"-I{HEADERS}")
-LOADS = ("none", "symmetric", "directional")
 MEANINGS = ("motor", "link", "none")
-VALUES = (
-    *("friction_base", "friction_stribeck", "load_friction_base", "load_friction_stribeck"),
-    *("load_friction_motor", "load_friction_external", "load_friction_motor_stribeck"),
-    *("load_friction_external_stribeck", "load_friction_motor_quad", "load_friction_external_quad"),
-    *("dtheta_stribeck", "alpha", "friction_viscous", "friction_base_negative", "friction_viscous_negative"),
-    "torque_offset",
-)
-assert set(VALUES) == set(FRICTION_PARAMETERS)
 
 
 def compiler():
@@ -85,12 +76,11 @@ def pointer(array):
 
 
 def law_row(law):
-    return [law.stribeck, LOADS.index(law.load), law.quadratic, law.asymmetric, law.offset]
+    return [sum(1 << place for place, term in enumerate(TERMS.values()) if term in law.terms)]
 
 
 def value_row(values):
-    defaults = {"dtheta_stribeck": 1.0, "alpha": 1.0}
-    return [values.get(name, defaults.get(name, 0.0)) for name in VALUES]
+    return [values.get(name, one.value) for name, one in FRICTION_PARAMETERS.items()]
 
 
 def joint_row(joint, joint_map, tuning):

@@ -13,7 +13,12 @@ EMPS, TX40, UR10E = DATA / "emps", DATA / "tx40", DATA / "ur10e"
 
 JOINTS = ("base", "shoulder", "elbow")
 RATE = 500.0
-FRICTION = {"Ia": [0.3, 0.2, 0.1], "Fv": [2.0, 1.5, 0.8], "Fc": [3.0, 2.0, 1.0], "offset": [0.2, -0.1, 0.05]}
+FRICTION = {
+    "Ia": [0.3, 0.2, 0.1],
+    "friction_viscous": [2.0, 1.5, 0.8],
+    "friction_base": [3.0, 2.0, 1.0],
+    "torque_offset": [-0.2, 0.1, -0.05],
+}
 NEAR = Neighbourhood(mass=0.9, com=0.2, inertia=5.0)
 
 LINK = """
@@ -98,8 +103,8 @@ def motion(seconds: float = 10.0, joints: int = 3, seed: int = 0):
 
 def linear_friction(velocity, acceleration, friction=FRICTION):
     """Torque of rotors, viscous and Coulomb friction, and offsets."""
-    found = acceleration * friction["Ia"] + velocity * friction["Fv"]
-    return found + np.sign(velocity) * friction["Fc"] + np.asarray(friction["offset"])
+    found = acceleration * friction["Ia"] + velocity * friction["friction_viscous"]
+    return found + np.sign(velocity) * friction["friction_base"] - np.asarray(friction["torque_offset"])
 
 
 def recording(

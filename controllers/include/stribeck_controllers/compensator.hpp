@@ -328,17 +328,11 @@ private:
     {
       return which + "sign must be 1 or -1, ratio positive, and offset finite";
     }
-    for (const double value : {p.friction_base, p.friction_viscous, p.friction_stribeck, p.load_friction_base,
-        p.load_friction_stribeck, p.load_friction_motor, p.load_friction_external, p.load_friction_motor_stribeck,
-        p.load_friction_external_stribeck, p.load_friction_motor_quad, p.load_friction_external_quad,
-        p.friction_base_negative, p.friction_viscous_negative, p.torque_offset, p.dtheta_stribeck, p.alpha})
-    {
-      if (!std::isfinite(value)) {
-        return which + "a friction parameter is not a finite number";
-      }
+    if (!all_finite(p)) {
+      return which + "a friction parameter is not a finite number";
     }
-    if (joint.law.stribeck && !(p.dtheta_stribeck > 0.0 && p.alpha > 0.0)) {
-      return which + "dtheta_stribeck and alpha must be positive";
+    if (const char * name = not_positive(joint.law, p)) {
+      return which + name + " must be positive";
     }
     const bool needs_constant = settings.mode == OutputMode::current ||
       (settings.mode == OutputMode::goal_offset && joint.servo.control != ControlKind::torque);
@@ -361,7 +355,7 @@ private:
       const JointModel & joint = joints[k];
       const double rotor = joint.armature == 0.0 ? infinity : joint.armature;
       const double inertia = dynamics != nullptr ? mass[k][k] / (joint.ratio * joint.ratio) : rotor;
-      const double viscous = maximum(joint.friction.friction_viscous, joint.friction.friction_viscous_negative);
+      const double viscous = largest_viscous_slope(joint.law, joint.friction, full_speed);
       if (viscous * delay > inertia) {
         return "joint " + std::to_string(k + 1) + ": with a loop delay of " + std::to_string(1e3 * delay) +
                " ms it would not be sure to come to rest without a goal: shorten the delay";

@@ -190,7 +190,7 @@ public:
     for (int k = 0; k < n; ++k) {
       const JointModel & joint = joints[k];
       at_rest[k] = joint.at_rest(), limit[k] = joint.max_torque;
-      load_dependent = load_dependent || joint.law.load != Load::none;
+      load_dependent = load_dependent || joint.law.has(loaded_terms);
       rotors_[k] = joint.armature == 0.0 ? infinity : joint.armature;
       tank.capacity[k] = tank_stroke * at_rest[k];
       speed_limit.configure(k, tank.capacity[k], joint.ratio);

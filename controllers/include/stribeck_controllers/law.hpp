@@ -14,13 +14,15 @@
 ///
 /// with the Stribeck weight s = exp(-|v / v_s|^alpha), velocity v [rad/s], motor torque tau_m and external torque tau_e at
 /// the output shaft [N m]. Source: Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo
-/// Actuators", eqs. (3), (6)-(10). The same formulas, in the same order of operations, as core/friction.py and
+/// Actuators", eqs. (3), (6)-(10). The terms are in terms.hpp. The same formulas, in the same order of operations, as core/friction.py and
 /// core/compensation.py of the Python package; tests hold the two to each other.
 #ifndef STRIBECK_CONTROLLERS__LAW_HPP_
 #define STRIBECK_CONTROLLERS__LAW_HPP_
 
 #include <cmath>
 #include <limits>
+
+#include "stribeck_controllers/terms.hpp"
 
 namespace stribeck
 {
@@ -43,53 +45,6 @@ inline double clip(double x, double lower, double upper) noexcept { return minim
 /// -1, 0 or 1; NaN for NaN.
 inline double sign_of(double x) noexcept { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; }
 
-/// How the budget grows with the torques on the transmission.
-enum class Load { none, symmetric, directional };
-
-/// Terms of a friction budget.
-struct Law
-{
-  bool stribeck = false;    ///< terms that fade with velocity
-  Load load = Load::none;
-  bool quadratic = false;   ///< the quadratic term of M6; needs stribeck and a directional load
-  bool asymmetric = false;  ///< separate Coulomb and viscous friction of negative motion
-  bool offset = false;      ///< a constant torque beside motor and external torque
-};
-
-/// The law M1 to M6, by its number; M1 for any other number.
-inline Law law_numbered(int number) noexcept
-{
-  switch (number) {
-    case 2: return {true, Load::none, false, false, false};
-    case 3: return {false, Load::symmetric, false, false, false};
-    case 4: return {true, Load::symmetric, false, false, false};
-    case 5: return {true, Load::directional, false, false, false};
-    case 6: return {true, Load::directional, true, false, false};
-    default: return {};
-  }
-}
-
-/// Values of a law, named as in parameter files [N m, N m s/rad, rad/s, 1]; those that the law lacks are not used.
-struct FrictionValues
-{
-  double friction_base = 0.0;
-  double friction_stribeck = 0.0;
-  double load_friction_base = 0.0;
-  double load_friction_stribeck = 0.0;
-  double load_friction_motor = 0.0;
-  double load_friction_external = 0.0;
-  double load_friction_motor_stribeck = 0.0;
-  double load_friction_external_stribeck = 0.0;
-  double load_friction_motor_quad = 0.0;
-  double load_friction_external_quad = 0.0;
-  double dtheta_stribeck = 1.0;
-  double alpha = 1.0;
-  double friction_viscous = 0.0;
-  double friction_base_negative = 0.0;
-  double friction_viscous_negative = 0.0;
-  double torque_offset = 0.0;
-};
-
 /// Budgets against positive and negative motion [N m].
 struct Budget
 {
@@ -102,60 +57,24 @@ struct Scales
   double dry = 1.0, viscous = 1.0;
 };
 
-constexpr double smallest_ratio = 1e-30;     ///< Velocities below this share of the Stribeck velocity count as rest.
 constexpr double largest_feedback = 0.9;     ///< Largest friction that feed-forward torque may add by loading the
                                              ///< transmission, relative to that torque [1].
+constexpr double full_speed = 10.0;          ///< Speed up to which viscous friction counts [rad/s].
 constexpr double probe_share = 1e-7;         ///< Step for the slope of the budget, as a fraction of the torque limit.
-
-/// s = exp(-|v / v_s|^alpha), 1 at rest.
-inline double stribeck_weight(double velocity, double dtheta_stribeck, double alpha) noexcept
-{
-  const double ratio = maximum(std::abs(velocity) / dtheta_stribeck, smallest_ratio);
-  return std::exp(-std::exp(alpha * std::log(ratio)));
-}
-
-/// The term Q of M6 at rest [N m], zero unless the torques oppose each other.
-inline double quadratic_friction(const FrictionValues & p, double motor, double external) noexcept
-{
-  if (!(motor * external < 0.0)) {
-    return 0.0;
-  }
-  if (std::abs(motor) > std::abs(external)) {
-    return p.load_friction_external_quad * external * external;
-  }
-  return std::abs(motor) < std::abs(external) ? p.load_friction_motor_quad * motor * motor : 0.0;
-}
 
 /// The budgets of a law (see the head of this file).
 inline Budget friction_budget(
-  const Law & law, const FrictionValues & p, double motor, double external, double velocity) noexcept
+  const Law & law, const FrictionValues & p, double motor, double external, double velocity,
+  double position = 0.0) noexcept
 {
-  const double speed = std::abs(velocity);
-  double load = 0.0, fading = law.stribeck ? p.friction_stribeck : 0.0;
-  if (law.load == Load::symmetric) {
-    const double transmitted = std::abs(motor - external);
-    load = p.load_friction_base * transmitted;
-    if (law.stribeck) {
-      fading = fading + p.load_friction_stribeck * transmitted;
-    }
-  } else if (law.load == Load::directional) {
-    load = std::abs(p.load_friction_motor * motor - p.load_friction_external * external);
-    if (law.stribeck) {
-      fading = fading + std::abs(
-        p.load_friction_motor_stribeck * motor - p.load_friction_external_stribeck * external);
-    }
-  }
-  if (law.quadratic) {
-    fading = fading + quadratic_friction(p, motor, external);
-  }
-  if (law.stribeck) {
-    load = load + stribeck_weight(velocity, p.dtheta_stribeck, p.alpha) * fading;
-  }
-  const double positive = p.friction_viscous * speed + p.friction_base + load;
-  if (!law.asymmetric) {
+  const Conditions x{velocity, std::abs(velocity), motor, external, position};
+  const double shared = shared_friction(law, p, x);
+  const double positive = viscous_part(law, p, x) + static_friction(law, p, x) + shared;
+  if (!differs_by_direction(law)) {
     return {positive, positive};
   }
-  return {positive, p.friction_viscous_negative * speed + p.friction_base_negative + load};
+  const FrictionValues q = negative_values(law, p);
+  return {positive, viscous_part(law, q, x) + static_friction(law, q, x) + shared};
 }
 
 /// tau_stop = -(J / dt v + tau): torque that stops the joint within one step, tau the sum of all others [N m].
@@ -174,8 +93,16 @@ inline double friction_torque(double stop, const Budget & budget) noexcept
 inline double viscous_friction(
   const Law & law, const FrictionValues & p, double direction, double velocity) noexcept
 {
-  const bool negative = law.asymmetric && direction < 0.0;
-  return (negative ? p.friction_viscous_negative : p.friction_viscous) * std::abs(velocity);
+  const Conditions x{velocity, std::abs(velocity), 0.0, 0.0, 0.0};
+  return direction < 0.0 && differs_by_direction(law) ?
+         viscous_part(law, negative_values(law, p), x) : viscous_part(law, p, x);
+}
+
+/// Largest slope of the viscous friction at a speed, of both directions [N m s/rad].
+inline double largest_viscous_slope(const Law & law, const FrictionValues & p, double speed) noexcept
+{
+  const Conditions x{speed, speed, 0.0, 0.0, 0.0};
+  return maximum(viscous_slope(law, p, x), viscous_slope(law, negative_values(law, p), x));
 }
 
 /// share (s_c (tau_f^m - K_v |v|) + s_v K_v |v|) - |share| tau_0: torque that cancels a fraction of the friction [N m].
@@ -185,12 +112,13 @@ inline double viscous_friction(
 /// \param scales s_c and s_v.
 inline double cancelling_torque(
   const Law & law, const FrictionValues & p, double share, double velocity, double motor, double external,
-  const Scales & scales = {}) noexcept
+  const Scales & scales = {}, double position = 0.0) noexcept
 {
-  const Budget budget = friction_budget(law, p, motor, external, velocity);
+  const Budget budget = friction_budget(law, p, motor, external, velocity, position);
   double against = share > 0.0 ? budget.positive : budget.negative;
   against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(law, p, share, velocity);
-  return law.offset ? share * against - std::abs(share) * p.torque_offset : share * against;
+  return law.has(offset_terms) ?
+         share * against - std::abs(share) * offset_torque(law, p, {}) : share * against;
 }
 
 /// A point next to the guess of a torque, on the side of the solution.
@@ -210,16 +138,20 @@ inline double fixed_point(
   return clipped(near + (here - near) / (1.0 - slope), limit);
 }
 
-/// Largest slope of the budget over motor torque at rest [1].
+/// Largest slope of the budget over motor torque at rest: the sum of the largest slope of each term [1].
 inline double load_feedback(const Law & law, const FrictionValues & p, double torque_max) noexcept
 {
-  double slope = 0.0;
-  if (law.load == Load::symmetric) {
-    slope = std::abs(p.load_friction_base) + (law.stribeck ? std::abs(p.load_friction_stribeck) : 0.0);
-  } else if (law.load == Load::directional) {
-    slope = std::abs(p.load_friction_motor) + (law.stribeck ? std::abs(p.load_friction_motor_stribeck) : 0.0);
+  LoadSlopes largest{};
+  for (int i = -4; i <= 4; ++i) {
+    for (int k = -4; k <= 4; ++k) {
+      widen(largest, law, p, {0.0, 0.0, torque_max * 0.25 * i, 2.0 * torque_max * 0.25 * k, 0.0});
+    }
   }
-  return law.quadratic ? slope + 2.0 * p.load_friction_motor_quad * torque_max : slope;
+  double sum = 0.0;
+  for (const double slope : largest) {
+    sum = sum + slope;
+  }
+  return sum;
 }
 
 /// Feed-forward torque of one joint within +- limit [N m]: g (d tau_f^m(tau_m + tau_ff, tau_e) - |d| tau_0).
@@ -229,13 +161,13 @@ inline double load_feedback(const Law & law, const FrictionValues & p, double to
 /// \param guess feed-forward torque of the previous cycle, from which one Newton step leads to the fixed point [N m].
 inline double feed_forward_torque(
   const Law & law, const FrictionValues & p, double share, double velocity, double motor, double external,
-  const Scales & scales, double guess, double limit) noexcept
+  const Scales & scales, double guess, double limit, double position = 0.0) noexcept
 {
   const double probe = probe_share * limit, wider = 2.0 * probe_share * limit;
   const double here = cancelling_torque(
-    law, p, share, velocity, motor + probed(guess, probe, share), external, scales);
+    law, p, share, velocity, motor + probed(guess, probe, share), external, scales, position);
   const double there = cancelling_torque(
-    law, p, share, velocity, motor + probed(guess, wider, share), external, scales);
+    law, p, share, velocity, motor + probed(guess, wider, share), external, scales, position);
   return fixed_point(guess, share, probe, wider, here, there, limit);
 }
 

@@ -432,8 +432,8 @@ public:
     for (int k = 0; k < n_; ++k) {
       const ObservedJoint & joint = joints[k];
       const double d = motion.direction[k], whole = budget[k];
-      const double viscous_now = d * viscous_friction(joint.law, joint.values, d, 1.0) * std::abs(motion.velocity[k]);
-      const double tau_0 = joint.law.offset ? joint.values.torque_offset : 0.0;
+      const double viscous_now = d * viscous_friction(joint.law, joint.values, d, motion.velocity[k]);
+      const double tau_0 = offset_torque(joint.law, joint.values, {});
       const double now[3] = {whole + std::abs(d) * tau_0 - viscous_now, viscous_now, d};
       for (int i = 0; i < 3; ++i) {
         friction_[i][k] = friction_[i][k] + share * (now[i] - friction_[i][k]);

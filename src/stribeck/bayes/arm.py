@@ -134,4 +134,4 @@ def infer(
 def unit_of(name: str) -> str:
     """Unit of a parameter of :meth:`ArmDraws.named`."""
     units = {"m": "kg", "r": "m", "I": "kg m²", "J": "kg m²", "c": "1"}
-    return "N m s/rad" if name.startswith("Fv") else units.get(name[0], "N m")
+    return "N m s/rad" if name.startswith("friction_viscous") else units.get(name[0], "N m")

@@ -31,6 +31,9 @@ NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
 FIRST_SAMPLES = 20.0
 """Initial effective sample size of a joint."""
 
+FRICTION = ("friction_viscous", "friction_base", "torque_offset")
+"""Friction parameters of a joint, in the order of the regressor; a coupling has the first two."""
+
 RECOUNTS = 3
 """Number of updates of the effective sample size."""
 
@@ -133,8 +136,8 @@ class TorquePosterior:
     @property
     def friction_names(self) -> tuple[str, ...]:
         """Viscous and Coulomb friction and offset of each joint; inertia, viscous and Coulomb friction of each coupling."""
-        joints = [f"{name}_{j}" for j in self.machine.joints for name in ("Fv", "Fc", "offset")]
-        return (*joints, *(f"{name}_{c}" for c in self.machine.couplings for name in ("Ia", "Fv", "Fc")))
+        joints = [f"{name}_{j}" for j in self.machine.joints for name in FRICTION]
+        return (*joints, *(f"{name}_{c}" for c in self.machine.couplings for name in ("Ia", *FRICTION[:2])))
 
     @property
     def _widths(self) -> Array:
@@ -148,7 +151,7 @@ class TorquePosterior:
 
     @property
     def _signed(self) -> Mask:
-        return np.array([name.startswith("offset") for name in self.friction_names])
+        return np.array([name.startswith(FRICTION[2]) for name in self.friction_names])
 
     @property
     def dimension(self) -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stribeck.core.arrays import Array
-from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
 from stribeck.core.log import Log
+from stribeck.core.terms import CONSTANT_PARAMETERS, LOAD_PARAMETERS
 
 STRONG = 0.6
 """Smallest absolute correlation of a ridge."""
@@ -63,7 +63,7 @@ def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> li
 def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
     """Sentences that describe what the draws (S, P) leave undetermined."""
     sentences = [ridge.words for ridge in ridges(names, draws)]
-    if _one_load(logs) and not set(LOAD_TERMS).isdisjoint(names):
+    if _one_load(logs) and not set(LOAD_PARAMETERS).isdisjoint(names):
         sentences.append(
             f"All runs carry one load ({logs[0].setup.load:.4g} kg m): how friction divides into constant and load-dependent parts "
             f"follows from the prior as much as from the data{_division(names, draws)}. Record a second mass or rod length."
@@ -93,7 +93,9 @@ def held_correlation(draws: Array) -> Array:
 
 
 def _constant_and_load(names: Sequence[str]) -> tuple[str, str] | None:
-    constant, load = ([name for name in names if name in terms] for terms in (CONSTANT_TERMS, LOAD_TERMS))
+    constant, load = (
+        [name for name in names if name in terms] for terms in (CONSTANT_PARAMETERS, LOAD_PARAMETERS)
+    )
     return (constant[0], load[0]) if constant and load else None
 
 

@@ -29,10 +29,11 @@ import numpy as np
 from stribeck.bayes.densities import Density, HalfNormal, LogNormal, Normal, TruncatedNormal
 from stribeck.core.actuator import Actuator
 from stribeck.core.arrays import Array
-from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw
+from stribeck.core.friction import FrictionLaw
 from stribeck.core.parameters import Parameter, ParameterSet
+from stribeck.core.terms import FRICTION_PARAMETERS, PAIRS
 from stribeck.errors import ConfigError
-from stribeck.fit.prior import DIRECTION_SPREAD, DIRECTIONS
+from stribeck.fit.prior import DIRECTION_SPREAD
 from stribeck.io.actuators import actuator_names, load_actuator
 
 BY_DATASHEET = 0.2
@@ -41,8 +42,6 @@ BY_DATASHEET = 0.2
 LIMIT = 0.1
 OFFSET = 0.03
 ARMATURE = 2.0
-
-SHAPES = ("dtheta_stribeck", "alpha")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,7 @@ def servo_prior(actuator: Actuator, law: FrictionLaw, parameters: ParameterSet) 
     :raises ConfigError: if the datasheet lacks a value that a prior needs.
     """
     names = parameters.free_names
-    pairs = [pair for pair in DIRECTIONS if set(pair) <= set(names)]
+    pairs = [pair for pair in PAIRS if set(pair) <= set(names)]
     return ServoPrior(
         {parameter.name: _prior(actuator, law, parameter) for parameter in parameters.free},
         tuple((names.index(a), names.index(b)) for a, b in pairs),
@@ -114,7 +113,7 @@ def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Densit
     values = np.array([value / scale for value, scale in _published(law, name)])
     if not len(values):
         raise ConfigError(f"no published servo has {name}, so there is no prior for it: fix it with --set")
-    if name in SHAPES:
+    if FRICTION_PARAMETERS[name].shape:
         return TruncatedNormal(values.mean(), values.std(), parameter.lower, parameter.upper)
     width = float(np.sqrt(np.mean(values**2))) * _scale(actuator, name)
     if FRICTION_PARAMETERS[name].signed:
@@ -166,7 +165,7 @@ def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
     same = any(name in servo.published.get(law.name, {}) for servo in servos)
     for servo in servos:
         for law_name, values in servo.published.items():
-            key = name.removesuffix("_negative")
+            key = FRICTION_PARAMETERS[name].opposite or name
             if key in values and (law_name == law.name or not same):
                 yield abs(values[key]), _scale(servo, name)
 
@@ -174,7 +173,7 @@ def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
 def _scale(actuator: Actuator, name: str) -> float:
     """Scale factor of a friction parameter for servos of different sizes."""
     kind = FRICTION_PARAMETERS[name].rotary_unit
-    if kind == "1" or name == "dtheta_stribeck":
+    if kind == "1" or FRICTION_PARAMETERS[name].shape:
         return 1.0
     torque, speed = _stall_and_speed(actuator)
     return {"N m": torque, "N m s/rad": torque / speed, "1/(N m)": 1.0 / torque}[kind]

@@ -202,7 +202,7 @@ def _names(states: Path, bag: BagContent) -> list[str]:
 def _effort_meaning(parameters: CompensationParameters, joints: Sequence[CompensatedJoint]) -> str:
     """The meaning of measured effort, which is only needed by load-dependent laws."""
     if not parameters.effort_meaning:
-        dependent = [joint for joint in joints if joint.model.law.load != "none"]
+        dependent = [joint for joint in joints if joint.model.law.load_dependent]
         if not dependent:
             return "none"
         raise ConfigError(

@@ -16,10 +16,8 @@ from stribeck.cli.options import (
     group,
 )
 from stribeck.core.actuator import EFFECTS
-from stribeck.core.friction import LAWS
+from stribeck.core.friction import LAWS, optional_terms
 from stribeck.fit import METHODS
-
-TERMS = ("asymmetric", "offset")
 
 FLEET_OPTIONS = (
     "actuator", "joint", "signals", "bench", "arm_mass", "terms", "effects", "set", "free", "validation_kp",
@@ -43,8 +41,8 @@ class FitOptions(SimulationOptions, RecordingOptions):
         "auto",
         choices=("auto", *LAWS, "all"),
     )
-    terms: Annotated[tuple[str, ...], choices_of(TERMS)] = _law(
-        f"terms to add to the law: {','.join(TERMS)}", (), "LIST"
+    terms: Annotated[tuple[str, ...], choices_of(optional_terms())] = _law(
+        f"terms to add to the law: {','.join(optional_terms())}", (), "LIST"
     )
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
         f"effects beyond the paper: {','.join(EFFECTS)}; with --model auto also compared if not given",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stribeck.cli.choosing import choose, with_effects
 from stribeck.cli.evaluate import evaluate_files
-from stribeck.cli.fit import TERMS, FitOptions
+from stribeck.cli.fit import FitOptions
 from stribeck.cli.inputs import (
     actuator_for,
     as_number,
@@ -107,7 +107,7 @@ def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> l
     )
     assigned = assignments([pair for text in options.set for pair in text.split(",")], "--set")
     fixed = {name: as_number(text, f"--set {name}") for name, text in assigned.items()}
-    terms = {term: term in options.terms for term in TERMS}
+    terms = dict.fromkeys(options.terms, True)
     forms = [law_named(name).with_terms(**terms) for name in laws]
     if options.model == "auto":  # only laws that have the parameters of --set
         forms = [law for law in forms if all(name in actuator.parameters(law) for name in fixed)] or forms[

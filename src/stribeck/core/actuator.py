@@ -13,10 +13,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from stribeck.core.control_laws import Control, CurrentControl, Gains, VoltageControl
-from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
+from stribeck.core.friction import FrictionLaw
 from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.core.temperature import TEMPERATURE_PARAMETERS
+from stribeck.core.terms import FRICTION_PARAMETERS
+from stribeck.core.terms.term import Values
 from stribeck.errors import ConfigError, check_valid
 
 JointUnits = Literal["rotary", "linear"]
@@ -231,14 +233,14 @@ class Actuator:
                 lower, upper = lower * self.rise_of_constant, upper * self.rise_of_constant
             unit = MOTOR_UNITS[name][self.units]
             parameters.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
+        offsets = {name for term in law.offsets for name in term.names}
         for name in law.parameter_names:
             friction = FRICTION_PARAMETERS[name]
-            base = name.removesuffix("_negative")
+            base = friction.opposite or name
             lower, upper = self.bounds.get(name, self.bounds.get(base, (friction.lower, friction.upper)))
-            unit = friction.rotary_unit if self.units == "rotary" else friction.linear_unit
-            fixed = name == "torque_offset" and law.asymmetric
-            value = 0.0 if name == "torque_offset" else 0.5 * (lower + upper)
-            parameters.append(Parameter(name, unit, value, lower, upper, free=not fixed))
+            free = friction.free and not (law.differs_by_direction and name in offsets)
+            value = 0.5 * (lower + upper) if friction.free and not friction.signed else friction.value
+            parameters.append(Parameter(name, friction.unit(self.units), value, lower, upper, free=free))
         for effect in sorted(self.active_effects & EFFECT_PARAMETERS.keys()):
             name = EFFECT_PARAMETERS[effect]
             value, lower, upper = self.effects[effect]

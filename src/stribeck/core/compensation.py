@@ -8,6 +8,7 @@ All arrays are (n,), one number per joint, in the coordinates of the joints' par
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,16 @@ from stribeck.core.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.core.direction import Tuning, clipped
 from stribeck.core.electrics import motor_current
 from stribeck.core.formulas import Compiler, Formula, as_written, compiled_by
-from stribeck.core.friction import FrictionLaw, friction_budget
+from stribeck.core.friction import (
+    FrictionLaw,
+    friction_budget,
+    load_slopes,
+    offset_torque,
+    viscous_friction,
+    viscous_slope,
+)
 from stribeck.core.namespace import array_namespace
+from stribeck.core.terms.term import Values
 from stribeck.errors import ConfigError
 
 EffortMeaning = Literal["motor", "link", "none"]
@@ -33,8 +42,15 @@ LARGEST_FEEDBACK = 0.9
 """Largest friction that feed-forward torque may add by loading the transmission, relative to that torque [1]."""
 
 
+FASTEST = 10.0
+"""Speed up to which viscous friction counts where the datasheet gives no no-load speed [rad/s]."""
+
 PROBE = 1e-7
 """Step for the numerical slope of the budget against motor torque, as a fraction of the torque limit."""
+
+
+LOADS = np.linspace(-1.0, 1.0, 9)
+"""Loads at which the slope of the budget is computed, relative to the largest torque."""
 
 
 class Scales(NamedTuple):
@@ -75,16 +91,7 @@ def cancelling_torque(
         against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(
             law, p, share, velocity
         )
-    return share * against - xp.abs(share) * p["torque_offset"] if law.offset else share * against
-
-
-def viscous_friction(law: FrictionLaw, p: Mapping[str, Any], direction: Any, velocity: Any) -> Any:
-    r"""Viscous part of the budget against motion in a direction, :math:`K_v^\pm|\dot\theta|` [N m]."""
-    xp = array_namespace(direction, velocity, *p.values())
-    slope = p["friction_viscous"]
-    if law.asymmetric:
-        slope = xp.where(direction < 0.0, p["friction_viscous_negative"], slope)
-    return slope * xp.abs(velocity)
+    return share * against - xp.abs(share) * offset_torque(law, p) if law.offsets else share * against
 
 
 def probed(guess: Any, probe: Any, share: Any) -> Any:
@@ -108,17 +115,13 @@ def fixed_point(guess: Any, share: Any, probe: Any, wider: Any, here: Any, there
 def load_feedback(law: FrictionLaw, p: Mapping[str, float], torque_max: float) -> float:
     r"""Largest slope of the budget over motor torque at rest, :math:`\partial\tau_f^m/\partial\tau_m` [1].
 
-    M3, M4: :math:`K_l + K_l^s`; M5: :math:`K_m + K_m^s`; M6: also :math:`2 K_m^q \tau_{max}`.
+    The sum of the largest slope of each term: :math:`K_l + K_l^s` for M3 and M4; :math:`K_m + K_m^s` for M5; for M6 also
+    :math:`2 K_m^q \tau_{max}`.
 
     :param torque_max: largest motor torque [N m].
     """
-    terms = ["load_friction_base", "load_friction_stribeck"]
-    if law.load == "directional":
-        terms = ["load_friction_motor", "load_friction_motor_stribeck"]
-    slope = sum(abs(p[name]) for name in terms if name in law.parameter_names)
-    if law.quadratic:
-        slope += 2.0 * p["load_friction_motor_quad"] * torque_max
-    return slope
+    motor, external = np.meshgrid(torque_max * LOADS, 2.0 * torque_max * LOADS)
+    return float(sum(np.max(np.abs(slope)) for slope in load_slopes(law, p, motor, external)))
 
 
 def goal_offset(
@@ -208,7 +211,8 @@ def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> N
     :raises ConfigError: if the delay is too long.
     """
     for joint, mass in zip(joints, inertia.tolist(), strict=True):
-        viscous = max(joint.values["friction_viscous"], joint.values.get("friction_viscous_negative", 0.0))
+        fastest = joint.actuator.datasheet.get("no_load_speed", FASTEST)
+        viscous = max(viscous_slope(joint.law, joint.values, fastest, side) for side in (1, -1))
         if viscous * delay > mass:
             raise ConfigError(
                 f"joint {joint.name!r}: with a loop delay of {1e3 * delay:g} ms, viscous friction of {viscous:.3g} "
@@ -236,21 +240,19 @@ class FrictionModel:
         self._none: Array = np.zeros_like(self.limit)
         one: Array = np.ones_like(self.limit)
         self._as_identified = Scales(one, one)
-        self.viscous_slopes = _viscous_slopes(joints)
-        self.offset: Array = np.array(
-            [j.values["torque_offset"] if j.law.offset else 0.0 for j in joints], dtype=np.float64
-        )
+        self.offset: Array = np.array([offset_torque(j.law, j.values) for j in joints], dtype=np.float64)
         """Constant torque beside friction, which the scales leave unchanged [N m]."""
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
         """Friction of each joint without load at the onset of motion [N m]."""
-        self.load_dependent = any(joint.law.load != "none" for joint in joints)
+        self.load_dependent = any(joint.law.load_dependent for joint in joints)
         self._fixed_point = compiled_by(compiler, fixed_point)
         laws = list(dict.fromkeys(joint.law for joint in joints))
-        self._groups: list[tuple[Any, Formula]] = []
+        self._groups: list[tuple[Any, Formula, Formula]] = []
         for law in laws:
             members = [k for k, joint in enumerate(joints) if joint.law == law]
             index: Any = slice(None) if len(laws) == 1 else np.array(members)
-            self._groups.append((index, _cancelling(law, [joints[k].values for k in members], compiler)))
+            values = [joints[k].values for k in members]
+            self._groups.append((index, _cancelling(law, values, compiler), _viscous(law, values, compiler)))
 
     @staticmethod
     def _friction_at_rest(joints: Sequence[JointModel]) -> Array:
@@ -274,7 +276,7 @@ class FrictionModel:
             )
             return found
         found = np.empty_like(probe)
-        for index, formula in self._groups:
+        for index, formula, _ in self._groups:
             group_inputs = (array[index] for array in (share, velocity, motor, external, *scales, guess))
             found[..., index] = formula(*group_inputs, probe[..., index])
         return found
@@ -284,6 +286,15 @@ class FrictionModel:
         return self._cancelling(
             direction, velocity, motor, external, self._as_identified, self._none, self._none
         )
+
+    def viscous(self, direction: Array, velocity: Array) -> Array:
+        """Identified viscous friction that opposes a motion, with the sign of the direction [N m]."""
+        if len(self._groups) == 1:
+            return np.asarray(self._groups[0][2](direction, velocity))
+        found = np.empty_like(velocity)
+        for index, _, formula in self._groups:
+            found[index] = formula(direction[index], velocity[index])
+        return found
 
     def firmware_torque(
         self, goal: Array, position: Array, velocity: Array, kp: Array, supply: Array
@@ -365,26 +376,42 @@ class FrictionModel:
 
 def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compiler: Compiler) -> Formula:
     """:func:`cancelling_torque` of joints with the same law, with a guess of it and a probe added to the motor torque."""
-    names = law.parameter_names
-    count = len(names)
-    arrays = [np.array([found[name] for found in values], dtype=np.float64) for name in names]
 
-    def formula(*arguments: Any) -> Any:
-        p = dict(zip(names, arguments[:count], strict=True))
-        share, velocity, motor, external, dry, viscous, guess, probe = arguments[count:]
+    def formula(
+        p: Values,
+        share: Any,
+        velocity: Any,
+        motor: Any,
+        external: Any,
+        dry: Any,
+        viscous: Any,
+        guess: Any,
+        probe: Any,
+    ) -> Any:
         total = motor + probed(guess, probe, share)
         return cancelling_torque(law, p, share, velocity, total, external, Scales(dry, viscous))
 
-    further = ("share", "velocity", "motor", "external", "dry", "viscous", "guess", "probe")
-    return partial(compiler(formula, (*names, *further)), *arrays)
+    return _of_joints(law, values, formula, compiler)
 
 
-def _viscous_slopes(joints: Sequence[JointModel]) -> Array:
-    """:math:`K_v` of each joint for positive and negative motion, (2, n) [N m s/rad]."""
-    rows = [[j.values["friction_viscous"]] * 2 for j in joints]
-    for row, j in zip(rows, joints, strict=True):
-        row[1] = j.values.get("friction_viscous_negative", row[0]) if j.law.asymmetric else row[0]
-    return np.array(rows, dtype=np.float64).T.reshape(2, len(rows))
+def _viscous(law: FrictionLaw, values: Sequence[Mapping[str, float]], compiler: Compiler) -> Formula:
+    def formula(p: Values, direction: Any, velocity: Any) -> Any:
+        return direction * viscous_friction(law, p, direction, velocity)
+
+    return _of_joints(law, values, formula, compiler)
+
+
+def _of_joints(
+    law: FrictionLaw, values: Sequence[Mapping[str, float]], formula: Formula, compiler: Compiler
+) -> Formula:
+    """A formula of values and further arguments, compiled for joints with the same law but values of their own."""
+    names, further = law.parameter_names, tuple(inspect.signature(formula).parameters)[1:]
+    arrays = [np.array([found[name] for found in values], dtype=np.float64) for name in names]
+
+    def joined(*arguments: Any) -> Any:
+        return formula(dict(zip(names, arguments, strict=False)), *arguments[len(names) :])
+
+    return partial(compiler(joined, (*names, *further)), *arrays)
 
 
 def _ramps(actuator: Actuator) -> bool:

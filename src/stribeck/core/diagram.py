@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.arrays import Array, Mask
-from stribeck.core.friction import FrictionLaw, Values, friction_budget
+from stribeck.core.friction import FrictionLaw, friction_budget, with_offset
+from stribeck.core.terms.term import Values
 
 SPEEDS = (0.0, 1.0, 2.0, 3.0)
 """Speeds of a diagram [rad/s], rest first, as in fig. 4 of the paper."""
@@ -110,7 +111,7 @@ def boundaries(
     torque of a law that has one.
     """
     motor = np.asarray(motor_torque, dtype=np.float64)
-    balance = motor + (float(p["torque_offset"]) if law.offset else 0.0)
+    balance = with_offset(law, p, motor)
     lowest = np.maximum(balance, 0.0)
     unloaded = np.maximum(*friction_budget(law, p, motor, np.zeros_like(motor), speed))
     highest = LOCKING_RATIO * float(np.max(motor) + np.max(unloaded))

@@ -13,9 +13,9 @@ import numpy as np
 
 from stribeck.core.actuator import ControlState, duty_of
 from stribeck.core.control_laws import Gains, VoltageControl
-from stribeck.core.friction import Values
 from stribeck.core.log import Log
 from stribeck.core.namespace import array_namespace
+from stribeck.core.terms.term import Values
 
 COMPARED_DUTY = (0.02, 0.9)
 """Duties that are compared: below, the resolution of the position distorts them, above, limits do."""

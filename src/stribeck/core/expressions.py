@@ -1,8 +1,9 @@
 """Expressions: formulas written for arrays, recorded as graphs of elementary operations.
 
 A formula is called once with symbols of a :class:`Trace` in place of numbers. The resulting graph is evaluated by whatever
-an emitter makes of it: Python statements (:mod:`stribeck.core.straight_line`) or a call of numexpr
-(:mod:`stribeck.nodes.compiled`). Equal operations on equal arguments are one node; operations on numbers alone are
+an emitter makes of it: Python statements (:mod:`stribeck.core.straight_line`), a call of numexpr
+(:mod:`stribeck.nodes.compiled`), C and C++ (:mod:`stribeck.exports.c_expressions`), or ONNX
+(:mod:`stribeck.exports.onnx_graph`). Equal operations on equal arguments are one node; operations on numbers alone are
 computed at once.
 """
 
@@ -13,6 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from stribeck.core.namespace import array_namespace
+
+OPERATORS = ("+", "-", "*", "/", "**", "<", ">", "<=", ">=", "==", "!=", "&", "|")
+"""Operations between two arguments."""
 
 
 class Trace:
@@ -39,8 +43,16 @@ class Trace:
         return self._known[key]
 
 
-def _operator(operation: str, truth: bool = False) -> Callable[[Any, Any], Expression]:
-    return lambda a, b: a.trace.node(operation, a, _argument(b), truth=truth)
+def _operator(operation: str, truth: bool = False) -> Callable[[Any, Any], Any]:
+    def operator(a: Expression, b: Any) -> Any:
+        if getattr(b, "__array_ufunc__", b) is None:  # dual numbers, as numpy's arrays do
+            return NotImplemented
+        return a.trace.node(operation, a, _argument(b), truth=truth)
+
+    return operator
+
+
+_product = _operator("*")
 
 
 def _reflected(operation: str) -> Callable[[Any, Any], Expression]:
@@ -79,8 +91,8 @@ class Expression:
     __add__, __radd__ = _operator("+"), _reflected("+")
     __sub__, __rsub__ = _operator("-"), _reflected("-")
 
-    def __mul__(self, other: Any) -> Expression:
-        return self.trace.node("*", self, _argument(other)) if not _is_one(other) else self
+    def __mul__(self, other: Any) -> Any:
+        return self if _is_one(other) else _product(self, other)
 
     def __rmul__(self, other: Any) -> Expression:
         return self.trace.node("*", _argument(other), self) if not _is_one(other) else self
@@ -89,7 +101,7 @@ class Expression:
     __pow__ = _operator("**")
     __lt__, __gt__ = _operator("<", truth=True), _operator(">", truth=True)
     __le__, __ge__ = _operator("<=", truth=True), _operator(">=", truth=True)
-    __eq__, __ne__ = _operator("==", truth=True), _operator("!=", truth=True)  # type: ignore[assignment]
+    __eq__, __ne__ = _operator("==", truth=True), _operator("!=", truth=True)
     __and__, __or__ = _logical("&"), _logical("|")
     __hash__ = object.__hash__
 

@@ -1,133 +1,192 @@
-r"""The friction laws M1 to M6, as one table and pure functions.
+r"""The friction laws M1 to M6 as tuples of terms, and the budget of a law.
 
 A friction law gives a budget :math:`\tau_f^m \ge 0`, the largest torque with which friction can oppose a motion. The
 laws are those of Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo Actuators", §II-B
-and §III, with two extensions for robot joints and linear axes: budgets that differ by direction, and an offset torque.
+and §III, with optional terms for robot joints and linear axes. The terms are in :mod:`stribeck.core.terms`.
 
 All functions take numpy or jax.numpy arrays of any shapes that broadcast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from stribeck.core.derivative import Dual, namespace_of, slope_of
 from stribeck.core.namespace import array_namespace
+from stribeck.core.terms import TERMS
+from stribeck.core.terms.term import Conditions, Kind, Term, Values
 from stribeck.errors import ConfigError
 
-Values = Mapping[str, Any]
-"""Parameter values by name: floats or arrays that broadcast with the state."""
+Formula = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class FrictionParameter:
-    """Symbol, units and default search bounds of a friction parameter."""
-
-    symbol: str
-    rotary_unit: str
-    linear_unit: str
-    lower: float
-    upper: float
-    signed: bool = False
+_Sum = tuple[tuple[Formula, tuple[str, ...]], ...]
+"""Formulas of terms that are added, with the names of their values."""
 
 
-FRICTION_PARAMETERS: dict[str, FrictionParameter] = {
-    "friction_base": FrictionParameter("K_c", "N m", "N", 0.0, 0.2),
-    "friction_stribeck": FrictionParameter("K_c^s", "N m", "N", 0.0, 0.2),
-    "load_friction_base": FrictionParameter("K_l", "1", "1", 0.0, 0.5),
-    "load_friction_stribeck": FrictionParameter("K_l^s", "1", "1", 0.0, 1.0),
-    "load_friction_motor": FrictionParameter("K_m", "1", "1", 0.0, 0.5),
-    "load_friction_external": FrictionParameter("K_e", "1", "1", 0.0, 0.5),
-    "load_friction_motor_stribeck": FrictionParameter("K_m^s", "1", "1", 0.0, 1.0),
-    "load_friction_external_stribeck": FrictionParameter("K_e^s", "1", "1", 0.0, 1.0),
-    "load_friction_motor_quad": FrictionParameter("K_m^q", "1/(N m)", "1/N", 0.0, 0.01),
-    "load_friction_external_quad": FrictionParameter("K_e^q", "1/(N m)", "1/N", 0.0, 0.01),
-    "dtheta_stribeck": FrictionParameter("v_s", "rad/s", "m/s", 0.1, 3.0),
-    "alpha": FrictionParameter("alpha", "1", "1", 1.0, 10.0),
-    "friction_viscous": FrictionParameter("K_v", "N m s/rad", "N s/m", 0.0, 1.0),
-    "friction_base_negative": FrictionParameter("K_c^-", "N m", "N", 0.0, 0.2),
-    "friction_viscous_negative": FrictionParameter("K_v^-", "N m s/rad", "N s/m", 0.0, 1.0),
-    "torque_offset": FrictionParameter("tau_0", "N m", "N", -0.1, 0.1, signed=True),
-}
-"""Every friction parameter, by its key in parameter files; bounds fit a small servo."""
+class _Side(NamedTuple):
+    """Parts of the budget against motion in one direction.
 
-CONSTANT_TERMS = ("friction_base", "friction_stribeck", "friction_base_negative")
-"""Terms that do not depend on the load."""
+    :param static: Coulomb friction and terms without fixed sign, together at least zero if ``bounded``.
+    """
 
-LOAD_TERMS = tuple(name for name in FRICTION_PARAMETERS if name.startswith("load_friction"))
-"""Terms that grow with the load on the transmission."""
+    static: _Sum
+    bounded: bool
+    viscous: _Sum
+
+
+class _Parts(NamedTuple):
+    """Parts of the budget of a law; ``negative`` is ``None`` if it is that of positive motion."""
+
+    positive: _Side
+    negative: _Side | None
+    shared: _Sum
+    fading: _Sum
+    weight: _Sum
+    offset: _Sum
+
+
+def _sum_of(terms: Iterable[Term], opposites: Mapping[str, str] = MappingProxyType({})) -> _Sum:
+    return tuple((term.formula, tuple(opposites.get(name, name) for name in term.names)) for term in terms)
 
 
 @dataclass(frozen=True)
 class FrictionLaw:
-    r"""Terms of a friction budget.
+    """Terms of a friction budget.
 
     :param name: key in parameter files and on the command line, ``"m1"`` .. ``"m6"``.
-    :param stribeck: whether terms that fade with velocity are included.
-    :param load: how the budget grows with the torques on the transmission.
-    :param quadratic: whether the quadratic term of M6 is included; needs ``stribeck`` and a directional load.
-    :param asymmetric: whether negative motion has separate Coulomb and viscous friction.
-    :param offset: whether a constant torque :math:`\tau_0` acts beside motor and external torque. If only Coulomb
-        friction is asymmetric, the offset and the asymmetry are equivalent: fix one of them to zero.
+    :param terms: in the order of the optimiser's vector.
     """
 
     name: str
     title: str
-    stribeck: bool = False
-    load: Literal["none", "symmetric", "directional"] = "none"
-    quadratic: bool = False
-    asymmetric: bool = False
-    offset: bool = False
+    terms: tuple[Term, ...]
 
-    @property
+    @cached_property
     def parameter_names(self) -> tuple[str, ...]:
         """The law's parameters, in the order of the optimiser's vector."""
-        names = ["friction_base"]
-        if self.stribeck:
-            names += ["friction_stribeck"]
-        if self.load == "symmetric":
-            names += ["load_friction_base"]
-            names += ["load_friction_stribeck"] if self.stribeck else []
-        if self.load == "directional":
-            names += ["load_friction_motor", "load_friction_external"]
-            if self.stribeck:
-                names += ["load_friction_motor_stribeck", "load_friction_external_stribeck"]
-        if self.quadratic:
-            names += ["load_friction_motor_quad", "load_friction_external_quad"]
-        if self.stribeck:
-            names += ["dtheta_stribeck", "alpha"]
-        names += ["friction_viscous"]
-        if self.asymmetric:
-            names += ["friction_base_negative", "friction_viscous_negative"]
-        if self.offset:
-            names += ["torque_offset"]
-        return tuple(names)
+        return tuple(name for term in self.terms for name in term.names)
 
-    def with_terms(self, *, asymmetric: bool = False, offset: bool = False) -> FrictionLaw:
-        """The law with the additional terms for robot joints and linear axes."""
-        return replace(self, asymmetric=asymmetric, offset=offset)
+    @property
+    def optional_terms(self) -> tuple[str, ...]:
+        """Names of the terms that are not those of the paper's law."""
+        return tuple(term.name for term in self.terms if term.name in optional_terms())
 
+    def with_terms(self, **chosen: bool) -> FrictionLaw:
+        """The law with these optional terms, and no others.
+
+        :raises ConfigError: for a term that does not exist or is not optional.
+        """
+        valid = optional_terms()
+        for name in chosen:
+            if name not in valid:
+                raise ConfigError(f"unknown friction term {name!r}; valid: {', '.join(valid)}")
+        own = [term for term in self.terms if term.name not in valid]
+        return replace(self, terms=(*own, *(TERMS[name] for name in valid if chosen.get(name))))
+
+    def based_on(self, name: str) -> FrictionLaw:
+        """The law called ``name`` with the optional terms of this one."""
+        return law_named(name).with_terms(**dict.fromkeys(self.optional_terms, True))
+
+    def of_kind(self, *kinds: Kind) -> tuple[Term, ...]:
+        """Its terms of some kinds."""
+        return tuple(term for term in self.terms if term.kind in kinds)
+
+    @cached_property
+    def load_dependent(self) -> bool:
+        """Whether the budget depends on motor and external torque."""
+        return any(term.loaded for term in self.terms)
+
+    @cached_property
+    def position_dependent(self) -> bool:
+        """Whether the budget depends on the position."""
+        return any("position" in term.inputs for term in self.terms)
+
+    @cached_property
+    def offsets(self) -> tuple[Term, ...]:
+        """Its torques beside motor and external torque."""
+        return self.of_kind("offset")
+
+    @cached_property
+    def weight(self) -> Term | None:
+        """The Stribeck weight of the fading terms, if the law has any."""
+        return next(iter(self.of_kind("weight")), None)
+
+    @cached_property
+    def differs_by_direction(self) -> bool:
+        """Whether the budget differs by the direction of motion."""
+        return bool(self.opposites)
+
+    @cached_property
+    def changes_at_rest(self) -> bool:
+        """Whether the budget without viscous friction is not constant."""
+        return any(term.inputs for term in self.of_kind("dry", "fading", "weight"))
+
+    @cached_property
+    def opposites(self) -> dict[str, str]:
+        """Names of the parameters for negative motion, by those for positive motion."""
+        parameters = [parameter for term in self.of_kind("sides") for parameter in term.parameters]
+        return {parameter.opposite: parameter.name for parameter in parameters if parameter.opposite}
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        dry = self.of_kind("dry")
+        return _Parts(
+            self._side({}),
+            self._side(self.opposites) if self.opposites else None,
+            _sum_of(term for term in dry if term.inputs and not term.signed),
+            _sum_of(self.of_kind("fading")),
+            _sum_of(self.of_kind("weight")),
+            _sum_of(self.offsets),
+        )
+
+    def _side(self, opposites: Mapping[str, str]) -> _Side:
+        static = [term for term in self.of_kind("dry") if term.signed or not term.inputs]
+        return _Side(
+            _sum_of(static, opposites),
+            any(term.signed for term in static),
+            _sum_of(self.of_kind("viscous"), opposites),
+        )
+
+
+def _m(number: int, title: str, *names: str) -> FrictionLaw:
+    terms = tuple(TERMS[name] for name in ("coulomb", *names, "viscous"))
+    return FrictionLaw(f"m{number}", title, terms)
+
+
+_DIRECTIONAL = ("fading_coulomb", "directional_load", "fading_directional_load")
 
 LAWS: dict[str, FrictionLaw] = {
     law.name: law
     for law in (
-        FrictionLaw("m1", "Coulomb-viscous"),
-        FrictionLaw("m2", "Stribeck", stribeck=True),
-        FrictionLaw("m3", "load-dependent", load="symmetric"),
-        FrictionLaw("m4", "Stribeck, load-dependent", stribeck=True, load="symmetric"),
-        FrictionLaw("m5", "directional", stribeck=True, load="directional"),
-        FrictionLaw("m6", "quadratic", stribeck=True, load="directional", quadratic=True),
+        _m(1, "Coulomb-viscous"),
+        _m(2, "Stribeck", "fading_coulomb", "stribeck"),
+        _m(3, "load-dependent", "symmetric_load"),
+        _m(
+            4,
+            "Stribeck, load-dependent",
+            "fading_coulomb",
+            "symmetric_load",
+            "fading_symmetric_load",
+            "stribeck",
+        ),
+        _m(5, "directional", *_DIRECTIONAL, "stribeck"),
+        _m(6, "quadratic", *_DIRECTIONAL, "quadratic_load", "stribeck"),
     )
 }
 """The laws of the paper, M1 to M6, by name."""
 
 
-SMALLEST_RATIO = 1e-30
-"""Velocities below this share of the Stribeck velocity count as rest."""
+def optional_terms() -> tuple[str, ...]:
+    """Names of the terms that can be added to a law of the paper, in the order of the table."""
+    return tuple(name for name in TERMS if name not in _OF_THE_PAPER)
 
-SMALLEST_RATIO_OF_SLOPE = 1e-9
-"""The same for the slope of the weight, whose derivatives contain the square of the ratio in float32."""
+
+_OF_THE_PAPER = frozenset(term.name for law in LAWS.values() for term in law.terms)
 
 
 def law_named(name: str) -> FrictionLaw:
@@ -140,34 +199,15 @@ def law_named(name: str) -> FrictionLaw:
     return LAWS[name.lower()]
 
 
-def stribeck_weight(velocity: Any, dtheta_stribeck: Any, alpha: Any) -> Any:
-    r"""Stribeck weight :math:`s(\dot\theta) = \exp(-|\dot\theta / v_s|^\alpha)`, 1 at rest.
-
-    :param velocity: joint velocity [rad/s].
-    :param dtheta_stribeck: Stribeck velocity :math:`v_s > 0` [rad/s].
-    :param alpha: curvature :math:`\alpha > 0` [1].
-
-    At rest :math:`|x|^\alpha` has no derivative in :math:`\alpha`. The ratio is therefore kept
-    above :data:`SMALLEST_RATIO`, so that values and gradients are finite everywhere and the weight at
-    rest is exactly 1. Paper, eq. (6).
-    """
-    xp = array_namespace(velocity, dtheta_stribeck, alpha)
-    ratio = xp.maximum(xp.abs(velocity) / dtheta_stribeck, SMALLEST_RATIO)
-    return xp.exp(-xp.exp(alpha * xp.log(ratio)))
-
-
-def stribeck_slope(velocity: Any, dtheta_stribeck: Any, alpha: Any, weight: Any) -> Any:
-    r"""Derivative of the Stribeck weight with respect to speed :math:`-\frac{\alpha}{v_s} r^{\alpha-1} s` [s/rad].
-
-    :param weight: :math:`s` of :func:`stribeck_weight` at this velocity; :math:`r = |\dot\theta| / v_s`.
-    """
-    xp = array_namespace(velocity, dtheta_stribeck, alpha)
-    ratio = xp.maximum(xp.abs(velocity) / dtheta_stribeck, SMALLEST_RATIO_OF_SLOPE)
-    return -alpha * weight * xp.exp(alpha * xp.log(ratio)) / (ratio * dtheta_stribeck)
-
-
 def friction_budget(
-    law: FrictionLaw, p: Values, motor_torque: Any, external_torque: Any, velocity: Any, weight: Any = None
+    law: FrictionLaw,
+    p: Values,
+    motor_torque: Any,
+    external_torque: Any,
+    velocity: Any,
+    position: Any = 0.0,
+    *,
+    weight: Any = None,
 ) -> tuple[Any, Any]:
     r"""Friction budget :math:`(\tau_f^{m+}, \tau_f^{m-})` against positive and negative motion [N m].
 
@@ -177,58 +217,134 @@ def friction_budget(
     M3  M1 + :math:`K_l|\tau_m - \tau_e|`
     M4  M3 + :math:`s (K_c^s + K_l^s|\tau_m - \tau_e|)`
     M5  M1 + :math:`|K_m\tau_m - K_e\tau_e| + s (K_c^s + |K_m^s\tau_m - K_e^s\tau_e|)`
-    M6  M5 + :math:`s Q`, :math:`Q = K_e^q\tau_e^2` if :math:`|\tau_m| > |\tau_e|`,
-        :math:`K_m^q\tau_m^2` if :math:`|\tau_m| < |\tau_e|`
+    M6  M5 + :math:`s Q`, see :mod:`stribeck.core.terms.quadratic_load`
     ==  =====================================================================================
 
-    with :math:`s` of :func:`stribeck_weight`. The paper does not define Q for torques that
-    act in the same direction; here, as in its authors' program, Q counts only when they oppose each other
-    (:math:`\tau_m\tau_e < 0`). The two budgets are the same array unless the law is asymmetric.
+    with :math:`s` of :func:`~stribeck.core.terms.stribeck.stribeck_weight`. Coulomb friction and terms without fixed
+    sign are together at least zero. The two budgets are the same array unless the law differs by direction.
 
-    :param p: values of the law's parameters by name (see :data:`FRICTION_PARAMETERS`).
+    :param p: values of the law's parameters by name (see :data:`~stribeck.core.terms.FRICTION_PARAMETERS`).
     :param motor_torque: motor torque at the output shaft :math:`\tau_m` [N m].
     :param external_torque: external torque :math:`\tau_e` [N m].
     :param velocity: joint velocity :math:`\dot\theta` [rad/s].
+    :param position: :math:`\theta` [rad], for laws that depend on it.
     :param weight: Stribeck weight to use instead of that at ``velocity``, where it is known already.
 
     Source: paper, eqs. (3), (6)-(10).
     """
-    xp = array_namespace(velocity, motor_torque, external_torque, *p.values())
-    speed = xp.abs(velocity)
-    load: Any = 0.0
-    fading: Any = p["friction_stribeck"] if law.stribeck else 0.0
-    if law.load == "symmetric":
-        transmitted = xp.abs(motor_torque - external_torque)
-        load = p["load_friction_base"] * transmitted
-        if law.stribeck:
-            fading = fading + p["load_friction_stribeck"] * transmitted
-    elif law.load == "directional":
-        load = xp.abs(p["load_friction_motor"] * motor_torque - p["load_friction_external"] * external_torque)
-        if law.stribeck:
-            fading = fading + xp.abs(
-                p["load_friction_motor_stribeck"] * motor_torque
-                - p["load_friction_external_stribeck"] * external_torque
-            )
-    if law.quadratic:
-        fading = fading + quadratic_friction(p, motor_torque, external_torque)
-    if law.stribeck:
+    xp = array_namespace(velocity, motor_torque, external_torque, position, *p.values())
+    x = Conditions(velocity, xp.abs(velocity), motor_torque, external_torque, position)
+    parts, get = law._parts, p.__getitem__
+    shared: Any = None
+    if parts.shared:
+        shared = _sum(parts.shared, get, x, xp)
+    if parts.weight:
         if weight is None:
-            weight = stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"])
-        load = load + weight * fading
-    positive = p["friction_viscous"] * speed + p["friction_base"] + load
-    if not law.asymmetric:
-        return positive, positive
-    return positive, p["friction_viscous_negative"] * speed + p["friction_base_negative"] + load
+            weight = _sum(parts.weight, get, x, xp)
+        faded = weight * _sum(parts.fading, get, x, xp)
+        shared = faded if shared is None else shared + faded
+    positive = _side(parts.positive, get, x, xp, shared)
+    return positive, positive if parts.negative is None else _side(parts.negative, get, x, xp, shared)
 
 
-def quadratic_friction(p: Values, motor_torque: Any, external_torque: Any) -> Any:
-    """The term Q of M6 at rest [N m], zero unless the torques oppose each other (paper, eq. 10)."""
+def _side(side: _Side, get: Callable[[str], Any], x: Conditions, xp: Any, shared: Any) -> Any:
+    static = _sum(side.static, get, x, xp)
+    if side.bounded:
+        static = xp.maximum(static, 0.0)
+    budget = _sum(side.viscous, get, x, xp) + static
+    return budget if shared is None else budget + shared
+
+
+def _sum(parts: _Sum, get: Callable[[str], Any], x: Conditions, xp: Any) -> Any:
+    formula, names = parts[0]
+    total = formula(x, xp, *map(get, names))
+    for formula, names in parts[1:]:
+        total = total + formula(x, xp, *map(get, names))
+    return total
+
+
+def viscous_friction(law: FrictionLaw, p: Values, direction: Any, velocity: Any) -> Any:
+    r"""Viscous part of the budget against motion in a direction, :math:`K_v^\pm|\dot\theta|` [N m]."""
+    xp = array_namespace(direction, velocity, *p.values())
+    x = Conditions(velocity, xp.abs(velocity), 0.0, 0.0)
+    positive, negative = law._parts[:2]
+    found = _sum(positive.viscous, p.__getitem__, x, xp)
+    if negative is not None:
+        found = xp.where(direction < 0.0, _sum(negative.viscous, p.__getitem__, x, xp), found)
+    return found
+
+
+def viscous_slope(law: FrictionLaw, p: Values, speed: Any, direction: int = 1) -> Any:
+    r"""Derivative of the viscous part of the budget with respect to speed, :math:`K_v^\pm` for linear friction [N m s/rad].
+
+    :param direction: of the motion, 1 or -1.
+    """
+    xp = array_namespace(speed, *p.values())
+    x = Conditions(speed, Dual(speed, 1.0), 0.0, 0.0)
+    parts = law._parts
+    side = parts.positive if direction > 0 or parts.negative is None else parts.negative
+    return slope_of(_sum(side.viscous, p.__getitem__, x, namespace_of(xp)))
+
+
+def load_slopes(law: FrictionLaw, p: Values, motor_torque: Any, external_torque: Any) -> list[Any]:
+    r"""Derivative of the budget at rest with respect to the motor torque, :math:`\partial\tau_f^m/\partial\tau_m`, by term [1]."""
     xp = array_namespace(motor_torque, external_torque, *p.values())
-    motor, external = xp.abs(motor_torque), xp.abs(external_torque)
-    driving = p["load_friction_external_quad"] * external_torque * external_torque
-    backdriven = p["load_friction_motor_quad"] * motor_torque * motor_torque
-    quadratic = xp.where(motor > external, driving, xp.where(motor < external, backdriven, 0.0))
-    return xp.where(motor_torque * external_torque < 0.0, quadratic, 0.0)
+    x = Conditions(0.0, 0.0, Dual(motor_torque, 1.0), external_torque)
+    loaded = [term for term in law.of_kind("dry", "fading") if term.loaded]
+    return [slope_of(term.budget(p, x, namespace_of(xp))) for term in loaded]
+
+
+_ORDER: tuple[Kind, ...] = ("viscous", "dry", "fading", "offset")
+
+
+def friction_columns(
+    law: FrictionLaw, p: Values, developed: Any, x: Conditions, direction: Any = None
+) -> dict[str, Any]:
+    r"""Columns of a regressor: derivatives of the torque against friction with respect to the law's coefficients.
+
+    That torque is :math:`z\tau_f^m - \tau_0`. It is linear in the coefficients at fixed values of the other parameters, and
+    while no term in an absolute value changes its sign. Viscous terms come first, the offset last.
+
+    :param p: values of the other parameters, and of coefficients on which the sign of a term depends.
+    :param developed: z in [-1, 1]; viscous terms have the direction of the motion instead.
+    :param direction: of the motion, by default the sign of the velocity.
+    """
+    xp = array_namespace(x.speed, developed)
+    weight = 1.0 if law.weight is None else law.weight.budget(p, x, xp)
+    columns = {}
+    for term in sorted(law.of_kind(*_ORDER), key=lambda term: _ORDER.index(term.kind)):
+        along = developed
+        if term.kind == "viscous":
+            along = xp.sign(x.velocity) if direction is None else direction
+        elif term.kind == "fading":
+            along = developed * weight
+        elif term.kind == "offset":
+            along = -xp.ones_like(developed)
+        for name, one in term.named.items():
+            if one.shape or not one.free:
+                continue
+            slope = slope_of(term.budget(_varying(p, term, name), x, namespace_of(xp)))
+            other = law.opposites.get(name)
+            columns[name] = slope * (along if other is None else xp.maximum(along, 0.0))
+            if other is not None:
+                columns[other] = slope * xp.minimum(along, 0.0)
+    return columns
+
+
+def _varying(p: Values, term: Term, varied: str) -> Values:
+    return {name: Dual(p.get(name, 1.0), 1.0) if name == varied else p.get(name, 1.0) for name in term.names}
+
+
+def offset_torque(law: FrictionLaw, p: Values) -> Any:
+    """Torque of the law beside motor and external torque, 0 without such a term [N m]."""
+    return (
+        _sum(law._parts.offset, p.__getitem__, Conditions(0.0, 0.0, 0.0, 0.0), None) if law.offsets else 0.0
+    )
+
+
+def with_offset(law: FrictionLaw, p: Values, torque: Any) -> Any:
+    """A torque and the law's offset torque [N m]."""
+    return torque + offset_torque(law, p) if law.offsets else torque
 
 
 def stopping_torque(velocity: Any, net_torque: Any, inertia: Any, dt: float) -> Any:

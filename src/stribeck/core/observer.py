@@ -98,7 +98,7 @@ class FrictionObserver:
     ) -> None:
         n = len(model.joints)
         compiled = partial(compiled_by, compiler)
-        self._viscous_part, self._dry_part = compiled(_viscous_part), compiled(_dry_part)
+        self._dry_part = compiled(_dry_part)
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
         self._model, self._map = model, joint_map
@@ -177,7 +177,7 @@ class FrictionObserver:
             self.restart()
             self.learning = np.zeros_like(self.learning)
             return elapsed
-        viscous = self._viscous_part(motion.direction, motion.velocity, *model.viscous_slopes)
+        viscous = model.viscous(motion.direction, motion.velocity)
         dry = self._dry_part(whole, motion.direction, viscous, model.offset)
         share = -np.expm1(-elapsed / self.residual.time_constant)
         dry, viscous, direction = self._friction.update(np.array((dry, viscous, motion.direction)), share)
@@ -228,12 +228,6 @@ class FrictionObserver:
         met = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
         self.met: Array = np.minimum(met, 1.0)
         """Fraction of the present viscous friction covered by learning; faster motion is unexplored, (n,)."""
-
-
-def _viscous_part(direction: Any, velocity: Any, positive: Any, negative: Any) -> Any:
-    """Viscous friction against a motion, with the sign of the direction [N m]."""
-    xp = array_namespace(direction, velocity)
-    return direction * xp.where(direction < 0.0, negative, positive) * xp.abs(velocity)
 
 
 def _dry_part(whole: Any, direction: Any, viscous: Any, offset: Any) -> Any:

@@ -53,16 +53,17 @@ from stribeck.core.bench import Pendulum, gravity_torque, inertia
 from stribeck.core.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.core.friction import (
     FrictionLaw,
-    Values,
     friction_budget,
     friction_torque,
     stopping_torque,
-    stribeck_slope,
-    stribeck_weight,
+    viscous_slope,
+    with_offset,
 )
 from stribeck.core.log import Batch, Log, batch_of
 from stribeck.core.namespace import array_namespace
 from stribeck.core.temperature import at_temperature
+from stribeck.core.terms.stribeck import stribeck_slope, stribeck_weight
+from stribeck.core.terms.term import Values
 from stribeck.errors import check_valid
 
 Integrator = Literal["exponential", "semi-implicit", "paper", "bam"]
@@ -167,7 +168,7 @@ def velocity_step(
 ) -> tuple[Any, Any]:
     r"""Velocity after a step at a fixed position, and the distance covered, with stops and reversals inside the step.
 
-    Exponential midpoint rule with :math:`\lambda = (c + K_v)/J`, c the slope of the motor torque:
+    Exponential midpoint rule with :math:`\lambda = (c + K_v)/J`, c and :math:`K_v` the slopes of motor torque and viscous friction:
     :math:`v_{1/2} = v_0 + \frac{h}{2}\varphi(\frac{\lambda h}{2}) a(v_0)`,
     :math:`v_1 = v_0 + h\varphi(\lambda h)\,(a(v_{1/2}) + \lambda (v_{1/2} - v_0))`, exact for torques that are linear in
     velocity and of second order otherwise. A joint that stops after the time :math:`h v_0 / (v_0 - v_1)` stays at rest
@@ -186,7 +187,7 @@ def velocity_step(
     )
     halfway = velocity + 0.25 * dt * (1.0 + decay) * acceleration(velocity, weight)
     halfway = xp.where(halfway * direction < 0.0, 0.0, halfway)
-    if law.stribeck:
+    if law.weight is not None:
         slope = stribeck_slope(velocity, p["dtheta_stribeck"], p["alpha"], weight)
         weight = xp.clip(weight + slope * (xp.abs(halfway) - xp.abs(velocity)), 0.0, 1.0)
     mean = acceleration(halfway, weight) + rate * (halfway - velocity)
@@ -201,7 +202,7 @@ def velocity_step(
     still = 0.0 * velocity
     torque = motor(still)
     net = torque + outer
-    friction = friction_torque(-net, friction_budget(law, p, torque, external, still, 1.0))
+    friction = friction_torque(-net, friction_budget(law, p, torque, external, still, weight=1.0))
     restarted = xp.where(friction == -net, 0.0, left * braked * mobility * (net + friction))
     distance = xp.where(stops, 0.5 * (velocity * until + restarted * left), 0.5 * dt * (velocity + slowed))
     return xp.where(stops, restarted, slowed), distance
@@ -230,18 +231,18 @@ def _moving(
     dt: float,
 ) -> _Moving:
     xp = array_namespace(velocity, external, *p.values())
-    outer = external + p["torque_offset"] if law.offset else external
+    outer = with_offset(law, p, external)
     direction = xp.sign(velocity)
-    weight = stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"]) if law.stribeck else 0.0
+    weight = stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"]) if law.weight is not None else 0.0
 
     def acceleration(v: Any, weight: Any) -> Any:
         torque = motor(v)
-        positive, negative = friction_budget(law, p, torque, external, v, weight)
-        against = xp.where(direction > 0.0, positive, negative) if law.asymmetric else positive
+        positive, negative = friction_budget(law, p, torque, external, v, weight=weight)
+        against = positive if positive is negative else xp.where(direction > 0.0, positive, negative)
         return (torque + outer - direction * against) * mobility
 
     damping = xp.maximum(0.5 * (motor(velocity - 1.0) - motor(velocity + 1.0)), 0.0)
-    rate = (damping + p["friction_viscous"]) * mobility
+    rate = (damping + viscous_slope(law, p, xp.abs(velocity))) * mobility
     return _Moving(outer, direction, rate, _decay(dt * rate), weight, acceleration)
 
 
@@ -290,9 +291,7 @@ def advance(
     """
     position, velocity, _ = state
     xp = array_namespace(position, velocity, acting.motor, *p.values())
-    net = acting.motor + acting.external
-    if plant.law.offset:
-        net = net + p["torque_offset"]
+    net = with_offset(plant.law, p, acting.motor + acting.external)
     moment = inertia(plant.pendulum, p["armature"])
     stop = stopping_torque(velocity, net, moment, dt)
     friction = friction_torque(stop, acting.budget)

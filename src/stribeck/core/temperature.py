@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.core.friction import FRICTION_PARAMETERS, Values
 from stribeck.core.namespace import array_namespace
+from stribeck.core.terms import FRICTION_PARAMETERS
+from stribeck.core.terms.term import Values
 
 TEMPERATURE_PARAMETERS = {
     "friction_per_kelvin": ("1/K", 0.0, -0.05, 0.05),
@@ -14,7 +15,7 @@ TEMPERATURE_PARAMETERS = {
 }
 """Unit, value and search bounds of the parameters of the effect ``temperature``; the last one is never identified."""
 
-FRICTION_TORQUES = FRICTION_PARAMETERS.keys() - {"dtheta_stribeck", "alpha", "torque_offset"}
+FRICTION_TORQUES = frozenset(name for name, one in FRICTION_PARAMETERS.items() if one.thermal)
 """Parameters to which the friction budget is proportional."""
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from scipy import linalg
 
 from stribeck.core.arrays import Array
+from stribeck.core.terms import with_sign
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.inertia import about_com, entropic_slope, nearest_consistent
 from stribeck.dynamics.least_squares import FittedRows
@@ -49,7 +50,8 @@ MARGIN = 1e-3
 Watch = Callable[[int, Array], None]
 """Callback with the iteration, which starts at 0 in each round, and the parameters (10 n + x,)."""
 
-NEVER_NEGATIVE = ("Ia", "M", "Fv", "Fc")
+NEVER_NEGATIVE = ("Ia_", "M_", *(f"{name}_" for name in with_sign("nonnegative")))
+"""Beginnings of the names of parameters that are not negative."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class _Quadratic:
     def never_negative(self) -> list[int]:
         """Indices of the nonnegative parameters among those that are not inertials."""
         names = self.names[self.start.size :]
-        return [i for i, name in enumerate(names) if name.partition("_")[0] in NEVER_NEGATIVE]
+        return [i for i, name in enumerate(names) if name.startswith(NEVER_NEGATIVE)]
 
     def best_linear(self) -> Array:
         """Best-fitting rotor inertias and friction (x,) for the inertials of the start."""

@@ -2,7 +2,7 @@ r"""Linear model of torques: inertials of the links, rotor inertias and friction
 
 .. math::
 
-    \tau = Y\pi + I_a\ddot q + F_v\dot q + F_c\,sign(\dot q) + \tau_o + \sum_c w_c\,(I_c\ddot s + F_{vc}\dot s + F_{cc}\,sign(\dot s)),
+    \tau = Y\pi + I_a\ddot q + K_v\dot q + K_c\,sign(\dot q) - \tau_0 + \sum_c w_c\,(I_c\ddot s + K_{vc}\dot s + K_{cc}\,sign(\dot s)),
     \qquad s = w_c^T q
 
 A coupling moves with a weighted sum s of joint positions, like a motor that drives two joints of a wrist, and acts on
@@ -19,6 +19,9 @@ import numpy as np
 
 from stribeck.core.actuator import JointUnits
 from stribeck.core.arrays import Array
+from stribeck.core.friction import LAWS, FrictionLaw, friction_columns
+from stribeck.core.terms import FRICTION_PARAMETERS
+from stribeck.core.terms.term import Conditions
 from stribeck.dynamics.base_parameters import BaseParameters, base_parameters
 from stribeck.dynamics.model import ArmModel
 from stribeck.dynamics.motion import States
@@ -94,19 +97,32 @@ def regressor_unit(name: str, units: Mapping[str, JointUnits]) -> str:
 
     :param units: of the elements, :meth:`Machine.units`.
     """
-    linear = units[name.partition("_")[2]] == "linear"
-    symbol = name.partition("_")[0].rstrip("+-")
+    symbol, element = _parts(name, units)
+    if symbol in FRICTION_PARAMETERS:
+        return FRICTION_PARAMETERS[symbol].unit(units[element])
+    linear = units[element] == "linear"
     if symbol == "m":
         return "kg"
     if symbol in ("mx", "my", "mz"):
         return "kg m"
     if symbol in ("Ia", "M"):
         return "kg" if linear else "kg m^2"
-    if symbol == "Fv":
-        return "N s/m" if linear else "N m s/rad"
-    if symbol in ("Fc", "offset"):
-        return "N" if linear else "N m"
     return "kg m^2"
+
+
+def _parts(name: str, units: Mapping[str, JointUnits]) -> tuple[str, str]:
+    """Symbol and element of a parameter."""
+    for symbol in FRICTION_PARAMETERS:
+        if name.startswith(f"{symbol}_") and name[len(symbol) + 1 :] in units:
+            return symbol, name[len(symbol) + 1 :]
+    symbol, _, element = name.partition("_")
+    return symbol, element
+
+
+def friction_law(friction: Friction) -> FrictionLaw:
+    """The law whose coefficients are in the regressor: M1 with two directions, or with an offset."""
+    asymmetric = friction == "asymmetric"
+    return LAWS["m1"].with_terms(asymmetric=asymmetric, offset=not asymmetric)
 
 
 def machine_of(
@@ -137,7 +153,7 @@ def design(machine: Machine, states: States, rest: float, friction: Friction = "
         columns = {machine.inertia_name: acceleration}
         columns |= _friction_columns(velocity, rest, friction)
         if k >= len(machine.joints):
-            columns.pop("offset", None)
+            columns.pop("torque_offset", None)
         names += [f"{name}_{element}" for name in columns]
         blocks.append(np.stack(list(columns.values()), axis=-1)[:, None, :] * weights[:, None])
     return DesignMatrix(tuple(names), np.concatenate(blocks, axis=-1))
@@ -154,7 +170,5 @@ def structural_base(machine: Machine, rest: float, friction: Friction, seed: int
 
 def _friction_columns(velocity: Array, rest: float, friction: Friction) -> dict[str, Array]:
     sign = direction(velocity, rest)
-    if friction == "symmetric":
-        return {"Fv": velocity, "Fc": sign, "offset": np.ones_like(velocity)}
-    forward, backward = np.maximum(sign, 0.0), np.minimum(sign, 0.0)
-    return {"Fv+": velocity * forward, "Fv-": -velocity * backward, "Fc+": forward, "Fc-": backward}
+    x = Conditions(velocity, np.abs(velocity), 0.0, 0.0)
+    return friction_columns(friction_law(friction), {}, sign, x, sign if friction == "asymmetric" else None)

@@ -12,11 +12,14 @@ For every joint J, with :math:`\tau_m` the motor torque, :math:`\tau_e` the exte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from stribeck.core.control_laws import CurrentControl, VoltageControl
-from stribeck.core.friction import SMALLEST_RATIO, FrictionLaw
+from stribeck.core.expressions import Trace
+from stribeck.core.friction import friction_budget, offset_torque
 from stribeck.errors import ConfigError
+from stribeck.exports.c_expressions import Dialect, statements
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, title_of
 
 _HEAD = """\
@@ -29,6 +32,10 @@ _HEAD = """\
 #define STRIBECK_EXP(x) expf(x)
 #define STRIBECK_LOG(x) logf(x)
 #define STRIBECK_SQRT(x) sqrtf(x)
+#define STRIBECK_SIN(x) sinf(x)
+#define STRIBECK_COS(x) cosf(x)
+#define STRIBECK_TANH(x) tanhf(x)
+#define STRIBECK_POW(x, y) powf(x, y)
 #else
 #define STRIBECK_REAL double
 #define STRIBECK_C(x) x
@@ -36,6 +43,10 @@ _HEAD = """\
 #define STRIBECK_EXP(x) exp(x)
 #define STRIBECK_LOG(x) log(x)
 #define STRIBECK_SQRT(x) sqrt(x)
+#define STRIBECK_SIN(x) sin(x)
+#define STRIBECK_COS(x) cos(x)
+#define STRIBECK_TANH(x) tanh(x)
+#define STRIBECK_POW(x, y) pow(x, y)
 #endif
 static inline STRIBECK_REAL stribeck_clip(STRIBECK_REAL x, STRIBECK_REAL lower, STRIBECK_REAL upper) {
   if (x < lower) x = lower;
@@ -83,6 +94,14 @@ def _number(value: float) -> str:
     return f"STRIBECK_C({text if any(mark in text for mark in '.e') else text + '.0'})"
 
 
+_C = Dialect(
+    "STRIBECK_REAL",
+    lambda value: _number(value) if value >= 0.0 else f"({_number(value)})",
+    {name: f"STRIBECK_{name.upper()}" for name in ("abs", "exp", "log", "sqrt", "sin", "cos", "tanh")}
+    | {"**": "STRIBECK_POW"},
+)
+
+
 def _function(name: str, result: str, arguments: Sequence[str], body: Sequence[str]) -> list[str]:
     listed = ", ".join(f"STRIBECK_REAL {argument}" for argument in arguments)
     return [f"static inline {result} {name}({listed}) {{", *(f"  {line}" for line in body), "}"]
@@ -90,88 +109,60 @@ def _function(name: str, result: str, arguments: Sequence[str], body: Sequence[s
 
 def _budget(name: str, joint: JointServo) -> list[str]:
     file = joint.servo.parameters
-    body = list(_budget_body(file.law, lambda key: _number(file.values[key])))
+    arguments = _conditions(joint)
+    budget = friction_budget(file.law, file.values, *map(Trace().symbol, arguments))
+    lines, texts = statements(budget, _C)
     return [
         f"/* {name}: largest friction torque against motion in positive and in negative direction [N m].",
-        "   motor, external: torques [N m]; velocity [rad/s]. */",
+        "   motor, external: torques [N m]; velocity [rad/s]; position [rad]. */",
         *_function(
             f"{name}_friction_budget",
             "void",
-            ["motor", "external", "velocity", "*positive", "*negative"],
-            body,
+            [*arguments, "*positive", "*negative"],
+            [
+                *_unused(arguments, [*lines, *texts]),
+                *lines,
+                f"*positive = {texts[0]};",
+                f"*negative = {texts[1]};",
+            ],
         ),
     ]
 
 
-def _budget_body(law: FrictionLaw, p: Callable[[str], str]) -> Iterator[str]:
-    """Statements of the budget; the same operations in the same order as in ``core``."""
-    yield "STRIBECK_REAL speed = STRIBECK_ABS(velocity);"
-    terms = []
-    if law.load == "symmetric":
-        yield "STRIBECK_REAL transmitted = STRIBECK_ABS(motor - external);"
-        terms.append(f"{p('load_friction_base')} * transmitted")
-    elif law.load == "directional":
-        terms.append(
-            f"STRIBECK_ABS({p('load_friction_motor')} * motor - {p('load_friction_external')} * external)"
-        )
-    else:
-        yield "(void)motor; (void)external;"
-    if law.stribeck:
-        fading = [p("friction_stribeck")]
-        if law.load == "symmetric":
-            fading.append(f"{p('load_friction_stribeck')} * transmitted")
-        elif law.load == "directional":
-            fading.append(
-                f"STRIBECK_ABS({p('load_friction_motor_stribeck')} * motor - "
-                f"{p('load_friction_external_stribeck')} * external)"
-            )
-        if law.quadratic:
-            yield from _quadratic(p)
-            fading.append("quadratic")
-        yield f"STRIBECK_REAL ratio = speed / {p('dtheta_stribeck')};"
-        yield f"if (ratio < STRIBECK_C({SMALLEST_RATIO:g})) ratio = STRIBECK_C({SMALLEST_RATIO:g});"
-        yield f"STRIBECK_REAL weight = STRIBECK_EXP(-STRIBECK_EXP({p('alpha')} * STRIBECK_LOG(ratio)));"
-        terms.append(f"weight * ({' + '.join(fading)})")
-    yield f"STRIBECK_REAL load = {' + '.join(terms) or _number(0.0)};"
-    yield f"*positive = {p('friction_viscous')} * speed + {p('friction_base')} + load;"
-    if law.asymmetric:
-        yield f"*negative = {p('friction_viscous_negative')} * speed + {p('friction_base_negative')} + load;"
-    else:
-        yield "*negative = *positive;"
+def _conditions(joint: JointServo) -> tuple[str, ...]:
+    """What the budget depends on; the position only where a law needs it."""
+    return ("motor", "external", "velocity", *["position"] * joint.servo.parameters.law.position_dependent)
 
 
-def _quadratic(p: Callable[[str], str]) -> Iterator[str]:
-    yield f"STRIBECK_REAL quadratic = {_number(0.0)};"
-    yield f"if (motor * external < {_number(0.0)}) {{"
-    yield "  if (STRIBECK_ABS(motor) > STRIBECK_ABS(external))"
-    yield f"    quadratic = {p('load_friction_external_quad')} * external * external;"
-    yield "  else if (STRIBECK_ABS(motor) < STRIBECK_ABS(external))"
-    yield f"    quadratic = {p('load_friction_motor_quad')} * motor * motor;"
-    yield "}"
+def _unused(names: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """A statement that tells the compiler which arguments a body does not use."""
+    found = [name for name in names if not re.search(rf"\b{name}\b", " ".join(texts))]
+    return [" ".join(f"(void){name};" for name in found)] if found else []
 
 
 def _friction(name: str, joint: JointServo) -> list[str]:
     file = joint.servo.parameters
-    offset = _number(file.values.get("torque_offset", 0.0))
-    net = f"motor + external + {offset}" if file.law.offset else "motor + external"
+    offset = _number(offset_torque(file.law, file.values))
+    net = f"motor + external + {offset}" if file.law.offsets else "motor + external"
+    arguments = _conditions(joint)
     budget = [
         "STRIBECK_REAL positive, negative;",
-        f"{name}_friction_budget(motor, external, velocity, &positive, &negative);",
+        f"{name}_friction_budget({', '.join(arguments)}, &positive, &negative);",
     ]
-    lost = f" - STRIBECK_ABS(share) * {offset}" if file.law.offset else ""
+    lost = f" - STRIBECK_ABS(share) * {offset}" if file.law.offsets else ""
     return [
         f"/* {name}: friction torque [N m] during a time step dt [s]; inertia with armature [kg m^2]. */",
         *_function(
             f"{name}_friction_torque",
             "STRIBECK_REAL",
-            ["motor", "external", "velocity", "inertia", "dt"],
+            [*arguments, "inertia", "dt"],
             [*budget, f"return stribeck_clip(-(inertia / dt * velocity + ({net})), -positive, negative);"],
         ),
         f"/* {name}: torque [N m] that cancels the share (-1 to 1, gain times direction) of the friction. */",
         *_function(
             f"{name}_cancelling_torque",
             "STRIBECK_REAL",
-            ["share", "motor", "external", "velocity"],
+            ["share", *arguments],
             [*budget, f"return share * (share > {_number(0.0)} ? positive : negative){lost};"],
         ),
     ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from stribeck.core.actuator import Actuator
 from stribeck.core.control_laws import VoltageControl
-from stribeck.core.friction import FrictionLaw
+from stribeck.core.friction import LAWS, FrictionLaw
 from stribeck.core.log import Batch
 from stribeck.errors import StribeckError
 from stribeck.exports.registry import Format
@@ -31,20 +31,12 @@ BUDGET = 20_000
 BENCH = ("q_offset",)
 """Parameters of the bench, which are no part of an export and stay."""
 
-LOSSES = {
-    "stribeck": "the Stribeck effect (friction that falls with speed)",
-    "load": "friction that grows with the load",
-    "quadratic": "the quadratic load term",
-    "asymmetric": "friction that differs by direction",
-    "offset": "the offset torque",
-}
-
 
 def target_law(source: ParameterFile, form: Format) -> FrictionLaw:
     """The law that a format holds of a source law."""
     if form.law == "source":
         return source.law if form.terms else source.law.with_terms()
-    return FrictionLaw("m1", "Coulomb-viscous")
+    return LAWS["m1"]
 
 
 def target_actuator(source: ParameterFile, form: Format) -> Actuator:
@@ -61,9 +53,7 @@ def lost(source: ParameterFile, form: Format) -> tuple[str, ...]:
 def missing_terms(source: ParameterFile, form: Format) -> tuple[str, ...]:
     """Terms of the law and effects that a format lacks, in words; a projection makes up for them."""
     law, other = source.law, target_law(source, form)
-    words = [
-        text for name, text in LOSSES.items() if getattr(law, name) not in (getattr(other, name), "none")
-    ]
+    words = list(dict.fromkeys(term.title for term in law.terms if term not in other.terms))
     missing = sorted(source.actuator.active_effects - target_actuator(source, form).active_effects)
     words += ["Coulomb friction"] if "friction_base" in form.absent else []
     return (*words, *(f"the effect {name}" for name in missing))

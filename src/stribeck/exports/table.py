@@ -11,7 +11,7 @@ import io
 
 import numpy as np
 
-from stribeck.core.compensation import stall_torque
+from stribeck.core.compensation import FASTEST, stall_torque
 from stribeck.core.friction import friction_budget
 from stribeck.exports.task import ExportTask, Written
 
@@ -31,9 +31,6 @@ SPEEDS = 81
 
 LOADS = 21
 """Motor torques of the table."""
-
-FASTEST = 10.0
-"""Fastest velocity of the table [rad/s], unless the datasheet gives a no-load speed."""
 
 
 def write(task: ExportTask) -> Written:

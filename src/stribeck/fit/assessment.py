@@ -426,7 +426,7 @@ def _mean(one: Assessed) -> float:
 
 def _friction(file: ParameterFile, fastest: float, largest_load: float) -> Friction:
     law, values = file.law, file.values
-    slowest = -fastest if law.asymmetric else 0.0
+    slowest = -fastest if law.differs_by_direction else 0.0
     velocity = np.linspace(slowest, max(fastest, 1e-3), CURVE_POINTS)
     loads = np.array([0.0, 0.5, 1.0]) * largest_load / MARGIN
     load = np.linspace(0.0, largest_load, CURVE_POINTS)

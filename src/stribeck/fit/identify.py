@@ -13,10 +13,11 @@ from scipy.stats import qmc
 
 from stribeck.core.actuator import Actuator
 from stribeck.core.arrays import Array
-from stribeck.core.friction import LAWS, FrictionLaw, Values
+from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import batch_for, simulate
+from stribeck.core.terms.term import Values
 from stribeck.errors import StribeckError
 from stribeck.fit import study as studies
 from stribeck.fit.descent import polish
@@ -271,9 +272,8 @@ def _from_simpler_laws(task: FitTask, rollout: Rollout, incumbent: Incumbent) ->
     Its own search ends in one of many minima. ``None`` for other laws, or if parameters are fixed or freed.
     """
     free = task.parameters.free_names
-    laws = [replace(LAWS[name], asymmetric=task.law.asymmetric, offset=task.law.offset) for name in SIMPLER]
-    laws = [law for law in laws if law.name < task.law.name]
-    if task.law.load == "none" or not laws or free != task.actuator.parameters(task.law).free_names:
+    laws = [task.law.based_on(name) for name in SIMPLER if name < task.law.name]
+    if not task.law.load_dependent or not laws or free != task.actuator.parameters(task.law).free_names:
         return None
     tasks = [replace(task, law=law, parameters=task.actuator.parameters(law)) for law in laws] + [task]
 

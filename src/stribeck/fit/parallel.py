@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from stribeck.core.arrays import Array, Mask
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.fit.descent import damped_steps, random_steps
 from stribeck.fit.objective import EQUALLY_GOOD
 from stribeck.fit.prior import Prior, prior_for
@@ -23,12 +24,6 @@ from stribeck.fit.rollout import NormalEquations, Rollout
 from stribeck.fit.task import FitTask
 
 IntArray = npt.NDArray[np.int_]
-
-TIED = {
-    "load_friction_base": ("load_friction_motor", "load_friction_external"),
-    "load_friction_stribeck": ("load_friction_motor_stribeck", "load_friction_external_stribeck"),
-}
-"""Parameters of symmetric laws, and those of the directional law that equal them."""
 
 MOST_MINIMA = 8
 """Largest number of equally good minima of one fit."""
@@ -146,11 +141,11 @@ class ParallelFits:
             values |= {
                 name: general[name].value
                 for name in general.free_names
-                if name in ("alpha", "dtheta_stribeck")
+                if name in FRICTION_PARAMETERS and FRICTION_PARAMETERS[name].shape
             }
             for j, parameter in enumerate(task.parameters.free):
-                same = (parameter.name,)
-                for name in same if parameter.name in general.free_names else TIED.get(parameter.name, ()):
+                richer = [name for name, one in FRICTION_PARAMETERS.items() if one.like == parameter.name]
+                for name in (parameter.name,) if parameter.name in general.free_names else richer:
                     if name in general.free_names:
                         i = general.free_names.index(name)
                         matrices[k, i, j] = (parameter.upper - parameter.lower) / width[i]

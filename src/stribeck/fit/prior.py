@@ -22,16 +22,11 @@ import numpy.typing as npt
 from stribeck.core.actuator import Actuator
 from stribeck.core.arrays import Array
 from stribeck.core.parameters import ParameterSet
+from stribeck.core.terms import PAIRS
 from stribeck.fit.rollout import NormalEquations, Rollout
 
 SAMPLES_PER_RUN = 3.0
 """Independent samples in a run: runs take 6 s, and the correlation time of the residual is about two seconds."""
-
-DIRECTIONS = (
-    ("load_friction_motor", "load_friction_external"),
-    ("load_friction_motor_stribeck", "load_friction_external_stribeck"),
-)
-"""Pairs of load terms, for torque from the motor and from outside."""
 
 DIRECTION_SPREAD = 0.1
 """Standard deviation of the difference within a pair; in published servo models it is 0 to 0.25."""
@@ -77,7 +72,7 @@ def prior_for(actuator: Actuator, parameters: ParameterSet, runs: float) -> Prio
         ({name: 1.0}, mean * rise.get(name, 1.0), spread * rise.get(name, 1.0))
         for name, (mean, spread) in actuator.datasheet_prior.items()
     ]
-    terms += [({motor: 1.0, external: -1.0}, 0.0, DIRECTION_SPREAD) for motor, external in DIRECTIONS]
+    terms += [({motor: 1.0, external: -1.0}, 0.0, DIRECTION_SPREAD) for motor, external in PAIRS]
     rows, offsets = [], []
     for weights, mean, spread in terms:
         if not all(name in parameters.free_names for name in weights):

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from stribeck.core.arrays import Array, Mask
-from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
 from stribeck.core.log import Batch, TemperatureRange
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import batch_for, simulate
+from stribeck.core.terms import CONSTANT_PARAMETERS, LOAD_PARAMETERS
 from stribeck.estimates.clusters import ClusterCovariance, CorrelationMatrix, bias_reduced, leave_one_out
 from stribeck.estimates.correlation import correlation_time
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, Side, at_bound, estimate_of
@@ -271,8 +271,8 @@ def _estimates(
 
     :param widths: half-widths of the intervals in the unit cube (n,).
     """
-    split = {name for name in parameters.free_names if name in (*CONSTANT_TERMS, *LOAD_TERMS)}
-    unsplit = one_load and not split.isdisjoint(LOAD_TERMS)
+    split = {name for name in parameters.free_names if name in (*CONSTANT_PARAMETERS, *LOAD_PARAMETERS)}
+    unsplit = one_load and not split.isdisjoint(LOAD_PARAMETERS)
     estimates = {}
     values = parameters.from_unit(unit).tolist()
     for parameter, width, value in zip(parameters.free, widths.tolist(), values, strict=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.core.log import Log
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.estimates.verdict import Reason, Verdict, error_reason, interval_reason
 from stribeck.fit.judgement import FAILS

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator, JointUnits, PwmRegister, Supply
 from stribeck.core.control_laws import Control, CurrentControl, TorqueControl, VoltageControl
-from stribeck.core.friction import FRICTION_PARAMETERS
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.errors import ConfigError
 from stribeck.io.files import included_file, included_names
 from stribeck.io.schema import Schema, check_keys, convert, read_yaml

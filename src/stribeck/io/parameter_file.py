@@ -15,8 +15,9 @@ from statistics import NormalDist
 from typing import Any, Literal, NotRequired, TypedDict
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
-from stribeck.core.friction import FrictionLaw, law_named
+from stribeck.core.friction import FrictionLaw, law_named, optional_terms
 from stribeck.core.temperature import TEMPERATURE_PARAMETERS
+from stribeck.core.terms import COULOMB_PARAMETERS, PAIRS, TERMS, with_sign
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.estimates.estimate import Estimate, Side, Status, at_bound, estimates_to_json, fixed
 from stribeck.io.actuators import (
@@ -34,8 +35,8 @@ SCHEMA = 1
 BLOCK = "stribeck"
 HEAD = ("model", "actuator", BLOCK)
 
-_POSITIVE = ("kt", "R", "ratio", "alpha", "dtheta_stribeck", "current_limit")
-_SIGNED = ("q_offset", "torque_offset", "friction_stribeck", *TEMPERATURE_PARAMETERS)
+_POSITIVE = ("kt", "R", "ratio", "current_limit", *with_sign("positive"))
+_SIGNED = ("q_offset", *with_sign("static", "any"), *TEMPERATURE_PARAMETERS)
 
 
 class Temperature(TypedDict):
@@ -276,21 +277,14 @@ def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]
     normal = NormalDist()
     share = normal.inv_cdf(quantile) / (2.0 * normal.inv_cdf(0.5 * (1.0 + content.provenance.confidence)))
     for name, (lower, upper) in content.provenance.intervals.items():
-        torque = "friction" in name and name not in TEMPERATURE_PARAMETERS
+        torque = name in with_sign("nonnegative", "static")
         if name in values and torque and values[name] > 0.0:
             width = max(upper - lower, 2.0 * (upper - values[name]))  # intervals of magnitudes end at 0
             values[name] = max(values[name] + share * width, 0.0)
-    for pair in DIFFERENCES:
+    for pair in PAIRS:
         _shrink_alike(values, content.values, pair)
     _keep_dissipative(values, content.values)
     return values
-
-
-DIFFERENCES = (
-    ("load_friction_motor", "load_friction_external"),
-    ("load_friction_motor_stribeck", "load_friction_external_stribeck"),
-)
-"""Coefficients whose difference determines the friction."""
 
 
 def _share_left(values: Mapping[str, float], whole: Mapping[str, float], names: Iterable[str]) -> float:
@@ -306,17 +300,17 @@ def _shrink_alike(values: dict[str, float], whole: Mapping[str, float], names: I
 
 
 def _keep_dissipative(values: dict[str, float], whole: Mapping[str, float]) -> None:
-    r"""Shrink a negative Stribeck term together with the Coulomb terms that it is subtracted from.
+    r"""Shrink terms that may be negative together with the Coulomb terms that they are subtracted from.
 
-    :math:`0 \le K_c' + sK_c^{s\prime} \le K_c + sK_c^s` holds for all weights s in [0, 1] if it holds at both ends.
+    A Stribeck term stays if it is positive. If it is negative, :math:`0 \le K_c' + sK_c^{s\prime} \le K_c + sK_c^s` holds for all weights s in [0, 1] if it holds at both ends.
     """
-    bases = [name for name in ("friction_base", "friction_base_negative") if name in values]
-    share, fading = _share_left(values, whole, bases), "friction_stribeck"
-    if not (values.get(fading, 0.0) < 0.0 and share < 1.0):
-        return
-    values[fading] = share * whole[fading]
-    for name in bases:
-        values[name] = max(min(values[name], whole[name] + (1.0 - share) * whole[fading]), 0.0)
+    bases = [name for name in COULOMB_PARAMETERS if name in values]
+    share = min(_share_left(values, whole, bases), 1.0)
+    for fading in with_sign("static"):
+        if values.get(fading, 0.0) < 0.0 and share < 1.0:
+            values[fading] = share * whole[fading]
+            for name in bases:
+                values[name] = max(min(values[name], whole[name] + (1.0 - share) * whole[fading]), 0.0)
 
 
 def write_parameter_file(path: Path, content: ParameterFile) -> None:
@@ -362,7 +356,7 @@ def read_parameter_file(path: Path, actuator: Actuator | None = None) -> Paramet
         raise ParameterFileError(f"{where}: {problem}") from None
     values = convert(data, dict[str, float], where, error)
     law = law.with_terms(
-        asymmetric=any(key.endswith("_negative") for key in values), offset="torque_offset" in values
+        **{name: not values.keys().isdisjoint(TERMS[name].names) for name in optional_terms()}
     )
     _check_values(values, actuator, law, where)
     return ParameterFile(actuator, law, {"q_offset": 0.0, **values}, provenance)
@@ -414,13 +408,13 @@ def check_possible(name: str, value: float, what: str) -> None:
 
 def _check_static(values: Mapping[str, float], what: str) -> None:
     """Refuse negative friction at rest; a negative Stribeck term alone is valid (friction that grows with speed)."""
-    stribeck = values.get("friction_stribeck", 0.0)
-    for name in ("friction_base", "friction_base_negative"):
-        if name in values and values[name] + stribeck < -1e-9:
-            raise ParameterFileError(
-                f"{what}: {name} + friction_stribeck, the friction at rest, must not be negative, found "
-                f"{values[name] + stribeck:g}"
-            )
+    for fading in with_sign("static"):
+        for name in COULOMB_PARAMETERS:
+            rest = values.get(name, math.inf) + values.get(fading, 0.0)
+            if rest < -1e-9:
+                raise ParameterFileError(
+                    f"{what}: {name} + {fading}, the friction at rest, must not be negative, found {rest:g}"
+                )
 
 
 def _provenance(block: ProvenanceBlock, where: str) -> Provenance:

@@ -31,7 +31,7 @@ from stribeck.core.actuator import (
     output_torque,
 )
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
-from stribeck.core.friction import friction_budget
+from stribeck.core.friction import friction_budget, with_offset
 from stribeck.core.namespace import array_namespace
 from stribeck.core.step import delayed, mean_velocity
 from stribeck.errors import ConfigError
@@ -164,8 +164,8 @@ class Drive:
 
     def _action(self, motor: Any, external: Any, velocity: Any) -> Action:
         positive, negative = friction_budget(self.law, self.friction, motor, external, velocity)
-        force = motor + self.friction["torque_offset"] if self.law.offset else motor
-        if not self.law.asymmetric:
+        force = with_offset(self.law, self.friction, motor)
+        if positive is negative:
             return Action(force, positive)
         return Action(force + 0.5 * (negative - positive), 0.5 * (positive + negative))
 

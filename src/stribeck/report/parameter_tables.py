@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from stribeck.core.friction import FRICTION_PARAMETERS
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.fit.assessment import Assessed, AssessedParameter, Assessment
 from stribeck.report.markup import Child, element, table
 from stribeck.report.plot import Axis, Panel, figure, plain, spanning

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import signal
 
-from stribeck.core.friction import FrictionLaw
+from stribeck.core.friction import LAWS, FrictionLaw
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.estimates.levenberg_marquardt import (
     BlockEquations,
     BoxMinimum,
@@ -54,39 +55,25 @@ UNKNOWNS = {
     "armature": Unknown(0.02, 1e-4, 1.0, 0.02, "kg m²"),
     "stiffness": Unknown(18.0, 0.1, 1e4, 30.0, "N m/rad"),
     "bias": Unknown(0.0, -0.3, 0.3, 0.05, "rad"),
-    "torque_offset": Unknown(0.0, -5.0, 5.0, 0.5, "N m"),
     "delay": Unknown(0.006, -0.1, 0.2, 0.01, "s"),
     "tilt_x": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "tilt_y": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "play": Unknown(0.004, 0.0, 0.1, 0.003, "rad"),
-    "friction_base": Unknown(0.2, 0.0, 20.0, 0.3, "N m"),
     "friction_slope": Unknown(0.0, -20.0, 20.0, 0.3, "N m/rad"),
     "friction_curve": Unknown(0.0, -20.0, 20.0, 0.3, "N m/rad²"),
-    "friction_viscous": Unknown(0.1, 0.0, 20.0, 0.5, "N m s/rad"),
-    "friction_stribeck": Unknown(0.02, 0.0, 20.0, 0.3, "N m"),
-    "dtheta_stribeck": Unknown(0.3, 0.02, 3.0, 0.2, "rad/s"),
-    "load_friction_base": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
-    "load_friction_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
-    "load_friction_motor": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
-    "load_friction_external": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
-    "load_friction_motor_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
-    "load_friction_external_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
-    "load_friction_motor_quad": Unknown(0.001, 0.0, 0.5, 0.01, "1/(N m)"),
-    "load_friction_external_quad": Unknown(0.001, 0.0, 0.5, 0.01, "1/(N m)"),
+    **{
+        name: Unknown(*one.robot, one.rotary_unit)
+        for name, one in FRICTION_PARAMETERS.items()
+        if one.robot is not None
+    },
 }
-"""Free parameters of a joint; the Stribeck exponent stays at its default."""
+"""Free parameters of a joint."""
 
-FIXED = {"alpha": 1.0}
+FIXED = {name: one.value for name, one in FRICTION_PARAMETERS.items() if one.robot is None}
+"""Parameters of friction that are not identified."""
 
-SYMMETRIC = {
-    f"load_friction_{side}{fading}": (
-        f"load_friction_{side}{fading}",
-        f"load_friction_{'stribeck' if fading else 'base'}",
-    )
-    for side in ("motor", "external")
-    for fading in ("", "_stribeck")
-}
-"""The parameter of the symmetric laws that one of the directional laws continues, after itself."""
+BEGINS = (*LAWS["m1"].parameter_names, *(name for name, one in FRICTION_PARAMETERS.items() if one.shape))
+"""Parameters of friction that a fit starts at their usual values, also where the motion of a poorer law is continued."""
 
 SHARED = ("tilt_x", "tilt_y")
 """Parameters of the base, which all joints share."""
@@ -373,8 +360,11 @@ def with_law(problem: RobotProblem, other: RobotProblem, x: Array, share: float)
     known = dict(zip(other.columns, x, strict=True))
     found = []
     for (name, owner), unknown in zip(problem.columns, problem.unknowns(), strict=True):
-        older = next((key for key in SYMMETRIC.get(name, (name,)) if (key, owner) in known), None)
-        scale = share if name.startswith(("friction_stribeck", "load_", "play")) else 1.0
+        new = FRICTION_PARAMETERS.get(name)
+        names = (name,) if new is None or new.like is None else (name, new.like)
+        older = next((key for key in names if (key, owner) in known), None)
+        begins = name in BEGINS or (new is not None and new.signed)
+        scale = share if name == "play" or (new is not None and not begins) else 1.0
         begin = max(unknown.start * scale, unknown.lower)
         found.append(begin if older is None else max(known[older, owner], begin if scale != 1.0 else -np.inf))
     return np.array(found)

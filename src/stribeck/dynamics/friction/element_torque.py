@@ -16,31 +16,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from stribeck.core.arrays import Array
-from stribeck.core.friction import FrictionLaw, friction_budget
+from stribeck.core.friction import FrictionLaw, friction_budget, offset_torque
+from stribeck.dynamics.motion import States
 
 ITERATIONS = 12
 """Fixed-point iterations; exact to 1e-6 for a law whose budget grows by a third of the torque."""
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(NamedTuple):
     r"""Motion and load of one element at N times, each (N,).
 
-    :param velocity, acceleration: :math:`\dot q, \ddot q`.
+    :param position, velocity, acceleration: :math:`q, \dot q, \ddot q`.
     :param developed: z in [-1, 1].
     :param load: torque :math:`Y\pi` of the links; zeros for a coupling.
     """
 
-    velocity: Array
-    acceleration: Array
-    developed: Array
-    load: Array
+    position: Any
+    velocity: Any
+    acceleration: Any
+    developed: Any
+    load: Any
 
 
 @dataclass(frozen=True)
@@ -70,23 +72,21 @@ def element_torque(law: FrictionLaw, parameters: Array, element: Element) -> Ele
     :param parameters: in the order of :func:`parameter_names` (1 + k,).
     """
     with jax.enable_x64():
-        parts = _with_derivatives(
-            law, parameters, element.velocity, element.acceleration, element.developed, element.load
-        )
+        parts = _with_derivatives(law, parameters, *element)
     return ElementTorque(*(np.asarray(part) for part in parts))
 
 
 def friction_part(law: FrictionLaw, parameters: Array, element: Element) -> Array:
     """Friction of an element without its offset (N,) [N m]."""
     inertia = parameters[0] * element.acceleration
-    offset = parameters[1 + law.parameter_names.index("torque_offset")] if law.offset else 0.0
+    offset = offset_torque(law, dict(zip(law.parameter_names, parameters[1:], strict=True)))
     return np.asarray(element_torque(law, parameters, element).torque - inertia + offset)
 
 
 def friction_curve(law: FrictionLaw, values: Mapping[str, float], velocity: Array) -> Array:
     """Friction at constant velocities (N,) without load [N m]."""
     still = np.zeros_like(velocity)
-    element = Element(velocity, still, np.sign(velocity), still)
+    element = Element(still, velocity, still, np.sign(velocity), still)
     ordered = np.array([values[name] for name in parameter_names(law)])
     return friction_part(law, ordered, element)
 
@@ -94,22 +94,19 @@ def friction_curve(law: FrictionLaw, values: Mapping[str, float], velocity: Arra
 def _torque(
     law: FrictionLaw,
     parameters: jax.Array,
-    load: jax.Array,
-    velocity: jax.Array,
-    acceleration: jax.Array,
-    developed: jax.Array,
+    element: Element,
 ) -> tuple[jax.Array, jax.Array]:
+    position, velocity, acceleration, developed, load = element
     values = dict(zip(law.parameter_names, parameters[1:], strict=True))
-    offset = values["torque_offset"] if law.offset else 0.0
-    driving = parameters[0] * acceleration + load - offset
+    driving = parameters[0] * acceleration + load - offset_torque(law, values)
 
     def budget_at(motor: jax.Array) -> jax.Array:
-        positive, negative = friction_budget(law, values, motor, -load, velocity)
+        positive, negative = friction_budget(law, values, motor, -load, velocity, position)
         return jnp.asarray(jnp.where(developed >= 0.0, positive, negative))
 
     budget = budget_at(driving)
     motor = driving + developed * budget
-    for _ in range(ITERATIONS if law.load != "none" else 0):
+    for _ in range(ITERATIONS if law.load_dependent else 0):
         budget = budget_at(motor)
         motor = driving + developed * budget
     return motor - load, budget
@@ -119,13 +116,13 @@ def _torque(
 def _with_derivatives(
     law: FrictionLaw,
     parameters: jax.Array,
-    velocity: jax.Array,
-    acceleration: jax.Array,
-    developed: jax.Array,
-    load: jax.Array,
+    *element: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    given = Element(*element)
+    load = given.load
+
     def torque(theta: jax.Array, pull: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return _torque(law, theta, pull, velocity, acceleration, developed)
+        return _torque(law, theta, given._replace(load=pull))
 
     value, budget = torque(parameters, load)
     by_parameters = jax.jacfwd(lambda theta: torque(theta, load)[0])(parameters)
@@ -133,16 +130,15 @@ def _with_derivatives(
     return value, by_parameters, by_load, budget
 
 
-def elements_of(
-    weights: Array, velocity: Array, acceleration: Array, developed: Array, load: Array
-) -> Sequence[Element]:
+def elements_of(weights: Array, motion: States, developed: Array, load: Array) -> Sequence[Element]:
     """The elements of a motion.
 
     :param weights: velocity of each element as a weighted sum of joint velocities (E, n).
-    :param velocity, acceleration, load: values of the joints (N, n).
+    :param motion: positions, velocities and accelerations of the joints (N, n).
+    :param load: torques of the joints (N, n).
     :param developed: share z of the elements (N, E).
     """
-    rates, accelerations = velocity @ weights.T, acceleration @ weights.T
+    moved = (signal @ weights.T for signal in (motion.position, motion.velocity, motion.acceleration))
     loads = np.pad(load, ((0, 0), (0, len(weights) - load.shape[1])))
-    columns = (rates.T, accelerations.T, developed.T, loads.T)
+    columns = (*(signal.T for signal in moved), developed.T, loads.T)
     return [Element(*parts) for parts in zip(*columns, strict=True)]

@@ -22,7 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stribeck.core.arrays import Array, Indices, Mask
-from stribeck.core.friction import LAWS, FrictionLaw
+from stribeck.core.friction import LAWS, FrictionLaw, friction_columns
+from stribeck.core.terms import COULOMB_PARAMETERS, FRICTION_PARAMETERS, LOAD_PARAMETERS, with_sign
+from stribeck.core.terms.term import Conditions
 from stribeck.dynamics.friction.element_torque import (
     ElementTorque,
     element_torque,
@@ -30,7 +32,7 @@ from stribeck.dynamics.friction.element_torque import (
     friction_part,
     parameter_names,
 )
-from stribeck.dynamics.friction.selection import ModelChoice, PreparedRun, prepare, sizes
+from stribeck.dynamics.friction.selection import ModelChoice, PreparedRun, first_shapes, prepare, sizes
 from stribeck.dynamics.inertia import entropic_slope, nearest_consistent
 from stribeck.dynamics.log_cholesky import LogCholesky
 from stribeck.dynamics.motion import ProcessedMotion
@@ -42,14 +44,14 @@ from stribeck.estimates.solver_status import SolverStatus
 ROUNDS = 3
 """Number of updates of the joints' noise estimates."""
 
-SHAPE = {"alpha": (1.0, 0.3), "dtheta_stribeck": (0.0, 1.0)}
-"""Prior mean and standard deviation of the exponent and of log(Stribeck velocity / its first guess)."""
-
 ALIKE = 0.5
 """Prior standard deviation of the difference between two directions, relative to their mean."""
 
 NEGATIVE = 1e-3
 """Prior standard deviation of a negative budget at rest, relative to Coulomb friction."""
+
+LARGEST_LOAD = 0.5
+"""Upper bound of load-dependent terms [1]."""
 
 LOADED = 0.1
 """Prior standard deviation of load-dependent terms about zero [1]."""
@@ -113,7 +115,7 @@ class FullFit:
         rigid, friction, budget = load.copy(), np.zeros_like(load), np.zeros_like(load)
         developed = run.developed(self.machine, self.choice.presliding, self.rest)
         fine = motion.fine
-        elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
+        elements = elements_of(self.machine.weights, fine, developed, load)
         for law, parameters, element, weights in zip(
             self.laws, self.parameters, elements, self.machine.weights, strict=True
         ):
@@ -157,12 +159,16 @@ class FullProblem:
         self.machine, self.choice, self.rest, self.noise = machine, choice, rest, noise
         self.runs = [prepare(machine, motion) for motion in motions]
         self.developed = [run.developed(machine, choice.presliding, rest) for run in self.runs]
-        coupled = LAWS["m2" if choice.law.stribeck else "m1"].with_terms(asymmetric=choice.law.asymmetric)
+        coupled = LAWS["m1" if choice.law.weight is None else "m2"].with_terms(
+            asymmetric=choice.law.differs_by_direction
+        )
         joints = len(machine.joints)
         self.laws = (choice.law,) * joints + (coupled,) * (len(machine.elements) - joints)
         self.start = nearest_consistent(machine.inertials) if machine.arm is not None else np.zeros((0, 10))
         self.bodies = LogCholesky(self.start)
         self.speed = np.max([run.speed for run in self.runs], axis=0)
+        travelled = [np.abs(run.motion.fine.position @ machine.weights.T).max(axis=0) for run in self.runs]
+        self.reach = np.max(travelled, axis=0)
         self._entropy = entropic_slope(self.start).ravel() if len(self.start) else np.zeros(0)
         self._spread = sizes(self.start).ravel() * choice.prior if len(self.start) else np.zeros(0)
         self.sections = self._sections()
@@ -195,7 +201,7 @@ class FullProblem:
         by_run = []
         for run, developed in zip(self.runs, self.developed, strict=True):
             load, fine = run.regressor @ inertials, run.motion.fine
-            elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
+            elements = elements_of(self.machine.weights, fine, developed, load)
             parts = [
                 element_torque(law, point[section], element)
                 for law, section, element in zip(self.laws, self.sections, elements, strict=True)
@@ -213,7 +219,7 @@ class FullProblem:
     ) -> JointRows:
         links, acting = self._links[joint], np.flatnonzero(self.machine.weights[:, joint]).tolist()
         rigid = run.filtered[:, joint, links]
-        if self.choice.law.load != "none" and len(links):
+        if self.choice.law.load_dependent and len(links):
             rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
         by_friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
         residual = run.motion.torque[:, joint] - predicted
@@ -277,7 +283,7 @@ class FullProblem:
             curvature[:size, :size] = inner.T @ (precision[:, None] * inner)
             curvature[:size, :size] += self.bodies.bends(point[:size], slope)
         for section, law, speed in zip(self.sections, self.laws, self.speed, strict=True):
-            rows, residual = _shape_prior(law, point[section], speed * self.choice.stribeck)
+            rows, residual = _shape_prior(law, point[section], first_shapes(self.choice, speed))
             cost += 0.5 * c * float(residual @ residual)
             gradient[section] += c * rows.T @ residual
             curvature[section, section] += c * rows.T @ rows
@@ -342,12 +348,10 @@ def _with_budgets(problem: FullProblem, point: Array) -> Array:
     point = point.copy()
     for section, law in zip(problem.sections, problem.laws, strict=True):
         names = parameter_names(law)
-        if law.stribeck:
-            bases = [
-                point[section.start + names.index(name)] for name in names if name.startswith("friction_base")
-            ]
-            k = section.start + names.index("friction_stribeck")
-            point[k] = max(point[k], -min(bases))
+        least = min(point[section.start + names.index(name)] for name in names if name in COULOMB_PARAMETERS)
+        for name in with_sign("static").intersection(names):
+            k = section.start + names.index(name)
+            point[k] = max(point[k], -least)
     return point
 
 
@@ -355,24 +359,11 @@ def _first(problem: FullProblem, terms: Mapping[str, Array]) -> Array:
     """First guess, from the linear terms of the selection."""
     point = np.zeros(problem.dimension)
     for e, (section, law) in enumerate(zip(problem.sections, problem.laws, strict=True)):
-        sides = (
-            {
-                "friction_viscous": terms["viscous+"][e],
-                "friction_viscous_negative": terms["viscous-"][e],
-                "friction_base": terms["base+"][e],
-                "friction_base_negative": terms["base-"][e],
-            }
-            if law.asymmetric
-            else {"friction_viscous": terms["viscous"][e], "friction_base": terms["base"][e]}
-        )
-        values = {
-            "armature": terms["inertia"][e],
-            "friction_stribeck": terms["stribeck"][e] if "stribeck" in terms else 0.0,
-            "load_friction_base": max(terms["load"][e], 0.01) if "load" in terms else 0.0,
-            "dtheta_stribeck": problem.choice.stribeck * problem.speed[e],
-            "alpha": SHAPE["alpha"][0],
-            "torque_offset": -terms["offset"][e] if "offset" in terms else 0.0,
-            **sides,
+        values = {name: one.value for name, one in FRICTION_PARAMETERS.items() if not one.free}
+        values |= first_shapes(problem.choice, problem.speed[e])
+        values |= {
+            name: max(column[e], 0.01) if name in LOAD_PARAMETERS else column[e]
+            for name, column in terms.items()
         }
         point[section] = [values.get(name, 0.0) for name in parameter_names(law)]
     return point
@@ -382,12 +373,23 @@ def _typical(problem: FullProblem) -> Array:
     """Largest change of each friction parameter in one step, from a share of the torques."""
     torque = np.max([np.sqrt(np.mean(run.motion.torque**2, axis=0)) for run in problem.runs], axis=0)
     sizes = []
-    for law, weights, speed in zip(problem.laws, problem.machine.weights, problem.speed, strict=True):
+    for law, weights, speed, reach in zip(
+        problem.laws, problem.machine.weights, problem.speed, problem.reach, strict=True
+    ):
         size = 0.1 * float(np.max(np.abs(weights) * torque))
-        kinds = {"alpha": 0.3, "dtheta_stribeck": 0.1 * speed, "armature": 0.1 * size}
-        for name in parameter_names(law):
-            usual = 0.1 if name.startswith("load") else size / speed if "viscous" in name else size
-            sizes.append(kinds.get(name, usual))
+        speeds = np.array([0.0, speed])
+        x = Conditions(speeds, speeds, 0.0, 0.0, reach)
+        columns = friction_columns(law, dict.fromkeys(law.parameter_names, 1.0), np.ones(2), x)
+        sizes.append(0.1 * size)
+        for name in law.parameter_names:
+            one = FRICTION_PARAMETERS[name]
+            if one.shape is not None:
+                sizes.append(one.shape.step * (speed if one.shape.of_speed else 1.0))
+            elif name in LOAD_PARAMETERS:
+                sizes.append(0.1)
+            else:
+                largest = float(np.abs(columns[one.opposite or name]).max()) if one.free else 1.0
+                sizes.append(size / max(largest, 1e-9))
     return np.array(sizes)
 
 
@@ -399,17 +401,24 @@ def _noise(problem: FullProblem, point: Array) -> Array:
 
 def _range(name: str, speed: float) -> tuple[float, float]:
     """Bounds of a parameter of an element whose largest velocity is ``speed``."""
-    if name in ("torque_offset", "friction_stribeck"):
+    one = FRICTION_PARAMETERS.get(name)
+    if one is None:
+        return 0.0, np.inf
+    if not one.free:
+        return one.value, one.value
+    if one.shape is not None:
+        scale = speed if one.shape.of_speed else 1.0
+        return one.shape.lower * scale, one.shape.upper * scale
+    if one.sign in ("any", "static"):
         return -np.inf, np.inf
-    if name == "dtheta_stribeck":
-        return 0.005 * speed, 2.0 * speed
-    if name == "alpha":
-        return 0.5, 3.0
-    return (0.0, 0.5) if name.startswith("load") else (0.0, np.inf)
+    return (0.0, LARGEST_LOAD) if name in LOAD_PARAMETERS else (0.0, np.inf)
 
 
-def _shape_prior(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[Array, Array]:
-    """Jacobian (r, k) and residuals (r,) of the priors on the shape of a law."""
+def _shape_prior(law: FrictionLaw, parameters: Array, guesses: Mapping[str, float]) -> tuple[Array, Array]:
+    """Jacobian (r, k) and residuals (r,) of the priors on the shape of a law.
+
+    :param guesses: first guesses of the parameters that shape terms.
+    """
     names = parameter_names(law)
     values = dict(zip(names, parameters, strict=True))
     rows, residuals = [], []
@@ -418,24 +427,26 @@ def _shape_prior(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[
         residuals.append(residual)
         rows.append([slopes.get(name, 0.0) for name in names])
 
-    if law.stribeck:
-        centre, spread = SHAPE["alpha"]
-        add((values["alpha"] - centre) / spread, {"alpha": 1.0 / spread})
-        spread = SHAPE["dtheta_stribeck"][1]
-        velocity = values["dtheta_stribeck"]
-        add(np.log(velocity / stribeck) / spread, {"dtheta_stribeck": 1.0 / (spread * velocity)})
-    for name in names:
-        if name.startswith("load"):
+    known = {name: FRICTION_PARAMETERS[name] for name in law.parameter_names}
+    for name, one in known.items():
+        if one.shape is not None and one.shape.of_speed:
+            scale = 1.0 / one.shape.deviation
+            add(scale * np.log(values[name] / guesses[name]), {name: scale / values[name]})
+        elif one.shape is not None:
+            scale = 1.0 / one.shape.deviation
+            add(scale * (values[name] - one.shape.mean), {name: scale})
+    for name in LOAD_PARAMETERS:
+        if name in values:
             add(values[name] / LOADED, {name: 1.0 / LOADED})
-    for name in ("friction_base", "friction_base_negative") if law.stribeck else ():
-        static = values.get(name, 0.0) + values["friction_stribeck"]
-        if static < 0.0:  # penalise negative budgets at rest
-            scale = 1.0 / (NEGATIVE * max(values[name], 1e-9)) if name in values else 0.0
-            add(scale * static, {name: scale, "friction_stribeck": scale})
-    if law.asymmetric:
-        for name in ("friction_base", "friction_viscous"):
-            mean = max(0.5 * (values[name] + values[f"{name}_negative"]), 1e-9)
+    for fading in with_sign("static").intersection(names):
+        for name in COULOMB_PARAMETERS:
+            static = values.get(name, np.inf) + values[fading]
+            if static < 0.0:  # penalise negative budgets at rest
+                scale = 1.0 / (NEGATIVE * max(values[name], 1e-9))
+                add(scale * static, {name: scale, fading: scale})
+    for other, one in known.items():
+        if one.opposite is not None:
+            mean = max(0.5 * (values[one.opposite] + values[other]), 1e-9)
             scale = 1.0 / (ALIKE * mean)
-            difference = values[name] - values[f"{name}_negative"]
-            add(scale * difference, {name: scale, f"{name}_negative": -scale})
+            add(scale * (values[one.opposite] - values[other]), {one.opposite: scale, other: -scale})
     return np.array(rows).reshape(-1, len(names)), np.array(residuals)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stribeck.core.actuator import MOTOR_UNITS, Actuator, JointUnits
-from stribeck.core.friction import FRICTION_PARAMETERS
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, at_bound, fixed
@@ -65,8 +65,7 @@ def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str
 def parameter_unit(name: str, units: JointUnits) -> str:
     """Unit of a parameter of a rotary or linear joint."""
     if name in FRICTION_PARAMETERS:
-        parameter = FRICTION_PARAMETERS[name]
-        return parameter.rotary_unit if units == "rotary" else parameter.linear_unit
+        return FRICTION_PARAMETERS[name].unit(units)
     return MOTOR_UNITS[name][units]
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from stribeck.core.arrays import Array, Indices
-from stribeck.core.friction import LAWS, FrictionLaw
+from stribeck.core.friction import LAWS, FrictionLaw, friction_columns
+from stribeck.core.terms import FRICTION_PARAMETERS
+from stribeck.core.terms.term import Conditions
 from stribeck.dynamics.motion import ProcessedMotion, time_blocks
 from stribeck.dynamics.regressor import Machine
 from stribeck.dynamics.signals import convolution, direction, presliding
@@ -171,7 +174,7 @@ class FrictionSelection:
             ("delay", self._delays),
             ("presliding", _presliding),
             ("stribeck", _stribeck),
-            ("load", lambda c: [replace(c, law=_like("m4" if c.law.stribeck else "m3", c.law))]),
+            ("load", lambda c: [replace(c, law=c.law.based_on("m3" if c.law.weight is None else "m4"))]),
             ("stribeck again", _stribeck),  # a large effect of the load hides smaller ones before it is there
             ("delay again", self._delays),
             ("asymmetric again", _asymmetric),
@@ -214,7 +217,7 @@ class FrictionSelection:
         gram, slope = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
         values = centre + _solved(gram, slope - gram @ centre, precision)
         size = len(self._machine.inertials)
-        names = self._terms(choice)
+        names = linear_names(choice.law)
         elements = len(self._machine.elements)
         return values[:size], {
             name: values[size + k * elements : size + (k + 1) * elements] for k, name in enumerate(names)
@@ -245,13 +248,6 @@ class FrictionSelection:
 
     # -- linear algebra
 
-    def _terms(self, choice: ModelChoice) -> list[str]:
-        law = choice.law
-        sides = (
-            ["viscous+", "viscous-", "base+", "base-"] if law.asymmetric else ["viscous", "base", "offset"]
-        )
-        return ["inertia", *sides, *["stribeck"] * law.stribeck, *["load"] * (law.load != "none")]
-
     def _friction(self, choice: ModelChoice, run: PreparedRun) -> Array:
         """Friction terms of the elements at the rows (M, terms, E)."""
         machine, fine = self._machine, run.motion.fine
@@ -261,26 +257,26 @@ class FrictionSelection:
         load[:, : len(machine.joints)] = 2.0 * run.regressor @ self._reference
         load[:, : len(machine.joints)] += (acceleration * self._inertia)[:, : len(machine.joints)]
         joints = np.arange(len(machine.elements)) < len(machine.joints)
-        columns = {
-            "inertia": acceleration,
-            "viscous": velocity,
-            "base": z,
-            "offset": np.ones_like(z) * joints,
-            "viscous+": np.maximum(velocity, 0.0),
-            "viscous-": np.minimum(velocity, 0.0),
-            "base+": np.maximum(z, 0.0),
-            "base-": np.minimum(z, 0.0),
-            "stribeck": z * np.exp(-np.abs(velocity) / (choice.stribeck * run.speed)),
-            "load": z * np.abs(load),
-        }
-        terms = self._terms(choice)
-        rows = run.at_rows(np.concatenate([columns[name] for name in terms], axis=1))
-        return rows.reshape(len(rows), len(terms), -1)
+        columns = self._columns(choice, run, z, velocity, load)
+        columns["armature"] = acceleration
+        for name in offsets_of(choice.law):
+            columns[name] = columns[name] * joints
+        names = linear_names(choice.law)
+        rows = run.at_rows(np.concatenate([columns[name] for name in names], axis=1))
+        return rows.reshape(len(rows), len(names), -1)
+
+    def _columns(
+        self, choice: ModelChoice, run: PreparedRun, z: Array, velocity: Array, load: Array
+    ) -> dict[str, Array]:
+        """Columns of the law's coefficients, with the first guess of its other parameters."""
+        position = run.motion.fine.position @ self._machine.weights.T
+        x = Conditions(velocity, np.abs(velocity), load, 0.0, position)
+        return friction_columns(linear_law(choice.law), first_shapes(choice, run.speed), z, x)
 
     def _grams(self, choice: ModelChoice) -> list[tuple[Array, Array, float, int]]:
         """Normal equations of each block of time: Gram matrix, slope, square of the torques, rows."""
         machine = self._machine
-        size, terms, elements = len(machine.inertials), len(self._terms(choice)), len(machine.elements)
+        size, terms, elements = len(machine.inertials), len(linear_names(choice.law)), len(machine.elements)
         places_of = size + np.arange(terms * elements).reshape(terms, elements)
         grams = []
         for run, blocks in zip(self.prepared(choice.delay), self._rigid(choice.delay), strict=True):
@@ -347,6 +343,36 @@ class FrictionSelection:
         return float(np.median(times))
 
 
+def linear_law(law: FrictionLaw) -> FrictionLaw:
+    """The terms that are compared: all but those that depend on the load and fade, which data hardly tell from others."""
+    return replace(law, terms=tuple(t for t in law.terms if not (t.kind == "fading" and t.loaded)))
+
+
+def linear_names(law: FrictionLaw) -> tuple[str, ...]:
+    """Rotor inertia and the coefficients of the compared terms."""
+    names = linear_law(law).parameter_names
+    return (
+        "armature",
+        *(n for n in names if FRICTION_PARAMETERS[n].free and not FRICTION_PARAMETERS[n].shape),
+    )
+
+
+def offsets_of(law: FrictionLaw) -> tuple[str, ...]:
+    """Names of the torques beside motor and external torque, which couplings do not have."""
+    return tuple(name for term in law.offsets for name in term.names)
+
+
+def first_shapes(choice: ModelChoice, speed: Any) -> dict[str, Any]:
+    """First guess of the parameters to which the budget is not proportional.
+
+    :param speed: largest velocity of an element.
+    """
+    shapes = {name: one.shape for name, one in FRICTION_PARAMETERS.items() if one.shape is not None}
+    return {
+        name: one.mean * choice.stribeck * speed if one.of_speed else one.mean for name, one in shapes.items()
+    }
+
+
 def _vertex(errors: Mapping[int, float], centre: int) -> float:
     """Minimum of the parabola through the squared errors at ``centre`` and its neighbours, relative to ``centre``."""
     left, middle, right = (errors.get(centre + k, np.inf) ** 2 for k in (-1, 0, 1))
@@ -356,7 +382,7 @@ def _vertex(errors: Mapping[int, float], centre: int) -> float:
 
 def _asymmetric(choice: ModelChoice) -> list[ModelChoice]:
     law = choice.law
-    return [] if law.asymmetric else [replace(choice, law=law.with_terms(asymmetric=True))]
+    return [] if law.differs_by_direction else [replace(choice, law=law.with_terms(asymmetric=True))]
 
 
 def _presliding(choice: ModelChoice) -> list[ModelChoice]:
@@ -364,15 +390,10 @@ def _presliding(choice: ModelChoice) -> list[ModelChoice]:
 
 
 def _stribeck(choice: ModelChoice) -> list[ModelChoice]:
-    if choice.law.stribeck:
+    if choice.law.weight is not None:
         return []
-    law = _like("m2" if choice.law.load == "none" else "m4", choice.law)
+    law = choice.law.based_on("m4" if choice.law.load_dependent else "m2")
     return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
-
-
-def _like(name: str, law: FrictionLaw) -> FrictionLaw:
-    """The law with that name, with the asymmetry and the offset of ``law``."""
-    return LAWS[name].with_terms(asymmetric=law.asymmetric, offset=law.offset)
 
 
 def sum_of(parts: Iterable[Array]) -> Array:

@@ -1,0 +1,307 @@
+// Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The terms of friction laws: written by controllers/generate.py from core/terms of the Python package; do not edit.
+#ifndef STRIBECK_CONTROLLERS__TERMS_HPP_
+#define STRIBECK_CONTROLLERS__TERMS_HPP_
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace stribeck
+{
+/// A term of a friction law.
+enum class Term : std::uint32_t
+{
+  coulomb = 1u << 0,  ///< Coulomb friction
+  fading_coulomb = 1u << 1,  ///< the Stribeck effect (friction that falls with speed)
+  symmetric_load = 1u << 2,  ///< friction that grows with the load
+  fading_symmetric_load = 1u << 3,  ///< friction that grows with the load
+  directional_load = 1u << 4,  ///< friction that grows with the load
+  fading_directional_load = 1u << 5,  ///< friction that grows with the load
+  quadratic_load = 1u << 6,  ///< the quadratic load term
+  stribeck = 1u << 7,  ///< the Stribeck effect (friction that falls with speed)
+  viscous = 1u << 8,  ///< viscous friction
+  asymmetric = 1u << 9,  ///< friction that differs by direction
+  offset = 1u << 10,  ///< the offset torque
+};
+
+/// Terms of a friction budget.
+struct Law
+{
+  std::uint32_t terms = 0;
+
+  /// Whether the law has a term.
+  constexpr bool has(Term term) const noexcept { return has(static_cast<std::uint32_t>(term)); }
+
+  /// Whether the law has one of several terms.
+  constexpr bool has(std::uint32_t some) const noexcept { return (terms & some) != 0u; }
+
+  /// Add a term, or take it off.
+  constexpr void set(Term term, bool present = true) noexcept
+  {
+    const auto bit = static_cast<std::uint32_t>(term);
+    terms = present ? terms | bit : terms & ~bit;
+  }
+};
+
+/// The law M1 to M6, by its number; M1 for any other number.
+inline Law law_numbered(int number) noexcept
+{
+  switch (number) {
+    case 2: return {0x183u};  // coulomb, fading_coulomb, stribeck, viscous
+    case 3: return {0x105u};  // coulomb, symmetric_load, viscous
+    case 4: return {0x18fu};  // coulomb, fading_coulomb, symmetric_load, fading_symmetric_load, stribeck, viscous
+    case 5: return {0x1b3u};  // coulomb, fading_coulomb, directional_load, fading_directional_load, stribeck, viscous
+    case 6: return {0x1f3u};  // coulomb, fading_coulomb, directional_load, fading_directional_load, quadratic_load, stribeck, viscous
+    default: return {0x101u};
+  }
+}
+
+/// Values of a law, named as in parameter files; those that the law lacks are not used.
+struct FrictionValues
+{
+  double friction_base = 0.0;  ///< K_c [N m]
+  double friction_stribeck = 0.0;  ///< K_c^s [N m]
+  double load_friction_base = 0.0;  ///< K_l [1]
+  double load_friction_stribeck = 0.0;  ///< K_l^s [1]
+  double load_friction_motor = 0.0;  ///< K_m [1]
+  double load_friction_external = 0.0;  ///< K_e [1]
+  double load_friction_motor_stribeck = 0.0;  ///< K_m^s [1]
+  double load_friction_external_stribeck = 0.0;  ///< K_e^s [1]
+  double load_friction_motor_quad = 0.0;  ///< K_m^q [1/(N m)]
+  double load_friction_external_quad = 0.0;  ///< K_e^q [1/(N m)]
+  double dtheta_stribeck = 1.0;  ///< v_s [rad/s]
+  double alpha = 1.0;  ///< alpha [1]
+  double friction_viscous = 0.0;  ///< K_v [N m s/rad]
+  double friction_base_negative = 0.0;  ///< K_c^- [N m]
+  double friction_viscous_negative = 0.0;  ///< K_v^- [N m s/rad]
+  double torque_offset = 0.0;  ///< tau_0 [N m]
+};
+
+/// The values that parameters of the same names have.
+template<class Parameters>
+FrictionValues values_of(const Parameters & p)
+{
+  return {p.friction_base, p.friction_stribeck, p.load_friction_base,
+    p.load_friction_stribeck, p.load_friction_motor, p.load_friction_external,
+    p.load_friction_motor_stribeck, p.load_friction_external_stribeck, p.load_friction_motor_quad,
+    p.load_friction_external_quad, p.dtheta_stribeck, p.alpha,
+    p.friction_viscous, p.friction_base_negative, p.friction_viscous_negative,
+    p.torque_offset};
+}
+
+/// The law and its further terms: those that are switched on, or whose values are not all zero.
+template<class Parameters>
+Law law_of(int number, const Parameters & p)
+{
+  Law law = law_numbered(number);
+  law.set(Term::asymmetric, p.asymmetric);
+  law.set(Term::offset, p.torque_offset != 0.0);
+  return law;
+}
+
+/// Whether all values are finite.
+inline bool all_finite(const FrictionValues & p) noexcept
+{
+  return std::isfinite(p.friction_base) && std::isfinite(p.friction_stribeck) && std::isfinite(p.load_friction_base) &&
+    std::isfinite(p.load_friction_stribeck) && std::isfinite(p.load_friction_motor) && std::isfinite(p.load_friction_external) &&
+    std::isfinite(p.load_friction_motor_stribeck) && std::isfinite(p.load_friction_external_stribeck) && std::isfinite(p.load_friction_motor_quad) &&
+    std::isfinite(p.load_friction_external_quad) && std::isfinite(p.dtheta_stribeck) && std::isfinite(p.alpha) &&
+    std::isfinite(p.friction_viscous) && std::isfinite(p.friction_base_negative) && std::isfinite(p.friction_viscous_negative) &&
+    std::isfinite(p.torque_offset);
+}
+
+/// The name of a value of the law that has to be positive but is not, or a null pointer.
+inline const char * not_positive(const Law & law, const FrictionValues & p) noexcept
+{
+  if (law.has(Term::stribeck) && !(p.dtheta_stribeck > 0.0)) {return "dtheta_stribeck";}
+  if (law.has(Term::stribeck) && !(p.alpha > 0.0)) {return "alpha";}
+  return nullptr;
+}
+
+/// The values that count for motion in negative direction.
+inline FrictionValues negative_values(const Law & law, FrictionValues p) noexcept
+{
+  if (law.has(Term::asymmetric)) {p.friction_base = p.friction_base_negative; p.friction_viscous = p.friction_viscous_negative;}
+  return p;
+}
+
+/// Whether the budget differs by the direction of motion.
+inline bool differs_by_direction(const Law & law) noexcept
+{
+  return law.has(Term::asymmetric);
+}
+
+/// What friction depends on: velocity and its magnitude [rad/s], torques [N m], position [rad].
+struct Conditions
+{
+  double velocity, speed, motor, external, position;
+};
+
+/// Values of the terms [N m], of a weight [1].
+namespace value
+{
+inline double coulomb(const FrictionValues & p, const Conditions &) noexcept
+{
+  return p.friction_base;
+}
+inline double fading_coulomb(const FrictionValues & p, const Conditions &) noexcept
+{
+  return p.friction_stribeck;
+}
+inline double symmetric_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  return p.load_friction_base * std::abs(x.motor - x.external);
+}
+inline double fading_symmetric_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  return p.load_friction_stribeck * std::abs(x.motor - x.external);
+}
+inline double directional_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  return std::abs((p.load_friction_motor * x.motor) - (p.load_friction_external * x.external));
+}
+inline double fading_directional_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = (p.load_friction_motor_stribeck * x.motor) - (p.load_friction_external_stribeck * x.external);
+  return std::abs(t0);
+}
+inline double quadratic_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = std::abs(x.motor);
+  const double t1 = std::abs(x.external);
+  const double t2 = (t0 > t1) ? ((p.load_friction_external_quad * x.external) * x.external) : ((t0 < t1) ? ((p.load_friction_motor_quad * x.motor) * x.motor) : 0.0);
+  return ((x.motor * x.external) < 0.0) ? t2 : 0.0;
+}
+inline double stribeck(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = x.speed / p.dtheta_stribeck;
+  return std::exp(-std::exp(p.alpha * std::log(t0 >= 1e-30 || t0 != t0 ? t0 : 1e-30)));
+}
+inline double viscous(const FrictionValues & p, const Conditions & x) noexcept
+{
+  return p.friction_viscous * x.speed;
+}
+inline double offset(const FrictionValues & p, const Conditions &) noexcept
+{
+  return p.torque_offset;
+}
+}  // namespace value
+
+/// Their slopes in the speed [N m s/rad].
+namespace speed_slope
+{
+inline double viscous(const FrictionValues & p, const Conditions &) noexcept
+{
+  return p.friction_viscous;
+}
+}  // namespace speed_slope
+
+/// Their slopes in the motor torque [1].
+namespace motor_slope
+{
+inline double symmetric_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = x.motor + (-x.external);
+  return (t0 > 0.0 ? 1.0 : t0 < 0.0 ? -1.0 : t0) * p.load_friction_base;
+}
+inline double fading_symmetric_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = x.motor + (-x.external);
+  return (t0 > 0.0 ? 1.0 : t0 < 0.0 ? -1.0 : t0) * p.load_friction_stribeck;
+}
+inline double directional_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = (x.motor * p.load_friction_motor) + (-(p.load_friction_external * x.external));
+  return p.load_friction_motor * (t0 > 0.0 ? 1.0 : t0 < 0.0 ? -1.0 : t0);
+}
+inline double fading_directional_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = (x.motor * p.load_friction_motor_stribeck) + (-(p.load_friction_external_stribeck * x.external));
+  return p.load_friction_motor_stribeck * (t0 > 0.0 ? 1.0 : t0 < 0.0 ? -1.0 : t0);
+}
+inline double quadratic_load(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = std::abs(x.motor);
+  const double t1 = std::abs(x.external);
+  const double t2 = (t0 < t1) ? ((p.load_friction_motor_quad * x.motor) + (x.motor * p.load_friction_motor_quad)) : 0.0;
+  return ((x.motor * x.external) < 0.0) ? ((t0 > t1) ? 0.0 : t2) : 0.0;
+}
+}  // namespace motor_slope
+
+/// Terms that lower the friction, too.
+constexpr std::uint32_t signed_terms = 0x0u;
+
+/// Terms that depend on the torques.
+constexpr std::uint32_t loaded_terms = 0x7cu;
+
+/// Torques beside motor and external torque.
+constexpr std::uint32_t offset_terms = 0x400u;
+
+/// Coulomb friction and terms without fixed sign, together at least zero [N m].
+inline double static_friction(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+{
+  double total = 0.0;
+  if (law.has(Term::coulomb)) {total = total + value::coulomb(p, x);}
+  return law.has(signed_terms) && total < 0.0 ? 0.0 : total;
+}
+
+/// Dry friction that is the same in both directions [N m].
+inline double shared_friction(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+{
+  double total = 0.0;
+  if (law.has(Term::symmetric_load)) {total = total + value::symmetric_load(p, x);}
+  if (law.has(Term::directional_load)) {total = total + value::directional_load(p, x);}
+  if (law.has(Term::stribeck)) {
+    double fading = 0.0;
+    if (law.has(Term::fading_coulomb)) {fading = fading + value::fading_coulomb(p, x);}
+    if (law.has(Term::fading_symmetric_load)) {fading = fading + value::fading_symmetric_load(p, x);}
+    if (law.has(Term::fading_directional_load)) {fading = fading + value::fading_directional_load(p, x);}
+    if (law.has(Term::quadratic_load)) {fading = fading + value::quadratic_load(p, x);}
+    total = total + value::stribeck(p, x) * fading;
+  }
+  return total;
+}
+
+/// Viscous friction [N m].
+inline double viscous_part(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+{
+  double total = 0.0;
+  if (law.has(Term::viscous)) {total = total + value::viscous(p, x);}
+  return total;
+}
+
+/// Slope of the viscous friction [N m s/rad].
+inline double viscous_slope(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+{
+  double total = 0.0;
+  if (law.has(Term::viscous)) {total = total + speed_slope::viscous(p, x);}
+  return total;
+}
+
+/// Torque beside motor and external torque [N m].
+inline double offset_torque(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+{
+  double total = 0.0;
+  if (law.has(Term::offset)) {total = total + value::offset(p, x);}
+  return total;
+}
+
+/// Largest slope of each load-dependent term in the motor torque [1].
+using LoadSlopes = std::array<double, 5>;
+
+/// Raise the largest slopes to those at some conditions.
+inline void widen(LoadSlopes & largest, const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+{
+  const auto larger = [](double a, double b) {return std::abs(b) > a ? std::abs(b) : a;};
+  largest[0] = law.has(Term::symmetric_load) ? larger(largest[0], motor_slope::symmetric_load(p, x)) : 0.0;
+  largest[1] = law.has(Term::fading_symmetric_load) ? larger(largest[1], motor_slope::fading_symmetric_load(p, x)) : 0.0;
+  largest[2] = law.has(Term::directional_load) ? larger(largest[2], motor_slope::directional_load(p, x)) : 0.0;
+  largest[3] = law.has(Term::fading_directional_load) ? larger(largest[3], motor_slope::fading_directional_load(p, x)) : 0.0;
+  largest[4] = law.has(Term::quadratic_load) ? larger(largest[4], motor_slope::quadratic_load(p, x)) : 0.0;
+}
+
+}  // namespace stribeck
+
+#endif  // STRIBECK_CONTROLLERS__TERMS_HPP_
