@@ -29,6 +29,7 @@ from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.joint import BARE, published_parameters
+from stribeck.emulator.simulated import SimulationServer
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import read_parameter_file
@@ -48,6 +49,16 @@ class EmulateOptions:
     """Options: emulated servos, their loads, and the bus."""
 
     link: Path = option("symbolic link to create, which points to the port", metavar="PATH")
+    simulated: bool = option(
+        "keep simulated time, as fast as the machine allows, and make the link a socket: a port for `stribeck record` and "
+        "the servo node, lockstep for all nodes",
+        False,
+    )
+    nodes: tuple[str, ...] = option(
+        "with --simulated: nodes without which time does not begin, for example /servo /excitation",
+        (),
+        "NODE",
+    )
     servo: tuple[str, ...] = _servo(
         f"{', '.join(MODELS)} (default: xl330)", ("xl330",), "MODEL", choices=tuple(MODELS)
     )
@@ -90,18 +101,27 @@ def run(options: EmulateOptions) -> int:
     """Emulate until SIGINT or SIGTERM."""
     servos = servos_of(options)
     faults = [parse_fault(text) for text in options.fault]
-    bus = EmulatedBus(servos, faults, options.link, seed=options.seed)
+    if options.nodes and not options.simulated:
+        raise ConfigError("--nodes: only nodes in simulated time are waited for; add --simulated")
     ended = threading.Event()
     # Install handlers before the port exists, as a program that sees the port may stop this process at once.
-    with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)), bus:
-        for servo in servos:
-            print(
-                f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {bus.path}",
-                flush=True,
-            )
-        while not ended.wait(0.2) and bus.alive:
-            continue
+    with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)):
+        if options.simulated:
+            nodes = [f"/{name.lstrip('/')}" for name in options.nodes]
+            with SimulationServer(options.link, servos, faults, nodes, options.seed, warn) as server:
+                _introduce(servos, str(options.link))
+                server.serve(ended.is_set)
+            return 0
+        with EmulatedBus(servos, faults, options.link, seed=options.seed) as bus:
+            _introduce(servos, bus.path)
+            while not ended.wait(0.2) and bus.alive:
+                continue
     return 0
+
+
+def _introduce(servos: Sequence[EmulatedServo], path: str) -> None:
+    for servo in servos:
+        print(f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {path}", flush=True)
 
 
 def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
