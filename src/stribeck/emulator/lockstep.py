@@ -80,6 +80,7 @@ class Lockstep:
             return []
         if report.order == member.order:
             member.busy = False
+        self.clock.move_to(report.now)
         member.due, member.calling = report.due, report.calls > 0
         if report.entities is not None:
             self._connect(member, report.entities)

@@ -115,34 +115,36 @@ class SimulationServer:
             self._names[connection] = content[0]
             self._send(self.lockstep.join(content[0]))
         elif kind == REPORT:
-            order, due, sent, calls, entities = content
-            known = None if entities is None else Entities(*entities)
-            self._send(self.lockstep.report(self._names[connection], Report(order, due, sent, calls, known)))
+            *facts, entities = content
+            report = Report(*facts, entities=None if entities is None else Entities(*entities))
+            self._send(self.lockstep.report(self._names[connection], report))
         else:
             self._answer(connection, kind, *content)
 
-    def _answer(self, connection: Connection, kind: int, *content: Any) -> None:
+    def _answer(self, connection: Connection, kind: int, now: float, value: Any) -> None:
         """Serve the line of a driver."""
         result, problem = None, None
+        self.bus.clock.move_to(now)
         try:
-            result = self._do(connection, kind, *content)
+            result = self._do(connection, kind, value)
         except OSError as error:
             problem = (error.errno, error.strerror)
-        if kind != WRITE:
+        if kind >= OPEN:
             with suppress(ServoError):
                 connection.send(self.bus.clock.now(), result, problem)
 
-    def _do(self, connection: Connection, kind: int, *content: Any) -> Any:
+    def _do(self, connection: Connection, kind: int, value: Any) -> Any:
         if kind == SLEEP:
-            self.bus.clock.sleep(*content)
+            self.bus.clock.sleep(value)
         elif kind == OPEN:
-            self._lines[connection] = SimulatedLine(self.bus, *content)
+            self._lines[connection] = SimulatedLine(self.bus, value)
         elif kind == CLOSE:
             self._lines.pop(connection, None)
         elif kind == WRITE:
-            self._lines[connection].write(*content)
+            self._lines[connection].write(value)
         elif kind == READ:
-            return self._lines[connection].read(*content)
+            data = self._lines[connection].read(value)
+            return data, self.bus.further_answers()
         elif kind == DISCARD:
             self._lines[connection].discard()
         return None

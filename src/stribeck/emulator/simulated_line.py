@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Iterable, Sequence
 
 from stribeck.emulator.device import EmulatedServo
@@ -27,8 +28,10 @@ class SimulatedBus(EmulatedLine):
         seed: int = 0,
         clock: SimulatedClock | None = None,
     ) -> None:
+        faults = tuple(faults)
         super().__init__(servos, faults, seed)
         self.clock = SimulatedClock() if clock is None else clock
+        self._has_faults = any(fault.kind != "push" for fault in faults)
         self.plugged, self.generation = True, 0
         self._waiting: list[tuple[bytes, int]] = []
         self.begin(self.clock.now())
@@ -47,6 +50,14 @@ class SimulatedBus(EmulatedLine):
         self._waiting.append((data, rate))
         self._follow(self.clock.now())
 
+    def further_answers(self) -> list[tuple[float, bytes]]:
+        """Answers that are on their way, and when they arrive [s]; none of a bus with faults, which may stop them."""
+        answers = []
+        while not self._has_faults and (due := self.next_answer) < math.inf:
+            answers.append((due, b"".join(self.answers_due(due))))
+            self.counts["answered"] += 1
+        return answers
+
     def _follow(self, now: float) -> None:
         while self._waiting and self.busy_until <= now:
             data, rate = self._waiting.pop(0)
@@ -55,6 +66,11 @@ class SimulatedBus(EmulatedLine):
         self.advance_to(now)
         if self.busy_until <= now:
             self.drop_incomplete(now)
+
+    def add_fault(self, fault: Fault) -> None:
+        """Add a fault; its schedule counts from the start of the bus."""
+        self._has_faults = True
+        super().add_fault(fault)
 
     def _unplug(self) -> None:
         super()._unplug()

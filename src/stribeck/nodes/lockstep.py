@@ -158,6 +158,8 @@ class Turns(SimulatedClock):
         self._planned = math.inf
         self._ending: Callable[[], bool] = lambda: False
         self._looked = time.monotonic()
+        with node.context.handle:
+            self._waiting = _rclpy.WaitSet(1, 0, 0, 0, 0, 0, node.context.handle)
         self._follow_time()
 
     def _follow_time(self) -> None:
@@ -295,7 +297,9 @@ class Turns(SimulatedClock):
             entities, self._changed, self._unmatched = self._entities(), False, True
         sent, self._sent = dict(self._sent), Counter()
         self._planned = self._due
-        self._connection.send(REPORT, self._order, self._planned, sent, len(self._calls), entities)
+        self._connection.send(
+            REPORT, self._order, self.now(), self._planned, sent, len(self._calls), entities
+        )
 
     @property
     def _due(self) -> float:
@@ -357,13 +361,10 @@ class Turns(SimulatedClock):
         return messages
 
     def _wait_for(self, subscription: Any) -> None:
-        context = self._node.context
-        with context.handle, subscription.handle:
-            waiting = _rclpy.WaitSet(1, 0, 0, 0, 0, 0, context.handle)
-            with waiting:
-                waiting.clear_entities()
-                waiting.add_subscription(subscription.handle)
-                waiting.wait(round(1e9 * POLL))
+        with self._node.context.handle, subscription.handle, self._waiting:
+            self._waiting.clear_entities()
+            self._waiting.add_subscription(subscription.handle)
+            self._waiting.wait(round(1e9 * POLL))
 
     def _guarded(self, callback: Callable[..., None], *arguments: Any) -> None:
         try:

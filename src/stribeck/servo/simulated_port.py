@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,59 +26,77 @@ def port_named(name: str, baud_rate: int, clock: SimulatedClock | None = None) -
 
 
 class _Simulation(SimulatedClock):
-    """A driver's connection to a simulation, and its clock: a wait moves the simulation."""
+    """A driver's connection to a simulation, and its clock: a wait moves the simulation.
+
+    The clock may be ahead of the simulation, which follows with the next request.
+    """
 
     def __init__(self, path: str, clock: SimulatedClock | None) -> None:
         super().__init__()
         self._connection = Connection.to(path)
-        self._shared = clock
+        if clock is not None:
+            clock.watchers.append(self.move_to)
+            self.watchers.append(clock.move_to)
         self.sleep(0.0)
-
-    def now(self) -> float:
-        """Time [s]."""
-        return self._now if self._shared is None else max(self._now, self._shared.now())
 
     def sleep(self, seconds: float) -> None:
         """Let ``seconds`` [s] pass in the simulation."""
         self.ask(SLEEP, seconds)
 
-    def tell(self, *content: Any) -> None:
+    def tell(self, kind: int, value: Any = None) -> None:
         """Send a request that is not answered."""
-        self._connection.send(*content)
+        self._connection.send(kind, self.now(), value)
 
-    def ask(self, *content: Any) -> Any:
+    def ask(self, kind: int, value: Any = None) -> Any:
         """Send a request, and return its result.
 
         :raises OSError: from the emulated line.
         """
-        self._connection.send(*content)
+        self.tell(kind, value)
         answer = self._connection.receive()
         assert answer is not None  # noqa: S101 - it waits without a time-out
         now, result, problem = answer
         self.move_to(now)
-        if self._shared is not None:
-            self._shared.move_to(now)
         if problem is not None:
             raise OSError(*problem)
         return result
 
 
 class _SimulatedLine:
+    """The line of the emulated servos; answers that are known to arrive later are fetched with the first one."""
+
     low_latency = True
 
     def __init__(self, simulation: _Simulation, baud_rate: int) -> None:
         self._simulation = simulation
+        self._answers: deque[tuple[float, bytes]] = deque()
         simulation.ask(OPEN, baud_rate)
 
     def write(self, data: bytes) -> None:
         self._simulation.tell(WRITE, data)
 
     def read(self, wait: float) -> bytes:
-        data: bytes = self._simulation.ask(READ, wait)
+        clock = self._simulation
+        if not self._answers:
+            data, further = clock.ask(READ, wait)
+            self._answers.extend(further)
+            return bytes(data)
+        due = self._answers[0][0]
+        if due > clock.now() + wait:
+            clock.move_to(clock.now() + wait)
+            return b""
+        clock.move_to(due)
+        return self._arrived()
+
+    def _arrived(self) -> bytes:
+        data = b""
+        while self._answers and self._answers[0][0] <= self._simulation.now():
+            data += self._answers.popleft()[1]
         return data
 
     def discard(self) -> None:
-        self._simulation.ask(DISCARD)
+        self._arrived()
+        self._simulation.tell(DISCARD)
 
     def close(self) -> None:
         with suppress(ServoError):  # the simulation may have ended

@@ -22,8 +22,8 @@ from stribeck.errors import ServoError
 LARGEST = 1 << 18
 """Size of the largest message [bytes]."""
 
-# Requests of a driver. All are answered by [now, result], except WRITE.
-OPEN, WRITE, READ, DISCARD, CLOSE, SLEEP = range(6)
+# Requests of a driver, each with its time [s] and a value. Those from OPEN on are answered by [now, result, system error].
+WRITE, DISCARD, OPEN, READ, CLOSE, SLEEP = range(6)
 
 # Messages of a node: JOIN once, then a REPORT for each order, and further ones whenever something has changed.
 JOIN, REPORT = 6, 7
@@ -49,6 +49,7 @@ class Report(NamedTuple):
     """What a node did in its turn.
 
     :param order: number of the order that it answers, or of the last one answered.
+    :param now: its time, which a driver in it may have moved [s].
     :param due: when it wants to act again [s]; infinite for never.
     :param sent: number of messages published since the last report, by topic.
     :param calls: number of services that it wants to call.
@@ -56,6 +57,7 @@ class Report(NamedTuple):
     """
 
     order: int
+    now: float
     due: float
     sent: Mapping[str, int] = {}
     calls: int = 0
