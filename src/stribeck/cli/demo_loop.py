@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -334,9 +335,7 @@ def follow(nodes: NodeProcesses, controller: DemoController) -> None:
     """Show progress until all motions are measured."""
     for title, names in (("trajectories", list(SHOWCASES)), ("rest after a push", ["rest"])):
         for name in tqdm(names, desc=title):
-            nodes.wait_until(lambda name=name: name in controller.traces or controller.failure is not None)
-            if controller.failure is not None:
-                raise controller.failure
+            nodes.wait_until(partial(controller.has_measured, name))
 
 
 def compensators(joints: Sequence[str]) -> list[tuple[str, float, list[str]]]:

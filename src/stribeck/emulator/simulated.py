@@ -115,8 +115,9 @@ class SimulationServer:
             self._names[connection] = content[0]
             self._send(self.lockstep.join(content[0]))
         elif kind == REPORT:
-            *facts, entities = content
-            report = Report(*facts, entities=None if entities is None else Entities(*entities))
+            report = Report(*content)
+            if report.entities is not None:
+                report = report._replace(entities=Entities(*report.entities))
             self._send(self.lockstep.report(self._names[connection], report))
         else:
             self._answer(connection, kind, *content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import platform
 import signal
 import sys
@@ -12,13 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rcl_interfaces.msg import (
-    FloatingPointRange,
-    IntegerRange,
-    ParameterDescriptor,
-    SetParametersResult,
-)
-from rclpy.clock import Clock, ClockType
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -29,6 +22,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from stribeck.errors import ConfigError, NodeStateError, ServoError, StribeckError
 from stribeck.nodes.declaration import NodeParameters, Spec
+from stribeck.nodes.descriptor import descriptor_of
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.lockstep import LockstepNode
 from stribeck.nodes.parameters import ALL_NAMES, StartParameters
@@ -97,12 +91,6 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
         if self.get_parameter("autostart").value:
             self._autostart = self.steady_timer(0.0, self._start)
 
-    def steady_timer(self, period: float, callback: Callable[[], None]) -> Any:
-        """A timer on :attr:`clock`; that runs even while a simulated time of ROS is paused."""
-        if self.turns is not None:
-            return self.turns.timer(period, callback)
-        return self.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
-
     # -- parameters
 
     def declare(self, specs: Iterable[Spec]) -> None:
@@ -114,7 +102,7 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
             if spec.name in self._specs:
                 continue
             try:
-                self.declare_parameter(spec.name, spec.default, _descriptor(spec))
+                self.declare_parameter(spec.name, spec.default, descriptor_of(spec))
             except (InvalidParameterTypeException, InvalidParameterValueException) as error:
                 value = self._parameter_overrides[spec.name].value
                 integer = spec.type is float and type(value) is int
@@ -353,13 +341,13 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
         return self.create_subscription(kind, topic, callback, qos, event_callbacks=quiet_events(), raw=raw)
 
     def create_subscription(
-        self, kind: Any, topic: str, callback: Any, qos_profile: Any, **kwargs: Any
+        self, msg_type: Any, topic: str, callback: Any, qos_profile: Any, **options: Any
     ) -> Any:
         """Create a subscription whose history, depth and reliability can be set by ``qos_overrides``."""
         name = f"qos_overrides.{self.resolve_topic_name(topic)}.subscription."
         asked = [policy for policy in OVERRIDABLE if name + policy.name.lower() in self._parameter_overrides]
-        kwargs.setdefault("qos_overriding_options", QoSOverridingOptions(asked))
-        return super().create_subscription(kind, topic, callback, qos_profile, **kwargs)
+        options.setdefault("qos_overriding_options", QoSOverridingOptions(asked))
+        return super().create_subscription(msg_type, topic, callback, qos_profile, **options)
 
     @property
     def subscriptions(self) -> Iterator[Any]:
@@ -408,18 +396,6 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
     def report(self, error: Exception) -> None:
         """Log an exception raised by a callback; the node continues."""
         self.get_logger().error(f"{type(error).__name__}: {error}", throttle_duration_sec=5.0)
-
-
-def _descriptor(spec: Spec) -> ParameterDescriptor:
-    text = spec.description + (f" ({', '.join(c for c in spec.choices if c)})" if spec.choices else "")
-    descriptor = ParameterDescriptor(name=spec.name, description=text)
-    descriptor.dynamic_typing = spec.is_list  # an empty list has no element type
-    if math.isfinite(spec.upper - spec.lower):
-        if spec.type is float:
-            descriptor.floating_point_range = [FloatingPointRange(from_value=spec.lower, to_value=spec.upper)]
-        elif spec.type is int:
-            descriptor.integer_range = [IntegerRange(from_value=int(spec.lower), to_value=int(spec.upper))]
-    return descriptor
 
 
 def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> int:

@@ -114,6 +114,15 @@ class DemoController(LockstepNode, Node):
     def _fail(self, error: Exception) -> None:
         self.failure = self.failure or error
 
+    def has_measured(self, name: str) -> bool:
+        """Whether the trace of a motion is complete.
+
+        :raises Exception: what ended the motions early.
+        """
+        if self.failure is not None:
+            raise self.failure
+        return name in self.traces
+
     def _on_state(self, message: JointState) -> None:
         stamp = seconds(message.header.stamp)
         self._start = stamp if self._start is None else self._start

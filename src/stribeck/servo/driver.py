@@ -232,10 +232,7 @@ class Driver:
         return without_watchdog(self.bus.servos)
 
     def run(self, each: Callable[[DriverSample], bool], clock: SteadyClock | None = None) -> None:
-        """Run cycles at the configured rate until ``each`` returns ``False``.
-
-        :param clock: to wait on between cycles; default: the port's.
-        """
+        """Run cycles at the configured rate until ``each`` returns ``False``; ``clock``: default the port's."""
         loop = PeriodicLoop(1.0 / self.config.rate, clock or self.clock, CATCH_UP)
         while each(self.cycle()):
             loop.wait()
