@@ -7,6 +7,7 @@ that is faster or slower than real time has no influence on what happens.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -22,8 +23,6 @@ from stribeck.emulator.lockstep import Lockstep, Order
 from stribeck.emulator.simulated_line import SimulatedBus, SimulatedLine
 from stribeck.errors import OutputError, ServoError
 from stribeck.session.simulation import (
-    CLOSE,
-    DISCARD,
     JOIN,
     OPEN,
     READ,
@@ -137,18 +136,16 @@ class SimulationServer:
     def _do(self, connection: Connection, kind: int, value: Any) -> Any:
         if kind == SLEEP:
             self.bus.clock.sleep(value)
-        elif kind == OPEN:
+            return None
+        if kind == OPEN:
             self._lines[connection] = SimulatedLine(self.bus, value)
-        elif kind == CLOSE:
-            self._lines.pop(connection, None)
-        elif kind == WRITE:
-            self._lines[connection].write(value)
-        elif kind == READ:
-            data = self._lines[connection].read(value)
-            return data, self.bus.further_answers()
-        elif kind == DISCARD:
-            self._lines[connection].discard()
-        return None
+            return None
+        line = self._lines.get(connection)
+        if line is None:
+            raise OSError(errno.EBADF, "not open")
+        if kind == READ:
+            return line.read(value), self.bus.further_answers()
+        return line.write(value) if kind == WRITE else line.discard()
 
     def _send(self, orders: Iterable[tuple[str, Order]]) -> None:
         connections = {name: connection for connection, name in self._names.items()}
@@ -171,19 +168,22 @@ def _listening(path: Path) -> socket.socket:
 
     :raises OutputError: if the path is in use, or the socket cannot be made.
     """
+    if path.exists():
+        try:
+            Connection.to(path).close()
+        except ServoError:
+            in_use = not path.is_socket()
+        else:
+            in_use = True
+        if in_use:
+            raise OutputError(f"{path} is in use; choose another path for --link, or remove it")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     listener = unix_socket()
     try:
-        if path.is_socket():
-            try:
-                Connection.to(path).close()
-            except ServoError:
-                path.unlink()
-        # Whoever sees the socket can connect to it.
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
         with short_name(beside) as name:
             listener.bind(name)
         listener.listen(64)
-        beside.rename(path)
+        beside.rename(path)  # whoever sees the socket can connect to it
     except OSError as problem:
         listener.close()
         raise OutputError(f"cannot make the socket {path}: {problem.strerror or problem}") from None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stribeck.errors import ServoError
 from stribeck.servo.port import Port
-from stribeck.session.simulation import CLOSE, DISCARD, OPEN, READ, SLEEP, WRITE, Connection
+from stribeck.session.simulation import DISCARD, OPEN, READ, SLEEP, WRITE, Connection
 from stribeck.session.timing import SimulatedClock
 
 
@@ -33,7 +31,8 @@ class _Simulation(SimulatedClock):
 
     def __init__(self, path: str, clock: SimulatedClock | None) -> None:
         super().__init__()
-        self._connection = Connection.to(path)
+        self._path = path
+        self._connection: Connection | None = None
         if clock is not None:
             clock.watchers.append(self.move_to)
             self.watchers.append(clock.move_to)
@@ -45,7 +44,7 @@ class _Simulation(SimulatedClock):
 
     def tell(self, kind: int, value: Any = None) -> None:
         """Send a request that is not answered."""
-        self._connection.send(kind, self.now(), value)
+        self._connected.send(kind, self.now(), value)
 
     def ask(self, kind: int, value: Any = None) -> Any:
         """Send a request, and return its result.
@@ -53,13 +52,25 @@ class _Simulation(SimulatedClock):
         :raises OSError: from the emulated line.
         """
         self.tell(kind, value)
-        answer = self._connection.receive()
+        answer = self._connected.receive()
         assert answer is not None  # noqa: S101 - it waits without a time-out
         now, result, problem = answer
         self.move_to(now)
         if problem is not None:
             raise OSError(*problem)
         return result
+
+    def close(self) -> None:
+        """Close the connection, until the next request."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    @property
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection.to(self._path)
+        return self._connection
 
 
 class _SimulatedLine:
@@ -99,5 +110,4 @@ class _SimulatedLine:
         self._simulation.tell(DISCARD)
 
     def close(self) -> None:
-        with suppress(ServoError):  # the simulation may have ended
-            self._simulation.ask(CLOSE)
+        self._simulation.close()

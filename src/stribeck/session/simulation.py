@@ -23,7 +23,7 @@ LARGEST = 1 << 18
 """Size of the largest message [bytes]."""
 
 # Requests of a driver, each with its time [s] and a value. Those from OPEN on are answered by [now, result, system error].
-WRITE, DISCARD, OPEN, READ, CLOSE, SLEEP = range(6)
+WRITE, DISCARD, OPEN, READ, SLEEP = range(5)
 
 # Messages of a node: JOIN once, then a REPORT for each order, and further ones whenever something has changed.
 JOIN, REPORT = 6, 7
