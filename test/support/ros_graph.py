@@ -16,6 +16,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
+from stribeck.nodes.lockstep import LockstepNode  # noqa: E402
 from stribeck.nodes.transport import stay_on_this_machine  # noqa: E402
 
 stay_on_this_machine()  # also for the processes that tests start
@@ -39,6 +40,10 @@ def wait_for(condition: Callable[[], Any], what: str, timeout: float = PATIENCE)
     raise AssertionError(f"after {timeout:g} s still not: {what}")
 
 
+class User(LockstepNode, Node):
+    """The node of a test itself."""
+
+
 class Graph:
     """Nodes of a test. Use as a context manager."""
 
@@ -47,7 +52,7 @@ class Graph:
         rclpy.init(context=self.context, domain_id=domain())
         self.executor = SingleThreadedExecutor(context=self.context)
         self.nodes: list[Any] = []
-        self.user = Node("user", context=self.context)
+        self.user = User("user", context=self.context)
         self.executor.add_node(self.user)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._spin, daemon=True)

@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +23,10 @@ from stribeck.cli.demo import DemoOptions
 from stribeck.cli.demo_stage import (
     RATE,
     SUPPLY,
+    EmulatedLoad,
     NodeProcesses,
     frictionless,
     join_private_domain,
-    servo,
     servo_yaml,
     truth,
 )
@@ -36,14 +37,13 @@ from stribeck.cli.table import print_table
 from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum
 from stribeck.core.compensation import JointModel
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.errors import OutputError, StribeckError
 from stribeck.fit.assessment import Recordings, stepping_of
 from stribeck.io.bag import EVERY_JOINT
 from stribeck.io.files import check_writable
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
-from stribeck.nodes.demo import DemoController, NaiveCompensator, SessionWatcher, Spinner, Trace
+from stribeck.nodes.demo import DemoController, Motion, NaiveCompensator, SessionWatcher, Spinner, Trace
 from stribeck.report.figures import CompensationDrawing, draw_compensation
 from stribeck.report.style import save
 
@@ -67,9 +67,6 @@ ROBOTS: dict[str, dict[str, Any]] = {
 UNSEEN = "half_sine_kp300"
 """Prefix of the names of bags that are not used for the fit."""
 
-CALM = 1.0
-"""Time [s] of steadily arriving joint states required before a session starts, as discovery delays the nodes."""
-
 GAIN = 0.8
 FIRMWARE_GAINS = (100, 200)
 LOAD = Pendulum(0.2, 0.1, 0.02)
@@ -85,8 +82,17 @@ PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 2.0
 SETTLING, WATCHED = 1.0, 5.0
 """Time to settle after the push, and time at rest that is evaluated [s]."""
 
+BETWEEN = 1.5
+"""Time at 0 rad before each motion [s]."""
+
+NOISE = {"record": 0.3, "compensate": 0.4}
+"""Standard deviation of the encoder noise [counts]."""
+
 ENCODER_STEP = 2.0 * np.pi / 4096
 
+
+WATCHED_JOINTS = {f"{GAIN:g}": f"friction_{REST_KP}", f"{REST_GAIN:g}": "firm", "naive": "naive"}
+"""Joints that are pushed, by the name of their compensator in the results."""
 
 LEVELS = (0.0, 0.5, 1.0, 0.5, 0.0, -0.5, 0.0)
 
@@ -203,28 +209,17 @@ def record(output: Path) -> list[Path]:
         flush=True,
     )
     with NodeProcesses(folder) as nodes, Spinner(SessionWatcher(tuple(ROBOTS))) as spinner:
-        ports = {
-            name: nodes.emulate(name, tuple(robot["loads"].values()), seed)
-            for seed, (name, robot) in enumerate(ROBOTS.items())
-        }
-        nodes.wait_until(lambda: all(port.exists() for port in ports.values()), "emulated servos")
-        for name, robot in ROBOTS.items():
+        for seed, (name, robot) in enumerate(ROBOTS.items()):
+            servos = [EmulatedLoad(load, truth()) for load in robot["loads"].values()]
+            together = [f"/{name}/servo", f"/{name}/excitation"]
+            socket = nodes.emulate(name, servos, together, seed=seed, noise=NOISE["record"])
             config = folder / f"{name}_servos.yaml"
             chosen = {key: robot[key] for key in ("trajectories", "gains")}
-            config.write_text(servo_yaml(str(ports[name]), robot["loads"], chosen, output / "bags"))
-            nodes.start("servo", {"config": str(config)}, namespace=name)
-            values = {
-                "config": str(config),
-                "autoplay": False,
-                "commander": "servo",
-                "servo_node": f"/{name}/servo",
-            }
-            nodes.start("excitation", values, namespace=name)
-        watcher = spinner.node
-        nodes.wait_until(lambda: watcher.calm(CALM), "steady joint states")
-        watcher.start()
-        watch(nodes, watcher)
-        results = watcher.result
+            config.write_text(servo_yaml(socket, robot["loads"], chosen, output / "bags"))
+            nodes.start("servo", {"config": str(config)}, socket, namespace=name)
+            values = {"config": str(config), "autoplay": True, "servo_node": f"/{name}/servo"}
+            nodes.start("excitation", values, socket, namespace=name)
+        results = watch(nodes, spinner.node)
     bags = [Path(bag) for result in results.values() for bag in result["bags"]]
     failed = [
         f"{name}: {result['reason']}" for name, result in results.items() if result["end"] != "finished"
@@ -236,21 +231,26 @@ def record(output: Path) -> list[Path]:
     return [Path(shutil.move(bag, unseen)) if bag.name.startswith(UNSEEN) else bag for bag in bags]
 
 
-def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> None:
-    """Show progress until all sessions have ended."""
+def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> dict[str, dict[str, Any]]:
+    """Show progress until all sessions have ended; returns their results. What has ended is stopped, as its time runs on."""
+    stopped: set[str] = set()
     shape = "{l_bar}{bar}| {elapsed}<{remaining} {postfix}"
     pause = 0.3 if sys.stderr.isatty() else 10.0
     with tqdm(total=100, bar_format=shape, mininterval=pause) as bar:
         while len(watcher.result) < len(ROBOTS):
             nodes.check()
+            for name in watcher.result.keys() - stopped:
+                nodes.stop_namespace(name)
+                stopped.add(name)
             sessions = list(watcher.progress.values())
             if sessions:
                 done = sum(one["progress"] for one in sessions) / len(ROBOTS)
                 bar.update(round(100 * done) - bar.n)
                 plays = ", ".join(f"{one['trajectory']} at {one['kp']:g}" for one in sessions)
                 bar.set_postfix_str(plays, refresh=False)
-            time.sleep(0.2)
+            time.sleep(0.1)
         bar.update(100 - bar.n)
+    return dict(watcher.result)
 
 
 def lost_samples(output: Path) -> int:
@@ -286,49 +286,74 @@ def compensate(
     """Follow trajectories with and without friction compensation, then measure rest after a push."""
     joints = [f"{kind}_{kp}" for kp in FIRMWARE_GAINS for kind in KINDS] + ["firm", "naive"]
     gains = [float(kp) for kp in FIRMWARE_GAINS for _ in KINDS] + [float(REST_KP)] * 2
-    bus = EmulatedBus(
-        [
-            servo(k, LOAD, frictionless() if name.startswith("frictionless") else truth(), 0.4)
-            for k, name in enumerate(joints, start=1)
-        ],
-        seed=7,
-    )
+    servos = [
+        EmulatedLoad(LOAD, frictionless() if name.startswith("frictionless") else truth()) for name in joints
+    ]
     print(
         f"\nCompensate: {len(joints)} emulated XL330 on one bus, law M6 as identified, gain {GAIN:g}",
         flush=True,
     )
     model = JointModel("naive", fitted.actuator, fitted.law, fitted.values, MAX_TORQUE)
-    controller = DemoController(
-        joints, LOAD, fitted.values["q_offset"], NaiveCompensator(model, REST_GAIN, REST_KP, SUPPLY)
-    )
-    with bus, NodeProcesses(output / "nodes") as nodes, Spinner(controller):
-        compensators = start_compensation(nodes, output, bus.path, dict(zip(joints, gains, strict=True)))
-        nodes.wait_until(lambda: controller.seen >= set(joints), "joint states of all joints")
-        nodes.wait_until(lambda: controller.heard_by(compensators), "compensation nodes that hear commands")
-        nodes.wait_until(lambda: controller.calm(CALM), "joint states without pauses")
-        controller.begin()
-        nodes.wait_until(lambda: all(one.torque_enabled for one in bus.servos), "torque on all joints")
-        traces = {}
-        for name, case in tqdm(SHOWCASES.items(), desc="trajectories"):
-            controller.follow(lambda t: 0.0, 1.5)
-            traces[name] = controller.follow(case.goal, case.duration)
-        rest = rest_counts(bus, controller, joints)
-    cases, drawings = distances(traces, joints)
+    naive = NaiveCompensator(model, REST_GAIN, REST_KP, SUPPLY)
+    plan = motions()
+    before = sum(motion.duration for motion in plan[:-1])
+    pushes = [
+        f"push:after={before + PUSHED_AT:g},torque={PUSH:g},for={PUSH_TIME:g},id={joints.index(name) + 1}"
+        for name in WATCHED_JOINTS.values()
+    ]
+    together = ["/servo", "/demo_controller", *(f"/{name}" for name, _, _ in compensators(joints))]
+    with NodeProcesses(output / "nodes") as nodes:
+        socket = nodes.emulate(
+            "compensated", servos, together, seed=7, noise=NOISE["compensate"], faults=pushes
+        )
+        controller = DemoController(joints, LOAD, fitted.values["q_offset"], naive, plan, socket)
+        with Spinner(controller):
+            start_compensation(nodes, output, socket, dict(zip(joints, gains, strict=True)))
+            follow(nodes, controller)
+    rest = rest_counts(controller.traces["rest"], joints)
+    cases, drawings = distances(controller.traces, joints)
     return cases, rest, drawings
 
 
-def start_compensation(nodes: NodeProcesses, output: Path, port: str, gains: dict[str, float]) -> int:
-    """Start the servo node and compensation nodes with gains 0.8, 1.2 and 0; returns the number of the latter."""
+def motions() -> list[Motion]:
+    """The motions to measure, each after a time at 0 rad."""
+    showcases = [Motion(name, case.goal, case.duration) for name, case in SHOWCASES.items()]
+    rest = Motion("rest", to_rest, PUSHED_AT + PUSH_TIME + SETTLING + WATCHED)
+    found = []
+    for motion in (*showcases, rest):
+        found += [Motion(f"before {motion.name}", lambda t: 0.0, BETWEEN), motion]
+    return found
+
+
+def to_rest(t: float) -> float:
+    """Goal of the motion to the position of rest [rad]: a cubic from rest to rest in 1 s."""
+    u = min(max(t, 0.0), 1.0)
+    return REST_GOAL * u * u * (3.0 - 2.0 * u)
+
+
+def follow(nodes: NodeProcesses, controller: DemoController) -> None:
+    """Show progress until all motions are measured."""
+    for title, names in (("trajectories", list(SHOWCASES)), ("rest after a push", ["rest"])):
+        for name in tqdm(names, desc=title):
+            nodes.wait_until(partial(controller.has_measured, name))
+
+
+def compensators(joints: Sequence[str]) -> list[tuple[str, float, list[str]]]:
+    """Name, gain and joints of each compensation node."""
+    return [
+        ("compensation", GAIN, [joint for joint in joints if joint.startswith("friction_")]),
+        ("compensation_strong", REST_GAIN, ["firm"]),
+        ("gravity_only", 0.0, [j for j in joints if j.startswith(("gravity", "frictionless"))]),
+    ]
+
+
+def start_compensation(nodes: NodeProcesses, output: Path, socket: Path, gains: dict[str, float]) -> None:
+    """Start the servo node and the compensation nodes."""
     config = output / "nodes" / "compensated_servos.yaml"
     plays: dict[str, list[Any]] = {"trajectories": ["half_sine"], "gains": [100]}
-    config.write_text(servo_yaml(port, dict.fromkeys(gains, LOAD), plays, output / "bags"))
-    nodes.start("servo", {"config": str(config), "p_gain": list(gains.values())}, name="servo")
-    compensators = (
-        ("compensation", GAIN, [joint for joint in gains if joint.startswith("friction_")]),
-        ("compensation_strong", REST_GAIN, ["firm"]),
-        ("gravity_only", 0.0, [j for j in gains if j.startswith(("gravity", "frictionless"))]),
-    )
-    for name, gain, members in compensators:
+    config.write_text(servo_yaml(socket, dict.fromkeys(gains, LOAD), plays, output / "bags"))
+    nodes.start("servo", {"config": str(config), "p_gain": list(gains.values())}, socket, name="servo")
+    for name, gain, members in compensators(list(gains)):
         values: dict[str, Any] = {
             "joints": members,
             "output_mode": "goal_offset",
@@ -336,8 +361,6 @@ def start_compensation(nodes: NodeProcesses, output: Path, port: str, gains: dic
             "effort_meaning": "motor",
             "other_joints": "ignore",
             "gain": gain,
-            "state_timeout": 0.2,
-            "command_timeout": 0.2,
         }
         for joint in members:
             values[joint] = {
@@ -346,30 +369,14 @@ def start_compensation(nodes: NodeProcesses, output: Path, port: str, gains: dic
                 "supply_voltage": SUPPLY,
                 "max_torque": MAX_TORQUE,
             }
-        nodes.start("compensation", values, name=name, remap={"compensated_command": "joint_goals"})
-    return len(compensators)
+        nodes.start("compensation", values, socket, name=name, remap={"compensated_command": "joint_goals"})
 
 
-def rest_counts(bus: EmulatedBus, controller: DemoController, joints: Sequence[str]) -> dict[str, float]:
+def rest_counts(trace: Trace, joints: Sequence[str]) -> dict[str, float]:
     """Largest distance from the median position at rest after a push, in encoder counts, by compensator."""
-    watched = {f"{GAIN:g}": f"friction_{REST_KP}", f"{REST_GAIN:g}": "firm", "naive": "naive"}
-    pushed: list[float] = []
-
-    def goal(t: float) -> float:
-        if t >= PUSHED_AT and not pushed:
-            pushed.append(t)
-            for name in watched.values():
-                bus.push(joints.index(name) + 1, PUSH, PUSH_TIME)
-        u = min(max(t, 0.0), 1.0)  # cubic from rest to rest in 1 s
-        return REST_GOAL * u * u * (3.0 - 2.0 * u)
-
-    with tqdm(total=1, desc="rest after a push") as bar:
-        controller.follow(lambda t: 0.0, 1.5)
-        trace = controller.follow(goal, PUSHED_AT + PUSH_TIME + SETTLING + WATCHED)
-        bar.update()
-    after = trace.time >= pushed[0] + PUSH_TIME + SETTLING
+    after = trace.time >= PUSHED_AT + PUSH_TIME + SETTLING
     counts = {}
-    for key, name in watched.items():
+    for key, name in WATCHED_JOINTS.items():
         position = trace.position[after, joints.index(name)]
         distance = np.max(np.abs(position - np.median(position))) / ENCODER_STEP
         counts[key] = 0.5 * round(2.0 * float(distance))  # the median may lie between two counts

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
 import random
+import re
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import law_named
-from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.joint import published_parameters
 from stribeck.errors import StribeckError
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.io.parameter_file import ParameterFile, write_parameter_file
 from stribeck.nodes.transport import stay_on_this_machine
-from stribeck.processes import ChildProcess
+from stribeck.processes import ChildProcess, exit_reason
 
 SERVO = "xl330"
 SUPPLY = 5.0
 BAUD_RATE = 4_000_000
 RATE = 200
+
+DOMAINS = range(81, 101)
+"""ROS domains for demos; tests and benchmarks use lower ones."""
+
+LOOK_PERIOD = 0.05
+"""Period at which the processes are looked after [s]."""
+
+ROS_ERROR = re.compile(r"\[(?:ERROR|FATAL)\] \[[\d.]+\] \[[^]]*\]: (.*)")
+"""An error in the log of a node."""
 
 GRACE = 10.0
 """Time for a node to exit before it is killed [s]."""
@@ -47,29 +58,22 @@ def frictionless() -> ParameterFile:
     return ParameterFile(parameters.actuator, law, {**values, **dict.fromkeys(law.parameter_names, 0.0)})
 
 
-def servo(number: int, pendulum: Pendulum, parameters: ParameterFile, noise: float) -> EmulatedServo:
-    """An emulated servo with a load.
+class EmulatedLoad(NamedTuple):
+    """An emulated servo: its load and its parameters."""
 
-    :param noise: standard deviation of the encoder noise in counts.
-    """
-    return EmulatedServo(
-        SERVO, parameters, pendulum, servo_id=number, voltage=SUPPLY, supply_resistance=0.0, noise=noise
-    )
+    load: Pendulum
+    parameters: ParameterFile
 
 
 def servo_yaml(
-    port: str, joints: Mapping[str, Pendulum], plays: Mapping[str, Sequence[Any]], output: Path
+    port: Path, joints: Mapping[str, Pendulum], plays: Mapping[str, Sequence[Any]], output: Path
 ) -> str:
     """The configuration of servos and plays for ``stribeck record`` and the nodes."""
     content = {
-        "port": port,
+        "port": str(port),
         "baud_rate": BAUD_RATE,
         "rate": RATE,
         "supply_voltage": SUPPLY,
-        "command_timeout": 0.5,
-        "silence_timeout": 0.5,
-        "state_timeout": 0.5,
-        "watchdog": 1.0,
         "joints": {
             name: {
                 "id": number,
@@ -93,16 +97,26 @@ def node_yaml(node: str, values: Mapping[str, Any]) -> str:
 
 
 def join_private_domain() -> None:
-    """Isolate the demo's ROS graph from other nodes on this machine and in the network."""
+    """Isolate the ROS graph of this process from others on this machine, also from other demos, and in the network."""
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     stay_on_this_machine()
-    os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(81, 101))
+    for domain in random.SystemRandom().sample(DOMAINS, len(DOMAINS)):
+        lock = os.open(
+            Path(tempfile.gettempdir()) / f"stribeck_domain_{domain}", os.O_CREAT | os.O_RDWR, 0o666
+        )
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends
+        except OSError:
+            os.close(lock)
+        else:
+            break
+    os.environ["ROS_DOMAIN_ID"] = str(domain)
 
 
 class NodeProcesses:
-    """Node processes that are stopped when the context is left.
+    """Processes of nodes and emulated servos in simulated time, which are stopped when the context is left.
 
-    :param folder: for parameter files and logs.
+    :param folder: for parameter files, logs and sockets.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -113,24 +127,26 @@ class NodeProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in reversed(self._running.values()):
-            process.terminate(GRACE, signal.SIGINT)
-        for process in reversed(self._running.values()):
-            process.close()
+        self.stop(*self._running)
 
     def start(
         self,
         node: str,
         values: Mapping[str, Any],
+        socket: Path,
         *,
         namespace: str = "",
         remap: Mapping[str, str] | None = None,
         name: str = "",
     ) -> None:
-        """Start a node, configured and activated automatically."""
+        """Start a node in lock-step, configured and activated automatically.
+
+        :param socket: of the emulated servos.
+        """
         label = name or f"{namespace}_{node}".strip("_")
         config = self.folder / f"{label}.yaml"
-        config.write_text(node_yaml(name or node, {**values, "autostart": True}), encoding="utf-8")
+        started = {"autostart": True, "exit_on_failure": True, "lockstep": str(socket)}
+        config.write_text(node_yaml(name or node, {**values, **started}), encoding="utf-8")
         command = [sys.executable, "-m", f"stribeck.nodes.{node}", "--ros-args", "--params-file", str(config)]
         rules = dict(remap or {})
         if namespace:
@@ -141,40 +157,77 @@ class NodeProcesses:
             command += ["-r", f"{old}:={new}"]
         self._run(label, command)
 
-    def emulate(self, name: str, loads: Sequence[Pendulum], seed: int) -> Path:
-        """Start a process that emulates servos on a bus; returns the path where its port will appear."""
-        link = self.folder / f"{name}_port"
-        command = [sys.executable, "-m", "stribeck", "emulate", "--servo", SERVO, "--link", str(link)]
-        command += ["--id", *map(str, range(1, len(loads) + 1)), "--seed", str(seed)]
+    def emulate(
+        self,
+        name: str,
+        servos: Sequence[EmulatedLoad],
+        nodes: Sequence[str],
+        *,
+        seed: int,
+        noise: float,
+        faults: Sequence[str] = (),
+    ) -> Path:
+        """Start a process that emulates servos on a bus in simulated time; returns its socket once it is served.
+
+        :param nodes: that run in lock-step with it.
+        :param noise: standard deviation of the encoder noise in counts.
+        """
+        socket = self.folder / name
+        command = [sys.executable, "-m", "stribeck", "emulate", "--servo", SERVO, "--link", str(socket)]
+        command += ["--simulated", "--nodes", *nodes, "--seed", str(seed), "--noise", str(noise)]
         command += ["--voltage", str(SUPPLY), "--supply-resistance", "0"]
-        for load in loads:
-            command += ["--bench", ",".join(f"{key}={value}" for key, value in load._asdict().items())]
-        self._run(f"{name}_emulator", command)
-        return link
+        command += ["--id", *map(str, range(1, len(servos) + 1)), "--params"]
+        for number, one in enumerate(servos, start=1):
+            path = self.folder / f"{name}_{number}.json"
+            write_parameter_file(path, one.parameters)
+            command.append(str(path))
+        for one in servos:
+            command += ["--bench", ",".join(f"{key}={value}" for key, value in one.load._asdict().items())]
+        for fault in faults:
+            command += ["--fault", fault]
+        self._run(f"{name}_servos", command)
+        self.wait_until(socket.is_socket)
+        return socket
 
     def _run(self, label: str, command: Sequence[str]) -> None:
         self._running[label] = ChildProcess(command, log=self.folder / f"{label}.log")
 
+    def stop(self, *labels: str) -> None:
+        """Stop processes: first the nodes, side by side, then the servos on which they switch torque off."""
+        nodes = [label for label in labels if not label.endswith("_servos")]
+        for group in (nodes, [label for label in labels if label not in nodes]):
+            processes = [self._running.pop(label) for label in group]
+            for process in processes:
+                process.terminate(GRACE, signal.SIGINT)
+            for process in processes:
+                process.close()
+
+    def stop_namespace(self, name: str) -> None:
+        """Stop the nodes of a namespace and their servos."""
+        self.stop(*[label for label in self._running if label.startswith(f"{name}_")])
+
     def check(self) -> None:
         """Raise if a process has exited unexpectedly.
 
-        :raises StribeckError: with the last lines of its log.
+        :raises StribeckError: with its own message.
         """
         for label, process in self._running.items():
-            if process.poll() is not None:
-                lines = (self.folder / f"{label}.log").read_text(errors="replace").splitlines()
-                raise StribeckError(
-                    f"the node {label} ended: {' | '.join(lines[-3:]) or 'it printed nothing'}"
-                )
+            if (code := process.poll()) is not None:
+                log = (self.folder / f"{label}.log").read_text(errors="replace")
+                raise StribeckError(f"{label}: {last_error(log) or exit_reason(code)}")
 
-    def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = 30.0) -> None:
+    def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition while all processes are running.
 
-        :raises StribeckError: if it is not met in time.
+        :raises StribeckError: if one has ended.
         """
-        end = time.monotonic() + timeout
         while not condition():
             self.check()
-            if time.monotonic() > end:
-                raise StribeckError(f"the nodes did not come up: no {what} after {timeout:g} s")
-            time.sleep(0.05)
+            time.sleep(LOOK_PERIOD)
+
+
+def last_error(log: str) -> str:
+    """The last error in the log of a node, otherwise its last line; without what ROS puts before it."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    errors = [found[1] for line in lines if (found := ROS_ERROR.match(line))]
+    return (errors or lines or [""])[-1].strip()

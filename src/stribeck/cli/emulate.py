@@ -29,6 +29,7 @@ from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.joint import BARE, published_parameters
 from stribeck.emulator.served_line import ServedLine
+from stribeck.emulator.simulated import SimulationServer
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import read_parameter_file
@@ -48,6 +49,16 @@ class EmulateOptions:
     """Options: emulated servos, their loads, and the bus."""
 
     link: Path = option("symbolic link to create, which points to the port", metavar="PATH")
+    simulated: bool = option(
+        "keep simulated time, as fast as the machine allows, and make the link a socket: a port for `stribeck record` and "
+        "the servo node, lockstep for all nodes",
+        False,
+    )
+    nodes: tuple[str, ...] = option(
+        "with --simulated: nodes without which time does not begin, for example /servo /excitation",
+        (),
+        "NODE",
+    )
     servo: tuple[str, ...] = _servo(
         f"{', '.join(MODELS)} (default: xl330)", ("xl330",), "MODEL", choices=tuple(MODELS)
     )
@@ -90,23 +101,32 @@ def run(options: EmulateOptions) -> int:
     """Emulate until SIGINT or SIGTERM."""
     servos = servos_of(options)
     faults = [parse_fault(text) for text in options.fault]
-    line = ServedLine(servos, faults, options.link, seed=options.seed)
+    if options.nodes and not options.simulated:
+        raise ConfigError("--nodes: only nodes in simulated time are waited for; add --simulated")
     ended = threading.Event()
     # Install handlers before the port exists, as a program that sees the port may stop this process at once.
-    with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)), line:
-        for servo in servos:
-            print(
-                f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {line.path}",
-                flush=True,
-            )
-        while not ended.is_set():
-            line.turn()
+    with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)):
+        if options.simulated:
+            nodes = [f"/{name.lstrip('/')}" for name in options.nodes]
+            with SimulationServer(options.link, servos, faults, nodes, options.seed, warn) as server:
+                _introduce(servos, str(options.link))
+                server.serve(ended.is_set)
+            return 0
+        with ServedLine(servos, faults, options.link, seed=options.seed) as line:
+            _introduce(servos, line.path)
+            while not ended.is_set():
+                line.turn()
     if line.delay > 0.0:
         print(
             f"The emulated servos stood still for {line.delay:.3g} s in {line.counts['pauses']} pauses, the longest of"
             f" {line.latest:.3g} s, because this program did not get the processor"
         )
     return 0
+
+
+def _introduce(servos: Sequence[EmulatedServo], path: str) -> None:
+    for servo in servos:
+        print(f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {path}", flush=True)
 
 
 def servos_of(options: EmulateOptions) -> list[EmulatedServo]:

@@ -12,7 +12,6 @@ from typing import Any, Generic, Literal, TypeVar
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -21,10 +20,11 @@ from rclpy.qos import QoSPolicyKind, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.signals import SignalHandlerOptions
 
-from stribeck.errors import ConfigError, NodeStateError, StribeckError
+from stribeck.errors import ConfigError, NodeStateError, ServoError, StribeckError
 from stribeck.nodes.declaration import NodeParameters, Spec
-from stribeck.nodes.descriptors import descriptor_of
+from stribeck.nodes.descriptor import descriptor_of
 from stribeck.nodes.hot_loop import HotLoop
+from stribeck.nodes.lockstep import LockstepNode
 from stribeck.nodes.parameters import ALL_NAMES, StartParameters
 from stribeck.nodes.qos import quiet_events
 from stribeck.nodes.real_time import request_real_time
@@ -53,13 +53,14 @@ OVERRIDABLE = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABI
 P = TypeVar("P", bound=NodeParameters)
 
 
-class ServiceNode(LifecycleNode, Generic[P]):
+class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
     """A lifecycle node with declared parameters.
 
     A subclass sets :attr:`parameter_class` and implements ``_configure``, ``_activate``, ``_deactivate``, ``_release``
     and ``_status``. Each of them may raise a :class:`StribeckError`: the transition then fails and the reason is
     logged once. ``_deactivate`` and ``_release`` may be called at any time, even twice. Publishers of
-    :meth:`managed_publisher` are destroyed after ``_release``.
+    :meth:`managed_publisher` are destroyed after ``_release``. Everything waits and measures time on :attr:`clock`, which is
+    simulated in lock-step (:mod:`stribeck.nodes.lockstep`).
     """
 
     parameter_class: type[P] = NodeParameters  # type: ignore[assignment]
@@ -73,12 +74,15 @@ class ServiceNode(LifecycleNode, Generic[P]):
     def __init__(self, name: str, **kwargs: Any) -> None:
         self._hot: tuple[Any, ...] = ()
         self._loop: HotLoop | None = None
+        self._tick_timer: Any = None
         self._managed_publishers: list[Any] = []
         super().__init__(name, **kwargs)
         self._usual_name = name
         self._parameter_files = parameter_files([*sys.argv, *(kwargs.get("cli_args") or ())])
         self._specs: dict[str, Spec] = {}
         self.declare((*self.parameter_class.specs(), *StartParameters.specs()))
+        if self.get_parameter("lockstep").value:
+            self.join_lockstep(self.get_parameter("lockstep").value, self.report)
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._active = False
@@ -88,10 +92,6 @@ class ServiceNode(LifecycleNode, Generic[P]):
         self.steady_timer(DIAGNOSTICS_PERIOD, self.publish_diagnostics)
         if self.get_parameter("autostart").value:
             self._autostart = self.steady_timer(0.0, self._start)
-
-    def steady_timer(self, period: float, callback: Callable[[], None]) -> Any:
-        """A timer on the steady clock, which runs even while simulated time is paused."""
-        return self.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     # -- parameters
 
@@ -351,17 +351,17 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return self.create_subscription(kind, topic, callback, qos, event_callbacks=quiet_events(), raw=raw)
 
     def create_subscription(
-        self, kind: Any, topic: str, callback: Any, qos_profile: Any, **kwargs: Any
+        self, msg_type: Any, topic: str, callback: Any, qos_profile: Any, **options: Any
     ) -> Any:
         """Create a subscription whose history, depth and reliability can be set by ``qos_overrides``."""
         name = f"qos_overrides.{self.resolve_topic_name(topic)}.subscription."
         asked = [policy for policy in OVERRIDABLE if name + policy.name.lower() in self._parameter_overrides]
-        kwargs.setdefault("qos_overriding_options", QoSOverridingOptions(asked))
-        return super().create_subscription(kind, topic, callback, qos_profile, **kwargs)
+        options.setdefault("qos_overriding_options", QoSOverridingOptions(asked))
+        return super().create_subscription(msg_type, topic, callback, qos_profile, **options)
 
     @property
     def subscriptions(self) -> Iterator[Any]:
-        """The subscriptions that an executor serves, that is, all except those of the hot loop."""
+        """The subscriptions that an executor serves, that is, all except those of the hot loop or of lock-step."""
         for subscription in super().subscriptions:
             if not any(subscription is hot for hot in self._hot):
                 yield subscription
@@ -375,10 +375,16 @@ class ServiceNode(LifecycleNode, Generic[P]):
     ) -> None:
         """Serve subscriptions made by :meth:`hot_subscription` in a :class:`HotLoop`, in this order of priority.
 
+        In lock-step, the turns of the node serve them.
+
         :param tick: called in the same thread about once per ``period`` [s].
         :param lazy: whether polling for messages once per ``period`` is currently sufficient.
         """
         self._hot = subscriptions
+        if self.turns is not None:
+            self.turns.serve_first(subscriptions)
+            self._tick_timer = self.turns.timer(period, tick)
+            return
         self._loop = HotLoop(self, subscriptions, tick, period, self.report, lazy)
         if self.owns_process:
             self._loop.prioritise()
@@ -390,6 +396,8 @@ class ServiceNode(LifecycleNode, Generic[P]):
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.stop()
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
         hot, self._hot = self._hot, ()
         for subscription in hot:
             if subscription not in keep:
@@ -426,12 +434,21 @@ def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> 
     node.owns_process = True
     executor = SingleThreadedExecutor()
     executor.add_node(node)
+
+    def ending() -> bool:
+        return bool(stopping) or not rclpy.ok() or node.exit_code is not None
+
     try:
-        while not stopping and rclpy.ok() and node.exit_code is None:
+        if node.turns is not None:
+            node.turns.spin(executor, ending)
+        while not ending():
             try:
                 executor.spin_once(timeout_sec=SPIN)
             except Exception as error:  # from a callback; a bad message must not stop the node
                 node.report(error)
+    except ServoError as error:  # the simulation has ended
+        node.get_logger().fatal(str(error))
+        node.exit_code = 1
     finally:
         node.destroy_node()
         executor.shutdown()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +14,6 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.action import ActionClient
-from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -24,12 +22,14 @@ from trajectory_msgs.msg import JointTrajectory
 from stribeck.errors import MissingDependencyError, ServoError
 from stribeck.io.goal_messages import seconds
 from stribeck.io.messages import joint_state
+from stribeck.nodes.base import ServiceNode
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, trajectory_message
 from stribeck.nodes.statuses import DISTURBED, FAILED
 from stribeck.session.directive import Directive
 from stribeck.session.limits import SessionJoint
 from stribeck.session.plans import hold, with_rest
 from stribeck.session.session import Session
+from stribeck.session.timing import SteadyClock
 
 PLAN_STEP = 0.02
 """Time between the points of a trajectory [s]; cubic interpolation is within 0.01 mrad of all built-in trajectories."""
@@ -46,14 +46,16 @@ SUCCEEDED = 4  # action_msgs/GoalStatus
 
 
 class Waiting:
-    """Waits for conditions until a deadline or until cancelled.
+    """Waits for conditions for a limited time, or until cancelled.
 
-    :param deadline: steady time [s].
+    :param clock: to wait on.
+    :param patience: longest time to wait in all [s].
     :param cancelled: ends the wait.
     """
 
-    def __init__(self, deadline: float, cancelled: threading.Event) -> None:
-        self._deadline, self._cancelled = deadline, cancelled
+    def __init__(self, clock: SteadyClock, patience: float, cancelled: threading.Event) -> None:
+        self._clock, self._cancelled = clock, cancelled
+        self._deadline = clock.now() + patience
 
     def until(
         self, condition: Callable[[], Any], problem: Callable[[], str], failed: Callable[[], str] = str
@@ -67,9 +69,10 @@ class Waiting:
         while not condition():
             if reason := failed():
                 raise ServoError(reason)
-            if self._cancelled.wait(POLL):
+            self._clock.sleep(POLL)
+            if self._cancelled.is_set():
                 raise ServoError("cancelled before it began")
-            if time.monotonic() > self._deadline:
+            if self._clock.now() > self._deadline:
                 raise ServoError(problem())
 
 
@@ -86,7 +89,9 @@ class Commander:
 
     releases_torque = False
 
-    def __init__(self, node: Node, joints: Sequence[SessionJoint], gains: GainSetter | None) -> None:
+    def __init__(
+        self, node: ServiceNode[Any], joints: Sequence[SessionJoint], gains: GainSetter | None
+    ) -> None:
         self.node = node
         self.names = [joint.name for joint in joints]
         self.problem = self.disturbance = ""
@@ -150,7 +155,7 @@ class Commander:
 
     def stamp(self, steady: float | None = None) -> int:
         """Convert a steady time [s] to the node's clock [ns]; default: now."""
-        ago = 0 if steady is None else round((time.monotonic() - steady) * 1e9)
+        ago = 0 if steady is None else round((self.node.clock.now() - steady) * 1e9)
         return int(self.node.get_clock().now().nanoseconds) - ago
 
 
@@ -161,7 +166,7 @@ class GainSetter:
     :param parameter: name of a parameter that takes a list of floats, one for all joints.
     """
 
-    def __init__(self, node: Node, target: str, parameter: str) -> None:
+    def __init__(self, node: ServiceNode[Any], target: str, parameter: str) -> None:
         self.node, self.target, self.parameter = node, target, parameter
         self.problem = ""
         self._client = node.create_client(SetParameters, f"{target}/set_parameters")
@@ -199,7 +204,11 @@ class ServoCommander(Commander):
     releases_torque = True
 
     def __init__(
-        self, node: Node, joints: Sequence[SessionJoint], gains: GainSetter | None, servo_node: str
+        self,
+        node: ServiceNode[Any],
+        joints: Sequence[SessionJoint],
+        gains: GainSetter | None,
+        servo_node: str,
     ) -> None:
         super().__init__(node, joints, gains)
         self._servo = servo_node
@@ -285,7 +294,7 @@ class ControllerCommander(Commander):
 
     def __init__(
         self,
-        node: Node,
+        node: ServiceNode[Any],
         joints: Sequence[SessionJoint],
         gains: GainSetter | None,
         sent: Callable[[bytes], None],

@@ -94,7 +94,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._create_publishers(parameters, compensator)
         if parameters.state_file:
             self._recall(Path(parameters.state_file).expanduser(), compensator)
-        self._simulated, self._newest = self.get_clock().ros_time_is_active, None
+        self._simulated, self._newest = self._has_simulated_clock, None
         self._passing = SimulatedTime()
         self._enabling = EnableState(
             compensator,
@@ -103,7 +103,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             returns=parameters.automatic_returns,
             at_start=parameters.enabled,
             log=self.say,
-            now=time.monotonic(),
+            now=self.clock.now(),
         )
         self._compensator = compensator
         self._subscribe(parameters)
@@ -143,7 +143,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         )
 
     def _activate(self) -> None:
-        self._enabling.start(time.monotonic())
+        self._enabling.start(self.clock.now())
 
     def _deactivate(self) -> None:
         if self._compensator is not None:
@@ -169,7 +169,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         with self._lock:
             if (compensator := self._compensator) is None:
                 return
-            arrival = time.monotonic()
+            arrival = self.clock.now()
             self._enabling.check_pause(arrival)
             state, foreign = self._state_reader.read(data), compensator.merger.foreign
             stamp = self._newest = state.stamp.seconds
@@ -186,6 +186,11 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._enabling.moved = True
             self._publish_torque(state.stamp)
 
+    @property
+    def _has_simulated_clock(self) -> bool:
+        """Whether stamps are on another clock than :attr:`clock`; in lock-step they are on the same."""
+        return self.turns is None and bool(self.get_clock().ros_time_is_active)
+
     def _now(self, steady: float, stamp: float = -math.inf) -> float | None:
         """Simulated time [s], or the stamp of the last state until /clock is received; ``None`` if time is real."""
         if not self._simulated:
@@ -197,7 +202,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         with self._lock:
             if self._goals is None:
                 return
-            arrival = time.monotonic()
+            arrival = self.clock.now()
             problem = self._goals.take(data, arrival, self._now(arrival))
         if problem is not None:
             self.get_logger().warning(problem, throttle_duration_sec=10.0)
@@ -206,7 +211,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         with self._lock:
             if self._compensator is None:
                 return
-            arrival = time.monotonic()
+            arrival = self.clock.now()
             self._enabling.check_pause(arrival)
             stamp = self._commands.take(self._compensator, data, arrival, self._now(arrival))
             if not self._on_each_state:
@@ -215,13 +220,13 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     def _on_revoked(self, message: Int64) -> None:
         with self._lock:
             if self._compensator is not None:
-                self._enabling.revoke(message.data, time.monotonic())
+                self._enabling.revoke(message.data, self.clock.now())
 
     def _send(self, now: float, stamp: Stamp | None) -> None:
         """Publish the output, if there is one and the guard is not in charge."""
         if self._compensator is not None and not self._enabling.muted:
             self._command_output.send(self._compensator, now, stamp)
-            if self._enabling.check_pause(time.monotonic()):
+            if self._enabling.check_pause(self.clock.now()):
                 self._command_output.take_back()  # suspended while it computed: nobody may correct this effort
 
     def _publish_torque(self, stamp: Stamp) -> None:
@@ -243,8 +248,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         with self._lock:
             if self._compensator is None:
                 return
-            now = time.monotonic()
-            self._simulated = self.get_clock().ros_time_is_active
+            now = self.clock.now()
+            self._simulated = self._has_simulated_clock
             self._enabling.sign(now)
             self._publish_sign()
             ticking = self._simulated and self.get_clock().now().nanoseconds > 0
@@ -266,17 +271,17 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _send_zero(self) -> None:
         if self._on_each_state:
-            self._send(time.monotonic(), None)
+            self._send(self.clock.now(), None)
 
     def _enable(self) -> None:
         with self._lock:
             if self._compensator is not None:
-                self._enabling.enable(time.monotonic(), time.time_ns())
+                self._enabling.enable(self.clock.now(), self.calendar_time())
                 self._publish_sign()
 
     def _disable(self) -> None:
         with self._lock:
-            if self._compensator is not None and self._enabling.disable(time.monotonic(), self._send_zero):
+            if self._compensator is not None and self._enabling.disable(self.clock.now(), self._send_zero):
                 self._publish_sign()
 
     def _on_enable(self, on: bool) -> str:

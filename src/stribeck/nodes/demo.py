@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import math
 import threading
-import time
 from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,17 +16,16 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
 from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.compensation import FrictionModel, JointModel
+from stribeck.errors import ServoError
 from stribeck.io.goal_messages import seconds
-from stribeck.nodes.qos import best_effort, latched
+from stribeck.nodes.lockstep import LockstepNode
+from stribeck.nodes.qos import latched
 
 DEPTH = 50
-CALM_GAP = 0.05
-"""Longest gap between messages of a steady stream [s]."""
 
 N = TypeVar("N", bound=Node)
 
@@ -61,26 +61,16 @@ class NaiveCompensator:
         return goal + float(self._model.offsets(friction + load, self._kp, self._supply)[0])
 
 
-class StreamMonitor:
-    """Measures how long messages have been arriving steadily."""
+class Motion(NamedTuple):
+    """A motion of all joints: its name, goal position [rad] at a time [s] since its start, and duration [s]."""
 
-    def __init__(self) -> None:
-        self._seen, self._since = -math.inf, math.inf
-
-    def arrived(self) -> None:
-        """Register another message."""
-        now = time.monotonic()
-        if now - self._seen > CALM_GAP:
-            self._since = now
-        self._seen = now
-
-    def steady_for(self, duration: float) -> bool:
-        """Whether messages have arrived steadily for ``duration`` [s], which they do not during discovery."""
-        return time.monotonic() - self._since > duration
+    name: str
+    goal: Callable[[float], float]
+    duration: float
 
 
-class DemoController(Node):
-    """After :meth:`begin`, sends the same goal with gravity torque to every joint whenever a state arrives.
+class DemoController(LockstepNode, Node):
+    """Sends the same goal with gravity torque to every joint whenever a state arrives, in lock-step.
 
     Goals with feed-forward effort are published on ``controller_command`` for the compensation nodes; the goal of the
     naive compensator goes directly to the servo node.
@@ -88,67 +78,58 @@ class DemoController(Node):
     :param joints: joint names.
     :param pendulum: the load, for gravity compensation.
     :param q_offset: mounting offset of the pendulum [rad].
-    :param naive: name of the joint with the naive compensator.
+    :param naive: the joint with the naive compensator.
+    :param motions: one after the other.
+    :param socket: of the emulated servos.
+    :ivar traces: what was measured, by name of the motion, when it is complete.
+    :ivar failure: what ended the motions early.
     """
 
     def __init__(
-        self, joints: Sequence[str], pendulum: Pendulum, q_offset: float, naive: NaiveCompensator
+        self,
+        joints: Sequence[str],
+        pendulum: Pendulum,
+        q_offset: float,
+        naive: NaiveCompensator,
+        motions: Sequence[Motion],
+        socket: Path,
     ) -> None:
         super().__init__("demo_controller")
+        self.join_lockstep(str(socket), self._fail)
         self.joints = tuple(joints)
         self._pendulum, self._q_offset, self._naive = pendulum, q_offset, naive
         self._position = np.zeros(len(joints))
-        self.seen: set[str] = set()
-        self._stream = StreamMonitor()
-        self._begun = False
         self._commands = self.create_publisher(JointState, "controller_command", DEPTH)
         self._goals = self.create_publisher(JointState, "joint_goals", DEPTH)
-        self.create_subscription(JointState, "joint_states", self._on_state, best_effort(DEPTH))
+        self.create_subscription(JointState, "joint_states", self._on_state, DEPTH)
         self._command = JointState(name=list(joints))
         self._naive_goal = JointState(name=[naive.name])
-        self._lock = threading.Lock()
-        self._goal: Callable[[float], float] = lambda time: 0.0
+        self._motions = deque(motions)
+        self._motion = self._motions.popleft()
         self._start: float | None = None
         self._rows: list[tuple[float, float, Array]] = []
-        self._duration = 0.0
-        self._done = threading.Event()
+        self.traces: dict[str, Trace] = {}
+        self.failure: Exception | None = None
 
-    def heard_by(self, listeners: int) -> bool:
-        """Whether so many nodes subscribe to the commands."""
-        return bool(self._commands.get_subscription_count() >= listeners)
+    def _fail(self, error: Exception) -> None:
+        self.failure = self.failure or error
 
-    def calm(self, duration: float) -> bool:
-        """Whether states have arrived steadily for ``duration`` [s]."""
-        return self._stream.steady_for(duration)
+    def has_measured(self, name: str) -> bool:
+        """Whether the trace of a motion is complete.
 
-    def begin(self) -> None:
-        """Start sending commands; the servo node switches torque on, and off again when they stop."""
-        self._begun = True
-
-    def follow(self, goal: Callable[[float], float], duration: float) -> Trace:
-        """Follow a goal for a duration [s], measured by the stamps of the states; blocks."""
-        with self._lock:
-            self._goal, self._duration, self._start, self._rows = goal, duration, None, []
-            self._done.clear()
-        if not self._done.wait(timeout=duration + 10.0):
-            raise TimeoutError("joint states stopped")
-        with self._lock:
-            rows = self._rows
-        times, goals, positions = zip(*rows, strict=True)
-        return Trace(np.array(times), np.array(goals), np.array(positions))
+        :raises Exception: what ended the motions early.
+        """
+        if self.failure is not None:
+            raise self.failure
+        return name in self.traces
 
     def _on_state(self, message: JointState) -> None:
         stamp = seconds(message.header.stamp)
-        with self._lock:
-            self._start = stamp if self._start is None else self._start
-            time = stamp - self._start
-            goal = self._goal(min(time, self._duration))
-        places = [self.joints.index(name) for name in message.name if name in self.joints]
+        self._start = stamp if self._start is None else self._start
+        time, motion = stamp - self._start, self._motion
+        goal = motion.goal(min(time, motion.duration))
+        places = [self.joints.index(name) for name in message.name]
         self._position[places] = message.position
-        self.seen.update(message.name)
-        self._stream.arrived()
-        if not self._begun:
-            return
         gravity = -gravity_torque(self._pendulum, self._position, np.float64(self._q_offset))
         command = self._command
         command.header.stamp = message.header.stamp
@@ -160,11 +141,17 @@ class DemoController(Node):
             self._naive.goal(goal, stamp, float(self._position[k]), float(gravity[k]))
         ]
         self._goals.publish(self._naive_goal)
-        with self._lock:
-            if not self._done.is_set():
-                self._rows.append((time, goal, self._position.copy()))
-                if time >= self._duration:
-                    self._done.set()
+        if motion.name not in self.traces:
+            self._rows.append((time, goal, self._position.copy()))
+            if time >= motion.duration:
+                self._next()
+
+    def _next(self) -> None:
+        """Keep the trace of a motion, and begin the next one with the next state."""
+        times, goals, positions = zip(*self._rows, strict=True)
+        self.traces[self._motion.name] = Trace(np.array(times), np.array(goals), np.array(positions))
+        if self._motions:
+            self._motion, self._start, self._rows = self._motions.popleft(), None, []
 
 
 class Spinner(Generic[N]):
@@ -189,28 +176,22 @@ class Spinner(Generic[N]):
         self.node.destroy_node()
 
     def _spin(self) -> None:
+        if isinstance(self.node, LockstepNode) and self.node.turns is not None:
+            with contextlib.suppress(ServoError):  # the simulation has ended, which is seen where it runs
+                self.node.turns.spin(self._executor, self._ending.is_set)
+            return
         while not self._ending.is_set():
             self._executor.spin_once(timeout_sec=0.1)
 
 
 class SessionWatcher(Node):
-    """Starts the sessions of excitation nodes; collects progress and results by namespace."""
+    """Collects progress and results of excitation nodes by namespace."""
 
     def __init__(self, namespaces: Sequence[str]) -> None:
         super().__init__("demo_watcher")
         self.progress: dict[str, dict[str, Any]] = {}
         self.result: dict[str, dict[str, Any]] = {}
-        self._streams = {space: StreamMonitor() for space in namespaces}
-        self._start = {
-            space: self.create_client(Trigger, f"/{space}/excitation/start") for space in namespaces
-        }
         for space in namespaces:
-            self.create_subscription(
-                JointState,
-                f"/{space}/joint_states",
-                lambda _, space=space: self._streams[space].arrived(),
-                best_effort(DEPTH),
-            )
             for topic, store in (("progress", self.progress), ("result", self.result)):
                 self.create_subscription(
                     String,
@@ -218,13 +199,3 @@ class SessionWatcher(Node):
                     lambda message, store=store, space=space: store.update({space: json.loads(message.data)}),
                     latched(),
                 )
-
-    def calm(self, duration: float) -> bool:
-        """Whether all joint states have arrived steadily for ``duration`` [s] and all sessions can be started."""
-        flowing = all(stream.steady_for(duration) for stream in self._streams.values())
-        return flowing and all(client.service_is_ready() for client in self._start.values())
-
-    def start(self) -> None:
-        """Start all sessions."""
-        for client in self._start.values():
-            client.call_async(Trigger.Request())

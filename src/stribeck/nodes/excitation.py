@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -185,7 +184,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self._bench.publish(String(data=text))
 
     def _show(self, directive: Directive) -> None:
-        now = time.monotonic()
+        now = self.clock.now()
         if directive.play != self._shown_play:
             self._shown_play = directive.play
             play, plays = self._config.plays[directive.play], len(self._config.plays)
@@ -231,7 +230,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
     def _on_state(self, data: bytes) -> None:
         if (player := self._playing()) is None:
             return
-        arrival = time.monotonic()
+        arrival = self.clock.now()
         player.record(JOINT_STATES, data)
         message = deserialize_message(data, JointState)
         velocities = message.velocity
@@ -257,7 +256,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         if (player := self._playing()) is None:
             return
         player.record(TELEMETRY_TOPICS[topic.name], data)
-        now = time.monotonic()
+        now = self.clock.now()
         if now - self._read_at < TELEMETRY_PERIOD:
             return
         self._read_at = now

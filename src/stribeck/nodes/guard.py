@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -58,7 +57,7 @@ class GuardNode(ServiceNode[GuardParameters]):
         self._output = self._command_output.publisher
         self._revoked = self.managed_publisher(Int64, REVOKED, latched())
         self._left = np.zeros(len(passthrough.names))
-        self._last = time.monotonic()
+        self._last = self.clock.now()
         self._lease = Lease(parameters.lease, self._last)
         self._command: tuple[bytes, float] | None = None
         self._commanded_at = self._heard_at = -math.inf
@@ -102,7 +101,7 @@ class GuardNode(ServiceNode[GuardParameters]):
 
     def _on_alive(self, data: bytes) -> None:
         with self._lock:
-            spell, now = whole_number(data), time.monotonic()
+            spell, now = whole_number(data), self.clock.now()
             change = self._lease.sign(spell, now)
             if spell:
                 self._heard_at = now
@@ -115,13 +114,13 @@ class GuardNode(ServiceNode[GuardParameters]):
     def _take_over(self, friction: Any) -> None:
         """Take charge, and ramp down the last friction torque."""
         self._left = friction
-        self._last = time.monotonic()
+        self._last = self.clock.now()
         if self._active:
             self._begin()
 
     def _begin(self) -> None:
         """Announce that the guard is in charge, and publish."""
-        self._last = time.monotonic()
+        self._last = self.clock.now()
         self._revoked.publish(Int64(data=self._lease.revoked))
         self._read_command()
         if not self._send() and self._sums and self._heard_at <= self._commanded_at + self._parting_time:
@@ -158,7 +157,7 @@ class GuardNode(ServiceNode[GuardParameters]):
 
     def _on_command(self, data: bytes) -> None:
         with self._lock:
-            self._commanded_at = time.monotonic()
+            self._commanded_at = self.clock.now()
             self._command = data, self._commanded_at
             if self._lease.in_charge and self._active and not self._zeros:
                 self._send(self._read_command())
@@ -176,7 +175,7 @@ class GuardNode(ServiceNode[GuardParameters]):
 
     def _tick(self) -> None:
         with self._lock:
-            now = time.monotonic()
+            now = self.clock.now()
             if self._lease.expired(now):
                 self._take_over(self._last_friction())
                 self.get_logger().error(f"{self._lease.reason}: in charge until it is enabled again")
@@ -190,7 +189,7 @@ class GuardNode(ServiceNode[GuardParameters]):
     def _send(self, stamp: Stamp | None = None) -> bool:
         if (passthrough := self._passthrough) is None:
             return False
-        now = time.monotonic()
+        now = self.clock.now()
         if not self._zeros:
             self._left = passthrough.fade(self._left, now - self._last)
         self._last = now

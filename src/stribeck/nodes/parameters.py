@@ -18,6 +18,9 @@ class StartParameters(ParameterGroup):
 
     autostart: bool = parameter(False, "configure and activate at start")
     exit_on_failure: bool = parameter(False, "end the process with exit code 1 if autostart fails")
+    lockstep: str = parameter(
+        "", "socket of `stribeck emulate --simulated`: run in lock-step with it; empty: in real time"
+    )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -83,7 +82,8 @@ class Player:
         self._stopping = ""
         self._halts = False
         self._cancelled = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="excitation", daemon=True)
+        self._node, self._clock = commander.node, commander.node.clock
+        self._thread = self._node.thread(self._run, "excitation")
 
     # -- called by the node
 
@@ -119,7 +119,7 @@ class Player:
         if topic in ENCODERS:
             self._telemetry = topic
         if self._writer is not None:
-            self._writer.add(RawMessage(topic, time.time_ns(), data))
+            self._writer.add(RawMessage(topic, self._node.calendar_time(), data))
 
     def sent(self, joint: int, goal: float) -> None:
         """Store the goal of a joint as it was sent [rad]."""
@@ -138,7 +138,7 @@ class Player:
         self.listener.done(outcome)
 
     def _play(self) -> Outcome:
-        waiting = Waiting(time.monotonic() + self._patience, self._cancelled)
+        waiting = Waiting(self._clock, self._patience, self._cancelled)
         try:
             self.commander.prepare(waiting)
             self._await_states(waiting)
@@ -196,13 +196,13 @@ class Player:
                 self.listener.say("warning", text)
 
     def _loop(self) -> None:
-        session, loop = self.session, PeriodicLoop(1.0 / self.config.rate)
+        session, loop = self.session, PeriodicLoop(1.0 / self.config.rate, self._clock)
         kp, until = math.nan, math.inf
         while True:
             self._intervene()
-            now = time.monotonic()
+            now = self._clock.now()
             directive = session.update(now, **self.states.arguments(now))
-            self._bags.follow(directive, time.time_ns())
+            self._bags.follow(directive, self._node.calendar_time())
             self.listener.show(directive)
             for event in directive.events:
                 if isinstance(event, Disturbed):
@@ -244,7 +244,7 @@ class Player:
     def _recover(self) -> None:
         """Make the robot accept goals again; the session waits for that, and ends if it refuses."""
         try:
-            self.commander.recover(Waiting(time.monotonic() + self._patience, self._cancelled))
+            self.commander.recover(Waiting(self._clock, self._patience, self._cancelled))
         except ServoError as error:
             self.session.stop(self._stopping or str(error))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -135,7 +134,7 @@ class RecorderNode(ServiceNode[RecorderParameters]):
             if recorder is None or self._failure:
                 return
             try:
-                recorder.write(topic.name, data, time.time_ns())
+                recorder.write(topic.name, data, self.calendar_time())
             except OutputError as error:
                 self._fail(str(error))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
@@ -26,7 +26,10 @@ from stribeck.nodes.statuses import DISTURBED
 from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals
+from stribeck.servo.port import Port
 from stribeck.servo.sample_messages import SampleMessages
+from stribeck.servo.simulated_port import port_named
+from stribeck.session.timing import SimulatedClock, SteadyClock
 
 DEPTH = 200
 """Queue depth: a second of messages, as a recorder may wait for its disk."""
@@ -58,30 +61,32 @@ class ServoNode(ServiceNode[ServoParameters]):
     def _configure(self, parameters: ServoParameters) -> None:
         config = servo_config(parameters)
         self.hardware = config.port
-        self._driver = driver = Driver(config)
+        self._driver = driver = Driver(config, self._port(config))
         report = driver.connect()
         for warning in (*report.warnings, *([driver.stays_energised] if driver.stays_energised else ())):
             self.get_logger().warning(warning)
         for note in report.notes:
             self.get_logger().info(note)
         self._enable_at_start = parameters.enabled
-        self._figures = SampleStatistics(config.names)
+        self._figures = SampleStatistics(config.names, self.clock)
         self._trouble = ""
         self._goals = JointGoals(config.joints)
         telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
         followers = [joint.servo.follows_position for joint in config.joints]
-        self._messages = SampleMessages(config.names, followers, telemetry)
+        self._messages = SampleMessages(config.names, followers, telemetry, driver.clock)
         self._topics = {
             topic: self.managed_publisher(kind, topic.name.lstrip("/"), DEPTH)
             for topic, kind in ((JOINT_STATES, JointState), (JOINT_COMMANDS, JointState), telemetry_type())
         }
+        if self.turns is not None:
+            self._shown_time = self.managed_publisher(Clock, "clock", 1)
         self.serve_fast(self.hot_subscription(JointState, "joint_goals", self._on_goals, 10, raw=False))
 
     def _activate(self) -> None:
         driver = self._connected()
         self._goals.forget()
         self._ending.clear()
-        self._thread = threading.Thread(target=self._run, args=(driver,), name="servo bus", daemon=True)
+        self._thread = self.thread(partial(self._run, driver), "servo bus")
         self._thread.start()
         if self._emergency_stop.pressed:
             driver.stop(PRESSED)
@@ -114,6 +119,20 @@ class ServoNode(ServiceNode[ServoParameters]):
         if name == "p_gain" and self._driver is not None:
             self._driver.set_gain(gains_of(value, self._driver.config))
 
+    def _port(self, config: DriverConfig) -> Port:
+        """The port of the servos; that of emulated servos in simulated time requires lock-step with it.
+
+        :raises ConfigError: for lock-step with another simulation, or none.
+        """
+        port = port_named(config.port, config.baud_rate, self.turns)
+        simulated, lockstep = isinstance(port.clock, SimulatedClock), self.get_parameter("lockstep").value
+        if simulated != bool(lockstep) or (simulated and not Path(lockstep).samefile(config.port)):
+            raise ConfigError(
+                f"port is {config.port!r} and lockstep is {lockstep!r}: for emulated servos in simulated time both must be "
+                "the socket of `stribeck emulate --simulated`, otherwise leave lockstep empty"
+            )
+        return port
+
     def _connected(self) -> Driver:
         if self._driver is None:
             raise NodeStateError("not connected: configure the node first")
@@ -123,7 +142,7 @@ class ServoNode(ServiceNode[ServoParameters]):
 
     def _run(self, driver: Driver) -> None:
         try:
-            driver.run(self._take)
+            driver.run(self._take, self.clock if self.turns is not None else None)
         except Exception as error:
             # A bug, or a context that was shut down: servos must not stay energised.
             driver.disable()
@@ -133,6 +152,8 @@ class ServoNode(ServiceNode[ServoParameters]):
     def _take(self, sample: DriverSample) -> bool:
         for message in self._messages(sample):
             self._topics[message.topic].publish(message.data)
+        if self.turns is not None and self._shown_time.get_subscription_count():
+            self._shown_time.publish(Clock(clock=self.get_clock().now().to_msg()))
         self._figures.take(sample)
         for event in sample.events:
             self._say(event)
@@ -150,7 +171,7 @@ class ServoNode(ServiceNode[ServoParameters]):
         if driver is None or driver.state != "on":
             return
         try:
-            unknown = self._goals.take(message.name, message.position, message.effort, time.monotonic())
+            unknown = self._goals.take(message.name, message.position, message.effort, driver.clock.now())
             driver.set_goals(*self._goals.command)
         except ConfigError as error:
             self.get_logger().warning(f"{error}; the message is ignored", throttle_duration_sec=5.0)
@@ -223,17 +244,18 @@ class SampleStatistics:
     """Statistics of the samples since the last diagnostics.
 
     :param joints: names, in the order of all arrays.
+    :param clock: to measure the rate with.
     """
 
-    def __init__(self, joints: Sequence[str]) -> None:
-        self._joints = joints
+    def __init__(self, joints: Sequence[str], clock: SteadyClock) -> None:
+        self._joints, self._clock = joints, clock
         self._lock = threading.Lock()
         self._sample: DriverSample | None = None
         self._gaps = 0
         self._restart()
 
     def _restart(self) -> None:
-        self._since, self._cycles = time.monotonic(), 0
+        self._since, self._cycles = self._clock.now(), 0
         self._longest = np.zeros(len(self._joints))
 
     def take(self, sample: DriverSample) -> None:
@@ -248,7 +270,7 @@ class SampleStatistics:
         """Description of gaps (empty if none) and statistics since the last call."""
         with self._lock:
             sample, longest = self._sample, self._longest
-            figures: dict[str, Any] = {"rate": self._cycles / max(1e-9, time.monotonic() - self._since)}
+            figures: dict[str, Any] = {"rate": self._cycles / max(1e-9, self._clock.now() - self._since)}
             figures["gaps"] = self._gaps
             self._restart()
         if sample is not None:

@@ -38,7 +38,8 @@ from stribeck.servo.sample import (
     goals_to_servos,
     reading_of_joints,
 )
-from stribeck.session.timing import PeriodicLoop
+from stribeck.servo.simulated_port import port_named
+from stribeck.session.timing import PeriodicLoop, SteadyClock
 
 __all__ = ["Driver", "DriverSample", "DriverState", "Event"]
 
@@ -65,7 +66,7 @@ VOLTAGE_SHARE = 0.95
 class Driver:
     """Joints driven by servos on one bus. All methods are thread-safe.
 
-    :param port: the port to use; default: the serial port of ``config``.
+    :param port: the port to use; default: the port of ``config`` (:func:`~stribeck.servo.simulated_port.port_named`).
     :ivar disturbed: whether the fault is one of timing: commands stopped, a servo did not answer for too long, or its
         watchdog expired.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too low for the cycle rate.
@@ -74,7 +75,7 @@ class Driver:
     def __init__(self, config: DriverConfig, port: Port | None = None) -> None:
         self.config = config
         self.joints = config.names
-        port = Port(config.port, config.baud_rate) if port is None else port
+        port = port_named(config.port, config.baud_rate) if port is None else port
         servos = [joint.servo for joint in config.joints]
         self.bus = Bus(port, servos, rate=config.rate, budget=config.silence_timeout)
         self.clock = port.clock
@@ -265,9 +266,9 @@ class Driver:
         """One sentence naming the servos that stay energised if this program dies; empty for none."""
         return without_watchdog(self.bus.servos)
 
-    def run(self, each: Callable[[DriverSample], bool]) -> None:
-        """Run cycles at the configured rate until ``each`` returns ``False``."""
-        loop = PeriodicLoop(1.0 / self.config.rate, self.clock, CATCH_UP)
+    def run(self, each: Callable[[DriverSample], bool], clock: SteadyClock | None = None) -> None:
+        """Run cycles at the configured rate until ``each`` returns ``False``; ``clock``: default the port's."""
+        loop = PeriodicLoop(1.0 / self.config.rate, clock or self.clock, CATCH_UP)
         while each(self.cycle()):
             loop.wait()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -20,7 +19,7 @@ from stribeck.io.messages import (
     warm_up,
 )
 from stribeck.servo.sample import TELEMETRY, DriverSample
-from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock
+from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock, calendar_offset
 
 ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_array}
 
@@ -29,7 +28,7 @@ class SampleMessages:
     """Converts samples to messages, without joints that did not answer and signals that a servo does not
     measure.
 
-    The clocks are compared once, so stamps are wall-clock times that advance like the steady clock.
+    The clocks are compared once, so stamps are calendar times that advance like the steady clock.
 
     :param joints: names, in the order of all arrays.
     :param followers: which joints have position goals; only those appear in ``/joint_commands``.
@@ -46,7 +45,7 @@ class SampleMessages:
     ) -> None:
         warm_up()
         self.joints = tuple(joints)
-        self._offset = time.time_ns() - round(1e9 * clock.now())
+        self._offset = calendar_offset(clock)
         self._followers = np.array(followers, dtype=bool)
         self._telemetry = telemetry
         self._encode = ENCODERS[telemetry]

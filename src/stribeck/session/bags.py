@@ -68,7 +68,7 @@ class SessionBags:
     :param announce: receives every text of ``/bench``.
     :ivar goals: last goals sent, (J,) [rad], NaN for none; set by the caller.
     :ivar voltage: supply voltage measured at rest, (J,) [V]; set by the caller.
-    :ivar first: creates further initial messages of a bag from the wall-clock time [ns].
+    :ivar first: creates further initial messages of a bag from the calendar time [ns].
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class SessionBags:
     def follow(self, directive: Directive, time: int) -> None:
         """Start and end bags according to the events of a directive.
 
-        :param time: wall clock [ns].
+        :param time: calendar time [ns].
         """
         for event in directive.events:
             match event:
@@ -139,7 +139,7 @@ class SessionBags:
         return Outcome(bags, "finished", "", self._cut, disturbed)
 
     def _start(self, play: Play, directive: Directive, time: int) -> None:
-        path = self._new_path(play)
+        path = self._new_path(play, time)
         self._run_id = path.name
         texts = [bench.to_json() for bench in self._benches(play)]
         for words in texts:
@@ -154,9 +154,9 @@ class SessionBags:
                 messages.append(RawMessage(JOINT_COMMANDS, time, data))
             self.writer.start(path, [*messages, *self.first(time)])
 
-    def _new_path(self, play: Play) -> Path:
+    def _new_path(self, play: Play, time: int) -> Path:
         """A new path from trajectory, gain and time. The writer may not have created the previous bags yet."""
-        moment = datetime.now().strftime("%Y%m%d_%H%M%S")
+        moment = datetime.fromtimestamp(1e-9 * time).strftime("%Y%m%d_%H%M%S")
         name = f"{play.trajectory.name}_kp{play.kp:g}_{moment}"
         path, number = self.folder / name, 2
         while path in self._paths or path.exists():

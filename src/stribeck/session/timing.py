@@ -6,7 +6,11 @@ Code that waits or measures time uses a :class:`SteadyClock`, so that tests can 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
+
+SIMULATED_START = 1000.0
+"""Time at which simulated time begins [s]; at zero a ROS clock counts as not set."""
 
 
 class SteadyClock(Protocol):
@@ -33,6 +37,38 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
+
+
+class SimulatedClock:
+    """A clock of simulated time, which stands still until it is moved; it is both the steady clock and the calendar.
+
+    :param start: first time [s].
+    :ivar watchers: called with the time [s] whenever it has moved.
+    """
+
+    def __init__(self, start: float = SIMULATED_START) -> None:
+        self._now = start
+        self.watchers: list[Callable[[float], object]] = []
+
+    def now(self) -> float:
+        """Time [s]."""
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """Move the clock by ``seconds`` [s]."""
+        self.move_to(self._now + seconds)
+
+    def move_to(self, time: float) -> None:
+        """Move the clock to a time [s]; a time in the past has no effect."""
+        if time > self._now:
+            self._now = time
+            for watcher in self.watchers:
+                watcher(time)
+
+
+def calendar_offset(clock: SteadyClock) -> int:
+    """Difference between the calendar and a steady clock [ns], 0 in simulated time."""
+    return 0 if isinstance(clock, SimulatedClock) else time.time_ns() - round(1e9 * clock.now())
 
 
 class PeriodicLoop:

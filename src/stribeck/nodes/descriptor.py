@@ -1,4 +1,4 @@
-"""ROS descriptors of declared parameters."""
+"""How ROS describes a node's parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stribeck.nodes.declaration import Spec
 
 
 def descriptor_of(spec: Spec) -> ParameterDescriptor:
-    """Description, choices and range of a parameter."""
+    """Description, type and range of a parameter."""
     text = spec.description + (f" ({', '.join(c for c in spec.choices if c)})" if spec.choices else "")
     descriptor = ParameterDescriptor(name=spec.name, description=text)
     descriptor.dynamic_typing = spec.is_list  # an empty list has no element type
