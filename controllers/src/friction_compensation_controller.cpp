@@ -430,11 +430,11 @@ return_type FrictionCompensationController::update_and_write_commands(
   now_ += dt;
   follow_switches();
   read_states(dt);
-  pass_on(time, dt);
+  read_references();
+  take_goal(time);
   const stribeck::Measurement measured{
     position_.data(), reads_velocity_ ? velocity_.data() : nullptr, reads_effort_ ? effort_.data() : nullptr};
-  compensator_->on_state(now_, now_, measured);
-  stage_.add(*compensator_, dt);
+  stage_.update(*compensator_, now_, dt, measured, {goal_.data(), goal_velocity_.data()});
   write();
   publish();
   return return_type::OK;
@@ -475,8 +475,7 @@ void FrictionCompensationController::read_states(double period)
   }
 }
 
-/// Pass the references and goals on. Those written in this update were made before its state: half a period earlier.
-void FrictionCompensationController::pass_on(const rclcpp::Time & time, double period)
+void FrictionCompensationController::read_references()
 {
   std::size_t at = 0;
   for (std::size_t k = 0; k < joints_; ++k) {
@@ -489,18 +488,20 @@ void FrictionCompensationController::pass_on(const rclcpp::Time & time, double p
   for (std::size_t k = 0; velocity_goals_ && k < joints_; ++k) {
     goal_velocity_[k] = reads_[k].goal_velocity.take(ordered_exported_reference_interfaces_[at++]->get_optional());
   }
-  const double stamp = now_ - 0.5 * (period > 0.0 ? period : 1e-6);
-  const stribeck::Measurement command{
-    sums_ ? goal_.data() : stage_.reference.data(), goal_velocity_.data(), sums_ ? stage_.reference.data() : nullptr};
-  compensator_->on_command(now_, &stamp, command);
+}
+
+/// Take the last goal of the topic, if it is new. Its age is that on the ROS clock; goals are not made in the future.
+void FrictionCompensationController::take_goal(const rclcpp::Time & time)
+{
   const Counted<TopicGoal> & goal = *goals_.readFromRT();
-  if (goal.count != goals_taken_) {
-    goals_taken_ = goal.count;
-    const std::int64_t ros =
-      time.get_clock_type() == RCL_ROS_TIME ? time.nanoseconds() : get_node()->now().nanoseconds();
-    const double age = std::max(1e-9 * static_cast<double>(ros - goal.value.stamp), 0.0), made = now_ - age;
-    compensator_->on_goal(now_, &made, {goal.value.position.data(), goal.value.velocity.data()});
+  if (goal.count == goals_taken_) {
+    return;
   }
+  goals_taken_ = goal.count;
+  const std::int64_t now =
+    time.get_clock_type() == RCL_ROS_TIME ? time.nanoseconds() : get_node()->now().nanoseconds();
+  const double made = now_ - std::max(1e-9 * static_cast<double>(now - goal.value.stamp), 0.0);
+  compensator_->on_goal(now_, &made, {goal.value.position.data(), goal.value.velocity.data()});
 }
 
 void FrictionCompensationController::write()

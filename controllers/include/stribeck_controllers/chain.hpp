@@ -159,14 +159,40 @@ public:
   /// Whether a joint has a reference.
   bool valid(int k) const noexcept { return missed_[k] <= bridged_cycles && std::isfinite(last_[k]); }
 
-  /// Compute the commands, and say to the compensator what was sent. Friction that ends does so at the joint's rate.
-  /// \param dt period of the update [s].
+  /// One update with the references taken before: goals and state go to the compensator, references and its torque into the
+  /// commands. Friction that ends does so at the joint's rate.
+  /// \param now time of the state, \param dt period of the update [s].
+  /// \param goal positions and velocities of a controller that gives goals beside efforts.
+  void update(
+    Compensator & compensator, double now, double dt, const Measurement & measured, const Measurement & goal) noexcept
+  {
+    const double stamp = now - 0.5 * (dt > 0.0 ? dt : 1e-6);  // the references were made before the state
+    compensator.on_command(
+      now, &stamp,
+      {efforts_ ? goal.position : reference.data(), goal.velocity, efforts_ ? reference.data() : nullptr});
+    compensator.on_state(now, now, measured);
+    add(compensator, dt);
+  }
+
+  /// What remains commanded when the controller stops: no effort, or the position where the joint is; where that is not
+  /// known, the last reference. NaN: leave what is there.
+  double final_command(int k, double position) const noexcept
+  {
+    if (efforts_) {
+      return 0.0;
+    }
+    const double stays = std::isfinite(position) ? position : last_[k];
+    return std::isfinite(stays) ? limits.limited(k, stays) : not_a_number;
+  }
+
+private:
+  /// Compute the commands, and say to the compensator what was sent.
   void add(Compensator & compensator, double dt) noexcept
   {
     Vector sent = compensator.torque;
     const bool fades = compensator.doubt != Doubt::none && compensator.doubt != Doubt::out_of_proportion;
     for (int k = 0; k < n_; ++k) {
-      const bool referenced = valid(k), ends = !referenced || (fades && sent[k] == 0.0);
+      const bool referenced = valid(k), ends = !referenced || !compensator.enabled || (fades && sent[k] == 0.0);
       if (ends) {
         const bool holds = referenced || (!efforts_ && std::isfinite(reference[k]));
         sent[k] = holds ? faded(friction[k], compensator.fading(k) * dt) : 0.0;
@@ -188,18 +214,6 @@ public:
     compensator.sent(friction);
   }
 
-  /// What remains commanded when the controller stops: no effort, or the position where the joint is; where that is not
-  /// known, the last reference. NaN: leave what is there.
-  double final_command(int k, double position) const noexcept
-  {
-    if (efforts_) {
-      return 0.0;
-    }
-    const double stays = std::isfinite(position) ? position : last_[k];
-    return std::isfinite(stays) ? limits.limited(k, stays) : not_a_number;
-  }
-
-private:
   static constexpr int bridged_cycles = 1;  ///< missing values in succession that are replaced by the last
 
   int n_ = 0;

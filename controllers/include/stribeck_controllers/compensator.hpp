@@ -18,7 +18,6 @@ namespace stribeck
 
 constexpr double load_filter = 0.05;      ///< Time constant of the motor torque without the feed-forward torque [s].
 constexpr double largest_effort = 10.0;   ///< Efforts beyond this multiple of the stall torque are impossible.
-constexpr double stable_share = 0.99;     ///< The largest gain, as a fraction of the one at the limit of stability.
 constexpr double standstill = 1.0;        ///< Without a state for this long, simulated time does not count [s].
 
 /// Measured values of all joints in the robot's coordinates; a null pointer means that the field is not given.
@@ -112,15 +111,16 @@ public:
   /// Largest gain with which every joint comes to rest at a goal that rests.
   ///
   /// Towards the goal the torque is g B, away from it a g B with a = Tuning::away: an oscillation loses energy for
-  /// g (1 + a) < 2. Besides, the gain is bounded by the friction's growth with the motor torque.
+  /// g (1 + a) < 2, here with friction that is smaller than identified by the factor `safety`, or with delays that do the
+  /// same. Besides, the gain is bounded by the friction's growth with the motor torque.
   double largest_gain() const noexcept
   {
     double most = 2.0;
     for (int k = 0; k < n_; ++k) {
-      most = minimum(most, stable_share * 2.0 / (1.0 + joints_[k].tuning.away));
+      most = minimum(most, safety * 2.0 / (1.0 + joints_[k].tuning.away));
       const double slope = load_feedback(joints_[k].law, joints_[k].friction, joints_[k].max_torque);
       if (settings_.effort_meaning != EffortMeaning::none && slope > 0.0) {
-        most = minimum(most, stable_share * largest_feedback / slope);
+        most = minimum(most, (1.0 - 1e-9) * largest_feedback / slope);
       }
     }
     return most;
@@ -386,7 +386,7 @@ private:
       return which + "sign must be 1 or -1, ratio positive, and offset finite";
     }
     const std::pair<const char *, double> values[]{
-      {"friction_base", p.friction_base}, {"friction_stribeck", p.friction_stribeck},
+      {"friction_base", p.friction_base}, {"friction_base + friction_stribeck", p.friction_base + p.friction_stribeck},
       {"load_friction_base", p.load_friction_base}, {"load_friction_stribeck", p.load_friction_stribeck},
       {"load_friction_motor", p.load_friction_motor}, {"load_friction_external", p.load_friction_external},
       {"load_friction_motor_stribeck", p.load_friction_motor_stribeck},
@@ -760,7 +760,9 @@ private:
       }
       since += elapsed;
       if (verdict == Verdict::usable) {
-        q = position[0], v = velocity[0], known = true, since = 0.0, doubt = Doubt::none;
+        const bool anew = gap != Doubt::none && elapsed > 0.0;  // its own states had stopped, not all
+        q = position[0], v = velocity[0], known = true, since = 0.0, doubt = anew ? gap : Doubt::none;
+        ramp = anew ? 0.0 : elapsed > 0.0 ? ramp : 1.0;
       } else if (verdict == Verdict::bridged && known && doubt == Doubt::none && since <= timeout) {
         admission.bridged(admission.reason);
         q += v * elapsed;

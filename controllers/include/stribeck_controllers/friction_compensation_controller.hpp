@@ -89,7 +89,8 @@ private:
   void advertise();
   void follow_switches();
   void read_states(double period);
-  void pass_on(const rclcpp::Time & time, double period);
+  void read_references();
+  void take_goal(const rclcpp::Time & time);
   void write();
   void publish();
   bool forget_references();
