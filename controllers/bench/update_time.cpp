@@ -1,6 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Time and heap allocations of an update of seven joints with law M6, commands, rigid-body dynamics and learning.
+/// Time and heap allocations of an update of the controller, without ROS: references, seven joints with law M6, rigid-body
+/// dynamics and learning, faults of a state and of a reference now and then, and commands within limits.
 ///
 ///     update_time [STEPS] [--free-running]
 ///
@@ -17,7 +18,7 @@
 #include <new>
 #include <vector>
 
-#include "stribeck_controllers/compensator.hpp"
+#include "stribeck_controllers/chain.hpp"
 
 namespace
 {
@@ -94,11 +95,16 @@ int main(int count, char ** arguments)
   std::array<JointModel, max_joints> joints{};
   joints.fill(joint());
   Settings settings;
-  settings.effort_meaning = EffortMeaning::motor;
+  settings.effort_meaning = EffortMeaning::motor, settings.isolate_joints = true;
   const std::string problem = compensator->configure(n, joints, settings, model.get());
   if (!problem.empty()) {
     std::fprintf(stderr, "%s\n", problem.c_str());
     return 1;
+  }
+  CommandStage stage;
+  stage.configure(n, true);
+  for (int j = 0; j < n; ++j) {
+    stage.limits.narrow(j, -60.0, 60.0);
   }
   compensator->enable();
   std::vector<double> times(static_cast<std::size_t>(steps));
@@ -111,12 +117,16 @@ int main(int count, char ** arguments)
       const double w = 1.0 + 0.2 * j;
       q[j] = 0.5 * std::sin(w * time), v[j] = 0.5 * w * std::cos(w * time), tau[j] = 2.0 * std::sin(3.0 * time);
     }
+    const bool faulty = k % 2000 > 1990;
+    q[1] = faulty ? not_a_number : q[1];
     if (waits) {
       wait_until(begin + time);
     }
-    const double from = seconds(), stamp = time - 1e-4;
-    compensator->on_command(time, &stamp, {q, v, tau});
-    compensator->on_state(time, time, {q, v, tau});
+    const double from = seconds();
+    for (int j = 0; j < n; ++j) {
+      stage.take(j, faulty && j == 2 ? not_a_number : tau[j]);
+    }
+    stage.update(*compensator, time, 1e-3, {q, v, tau}, {q, v});
     times[static_cast<std::size_t>(k)] = 1e6 * (seconds() - from);
   }
   const long allocated = allocations - before;
@@ -128,6 +138,6 @@ int main(int count, char ** arguments)
   std::printf(
     "{\"steps\": %ld, \"p50_us\": %.3f, \"p99_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, \"allocations\": %ld, "
     "\"learns\": %s, \"torque\": %.6f}\n", steps, quantile(0.5), quantile(0.99), quantile(0.999), times.back(),
-    allocated, compensator->learns() ? "true" : "false", compensator->torque[0]);
+    allocated, compensator->learns() ? "true" : "false", stage.friction[0]);
   return compensator->doubt == Doubt::none ? 0 : 1;
 }

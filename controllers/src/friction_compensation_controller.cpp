@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "hardware_interface/types/hardware_interface_type_values.hpp"
 #include "pluginlib/class_list_macros.hpp"
@@ -18,11 +20,17 @@ using controller_interface::return_type;
 namespace
 {
 
-/// Value of an interface, NaN where it cannot be read.
+constexpr int tries = 1000;  ///< to write an interface that other threads may lock, where it must be written
+
+/// Write an interface that other threads may lock; \returns whether it was written.
 template<typename Interface>
-double value_of(const Interface & interface)
+bool written(Interface & interface, double value)
 {
-  return interface.get_optional().value_or(stribeck::not_a_number);
+  bool done = false;
+  for (int k = 0; !done && k < tries; ++k) {
+    done = interface.set_value(value);
+  }
+  return done;
 }
 
 bool contains(const std::vector<std::string> & names, const char * name)
@@ -39,6 +47,7 @@ CallbackReturn FrictionCompensationController::on_init()
   try {
     listener_ = std::make_shared<friction_compensation_controller::ParamListener>(get_node());
     compensator_ = std::make_unique<stribeck::Compensator>();
+    watch_gain();
   } catch (const std::exception & error) {
     RCLCPP_ERROR(get_node()->get_logger(), "parameters cannot be declared: %s", error.what());
     return CallbackReturn::ERROR;
@@ -87,6 +96,7 @@ CallbackReturn FrictionCompensationController::on_configure(const rclcpp_lifecyc
     return CallbackReturn::FAILURE;
   }
   subscribe();
+  advertise();
   return CallbackReturn::SUCCESS;
 }
 
@@ -102,7 +112,10 @@ std::string FrictionCompensationController::configured()
     return "state_interfaces: position is missing, without it nothing can be compensated";
   }
   sums_ = p.output_mode == "sum";
-  position_goals_ = sums_ && contains(p.goal_interfaces, "position");
+  position_goals_ = contains(p.goal_interfaces, "position");
+  if (position_goals_ && !sums_) {
+    return "goal_interfaces: in output_mode goal_offset the reference is the position goal; leave position out";
+  }
   velocity_goals_ = contains(p.goal_interfaces, "velocity");
   reads_velocity_ = contains(p.state_interfaces, "velocity");
   reads_effort_ = contains(p.state_interfaces, "effort");
@@ -115,7 +128,7 @@ std::string FrictionCompensationController::configured()
   settings.effort_meaning = p.effort_meaning == "motor" ? stribeck::EffortMeaning::motor :
     p.effort_meaning == "link" ? stribeck::EffortMeaning::link : stribeck::EffortMeaning::none;
   settings.impedance = p.control == "impedance";
-  settings.adapt = p.adapt;
+  settings.adapt = p.adapt, settings.isolate_joints = true;
   settings.gain = p.gain, settings.learned_gain = p.learned_gain, settings.sure = p.sure;
   settings.state_timeout = p.state_timeout, settings.command_timeout = p.command_timeout;
   settings.ramp_time = p.ramp_time, settings.slew = p.slew_limit;
@@ -131,18 +144,63 @@ std::string FrictionCompensationController::configured()
     dynamics_.inertia[k] = joint.inertia;
     dynamics_.gravity[k] = joint.gravity_torque, dynamics_.q_offset[k] = joint.gravity_offset;
     known += joint.inertia > 0.0;
+    const std::string problem =
+      stribeck::output_problem(p.joints[k], joints[k], settings.mode, joint.p_gain, joint.supply_voltage);
+    if (!problem.empty()) {
+      return problem;
+    }
   }
   if (known != 0 && known != joints_) {
     return "inertia is given for some joints only: give it for all, or for none";
   }
   const stribeck::Dynamics * dynamics = known == joints_ ? &dynamics_ : nullptr;
-  const std::string problem = compensator_->configure(static_cast<int>(joints_), joints, settings, dynamics);
-  for (std::size_t k = 0; problem.empty() && k < joints_; ++k) {
+  std::string problem = compensator_->configure(static_cast<int>(joints_), joints, settings, dynamics);
+  if (!problem.empty()) {
+    return problem;
+  }
+  for (std::size_t k = 0; k < joints_; ++k) {
     const auto & joint = p.friction.joints_map.at(p.joints[k]);
     compensator_->on_telemetry(
       static_cast<int>(k), or_nan(joint.p_gain), or_nan(joint.supply_voltage), stribeck::not_a_number);
   }
-  return problem;
+  topic_.timeout = p.reference_timeout;
+  switched_on_ = p.enabled && !switched_off_;
+  largest_gain_ = compensator_->largest_gain();
+  gain_ = p.gain;
+  problem = gain_problem(p.gain);
+  return problem.empty() ? limit_problem() : problem;
+}
+
+/// Set the limits of the commands: those of the parameters, and of the robot description with its command interfaces.
+std::string FrictionCompensationController::limit_problem()
+{
+  stage_.configure(static_cast<int>(joints_), sums_);
+  const auto & described = get_hard_joint_limits();
+  for (std::size_t k = 0; k < joints_; ++k) {
+    const int at = static_cast<int>(k);
+    const std::string & name = parameters_.joints[k];
+    const auto & joint = parameters_.friction.joints_map.at(name);
+    const auto found = described.find(name);
+    const bool known = found != described.end();
+    if (sums_) {
+      const double most = known && found->second.has_effort_limits ? found->second.max_effort : 0.0;
+      for (const double limit : {joint.effort_limit, most}) {
+        if (limit > 0.0) {  // descriptions say 0 where they do not know a limit
+          stage_.limits.narrow(at, -limit, limit);
+        }
+      }
+    } else {
+      stage_.limits.narrow(at, joint.position_min, joint.position_max);
+      if (known && found->second.has_position_limits) {
+        stage_.limits.narrow(at, found->second.min_position, found->second.max_position);
+      }
+    }
+    const std::string problem = stage_.limits.problem(at, name);
+    if (!problem.empty()) {
+      return problem;
+    }
+  }
+  return {};
 }
 
 /// The model of a joint from its parameters.
@@ -167,27 +225,56 @@ stribeck::JointModel FrictionCompensationController::joint_model(const std::stri
   return joint;
 }
 
+/// Why a gain cannot be used, empty if it can; the same for the parameter and for the topic.
+std::string FrictionCompensationController::gain_problem(double gain) const
+{
+  const double most = largest_gain_;
+  if (std::isfinite(gain) && gain >= 0.0 && gain <= most) {
+    return {};
+  }
+  return "gain: expected 0 to " + std::to_string(most) + ", where every joint comes to rest at its goal, found " +
+         std::to_string(gain);
+}
+
+/// Check the parameter `gain` whenever it is set, and use it from the next update on.
+void FrictionCompensationController::watch_gain()
+{
+  using Parameters = std::vector<rclcpp::Parameter>;
+  gain_check_ = get_node()->add_on_set_parameters_callback([this](const Parameters & parameters) {
+      rcl_interfaces::msg::SetParametersResult result;
+      result.successful = true;
+      for (const rclcpp::Parameter & parameter : parameters) {
+        if (parameter.get_name() == "gain" && parameter.get_type() == rclcpp::ParameterType::PARAMETER_DOUBLE) {
+          result.reason = gain_problem(parameter.as_double());
+          result.successful = result.reason.empty();
+        }
+      }
+      return result;
+    });
+  gain_change_ = get_node()->add_post_set_parameters_callback([this](const Parameters & parameters) {
+      for (const rclcpp::Parameter & parameter : parameters) {
+        if (parameter.get_name() == "gain") {
+          gain_ = parameter.as_double();
+        }
+      }
+    });
+}
+
 void FrictionCompensationController::subscribe()
 {
   const auto node = get_node();
   const auto reliable = rclcpp::SystemDefaultsQoS();
-  told_enable_ = {}, told_gain_ = {}, told_references_ = {}, told_goal_ = {};
-  enable_.writeFromNonRT(told_enable_), gain_.writeFromNonRT(told_gain_);
-  references_.writeFromNonRT(told_references_), goals_.writeFromNonRT(told_goal_);
-  enables_ = gains_ = goals_taken_ = 0;
   enable_subscription_ = node->create_subscription<std_msgs::msg::Bool>(
     "~/enable", reliable, [this](const std_msgs::msg::Bool & message) {
-      told_enable_ = {message.data, told_enable_.count + 1};
-      enable_.writeFromNonRT(told_enable_);
+      switched_off_ = !message.data;
+      switched_on_ = message.data;
     });
   gain_subscription_ = node->create_subscription<std_msgs::msg::Float64>(
     "~/gain", reliable, [this](const std_msgs::msg::Float64 & message) {
-      if (!compensator_->accepts_gain(message.data)) {
-        RCLCPP_WARN(get_node()->get_logger(), "~/gain: %g would not be stable; the old gain stays", message.data);
-        return;
+      const auto result = get_node()->set_parameter(rclcpp::Parameter("gain", message.data));
+      if (!result.successful) {
+        RCLCPP_WARN(get_node()->get_logger(), "~/gain: %s; the old gain stays", result.reason.c_str());
       }
-      told_gain_ = {message.data, told_gain_.count + 1};
-      gain_.writeFromNonRT(told_gain_);
     });
   reference_subscription_ = node->create_subscription<Values>(
     "~/reference", reliable, [this](const Values & message) {
@@ -197,16 +284,16 @@ void FrictionCompensationController::subscribe()
           joints_, message.data.size());
         return;
       }
-      std::copy(message.data.begin(), message.data.end(), told_references_.value.begin());
-      ++told_references_.count;
-      references_.writeFromNonRT(told_references_);
+      std::copy(message.data.begin(), message.data.end(), reference_message_.value.begin());
+      ++reference_message_.count;
+      references_.writeFromNonRT(reference_message_);
     });
   goal_subscription_.reset();
   if (!parameters_.goal_topic.empty()) {
     goal_subscription_ = node->create_subscription<Goal>(
       parameters_.goal_topic, rclcpp::SensorDataQoS(), [this](const Goal & message) {
-        TopicGoal & goal = told_goal_.value;
-        goal.stamp = (rclcpp::Time(message.header.stamp, begin_.get_clock_type()) - begin_).seconds();
+        TopicGoal & goal = goal_message_.value;
+        goal.stamp = rclcpp::Time(message.header.stamp).nanoseconds();
         goal.position.fill(stribeck::not_a_number), goal.velocity.fill(stribeck::not_a_number);
         for (std::size_t k = 0; k < joints_; ++k) {
           const auto & names = message.joint_names;
@@ -219,17 +306,30 @@ void FrictionCompensationController::subscribe()
             goal.velocity[k] = message.reference.velocities[place];
           }
         }
-        ++told_goal_.count;
-        goals_.writeFromNonRT(told_goal_);
+        ++goal_message_.count;
+        goals_.writeFromNonRT(goal_message_);
       });
   }
+}
+
+/// Publishers whose messages have their size from the beginning, so that none allocates in the loop.
+void FrictionCompensationController::advertise()
+{
+  const auto node = get_node();
+  const auto reliable = rclcpp::SystemDefaultsQoS();
+  torque_message_.data.assign(joints_, 0.0), scale_message_.data.assign(joints_, 1.0);
+  fault_message_.data.assign(joints_, 0);
+  const auto sized = [](auto & publisher, const auto & message) {
+      publisher->lock();
+      publisher->msg_ = message;
+      publisher->unlock();
+    };
   torque_publisher_ = std::make_unique<Publisher<Values>>(
     node->create_publisher<Values>("~/friction_torque", reliable));
   scale_publisher_ = std::make_unique<Publisher<Values>>(node->create_publisher<Values>("~/scale", reliable));
-  doubt_publisher_ = std::make_unique<Publisher<std_msgs::msg::String>>(
-    node->create_publisher<std_msgs::msg::String>("~/doubt", reliable));
-  torque_message_.data.assign(joints_, 0.0), scale_message_.data.assign(joints_, 1.0);
-  doubt_message_.data.reserve(128);
+  fault_publisher_ = std::make_unique<Publisher<Codes>>(node->create_publisher<Codes>("~/fault", reliable));
+  sized(torque_publisher_, torque_message_), sized(scale_publisher_, scale_message_);
+  sized(fault_publisher_, fault_message_);
 }
 
 std::vector<hardware_interface::CommandInterface::SharedPtr>
@@ -255,158 +355,180 @@ FrictionCompensationController::on_export_reference_interfaces_list()
 
 bool FrictionCompensationController::on_set_chained_mode(bool) { return true; }
 
+/// Begin without what came before: references, goals and friction torque.
 CallbackReturn FrictionCompensationController::on_activate(const rclcpp_lifecycle::State &)
 {
-  begin_ = start_ = get_node()->now();
-  published_ = 0.0;
-  kept_.fill(stribeck::not_a_number);
-  for (const auto & reference : ordered_exported_reference_interfaces_) {
-    (void)reference->set_value(stribeck::not_a_number);
+  now_ = published_ = 0.0;
+  stage_.restart();
+  topic_.restart(references_.readFromRT()->count);
+  goals_taken_ = goals_.readFromRT()->count;
+  reads_.fill(Reads());
+  if (!forget_references()) {
+    RCLCPP_ERROR(get_node()->get_logger(), "the reference interfaces are locked by another thread");
+    return CallbackReturn::ERROR;
   }
-  if (parameters_.enabled) {
+  compensator_->disable();
+  if (switched_on_) {
     compensator_->enable();
-  } else {
-    compensator_->disable();
   }
   return CallbackReturn::SUCCESS;
 }
 
+bool FrictionCompensationController::forget_references()
+{
+  bool all = true;
+  for (const auto & reference : ordered_exported_reference_interfaces_) {
+    all = written(*reference, stribeck::not_a_number) && all;
+  }
+  return all;
+}
+
+/// Leave no effort, or the position where the joints are.
 CallbackReturn FrictionCompensationController::on_deactivate(const rclcpp_lifecycle::State &)
 {
   compensator_->disable();
-  for (std::size_t k = 0; k < joints_; ++k) {  // what stays on the hardware is the controller's own
-    if (std::isfinite(kept_[k])) {
-      (void)command_interfaces_[k].set_value(kept_[k]);
-    }
+  bool all = true;
+  for (std::size_t k = 0; k < joints_; ++k) {
+    const double position = state_interfaces_[k].get_optional().value_or(position_[k]);
+    const double value = stage_.final_command(static_cast<int>(k), position);
+    all = (std::isnan(value) || written(command_interfaces_[k], value)) && all;
+  }
+  stage_.restart();
+  if (!all) {
+    RCLCPP_ERROR(get_node()->get_logger(), "a command interface is locked by another thread: its last command stays");
+    return CallbackReturn::ERROR;
   }
   return CallbackReturn::SUCCESS;
 }
 
 return_type FrictionCompensationController::update_reference_from_subscribers(
-  const rclcpp::Time &, const rclcpp::Duration &)
+  const rclcpp::Time &, const rclcpp::Duration & period)
 {
-  const Counted<stribeck::Vector> & told = *references_.readFromRT();
-  for (std::size_t k = 0; told.count > 0 && k < joints_; ++k) {
-    (void)ordered_exported_reference_interfaces_[k]->set_value(told.value[k]);
+  const Counted<stribeck::Vector> & message = *references_.readFromRT();
+  const auto step = topic_.advance(message.count, period.seconds());
+  if (step == stribeck::TopicReferences::Step::nothing) {
+    return return_type::OK;
+  }
+  const bool expires = step == stribeck::TopicReferences::Step::expire;
+  for (std::size_t k = 0; k < joints_; ++k) {
+    (void)written(
+      *ordered_exported_reference_interfaces_[k], expires ? stribeck::not_a_number : message.value[k]);
   }
   return return_type::OK;
 }
 
+/// The periods count as time: they are measured on a clock that nobody sets.
 return_type FrictionCompensationController::update_and_write_commands(
   const rclcpp::Time & time, const rclcpp::Duration & period)
 {
-  if (time.get_clock_type() != start_.get_clock_type()) {  // a controller manager that counts steady time
-    start_ = time;
-  }
-  const double now = (time - start_).seconds();
+  const double dt = std::max(period.seconds(), 0.0);
+  now_ += dt;
   follow_switches();
-  read_states();
-  tell(now, period.seconds());
+  read_states(dt);
+  read_references();
+  take_goal(time);
   const stribeck::Measurement measured{
     position_.data(), reads_velocity_ ? velocity_.data() : nullptr, reads_effort_ ? effort_.data() : nullptr};
-  compensator_->on_state(now, now, measured);
-  write(now);
-  publish(now);
+  stage_.update(*compensator_, now_, dt, measured, {goal_.data(), goal_velocity_.data()});
+  write();
+  publish();
   return return_type::OK;
 }
 
-/// Enable and gain, from their topics.
+/// Enable and gain, as they were set last.
 void FrictionCompensationController::follow_switches()
 {
-  const Counted<bool> & enable = *enable_.readFromRT();
-  if (enable.count != enables_) {
-    enables_ = enable.count;
-    if (enable.value && !compensator_->enabled) {
-      compensator_->enable();
-    } else if (!enable.value) {
-      compensator_->disable();
-    }
+  const bool on = switched_on_;
+  if (on && !compensator_->enabled) {
+    compensator_->enable();
+    compensator_->sent(stage_.friction);
+  } else if (!on && compensator_->enabled) {
+    compensator_->disable();
   }
-  const Counted<double> & gain = *gain_.readFromRT();
-  if (gain.count != gains_) {
-    gains_ = gain.count;
-    compensator_->set_gain(gain.value);
+  if (compensator_->gain() != gain_) {
+    compensator_->set_gain(gain_);
   }
 }
 
-void FrictionCompensationController::read_states()
+void FrictionCompensationController::read_states(double period)
 {
   std::size_t at = 0;
   for (std::size_t k = 0; k < joints_; ++k) {
-    position_[k] = value_of(state_interfaces_[at++]);
+    const double change = reads_velocity_ ? velocity_[k] * period : 0.0;
+    position_[k] = reads_[k].position.take(state_interfaces_[at++].get_optional(), change);
   }
   for (std::size_t k = 0; reads_velocity_ && k < joints_; ++k) {
-    velocity_[k] = value_of(state_interfaces_[at++]);
+    velocity_[k] = reads_[k].velocity.take(state_interfaces_[at++].get_optional());
   }
   for (std::size_t k = 0; reads_effort_ && k < joints_; ++k) {
-    effort_[k] = value_of(state_interfaces_[at++]);
+    effort_[k] = reads_[k].effort.take(state_interfaces_[at++].get_optional());
   }
   for (std::size_t k = 0; reads_temperature_ && k < joints_; ++k) {
     compensator_->on_telemetry(
-      static_cast<int>(k), stribeck::not_a_number, stribeck::not_a_number, value_of(state_interfaces_[at++]));
+      static_cast<int>(k), stribeck::not_a_number, stribeck::not_a_number,
+      state_interfaces_[at++].get_optional().value_or(stribeck::not_a_number));
   }
 }
 
-/// Pass the references and goals on. Those written in this update were made before its state: half a period earlier.
-void FrictionCompensationController::tell(double now, double period)
+void FrictionCompensationController::read_references()
 {
   std::size_t at = 0;
-  bool whole = true;
   for (std::size_t k = 0; k < joints_; ++k) {
-    reference_[k] = value_of(*ordered_exported_reference_interfaces_[at++]);
-    whole = whole && std::isfinite(reference_[k]);
-    kept_[k] = std::isfinite(reference_[k]) ? reference_[k] : kept_[k];
+    stage_.take(static_cast<int>(k), ordered_exported_reference_interfaces_[at++]->get_optional());
   }
   goal_.fill(stribeck::not_a_number), goal_velocity_.fill(stribeck::not_a_number);
   for (std::size_t k = 0; position_goals_ && k < joints_; ++k) {
-    goal_[k] = value_of(*ordered_exported_reference_interfaces_[at++]);
+    goal_[k] = reads_[k].goal.take(ordered_exported_reference_interfaces_[at++]->get_optional());
   }
   for (std::size_t k = 0; velocity_goals_ && k < joints_; ++k) {
-    goal_velocity_[k] = value_of(*ordered_exported_reference_interfaces_[at++]);
+    goal_velocity_[k] = reads_[k].goal_velocity.take(ordered_exported_reference_interfaces_[at++]->get_optional());
   }
-  const double stamp = now - 0.5 * (period > 0.0 ? period : 1e-6);
-  if (whole) {
-    const stribeck::Measurement command{
-      sums_ ? goal_.data() : reference_.data(), goal_velocity_.data(), sums_ ? reference_.data() : nullptr};
-    compensator_->on_command(now, &stamp, command);
-  }
+}
+
+/// Take the last goal of the topic, if it is new. Its age is that on the ROS clock; goals are not made in the future.
+void FrictionCompensationController::take_goal(const rclcpp::Time & time)
+{
   const Counted<TopicGoal> & goal = *goals_.readFromRT();
-  if (goal.count != goals_taken_) {
-    goals_taken_ = goal.count;
-    compensator_->on_goal(now, &goal.value.stamp, {goal.value.position.data(), goal.value.velocity.data()});
-  }
-}
-
-/// Reference with friction; where a reference is not a number, the last one that was, without friction.
-void FrictionCompensationController::write(double now)
-{
-  const bool usable = sums_ || compensator_->output(now, values_);
-  for (std::size_t k = 0; k < joints_; ++k) {
-    double value = kept_[k];
-    if (std::isfinite(reference_[k])) {
-      value = sums_ ? reference_[k] + compensator_->torque[k] : usable ? values_[k] : reference_[k];
-    }
-    if (std::isfinite(value)) {
-      (void)command_interfaces_[k].set_value(value);
-    }
-  }
-}
-
-void FrictionCompensationController::publish(double now)
-{
-  if (now - published_ < 1.0 / parameters_.state_publish_rate && now >= published_) {
+  if (goal.count == goals_taken_) {
     return;
   }
-  published_ = now;
+  goals_taken_ = goal.count;
+  const std::int64_t now =
+    time.get_clock_type() == RCL_ROS_TIME ? time.nanoseconds() : get_node()->now().nanoseconds();
+  const double made = now_ - std::max(1e-9 * static_cast<double>(now - goal.value.stamp), 0.0);
+  compensator_->on_goal(now_, &made, {goal.value.position.data(), goal.value.velocity.data()});
+}
+
+void FrictionCompensationController::write()
+{
+  for (std::size_t k = 0; k < joints_; ++k) {
+    if (!std::isnan(stage_.command[k])) {
+      (void)command_interfaces_[k].set_value(stage_.command[k]);
+    }
+  }
+}
+
+/// Publish at the rate of the parameter, and at once when a fault comes or goes.
+void FrictionCompensationController::publish()
+{
+  bool due = now_ - published_ >= 1.0 / parameters_.state_publish_rate;
+  for (std::size_t k = 0; k < joints_; ++k) {
+    const auto code = static_cast<std::uint8_t>(stage_.fault[k]);
+    due = due || code != fault_message_.data[k];
+    fault_message_.data[k] = code;
+  }
+  if (!due) {
+    return;
+  }
+  published_ = now_;
   const stribeck::Account account = compensator_->account();
   for (std::size_t k = 0; k < joints_; ++k) {
-    torque_message_.data[k] = compensator_->torque[k];
+    torque_message_.data[k] = stage_.friction[k];
     scale_message_.data[k] = account.dry[k];
   }
-  doubt_message_.data.assign(stribeck::text_of(compensator_->doubt));
   (void)torque_publisher_->try_publish(torque_message_);
   (void)scale_publisher_->try_publish(scale_message_);
-  (void)doubt_publisher_->try_publish(doubt_message_);
+  (void)fault_publisher_->try_publish(fault_message_);
 }
 
 }  // namespace stribeck_controllers

@@ -120,31 +120,81 @@ TEST(FrictionCompensationController, PassesTheReferenceThroughInDoubt)
   EXPECT_GT(driven.command(0), 3.3);
 }
 
-/// A reference that is not a number leaves the last one, without friction; the other joint goes on.
-TEST(FrictionCompensationController, KeepsTheLastReferenceThatWasANumber)
+/// A reference that is not a number counts as the last one for a cycle, then the effort is zero; the other joint goes on.
+TEST(FrictionCompensationController, WritesNoEffortWithoutAReference)
 {
   Driven driven;
   driven.run(1, 0.0, {missing, missing});
-  EXPECT_TRUE(std::isnan(driven.command(0)));
+  EXPECT_DOUBLE_EQ(driven.command(0), 0.0);
   driven.run(200, 1.0, {2.0, -1.0});
-  driven.run(5, 1.0, {missing, -3.0});
-  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
+  driven.run(1, 1.0, {missing, -3.0});
+  EXPECT_NEAR(driven.command(0), 2.0 + 0.8 * (coulomb + viscous), 1e-6);
+  driven.run(1, 1.0, {missing, -3.0});
+  EXPECT_DOUBLE_EQ(driven.command(0), 0.0);
   EXPECT_DOUBLE_EQ(driven.command(1), -3.0);
 }
 
-/// What stays on the hardware after deactivation is the controller's own.
-TEST(FrictionCompensationController, LeavesNoFrictionBehind)
+/// No effort stays on the hardware after deactivation, and none of before it returns with the next activation.
+TEST(FrictionCompensationController, LeavesNoEffortBehind)
 {
   Driven driven;
   driven.run(200, 1.0, {2.0, -1.0});
   EXPECT_EQ(driven.on_deactivate(driven.get_lifecycle_state()), CallbackReturn::SUCCESS);
-  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
+  EXPECT_DOUBLE_EQ(driven.command(0), 0.0);
+  EXPECT_DOUBLE_EQ(driven.command(1), 0.0);
+  EXPECT_EQ(driven.on_activate(driven.get_lifecycle_state()), CallbackReturn::SUCCESS);
+  (void)driven.states[0]->set_value(0.5);
+  ASSERT_EQ(driven.update(driven.time, driven.period), return_type::OK);
+  EXPECT_DOUBLE_EQ(driven.command(0), 0.0);
+}
+
+/// A position-controlled servo stays where it is.
+TEST(FrictionCompensationController, LeavesTheMeasuredPositionBehind)
+{
+  Driven driven(
+    Parameters{{"output_mode", "goal_offset"}, {"friction.a.p_gain", 10.0}, {"friction.b.p_gain", 10.0}}, "position");
+  ASSERT_TRUE(driven.ready);
+  driven.run(200, 1.0, {0.5, 0.1});
+  EXPECT_EQ(driven.on_deactivate(driven.get_lifecycle_state()), CallbackReturn::SUCCESS);
+  EXPECT_DOUBLE_EQ(driven.command(0), driven.position);
+}
+
+/// The ROS time is set by ten seconds in a motion: periods count as time, and the torque stays.
+TEST(FrictionCompensationController, KeepsItsTorqueWhenTheRosTimeIsSet)
+{
+  Driven driven;
+  driven.run(200, 1.0, {2.0, -1.0});
+  for (const double step : {10.0, -10.0, 0.1}) {
+    driven.time += rclcpp::Duration::from_seconds(step);
+    driven.run(1, 1.0, {2.0, -1.0});
+    EXPECT_NEAR(driven.command(0), 2.0 + 0.8 * (coulomb + viscous), 1e-6) << step;
+  }
+}
+
+/// The gain is a parameter that may be set at any time, and has one bound.
+TEST(FrictionCompensationController, FollowsTheParameterGain)
+{
+  Driven driven;
+  driven.run(200, 1.0, {2.0, -1.0});
+  EXPECT_FALSE(driven.get_node()->set_parameter({"gain", 2.0}).successful);
+  EXPECT_FALSE(driven.get_node()->set_parameter({"gain", missing}).successful);
+  driven.run(2, 1.0, {2.0, -1.0});
+  EXPECT_NEAR(driven.command(0), 2.0 + 0.8 * (coulomb + viscous), 1e-6);
+  EXPECT_TRUE(driven.get_node()->set_parameter({"gain", 0.4}).successful);
+  driven.run(2, 1.0, {2.0, -1.0});
+  EXPECT_NEAR(driven.command(0), 2.0 + 0.4 * (coulomb + viscous), 1e-6);
 }
 
 /// Parameters out of range, a missing torque limit, and a gain that is not stable end configuring with an error.
 TEST(FrictionCompensationController, RefusesParameters)
 {
-  EXPECT_FALSE(Driven(Parameters{{"gain", 2.5}}).ready);
+  EXPECT_FALSE(Driven(Parameters{{"gain", 1.5}}).ready);
+  EXPECT_FALSE(Driven(Parameters{{"friction.a.friction_base", -0.1}}).ready);
+  EXPECT_FALSE(Driven(Parameters{{"output_mode", "goal_offset"}}, "position").ready) << "p_gain is missing";
+  const Parameters offset{
+    {"output_mode", "goal_offset"}, {"friction.a.p_gain", 10.0}, {"friction.b.p_gain", 10.0},
+    {"friction.a.servo", "voltage"}, {"friction.a.kt", 1.0}, {"friction.a.supply_voltage", 12.0}};
+  EXPECT_FALSE(Driven(offset, "position").ready) << "R is missing";
   EXPECT_FALSE(Driven(Parameters{{"output_mode", "torque"}}).ready);
   EXPECT_FALSE(Driven(Parameters{{"joints", std::vector<std::string>{"a", "c"}}}).ready);
   EXPECT_FALSE(Driven(Parameters{{"effort_meaning", "motor"}}).ready);
@@ -170,6 +220,27 @@ TEST(FrictionCompensationController, IsEnabledByATopic)
     driven.run(10, 1.0, {2.0, -1.0});
   }
   EXPECT_GT(driven.command(0), 2.0);
+}
+
+/// What the topic said last counts after restarts too.
+TEST(FrictionCompensationController, StaysDisabledOverRestarts)
+{
+  Driven driven;
+  driven.run(200, 1.0, {2.0, -1.0});
+  const auto node = std::make_shared<rclcpp::Node>("switch");
+  const auto publisher = node->create_publisher<std_msgs::msg::Bool>("/friction/enable", rclcpp::QoS(1).transient_local());
+  rclcpp::executors::SingleThreadedExecutor executor;
+  executor.add_node(driven.get_node()->get_node_base_interface());
+  for (int k = 0; k < 500 && driven.command(0) != 2.0; ++k) {
+    publisher->publish(std_msgs::msg::Bool());
+    executor.spin_once(std::chrono::milliseconds(10));
+    driven.run(10, 1.0, {2.0, -1.0});
+  }
+  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
+  EXPECT_EQ(driven.on_deactivate(driven.get_lifecycle_state()), CallbackReturn::SUCCESS);
+  EXPECT_EQ(driven.on_activate(driven.get_lifecycle_state()), CallbackReturn::SUCCESS);
+  driven.run(200, 1.0, {2.0, -1.0});
+  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
 }
 
 /// Position-controlled servos: torque of the goal offset through the firmware's gain.

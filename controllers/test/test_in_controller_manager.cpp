@@ -3,11 +3,13 @@
 // a controller manager gives its controllers the time of its node's clock, whatever update() is called with.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <limits>
 #include <memory>
@@ -23,7 +25,8 @@
 #include "rosgraph_msgs/msg/clock.hpp"
 #include "std_msgs/msg/bool.hpp"
 #include "std_msgs/msg/float64_multi_array.hpp"
-#include "std_msgs/msg/string.hpp"
+#include "std_msgs/msg/u_int8_multi_array.hpp"
+#include "test_commander.hpp"
 #include "trajectory_msgs/msg/joint_trajectory.hpp"
 
 namespace
@@ -31,7 +34,9 @@ namespace
 
 using namespace std::chrono_literals;
 using controller_interface::return_type;
+using stribeck_controllers::Behaviour;
 using stribeck_controllers::simulated_joints;
+using stribeck_controllers::TestCommander;
 
 constexpr double rate = 250.0, missing = std::numeric_limits<double>::quiet_NaN();
 const std::string ours = "friction_compensation", type = "stribeck_controllers/FrictionCompensationController";
@@ -101,7 +106,7 @@ public:
     executor = std::make_shared<rclcpp::executors::SingleThreadedExecutor>();
     manager = std::make_shared<controller_manager::ControllerManager>(
       executor, robot(), true, "controller_manager", "", options);
-    for (const char * name : {"friction_compensation", "joint_trajectory_controller", "forward"}) {
+    for (const char * name : {"friction_compensation", "joint_trajectory_controller", "forward", "commander"}) {
       const std::string key = std::string(name) + ".params_file";
       if (!manager->has_parameter(key)) {
         manager->declare_parameter(key, std::vector<std::string>{file_});
@@ -176,6 +181,7 @@ public:
     });
   }
 
+  std::function<void()> after_cycle = [] {};
   std::shared_ptr<rclcpp::Executor> executor;
   std::shared_ptr<controller_manager::ControllerManager> manager;
   rclcpp::Node::SharedPtr user;
@@ -188,6 +194,7 @@ private:
     manager->read(time_, period);
     manager->update(time_, period);
     manager->write(time_, period);
+    after_cycle();
   }
 
   /// One period of simulated time, on /clock, until the controller manager has it.
@@ -229,14 +236,15 @@ double tracked(Managed & m, bool compensated)
         sum += measuring ? error * error : 0.0, count += measuring;
       }
     });
-  std::string doubt = "?";
-  auto doubts = m.user->create_subscription<std_msgs::msg::String>(
-    "/friction_compensation/doubt", 10, [&](const std_msgs::msg::String & text) { doubt = text.data; });
+  std::vector<unsigned char> codes{255};
+  const auto sound = [&codes] { return std::all_of(codes.begin(), codes.end(), [](auto code) { return code == 0; }); };
+  auto faults = m.user->create_subscription<std_msgs::msg::UInt8MultiArray>(
+    "/friction_compensation/fault", 10, [&](const std_msgs::msg::UInt8MultiArray & message) { codes = message.data; });
   EXPECT_TRUE(m.until([&] { return enable->get_subscription_count() > 0 && paths->get_subscription_count() > 0; }));
   std_msgs::msg::Bool on;
   on.data = compensated;
   enable->publish(on);
-  EXPECT_TRUE(m.until([&] { return heard > 0 && doubt.empty() == compensated; })) << doubt;
+  EXPECT_TRUE(m.until([&] { return heard > 0 && sound() == compensated; })) << int{codes[0]};
   trajectory_msgs::msg::JointTrajectory path;
   path.joint_names = {"shoulder", "elbow"};
   for (int k = 1; k <= 400; ++k) {
@@ -259,7 +267,7 @@ double tracked(Managed & m, bool compensated)
   measuring = false;
   go(550);
   EXPECT_GT(count, 1900);
-  EXPECT_TRUE(doubt.empty() == compensated) << doubt;
+  EXPECT_TRUE(sound() == compensated) << int{codes[0]};
   for (const auto & joint : simulated_joints()) {
     EXPECT_LT(std::abs(joint.position), 0.05) << "rests at the end of the motion";
   }
@@ -296,7 +304,7 @@ TEST(InControllerManager, IsUnloadedAndLoadedAgain)
   }
 }
 
-TEST(InControllerManager, WritesTheLastReferenceWhereOneIsNotANumber)
+TEST(InControllerManager, WritesNoEffortWhereAReferenceIsNotANumberOrOld)
 {
   Managed m("    enabled: false\n");
   ASSERT_TRUE(m.loads(ours, type));
@@ -310,8 +318,21 @@ TEST(InControllerManager, WritesTheLastReferenceWhereOneIsNotANumber)
   reference.data = {missing, -0.15};
   references->publish(reference);
   ASSERT_TRUE(m.until([] { return simulated_joints()[1].effort == -0.15; }));
-  m.step(50);
-  EXPECT_EQ(simulated_joints()[0].effort, 0.2);
+  m.step(1);
+  EXPECT_EQ(simulated_joints()[0].effort, 0.0);
+  EXPECT_EQ(simulated_joints()[1].effort, -0.15);
+  m.step(30);  // reference_timeout is 0.1 s
+  EXPECT_EQ(simulated_joints()[1].effort, 0.0);
+  reference.data = {0.2, -0.1};
+  references->publish(reference);
+  ASSERT_TRUE(m.until([] { return simulated_joints()[0].effort == 0.2; }));
+  ASSERT_TRUE(m.switches({}, {ours}));
+  m.step(2);
+  ASSERT_TRUE(m.switches({ours}));
+  for (int k = 0; k < 50; ++k) {
+    m.step();
+    EXPECT_EQ(simulated_joints()[0].effort, 0.0) << "a reference of before the activation";
+  }
 }
 
 TEST(InControllerManager, PassesTheReferenceOnWhileStatesAreNotNumbersAndReturns)
@@ -332,13 +353,13 @@ TEST(InControllerManager, PassesTheReferenceOnWhileStatesAreNotNumbersAndReturns
   for (int k = 0; k < 50; ++k) {
     m.step();
     EXPECT_EQ(simulated_joints()[0].effort, 0.5);
-    EXPECT_EQ(simulated_joints()[1].effort, 0.5);
+    EXPECT_GT(simulated_joints()[1].effort, 0.51) << "the other joint goes on";
   }
   simulated_joints()[0].spoiled = false;
   EXPECT_TRUE(m.until(compensated)) << "friction returns with good states";
 }
 
-TEST(InControllerManager, LeavesTheReferenceWithoutFrictionWhenItIsDeactivated)
+TEST(InControllerManager, LeavesNoEffortWhenItIsDeactivated)
 {
   Managed m;
   ASSERT_TRUE(m.loads(ours, type));
@@ -352,7 +373,208 @@ TEST(InControllerManager, LeavesTheReferenceWithoutFrictionWhenItIsDeactivated)
   ASSERT_TRUE(m.until([] { return simulated_joints()[0].effort > 0.51; }));
   ASSERT_TRUE(m.switches({}, {"forward", ours}));
   m.step(5);
-  EXPECT_EQ(simulated_joints()[0].effort, 0.5);
+  EXPECT_EQ(simulated_joints()[0].effort, 0.0);
+}
+
+/// Two joints in motion under PD, and the efforts on the hardware after each cycle with the states of both controllers.
+class InMotion
+{
+public:
+  struct Cycle
+  {
+    bool commander, ours;  ///< active
+    double effort;
+  };
+
+  explicit InMotion(Managed & m, const std::string & name = jtc, const std::string & kind = jtc_type)
+  : m_(m)
+  {
+    TestCommander::behaviour = Behaviour::command;
+    ready = m.loads(ours, type) && m.loads(name, kind) && m.switches({ours, name});
+    for (const auto & controller : m.manager->get_loaded_controllers()) {
+      (controller.info.name == ours ? ours_ : commander_) = controller.c;
+    }
+    m.after_cycle = [this] {
+        cycles.push_back({active(commander_), active(ours_), simulated_joints()[0].effort});
+      };
+    if (name == jtc) {
+      paths_ = m.user->create_publisher<trajectory_msgs::msg::JointTrajectory>("/" + jtc + "/joint_trajectory", 10);
+      ready = ready && m.until([this] { return paths_->get_subscription_count() > 0; });
+    }
+    goes();
+  }
+
+  ~InMotion() { m_.after_cycle = [] {}; }
+
+  /// Command a motion, and wait until it is fast and has a large effort.
+  void goes()
+  {
+    if (paths_) {
+      trajectory_msgs::msg::JointTrajectory path;
+      path.joint_names = {"shoulder", "elbow"};
+      trajectory_msgs::msg::JointTrajectoryPoint point;
+      point.positions = {simulated_joints()[0].position + 2.0, 0.0};
+      point.time_from_start = rclcpp::Duration::from_seconds(2.0);
+      path.points.push_back(point);
+      paths_->publish(path);
+    }
+    ready = ready && m_.until([] {
+        return std::abs(simulated_joints()[0].velocity) > 0.3 && simulated_joints()[0].effort > 0.3;
+      });
+  }
+
+  /// The efforts from two cycles after a controller is no longer active.
+  std::vector<double> efforts_after(bool Cycle::* controller) const
+  {
+    const auto end = std::find_if(cycles.begin(), cycles.end(), [&](const Cycle & c) { return !(c.*controller); });
+    std::vector<double> found;
+    for (auto cycle = end; cycle != cycles.end(); ++cycle) {
+      if (cycle - end >= 2) {
+        found.push_back(cycle->effort);
+      }
+    }
+    return found;
+  }
+
+  bool ready = false;
+  std::vector<Cycle> cycles;
+
+private:
+  static bool active(const controller_interface::ControllerInterfaceBaseSharedPtr & controller)
+  {
+    return controller->get_lifecycle_id() == lifecycle_msgs::msg::State::PRIMARY_STATE_ACTIVE;
+  }
+
+  Managed & m_;
+  controller_interface::ControllerInterfaceBaseSharedPtr commander_, ours_;
+  rclcpp::Publisher<trajectory_msgs::msg::JointTrajectory>::SharedPtr paths_;
+};
+
+void expect_no_effort(const std::vector<double> & efforts)
+{
+  EXPECT_GT(efforts.size(), 20u);
+  for (const double effort : efforts) {
+    EXPECT_EQ(effort, 0.0);
+  }
+}
+
+TEST(InControllerManager, LeavesNoEffortInWhateverOrderTheChainIsStoppedInMotion)
+{
+  const std::vector<std::vector<std::string>> orders{{jtc}, {ours, jtc}, {jtc, ours}};
+  for (const auto & stopped : orders) {
+    Managed m;
+    InMotion motion(m);
+    ASSERT_TRUE(motion.ready);
+    motion.cycles.clear();
+    ASSERT_TRUE(m.switches({}, stopped));
+    m.step(50);
+    expect_no_effort(motion.efforts_after(&InMotion::Cycle::commander));
+  }
+}
+
+TEST(InControllerManager, LeavesNoEffortWhenOneThatKeepsItsCommandIsStoppedOrUnloaded)
+{
+  for (const bool unloads : {false, true}) {
+    Managed m;
+    InMotion motion(m, "commander", "stribeck_controllers/TestCommander");
+    ASSERT_TRUE(motion.ready);
+    motion.cycles.clear();
+    ASSERT_TRUE(m.switches({}, {"commander"}));
+    if (unloads) {
+      ASSERT_TRUE(m.unloads("commander"));
+    }
+    m.step(50);
+    expect_no_effort(motion.efforts_after(&InMotion::Cycle::commander));
+  }
+}
+
+TEST(InControllerManager, LeavesNoEffortWhenTheOtherFailsInMotion)
+{
+  for (const Behaviour behaviour : {Behaviour::error, Behaviour::exception}) {
+    Managed m;
+    InMotion motion(m, "commander", "stribeck_controllers/TestCommander");
+    ASSERT_TRUE(motion.ready);
+    motion.cycles.clear();
+    TestCommander::behaviour = behaviour;
+    m.step(50);
+    ASSERT_FALSE(motion.cycles.back().commander);
+    expect_no_effort(motion.efforts_after(&InMotion::Cycle::commander));
+  }
+}
+
+TEST(InControllerManager, LeavesNoEffortWhereTheOtherGivesNoNumberInMotion)
+{
+  Managed m;
+  InMotion motion(m, "commander", "stribeck_controllers/TestCommander");
+  ASSERT_TRUE(motion.ready);
+  motion.cycles.clear();
+  TestCommander::behaviour = Behaviour::not_a_number;
+  for (int k = 0; k < 50; ++k) {
+    m.step();
+    EXPECT_GE(simulated_joints()[1].effort, 1.0) << "the other joint goes on";
+  }
+  for (std::size_t k = 1; k < motion.cycles.size(); ++k) {
+    EXPECT_EQ(motion.cycles[k].effort, 0.0) << k;
+  }
+  TestCommander::behaviour = Behaviour::command;
+  m.step(2);
+  EXPECT_GE(simulated_joints()[0].effort, 1.0);
+}
+
+/// Stopped in motion and started again, each of the chain in turn: never the effort of before, but that of the commander.
+TEST(InControllerManager, BeginsAnewWhenTheChainIsRestartedInMotion)
+{
+  const std::vector<std::vector<std::string>> orders{{jtc}, {ours, jtc}};
+  for (const auto & stopped : orders) {
+    Managed m;
+    InMotion motion(m);
+    ASSERT_TRUE(motion.ready);
+    const double before = motion.cycles.back().effort;
+    ASSERT_TRUE(m.switches({}, stopped));
+    m.step(100);
+    EXPECT_EQ(simulated_joints()[0].effort, 0.0);
+    motion.cycles.clear();
+    ASSERT_TRUE(m.switches(stopped));
+    m.step(20);
+    for (const auto & cycle : motion.cycles) {
+      EXPECT_LT(std::abs(cycle.effort), 0.5 * before) << "it holds the position where it is";
+    }
+    motion.goes();
+    EXPECT_TRUE(motion.ready);
+  }
+}
+
+TEST(InControllerManager, StaysDisabledOverRestarts)
+{
+  Managed m;
+  InMotion motion(m, "commander", "stribeck_controllers/TestCommander");
+  ASSERT_TRUE(motion.ready);
+  auto enable = m.user->create_publisher<std_msgs::msg::Bool>("/friction_compensation/enable", 10);
+  ASSERT_TRUE(m.until([&] { return enable->get_subscription_count() > 0; }));
+  std_msgs::msg::Bool off;
+  enable->publish(off);
+  ASSERT_TRUE(m.until([] { return simulated_joints()[0].effort == 1.0; }));
+  ASSERT_TRUE(m.switches({}, {"commander", ours}));
+  ASSERT_TRUE(m.switches({ours, "commander"}));
+  m.step(5);
+  for (int k = 0; k < 100; ++k) {
+    m.step();
+    EXPECT_EQ(simulated_joints()[0].effort, 1.0);
+  }
+}
+
+TEST(InControllerManager, CommandsNoMoreThanTheRobotDescriptionAllows)
+{
+  Managed m;
+  ASSERT_TRUE(m.loads(ours, type));
+  ASSERT_TRUE(m.loads("forward", forward_type));
+  ASSERT_TRUE(m.switches({ours, "forward"}));
+  auto commands = m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/forward/commands", 10);
+  ASSERT_TRUE(m.until([&] { return commands->get_subscription_count() > 0; }));
+  std_msgs::msg::Float64MultiArray command;
+  command.data = {20.0, 0.0};
+  commands->publish(command);
+  EXPECT_TRUE(m.until([] { return simulated_joints()[0].effort == 10.0; }));
 }
 
 TEST(InControllerManager, RefusesWhatIsDocumented)
@@ -363,8 +585,12 @@ TEST(InControllerManager, RefusesWhatIsDocumented)
     EXPECT_FALSE(m.switches({ours})) << "the hardware has no temperature";
   }
   {
-    Managed m("    gain: 5.0\n");
-    EXPECT_FALSE(m.loads(ours, type)) << "gain out of range";
+    Managed m("    gain: 1.5\n");
+    EXPECT_FALSE(m.loads(ours, type)) << "a gain with which joints need not come to rest";
+  }
+  {
+    Managed m("    output_mode: goal_offset\n");
+    EXPECT_FALSE(m.loads(ours, type)) << "no p_gain";
   }
   Managed m("    effort_meaning: motor\n");
   EXPECT_FALSE(m.loads(ours, type)) << "effort_meaning without effort";

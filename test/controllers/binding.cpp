@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "stribeck_controllers/compensator.hpp"
+#include "stribeck_controllers/chain.hpp"
 
 using namespace stribeck;
 
@@ -34,6 +34,9 @@ struct Held
   RigidBodyModel bodies;
   GivenDynamics given;
   std::string problem;
+  bool isolates = false;
+  CommandStage stage;
+  TopicReferences topic;
 };
 
 constexpr int value_columns = sizeof(FrictionValues) / sizeof(double);
@@ -126,6 +129,7 @@ const char * configured(
   {
     *place = *v++;
   }
+  settings.isolate_joints = held->isolates;
   const Dynamics * model = nullptr;
   if (kind == 1) {
     held->independent.joints = n;
@@ -283,6 +287,89 @@ void recalled(Held * held, const double * rows)
     learned[k] = {rows[0], rows[1], rows[2], rows[3]};
   }
   held->compensator.recall(rows == nullptr ? nullptr : learned);
+}
+
+void isolated(Held * held, int isolates) { held->isolates = isolates != 0; }
+
+double largest_gain(const Held * held) { return held->compensator.largest_gain(); }
+
+const char * code_text(int code) { return code < 64 ? text_of(static_cast<Doubt>(code)) : ""; }
+
+void learning(const Held * held, double * out)
+{
+  const Account account = held->compensator.account();
+  put(out, account.dry, held->compensator.joints());
+}
+
+// -- both ends of the controller
+
+void staged(Held * held, int efforts, const double * lower, const double * upper)
+{
+  held->stage.configure(held->compensator.joints(), efforts != 0);
+  for (int k = 0; k < held->compensator.joints(); ++k) {
+    held->stage.limits.narrow(k, lower[k], upper[k]);
+  }
+}
+
+const char * limits_problem(Held * held, int joint)
+{
+  held->problem = held->stage.limits.problem(joint, "a");
+  return held->problem.c_str();
+}
+
+void stage_restarted(Held * held) { held->stage.restart(); }
+
+void stage_switched(Held * held, int on)
+{
+  if (on) {
+    held->compensator.enable();
+    held->compensator.sent(held->stage.friction);
+  } else {
+    held->compensator.disable();
+  }
+}
+
+// A null pointer for what is not given; locked: references that cannot be read in this update.
+void stage_updated(
+  Held * held, double now, double dt, const double * reference, const double * locked, const double * position,
+  const double * velocity, const double * effort, const double * goal, const double * goal_velocity, double * out)
+{
+  const int n = held->compensator.joints();
+  for (int k = 0; k < n; ++k) {
+    held->stage.take(k, locked[k] != 0.0 ? std::nullopt : std::optional<double>(reference[k]));
+  }
+  held->stage.update(held->compensator, now, dt, {position, velocity, effort}, {goal, goal_velocity});
+  put(out, held->stage.command, n), put(out + n, held->stage.friction, n);
+  for (int k = 0; k < n; ++k) {
+    out[2 * n + k] = static_cast<double>(held->stage.fault[k]);
+  }
+}
+
+double final_command(const Held * held, int joint, double position)
+{
+  return held->stage.final_command(joint, position);
+}
+
+void topic_restarted(Held * held, double timeout, unsigned count)
+{
+  held->topic.timeout = timeout;
+  held->topic.restart(count);
+}
+
+int topic_advanced(Held * held, unsigned count, double dt) { return static_cast<int>(held->topic.advance(count, dt)); }
+
+void last_reads(int count, const double * values, const double * locked, double change, double * out)
+{
+  LastRead read;
+  for (int k = 0; k < count; ++k) {
+    out[k] = read.take(locked[k] != 0.0 ? std::nullopt : std::optional<double>(values[k]), change);
+  }
+}
+
+const char * output_checked(Held * held, const double * joint, int mode, double kp, double supply)
+{
+  held->problem = output_problem("a", joint_of(joint), static_cast<OutputMode>(mode), kp, supply);
+  return held->problem.c_str();
 }
 
 }  // extern "C"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from ros_graph import Graph, domain, wait_for
 from builtin_interfaces.msg import Duration
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import Float64MultiArray, UInt8MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from compensating import model
@@ -113,7 +113,7 @@ def test_the_example_compensates_and_again_after_its_controller_manager_was_kill
         with Graph() as graph, Launched(command, environment, tmp_path / attempt) as running:
             running.says("Configured and activated joint_trajectory_controller")
             torques = graph.collect(Float64MultiArray, "/friction_compensation/friction_torque")
-            doubts = graph.collect(String, "/friction_compensation/doubt")
+            faults = graph.collect(UInt8MultiArray, "/friction_compensation/fault")
             paths = graph.publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory")
             wait_for(paths.get_subscription_count, "the trajectory controller")
             paths.publish(path)
@@ -121,7 +121,7 @@ def test_the_example_compensates_and_again_after_its_controller_manager_was_kill
                 lambda found=torques: found and found[-1].data[0] > 0.1 and found[-1].data[1] < -0.1,
                 "friction torque in the direction of the goals",
             )
-            assert not doubts[-1].data
+            assert not any(faults[-1].data)
             node = re.search(r"\[ros2_control_node-\d+\]: process started with pid \[(\d+)\]", running.output)
             os.kill(int(node[1]), signal.SIGKILL)
             running.says("process has died")

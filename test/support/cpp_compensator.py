@@ -63,6 +63,9 @@ def library(joints=16):
         loaded = ctypes.CDLL(given)
     loaded.created.restype = ctypes.c_void_p
     loaded.configured.restype = loaded.torques.restype = ctypes.c_char_p
+    loaded.code_text.restype = loaded.limits_problem.restype = ctypes.c_char_p
+    loaded.output_checked.restype = ctypes.c_char_p
+    loaded.final_command.restype = loaded.largest_gain.restype = ctypes.c_double
     return loaded
 
 
@@ -159,7 +162,9 @@ class GivenDynamics(NamedTuple):
 class CppCompensator:
     """The C++ counterpart of a :class:`Compensator`, with its methods; states hold all joints in their order."""
 
-    def __init__(self, joints, maps, settings, dynamics=None, unchecked=False, capacity=16):
+    def __init__(
+        self, joints, maps, settings, dynamics=None, unchecked=False, capacity=16, isolate_joints=False
+    ):
         self._library = library(capacity)
         self._handle = ctypes.c_void_p(self._library.created())
         self.names = [joint.name for joint in joints]
@@ -172,6 +177,7 @@ class CppCompensator:
         tunings = np.stack([getattr(base, name) for name in fields], axis=1)
         table = row([joint_row(j, m, t) for j, m, t in zip(joints, maps, tunings, strict=True)])
         chosen = row(settings_row(settings))
+        self._library.isolated(self._handle, isolate_joints)
         self.kind, self._dynamics, gravity = dynamics_rows(dynamics)
         problem = self._library.configured(
             self._handle,

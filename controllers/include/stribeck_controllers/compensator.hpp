@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "stribeck_controllers/feedforward.hpp"
 
@@ -32,6 +33,12 @@ struct Account
 {
   Vector dry, viscous, offset, certainty, contact, energy;
 };
+
+/// A torque that is nearer to zero by a reach, not beyond it [N m].
+inline double faded(double torque, double reach) noexcept
+{
+  return sign_of(torque) * maximum(std::abs(torque) - reach, 0.0);
+}
 
 /// Friction compensation of a set of joints. Large (some 400 kB): a member or a static object, not on a stack.
 class Compensator
@@ -73,7 +80,12 @@ public:
     admission_.state_timeout = settings.state_timeout, admission_.state_lag = settings.state_lag;
     for (int k = 0; k < n; ++k) {
       const JointModel & joint = joints_[k];
-      slew_[k] = settings.slew > 0.0 ? settings.slew : times_to_full_torque * joint.max_torque;
+      const double fastest = times_to_full_torque * joint.max_torque;
+      slew_[k] = settings.slew > 0.0 ? settings.slew : fastest;
+      fading_[k] = maximum(slew_[k], fastest);
+      each_[k].admission.state_timeout = settings.state_timeout, each_[k].admission.state_lag = settings.state_lag;
+      each_[k].admission.plausibility.resolution[0] = joint.resolution / joint.ratio;
+      each_[k].admission.plausibility.moving_velocity[0] = joint.tuning.moving_velocity / joint.ratio;
       stall_[k] = joint.servo.stall();
       servos_.supply[k] = joint.servo.nominal_supply;
       servos_.identified[k] = joint.temperature;
@@ -92,6 +104,30 @@ public:
 
   int joints() const noexcept { return n_; }
   double gain() const noexcept { return feed_forward_.gain; }
+
+  /// Why a joint has no torque: that of all joints, or its own.
+  Doubt joint_doubt(int k) const noexcept { return doubt != Doubt::none ? doubt : off[k]; }
+
+  /// Rate at which the torque of a joint may fade to zero, in the robot's coordinates [N m/s].
+  double fading(int k) const noexcept { return fading_[k] * joints_[k].ratio; }
+
+  /// Largest gain with which every joint comes to rest at a goal that rests.
+  ///
+  /// Towards the goal the torque is g B, away from it a g B with a = Tuning::away: an oscillation loses energy for
+  /// g (1 + a) < 2, here with friction that is smaller than identified by the factor `safety`, or with delays that do the
+  /// same. Besides, the gain is bounded by the friction's growth with the motor torque.
+  double largest_gain() const noexcept
+  {
+    double most = 2.0;
+    for (int k = 0; k < n_; ++k) {
+      most = minimum(most, safety * 2.0 / (1.0 + joints_[k].tuning.away));
+      const double slope = load_feedback(joints_[k].law, joints_[k].friction, joints_[k].max_torque);
+      if (settings_.effort_meaning != EffortMeaning::none && slope > 0.0) {
+        most = minimum(most, (1.0 - 1e-9) * largest_feedback / slope);
+      }
+    }
+    return most;
+  }
   bool learns() const noexcept { return feed_forward_.observes; }
 
   /// Speed at which the compensation of a joint ends that it drives, in the coordinates of its parameter file [rad/s].
@@ -116,6 +152,9 @@ public:
     feed_forward_.begin();
     servos_.advance(infinity);
     admission_.restart();
+    for (JointState & joint : each_) {
+      joint.restart();
+    }
     fall_to_zero(Doubt::no_states_yet);
   }
 
@@ -223,11 +262,36 @@ public:
   const Vector & fade(const Vector & other, double dt) noexcept
   {
     for (int k = 0; k < n_; ++k) {
-      const double start = other[k] / joints_[k].gear(), left = std::abs(start) - slew_[k] * dt;
-      applied_[k] = sign_of(start) * maximum(left, 0.0);
+      applied_[k] = faded(other[k] / joints_[k].gear(), slew_[k] * dt);
       torque[k] = joints_[k].gear() * applied_[k];
     }
     return torque;
+  }
+
+  /// Say which friction torques were sent instead of those of the last state, in the robot's coordinates [N m].
+  ///
+  /// What limits or a missing reference left out has not acted: it is not learnt as friction, and the slew limit starts
+  /// from what was sent.
+  void sent(const Vector & friction) noexcept
+  {
+    for (int k = 0; k < n_; ++k) {
+      if (friction[k] != torque[k]) {
+        applied_[k] = friction[k] / joints_[k].gear();
+      }
+    }
+    torque = friction;
+    if (observed_) {
+      own_.correct(friction);
+    }
+  }
+
+  /// Position to command so that the firmware of a servo adds a torque to that for a position, both in the robot's
+  /// coordinates [rad], [N m]; the position itself where that is not possible.
+  double goal_with(int k, double position, double friction) const noexcept
+  {
+    const double gear = joints_[k].gear(), goal = gear * (position - joints_[k].offset);
+    const double found = position + firmware_offset(k, goal, friction / gear) / gear;
+    return std::isfinite(found) ? found : position;
   }
 
   /// Values to send: efforts [N m], goals [rad] or currents [A]; \returns false without a fresh command to pass on.
@@ -328,11 +392,18 @@ private:
     {
       return which + "sign must be 1 or -1, ratio positive, and offset finite";
     }
-    if (!all_finite(p)) {
-      return which + "a friction parameter is not a finite number";
+    if (const Refusal refusal = refused_value(joint.law, p); refusal.name != nullptr) {
+      return which + refusal.name + " must be " + refusal.valid + ", found " + std::to_string(refusal.found);
     }
-    if (const char * name = not_positive(joint.law, p)) {
-      return which + name + " must be positive";
+    const Conditions rest{};
+    for (const FrictionValues & side : {p, negative_values(joint.law, p)}) {
+      double friction = 0.0;
+      friction = joint.law.has(Term::coulomb) ? friction + value::coulomb(side, rest) : friction;
+      friction = joint.law.has(Term::fading_coulomb) ? friction + value::fading_coulomb(side, rest) : friction;
+      if (friction < -1e-9) {
+        return which + "friction_base + friction_stribeck, the friction at rest, must be zero or positive, found " +
+               std::to_string(friction);
+      }
     }
     const bool needs_constant = settings.mode == OutputMode::current ||
       (settings.mode == OutputMode::goal_offset && joint.servo.control != ControlKind::torque);
@@ -421,13 +492,17 @@ private:
     state.stamp = stamp, state.q = given(measured.position), state.v = given(measured.velocity);
     const Vector effort = given(measured.effort);
     double dt = 0.0;
-    verdict = admission_.measured(n_, stamp, before, state.q, measured.velocity != nullptr, state.v, dt);
-    if (verdict != Verdict::usable) {
-      return verdict;
+    if (settings_.isolate_joints) {
+      admit_each(stamp, before, measured.velocity != nullptr, dt);
+    } else {
+      verdict = admission_.measured(n_, stamp, before, state.q, measured.velocity != nullptr, state.v, dt);
+      if (verdict != Verdict::usable) {
+        return verdict;
+      }
     }
     servos_.advance(stamp);
     for (int k = 0; k < n_; ++k) {
-      if (settings_.mode == OutputMode::goal_offset && !(servos_.kp[k] > 0.0)) {
+      if (settings_.mode == OutputMode::goal_offset && !(servos_.kp[k] > 0.0) && !lost(k, Doubt::no_firmware_gain)) {
         return doubtful(Doubt::no_firmware_gain);
       }
       state.position[k] = joints_[k].gear() * (state.q[k] - joints_[k].offset);
@@ -449,11 +524,15 @@ private:
     }
     state_arrival_ = arrival, doubt = gap;
     for (int k = 0; k < n_; ++k) {
-      off[k] = admission_.frozen[k] ? Doubt::frozen : feed_forward_.speed_limit.ended[k] ? Doubt::driven : Doubt::none;
+      off[k] = each_[k].doubt != Doubt::none ? each_[k].doubt : admission_.frozen[k] ? Doubt::frozen :
+        feed_forward_.speed_limit.ended[k] ? Doubt::driven : Doubt::none;
       const double risen = settings_.ramp_time != 0.0 ? ramp_[k] + rise / settings_.ramp_time : 1.0;
       ramp_[k] = risen < 1.0 ? risen : 1.0;
       if (off[k] != Doubt::none) {
-        ramp_[k] = applied_[k] = 0.0;
+        ramp_[k] = 0.0;
+        applied_[k] = settings_.isolate_joints ? faded(applied_[k], fading_[k] * rise) : 0.0;
+        torque[k] = joints_[k].gear() * applied_[k];
+        continue;
       }
       const double ramped = ramp_[k] < 1.0 ? ramp_[k] * wanted[k] : wanted[k], reach = slew_[k] * rise;
       applied_[k] = minimum(maximum(ramped, applied_[k] - reach), applied_[k] + reach);
@@ -463,6 +542,39 @@ private:
       own_.add(stamp, torque);
     }
     return Verdict::usable;
+  }
+
+  /// Check the values of each joint by itself. A joint whose state jumps goes on at its last velocity until its state times
+  /// out; one whose state cannot be trusted stays where it was, and gets no torque.
+  void admit_each(double stamp, bool before, bool has_velocity, double & dt) noexcept
+  {
+    const double elapsed = before ? stamp - admission_.stamp : 0.0;
+    dt = elapsed < longest_step ? elapsed : longest_step;
+    admission_.has_stamp = true, admission_.stamp = stamp;
+    admission_.bridged(Doubt::none);
+    for (int k = 0; k < n_; ++k) {
+      JointState & joint = each_[k];
+      joint.admit(stamp, has_velocity, elapsed, settings_.state_timeout, state_.q[k], state_.v[k]);
+    }
+  }
+
+  /// Take the torque of a joint away if joints are isolated; \returns whether they are.
+  bool lost(int k, Doubt why) noexcept
+  {
+    if (settings_.isolate_joints) {
+      each_[k].doubt = why;
+    }
+    return settings_.isolate_joints;
+  }
+
+  /// Whether the states of all joints are trusted.
+  bool all_trusted() const noexcept
+  {
+    bool all = !admission_.any_frozen;
+    for (int k = 0; k < n_; ++k) {
+      all = all && each_[k].doubt == Doubt::none;
+    }
+    return all;
   }
 
   /// Feed-forward torque before ramp and slew limit; \returns false for an impossible effort where one is needed.
@@ -483,9 +595,9 @@ private:
     }
     // After a clipped time step, accelerations would be mistaken for friction.
     Vector acting;
-    const bool known =
-      observed_ && !admission_.any_frozen && dt < longest_step && acting_torque(effort, acting);
-    if (admission_.any_frozen) {
+    const bool trusted = all_trusted();
+    const bool known = trusted && observed_ && dt < longest_step && acting_torque(effort, acting);
+    if (!trusted) {
       feed_forward_.suspend();
     }
     wanted = feed_forward_.torque(state_, wish, loads, known ? &acting : nullptr, applied_, dt);
@@ -580,11 +692,19 @@ private:
     return std::isfinite(command.effort[k]) ? command.effort[k] / joints_[k].gear() : 0.0;
   }
 
-  bool possible(const Vector & load) noexcept
+  /// Whether loads are possible; if joints are isolated, those of the others are set to zero instead.
+  bool possible(Vector & load) noexcept
   {
     bool all = true;
     for (int k = 0; k < n_; ++k) {
-      all = all && std::abs(load[k]) <= largest_effort * stall_[k];
+      if (std::abs(load[k]) <= largest_effort * stall_[k]) {
+        continue;
+      }
+      if (lost(k, std::isfinite(load[k]) ? Doubt::effort_impossible : Doubt::effort_not_finite)) {
+        load[k] = 0.0;
+        continue;
+      }
+      all = false;
     }
     if (!all) {
       admission_.reason = finite(load, n_) ? Doubt::effort_impossible : Doubt::effort_not_finite;
@@ -609,6 +729,48 @@ private:
     feed_forward_.restart();
   }
 
+  /// State of one joint that is admitted by itself, see Settings::isolate_joints.
+  struct JointState
+  {
+    StateAdmission admission;          ///< of one joint
+    Doubt doubt = Doubt::none;         ///< why it has no torque
+    double since = 0.0;                ///< time since its last usable state [s]
+    double q = 0.0, v = 0.0;           ///< what the law was given last [rad], [rad/s]
+    bool known = false;                ///< whether there was a usable state
+
+    void restart() noexcept
+    {
+      admission.reset();
+      doubt = Doubt::none, known = false, since = 0.0;
+    }
+
+    /// Check position and velocity after a time step [s], and replace those that cannot be used.
+    void admit(double stamp, bool has_velocity, double elapsed, double timeout, double & at, double & speed) noexcept
+    {
+      Vector position{at}, velocity{speed};
+      Doubt gap = Doubt::none;
+      bool before = false;
+      double step = 0.0;
+      Verdict verdict = admission.place(stamp, stamp, gap, before);
+      if (verdict == Verdict::usable) {
+        verdict = admission.measured(1, stamp, before, position, has_velocity, velocity, step);
+      }
+      since += elapsed;
+      if (verdict == Verdict::usable) {
+        const bool anew = gap != Doubt::none && elapsed > 0.0;  // its own states had stopped, not all
+        q = position[0], v = velocity[0], known = true, since = 0.0, doubt = anew ? gap : Doubt::none;
+      } else if (verdict == Verdict::bridged && known && doubt == Doubt::none && since <= timeout) {
+        admission.bridged(admission.reason);
+        q += v * elapsed;
+      } else {
+        verdict == Verdict::bridged ? admission.bridged(admission.reason) : admission.doubted(stamp);
+        admission.forget_slope();
+        doubt = admission.reason, v = 0.0;
+      }
+      at = q, speed = v;
+    }
+  };
+
   int n_ = 0;
   std::array<JointModel, max_joints> joints_{};
   Settings settings_;
@@ -620,7 +782,8 @@ private:
   State state_{};
   Wish wish_{};
   Command take_{};
-  Vector slew_{}, stall_{}, applied_{}, filtered_{}, ramp_{};
+  std::array<JointState, max_joints> each_{};
+  Vector slew_{}, fading_{}, stall_{}, applied_{}, filtered_{}, ramp_{};
   bool observed_ = false, matter_ = false, has_filtered_ = false, has_state_ = false;
   double state_arrival_ = -infinity, rejected_ = -infinity;
 };

@@ -46,6 +46,7 @@ struct Settings
   double loop_delay = 0.0;        ///< [s]; 0: two periods of the states
   double state_lag = 0.1;         ///< [s]
   double learned_gain = 1.0;
+  bool isolate_joints = false;    ///< a state that cannot be trusted concerns its own joint only, else all; C++ only
   AdaptationSettings adaptation;
 };
 

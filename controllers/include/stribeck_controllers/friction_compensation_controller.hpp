@@ -4,13 +4,17 @@
 #ifndef STRIBECK_CONTROLLERS__FRICTION_COMPENSATION_CONTROLLER_HPP_
 #define STRIBECK_CONTROLLERS__FRICTION_COMPENSATION_CONTROLLER_HPP_
 
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "control_msgs/msg/joint_trajectory_controller_state.hpp"
 #include "controller_interface/chainable_controller_interface.hpp"
+#include "rclcpp/node_interfaces/node_parameters_interface.hpp"
 #include "rclcpp/publisher.hpp"
 #include "rclcpp/subscription.hpp"
 #include "rclcpp_lifecycle/state.hpp"
@@ -19,7 +23,8 @@
 #include "std_msgs/msg/bool.hpp"
 #include "std_msgs/msg/float64.hpp"
 #include "std_msgs/msg/float64_multi_array.hpp"
-#include "std_msgs/msg/string.hpp"
+#include "std_msgs/msg/u_int8_multi_array.hpp"
+#include "stribeck_controllers/chain.hpp"
 #include "stribeck_controllers/compensator.hpp"
 #include "stribeck_controllers/friction_compensation_controller_parameters.hpp"
 
@@ -29,8 +34,8 @@ namespace stribeck_controllers
 /// Adds friction torque to the efforts of another controller, or goal offsets to its positions.
 ///
 /// It exports `<name>/<joint>/effort` (mode sum) or `<name>/<joint>/position` (mode goal_offset), and the goal interfaces of
-/// its parameters. What is in doubt adds nothing: the reference passes through. A reference that is not a number leaves the
-/// last one that was, without friction.
+/// its parameters. What cannot be trusted adds nothing: the reference passes through. Without a reference the effort is zero
+/// and a position stays where it was; when the controller stops, it leaves no effort, or the position where the joint is.
 class FrictionCompensationController : public controller_interface::ChainableControllerInterface
 {
 public:
@@ -51,6 +56,7 @@ protected:
 
 private:
   using Values = std_msgs::msg::Float64MultiArray;
+  using Codes = std_msgs::msg::UInt8MultiArray;
   using Goal = control_msgs::msg::JointTrajectoryControllerState;
   /// A value from a topic and how many there were; plain, so that the loop neither counts references nor frees memory.
   template<typename T>
@@ -61,8 +67,13 @@ private:
   };
   struct TopicGoal
   {
-    double stamp;
+    std::int64_t stamp;  ///< ROS time [ns]
     stribeck::Vector position, velocity;
+  };
+  /// What was read last from the interfaces of a joint.
+  struct Reads
+  {
+    stribeck::LastRead position, velocity, effort, goal, goal_velocity;
   };
   template<typename T>
   using Box = realtime_tools::RealtimeBuffer<Counted<T>>;
@@ -70,13 +81,19 @@ private:
   using Publisher = realtime_tools::RealtimePublisher<Message>;
 
   std::string configured();
+  std::string limit_problem();
   stribeck::JointModel joint_model(const std::string & name) const;
+  std::string gain_problem(double gain) const;
+  void watch_gain();
   void subscribe();
+  void advertise();
   void follow_switches();
-  void read_states();
-  void tell(double now, double period);
-  void write(double now);
-  void publish(double now);
+  void read_states(double period);
+  void read_references();
+  void take_goal(const rclcpp::Time & time);
+  void write();
+  void publish();
+  bool forget_references();
   const char * commanded_interface() const;
 
   std::shared_ptr<friction_compensation_controller::ParamListener> listener_;
@@ -87,27 +104,31 @@ private:
   bool sums_ = true, position_goals_ = false, velocity_goals_ = false;
   bool reads_velocity_ = false, reads_effort_ = false, reads_temperature_ = false;
 
-  stribeck::Vector position_{}, velocity_{}, effort_{}, reference_{}, kept_{}, goal_{}, goal_velocity_{}, values_{};
-  rclcpp::Time begin_, start_;  ///< activation on the clock of topics, and on that of updates
-  double published_ = 0.0;
-  unsigned enables_ = 0, gains_ = 0, goals_taken_ = 0;
+  stribeck::CommandStage stage_;
+  stribeck::TopicReferences topic_;
+  std::array<Reads, stribeck::max_joints> reads_{};
+  stribeck::Vector position_{}, velocity_{}, effort_{}, goal_{}, goal_velocity_{};
+  double now_ = 0.0;        ///< sum of the periods since activation [s]
+  double published_ = 0.0;  ///< [s]
+  unsigned goals_taken_ = 0;
+  std::atomic<bool> switched_on_{true};   ///< the last `~/enable`, else the parameter
+  std::atomic<bool> switched_off_{false};  ///< the last `~/enable` was false
+  std::atomic<double> gain_{0.8}, largest_gain_{stribeck::infinity};
 
+  rclcpp::node_interfaces::OnSetParametersCallbackHandle::SharedPtr gain_check_;
+  rclcpp::node_interfaces::PostSetParametersCallbackHandle::SharedPtr gain_change_;
   rclcpp::Subscription<std_msgs::msg::Bool>::SharedPtr enable_subscription_;
   rclcpp::Subscription<std_msgs::msg::Float64>::SharedPtr gain_subscription_;
   rclcpp::Subscription<Values>::SharedPtr reference_subscription_;
   rclcpp::Subscription<Goal>::SharedPtr goal_subscription_;
-  Box<bool> enable_;
-  Box<double> gain_;
   Box<stribeck::Vector> references_;
   Box<TopicGoal> goals_;
-  Counted<bool> told_enable_;
-  Counted<double> told_gain_;
-  Counted<stribeck::Vector> told_references_;
-  Counted<TopicGoal> told_goal_;
+  Counted<stribeck::Vector> reference_message_;
+  Counted<TopicGoal> goal_message_;
   std::unique_ptr<Publisher<Values>> torque_publisher_, scale_publisher_;
-  std::unique_ptr<Publisher<std_msgs::msg::String>> doubt_publisher_;
+  std::unique_ptr<Publisher<Codes>> fault_publisher_;
   Values torque_message_, scale_message_;
-  std_msgs::msg::String doubt_message_;
+  Codes fault_message_;
 };
 
 }  // namespace stribeck_controllers

@@ -63,6 +63,14 @@ public:
     drop(time - kept_torques);
   }
 
+  /// Replace the value that was added last.
+  void correct(const Vector & value) noexcept
+  {
+    if (!sent_.empty()) {
+      sent_.back().value = value;
+    }
+  }
+
   /// The value that acts at a time: the last one sent at least the delay before; nullptr if there is none.
   const Vector * at(double time) noexcept
   {

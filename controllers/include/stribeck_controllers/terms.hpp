@@ -101,23 +101,35 @@ Law law_of(int number, const Parameters & p)
   return law;
 }
 
-/// Whether all values are finite.
-inline bool all_finite(const FrictionValues & p) noexcept
+/// A value that cannot be: its name (a null pointer: there is none), what it must be, and what it is.
+struct Refusal
 {
-  return std::isfinite(p.friction_base) && std::isfinite(p.friction_stribeck) && std::isfinite(p.load_friction_base) &&
-    std::isfinite(p.load_friction_stribeck) && std::isfinite(p.load_friction_motor) && std::isfinite(p.load_friction_external) &&
-    std::isfinite(p.load_friction_motor_stribeck) && std::isfinite(p.load_friction_external_stribeck) && std::isfinite(p.load_friction_motor_quad) &&
-    std::isfinite(p.load_friction_external_quad) && std::isfinite(p.dtheta_stribeck) && std::isfinite(p.alpha) &&
-    std::isfinite(p.friction_viscous) && std::isfinite(p.friction_base_negative) && std::isfinite(p.friction_viscous_negative) &&
-    std::isfinite(p.torque_offset);
-}
+  const char * name = nullptr, * valid = nullptr;
+  double found = 0.0;
+};
 
-/// The name of a value of the law that has to be positive but is not, or a null pointer.
-inline const char * not_positive(const Law & law, const FrictionValues & p) noexcept
+/// The first value that the law cannot have.
+inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept
 {
-  if (law.has(Term::stribeck) && !(p.dtheta_stribeck > 0.0)) {return "dtheta_stribeck";}
-  if (law.has(Term::stribeck) && !(p.alpha > 0.0)) {return "alpha";}
-  return nullptr;
+  if (!(p.friction_base >= 0.0 && std::isfinite(p.friction_base))) {return {"friction_base", "zero or positive", p.friction_base};}
+  if (!(std::isfinite(p.friction_stribeck))) {return {"friction_stribeck", "finite", p.friction_stribeck};}
+  if (!(p.load_friction_base >= 0.0 && std::isfinite(p.load_friction_base))) {return {"load_friction_base", "zero or positive", p.load_friction_base};}
+  if (!(p.load_friction_stribeck >= 0.0 && std::isfinite(p.load_friction_stribeck))) {return {"load_friction_stribeck", "zero or positive", p.load_friction_stribeck};}
+  if (!(p.load_friction_motor >= 0.0 && std::isfinite(p.load_friction_motor))) {return {"load_friction_motor", "zero or positive", p.load_friction_motor};}
+  if (!(p.load_friction_external >= 0.0 && std::isfinite(p.load_friction_external))) {return {"load_friction_external", "zero or positive", p.load_friction_external};}
+  if (!(p.load_friction_motor_stribeck >= 0.0 && std::isfinite(p.load_friction_motor_stribeck))) {return {"load_friction_motor_stribeck", "zero or positive", p.load_friction_motor_stribeck};}
+  if (!(p.load_friction_external_stribeck >= 0.0 && std::isfinite(p.load_friction_external_stribeck))) {return {"load_friction_external_stribeck", "zero or positive", p.load_friction_external_stribeck};}
+  if (!(p.load_friction_motor_quad >= 0.0 && std::isfinite(p.load_friction_motor_quad))) {return {"load_friction_motor_quad", "zero or positive", p.load_friction_motor_quad};}
+  if (!(p.load_friction_external_quad >= 0.0 && std::isfinite(p.load_friction_external_quad))) {return {"load_friction_external_quad", "zero or positive", p.load_friction_external_quad};}
+  if (!(p.dtheta_stribeck >= 0.0 && std::isfinite(p.dtheta_stribeck))) {return {"dtheta_stribeck", "zero or positive", p.dtheta_stribeck};}
+  if (!(p.alpha >= 0.0 && std::isfinite(p.alpha))) {return {"alpha", "zero or positive", p.alpha};}
+  if (!(p.friction_viscous >= 0.0 && std::isfinite(p.friction_viscous))) {return {"friction_viscous", "zero or positive", p.friction_viscous};}
+  if (!(p.friction_base_negative >= 0.0 && std::isfinite(p.friction_base_negative))) {return {"friction_base_negative", "zero or positive", p.friction_base_negative};}
+  if (!(p.friction_viscous_negative >= 0.0 && std::isfinite(p.friction_viscous_negative))) {return {"friction_viscous_negative", "zero or positive", p.friction_viscous_negative};}
+  if (!(std::isfinite(p.torque_offset))) {return {"torque_offset", "finite", p.torque_offset};}
+  if (law.has(Term::stribeck) && !(p.dtheta_stribeck > 0.0)) {return {"dtheta_stribeck", "positive", p.dtheta_stribeck};}
+  if (law.has(Term::stribeck) && !(p.alpha > 0.0)) {return {"alpha", "positive", p.alpha};}
+  return {};
 }
 
 /// The values that count for motion in negative direction.

@@ -62,6 +62,14 @@ struct Conditions
 };
 """
 
+_VALID = {
+    "positive": ("p.{0} >= 0.0 && std::isfinite(p.{0})", "zero or positive"),
+    "nonnegative": ("p.{0} >= 0.0 && std::isfinite(p.{0})", "zero or positive"),
+    "static": ("std::isfinite(p.{0})", "finite"),
+    "any": ("std::isfinite(p.{0})", "finite"),
+}
+"""Condition in C++ for the values of each sign, with any law, and its words."""
+
 _STATIC = """
 /// Coulomb friction and terms without fixed sign, together at least zero [N m].
 inline double static_friction(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
@@ -137,7 +145,8 @@ def controller_parameters() -> str:
                 f'"Whether negative motion has {names}.", read_only: true }}'
             )
     for name, one in FRICTION_PARAMETERS.items():
-        valid = ", validation: { gt<>: [0.0] }" if one.sign == "positive" else ""
+        least = {"positive": "gt<>", "nonnegative": "gt_eq<>"}.get(one.sign)
+        valid = f", validation: {{ {least}: [0.0] }}" if least else ""
         text = f"Parameter {name} of the law [{one.rotary_unit}]."
         lines.append(
             f"{name}: {{ type: double, default_value: {one.value!r}, description: {json.dumps(text)}, read_only: true{valid} }}"
@@ -196,16 +205,18 @@ def _values() -> Iterator[str]:
         present = f"p.{name}" if term.kind == "sides" else " || ".join(factors)
         yield f"  law.set(Term::{name}, {present});"
     yield "  return law;\n}"
-    yield "\n/// Whether all values are finite."
-    yield "inline bool all_finite(const FrictionValues & p) noexcept\n{"
-    yield _wrapped("  return ", [f"std::isfinite(p.{name})" for name in FRICTION_PARAMETERS], " && ", ";\n}")
-    yield "\n/// The name of a value of the law that has to be positive but is not, or a null pointer."
-    yield "inline const char * not_positive(const Law & law, const FrictionValues & p) noexcept\n{"
+    yield "\n/// A value that cannot be: its name (a null pointer: there is none), what it must be, and what it is."
+    yield "struct Refusal\n{\n  const char * name = nullptr, * valid = nullptr;\n  double found = 0.0;\n};"
+    yield "\n/// The first value that the law cannot have."
+    yield "inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept\n{"
+    for name, one in FRICTION_PARAMETERS.items():
+        valid, text = _VALID[one.sign]
+        yield f'  if (!({valid.format(name)})) {{return {{"{name}", "{text}", p.{name}}};}}'
     for term in TERMS.values():
         for one in term.parameters:
             if one.sign == "positive":
-                yield f'  if (law.has(Term::{term.name}) && !(p.{one.name} > 0.0)) {{return "{one.name}";}}'
-    yield "  return nullptr;\n}"
+                yield f'  if (law.has(Term::{term.name}) && !(p.{one.name} > 0.0)) {{return {{"{one.name}", "positive", p.{one.name}}};}}'
+    yield "  return {};\n}"
     yield "\n/// The values that count for motion in negative direction."
     yield "inline FrictionValues negative_values(const Law & law, FrictionValues p) noexcept\n{"
     for term in _of_kind("sides"):
