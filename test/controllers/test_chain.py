@@ -179,7 +179,7 @@ def test_a_bad_state_concerns_its_own_joint(mode, reason):
     full = expected[-1].friction[0]
     assert full == pytest.approx(0.8 * (0.4 + 0.1), rel=1e-6)
     first = next(k for k in range(400, 600) if found[k].fault[0] != 0)
-    assert first <= 400 + 60, "the fault was not found"
+    assert first <= 400 + 75, "the fault was not found"  # a filtered velocity takes 70 ms to decay
     assert library().code_text(int(found[first].fault[0])).decode().startswith(reason)
     fast = 50.0 * 3.0 * PERIOD
     assert np.max(-np.diff(friction)) <= fast + 1e-12
