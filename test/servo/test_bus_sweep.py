@@ -5,7 +5,7 @@ import pytest
 from bus_sweep import CYCLES, LAYOUTS, TASKS, drawn, run, sweep
 from stribeck.servo.lengths import LONGEST_DELAY
 
-QUICK, SLOW, PART = 500, 20_000, 500
+QUICK, SLOW, PART = 500, 20_000, 100
 """Trials in ``make test``, in the slow suite, and in one test of it."""
 
 ENOUGH = 0.99
