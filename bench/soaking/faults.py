@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -15,8 +16,9 @@ from typing import Any
 
 os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
 
+import numpy as np
 import rclpy
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
@@ -29,6 +31,12 @@ PATIENCE = 20.0
 
 PATIENT = {"command_timeout": 0.5, "silence_timeout": 0.4, "watchdog": 0.5}
 """Of the servo node: this machine also runs the emulated servos, and may stand still."""
+
+DISTURBANCE = 3.0
+"""Time of disturbed answers before torque is switched off in between [s]."""
+
+WINDOW, RESOLUTION = 0.06, 0.01
+"""Largest error of the stamp of a servo's state [s], and of its position [rad]; answers are 0.15 s late or more."""
 
 LAW = "m6"
 QUIET, WORKS = 1e-9, 1e-3
@@ -426,6 +434,54 @@ def noise(stage: Stage, chance: random.Random) -> float:
     return back(stage, time.monotonic() - begin)
 
 
+def told(stage: Stage) -> dict[str, Any]:
+    """What the emulated servos really did."""
+    path = stage.folder / "told.json"
+    path.unlink(missing_ok=True)
+    stage.command("tell", str(path))
+    stage.until(path.exists, "an account of the servos")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def compare(messages: list[bytes], readings: list[list[list[float]]]) -> None:
+    """Compare published positions with those of the servos around the time of their stamps.
+
+    :raises EndError: if a servo was nowhere near a published position at that time.
+    """
+    for data in messages:
+        message = deserialize_message(data, JointState)
+        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+        for name, position in zip(message.name, message.position, strict=True):
+            time_of, where = np.array(readings[int(name[1:]) - 1]).T
+            near = np.abs(time_of - stamp) < WINDOW
+            if math.isfinite(position) and near.any() and np.abs(where[near] - position).min() > RESOLUTION:
+                error = float(np.abs(where[near] - position).min())
+                raise EndError(f"{name} was published {error:.3f} rad from where it was")
+
+
+def disturbed(*strikes: tuple[Any, ...]) -> Fault:
+    """Late, doubled or held answers: no wrong position is published, torque off is confirmed only if it is off."""
+
+    def fault(stage: Stage, chance: random.Random) -> float:
+        stage.calm()
+        begin = time.monotonic()
+        stage.robot.servo_messages.clear()
+        for strike in strikes:
+            stage.command(*strike)
+        time.sleep(DISTURBANCE)
+        off = stage.enable("servo", False)
+        truth = told(stage)
+        if off and any(truth["torque"]):
+            raise EndError(f"torque off was confirmed, but it is {truth['torque']}")
+        compare(list(stage.robot.servo_messages), truth["readings"])
+        took = time.monotonic() - begin
+        clear_and_enable(stage)
+        return back(stage, took)
+
+    return fault
+
+
 BUS_FAULTS: dict[str, Fault] = {
     "overload": trouble(("fail", 1, "overload"), None, "overload"),
     "brown-out": trouble(("set_voltage", 3.2), ("set_voltage", 5.0), "input voltage", "supply of 3.2 V"),
@@ -433,4 +489,10 @@ BUS_FAULTS: dict[str, Fault] = {
     "bus falls silent": trouble(("silence", 1.0), None, "silent", "no answer", "does not answer"),
     "goals stop": silent_goals,
     "noise on the bus": noise,
+    "late answers": disturbed(("fault", "late:p=0.1,delay=0.15,spread=0.15,for=4")),
+    "doubled answers": disturbed(("fault", "double:p=0.3,delay=0.1,spread=0.2,for=4")),
+    "held answers": disturbed(("stall", 0.25, 0.004)),
+    "late and held answers": disturbed(
+        ("fault", "late:p=0.3,delay=0.15,spread=0.15,for=4"), ("stall", 0.2, 0.01)
+    ),
 }

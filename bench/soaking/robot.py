@@ -40,6 +40,7 @@ class Robot(ServiceNode[Any]):
 
     :ivar friction: largest friction torque in each of the last 50 answers since the last fault began [N m].
     :ivar last_friction: that in the last answer, which a receiver would still apply [N m].
+    :ivar servo_messages: the last states of the servos, as bytes.
     :ivar said: by node, level and words of its last diagnostics, and their figures.
     """
 
@@ -55,6 +56,7 @@ class Robot(ServiceNode[Any]):
         self.said: dict[str, tuple[int, str, dict[str, str]]] = {}
         self.sent = self.answered = self.twice = self.late = 0
         self.servo_states = self.servo_pauses = 0
+        self.servo_messages: deque[bytes] = deque(maxlen=2000)
         self._pending: dict[int, float] = {}
         self._lost: list[float] = []
         self._windows: list[list[float]] = []
@@ -165,6 +167,7 @@ class Robot(ServiceNode[Any]):
 
     def _on_servo(self, data: bytes) -> None:
         self.servo_states += 1
+        self.servo_messages.append(data)
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:

@@ -3,9 +3,10 @@
 import pytest
 
 from bus_sweep import CYCLES, LAYOUTS, TASKS, drawn, run, sweep
+from bus_sweep import LONGEST_DELAY as LONGEST
 from stribeck.servo.lengths import LONGEST_DELAY
 
-QUICK, SLOW, PART = 500, 20_000, 500
+QUICK, SLOW, PART = 500, 20_000, 100
 """Trials in ``make test``, in the slow suite, and in one test of it."""
 
 ENOUGH = 0.99
@@ -19,6 +20,7 @@ def test_no_disturbance_makes_the_bus_accept_a_wrong_value() -> None:
     assert not summary.wrong, "\n".join(trial.text for trial in summary.wrong[:5])
     assert summary.connected >= ENOUGH, summary
     assert summary.mild > 50
+    assert LONGEST == LONGEST_DELAY
 
 
 @pytest.mark.slow

@@ -170,6 +170,10 @@ class Faults:
         for course in self._courses:
             course.end = clock + course.fault.duration
 
+    def elapsed(self, clock: float) -> float:
+        """Time since the start of the emulation at ``clock`` [s]."""
+        return clock - self._start
+
     def add(self, fault: Fault, clock: float = -math.inf) -> None:
         """Add a fault at ``clock`` [s], without the scheduled occurrences that are already over."""
         course = _Course(fault, clock)

@@ -95,6 +95,17 @@ class EmulatedLine:
 
         self._do(begin)
 
+    def stall(self, duration: float, gap: float = 0.005) -> None:
+        """Hold all answers for a time [s]; then they arrive ``gap`` s apart."""
+
+        def begin() -> None:
+            elapsed = self._faults.elapsed(self._clock)
+            self._faults.add(
+                Fault("stall", at=elapsed, duration=duration, settings={"gap": gap}), self._clock
+            )
+
+        self._do(begin)
+
     def unplug(self) -> None:
         """Remove the port; the servos stay powered."""
         self._do(self._unplug)

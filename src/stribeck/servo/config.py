@@ -68,7 +68,8 @@ class BusFile(SessionKeys, kw_only=True):
     :param joints: the joints by name.
     :param rate: cycles per second [Hz].
     :param command_timeout: torque goes off after this time without a command [s].
-    :param silence_timeout: torque goes off after this time without an answer from a polled servo [s].
+    :param silence_timeout: torque goes off after this time without an answer from a polled servo, or if a write to
+        it takes longer [s].
     :param watchdog: time without a packet after which a servo with a Bus Watchdog stops by itself [s].
     :param position_margin: torque goes off when a joint is this far beyond its limits [rad].
     :param min_voltage: torque goes off below this supply voltage [V]; default: 5 % below each servo's rating.

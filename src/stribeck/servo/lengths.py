@@ -140,13 +140,14 @@ class AnswerLengths:
         self.clock_runs = False
         self.last_sent = -math.inf
 
-    def is_free(self, length: int, now: float, dated: bool = False) -> bool:
+    def is_free(self, length: int, now: float, dated: bool = False, margin: float = 0.0) -> bool:
         """Whether a request may use a length.
 
         :param dated: whether the block contains the servo's clock.
+        :param margin: time beyond the longest delay [s], so that most answers that are later still are recognised.
         """
         use = self._uses.get(length)
-        if use is None or now >= use.expires:
+        if use is None or now >= use.expires + margin:
             return True
         if not (dated and use.dated and self.clock_runs):
             return False
@@ -220,10 +221,14 @@ def _is_later(clock: int, before: int) -> bool:
 
 
 def free_length(
-    lengths: Iterable[int], servos: Sequence[AnswerLengths], now: float, dated: bool = False
+    lengths: Iterable[int],
+    servos: Sequence[AnswerLengths],
+    now: float,
+    dated: bool = False,
+    margin: float = 0.0,
 ) -> int | None:
-    """The first of some lengths that is free for several servos, ``None`` if none is."""
+    """The first of some lengths that is free for several servos, ``None`` if none is; see AnswerLengths.is_free."""
     for length in lengths:
-        if all(servo.is_free(length, now, dated) for servo in servos):
+        if all(servo.is_free(length, now, dated, margin) for servo in servos):
             return length
     return None

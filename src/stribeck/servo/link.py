@@ -114,9 +114,8 @@ class Link:
         :raises ServoError: if answers are later than assumed.
         """
         clock, quick = self.port.clock, until is not None or attempts == 1
-        length = self._wait_for_length(
-            identity, self._settings_lengths(region), clock.now() if quick else None
-        )
+        patient_until = clock.now() if attempts == 1 else until
+        length = self._wait_for_length(identity, self._settings_lengths(region), patient_until)
         if length is None:
             return None
         blocks, pending = {identity: region.block(length)}, Pending()
@@ -234,7 +233,7 @@ class Link:
         for region, group in groups.items():
             lengths: Sequence[int] = region.cyclic_lengths if cyclic else self._settings_lengths(region)
             dated = cyclic and region.clock is not None
-            length = free_length(lengths, [self._lengths[i] for i in group], now, dated)
+            length = free_length(lengths, [self._lengths[i] for i in group], now, dated, LONGEST_DELAY)
             if length is not None and not (cyclic and self._is_scarce(length, lengths)):
                 blocks |= dict.fromkeys(group, region.block(length))
                 continue
@@ -248,7 +247,9 @@ class Link:
     def _scarce_length(self, identity: int, lengths: Sequence[int], now: float, dated: bool) -> int | None:
         """Answer length for a cyclic read while many are in use, ``None`` to wait."""
         mine = self._lengths[identity]
-        length = free_length(lengths, [mine], now, dated)
+        length = free_length(lengths, [mine], now, dated, LONGEST_DELAY) or free_length(
+            lengths, [mine], now, dated
+        )
         if not mine.clock_runs:
             return min(lengths, key=mine.last_use) if length is None else length
         # Nothing was answered for a while: the rest of the lengths has to last until the first are free again.
@@ -305,9 +306,8 @@ class Link:
         clock, mine = self.port.clock, self._lengths[identity]
         while True:
             now = clock.now()
-            # Preferably one that is unused for twice as long, by which a later answer is recognised.
-            for at in (now - LONGEST_DELAY, now):
-                if (length := free_length(lengths, [mine], at)) is not None:
+            for margin in (LONGEST_DELAY, 0.0):
+                if (length := free_length(lengths, [mine], now, margin=margin)) is not None:
                     return length
             free_at = min(mine.expiry(length) for length in lengths)
             if until is not None and free_at > until:

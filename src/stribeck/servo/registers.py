@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from stribeck.errors import ConfigError
@@ -156,6 +157,11 @@ class ServoModel:
     def model_number(self) -> int:
         """Model number in the answer to a ping."""
         return self.registers["model_number"].initial
+
+    @cached_property
+    def end(self) -> int:
+        """First address beyond the registers."""
+        return max(register.address + register.size for register in self.registers.values())
 
     @property
     def has_watchdog(self) -> bool:

@@ -103,9 +103,8 @@ class ServoSpec:
         registers = [self.model.registers[name] for name in names if self.has(name)]
         start = min(register.address for register in registers)
         length = max(register.address + register.size for register in registers) - start
-        end = max(register.address + register.size for register in self.model.registers.values())
         clock = self.model.registers[CLOCK].address if CLOCK in names and self.has(CLOCK) else None
-        return Region(start, length, end, clock)
+        return Region(start, length, self.model.end, clock)
 
 
 @dataclass(frozen=True)
