@@ -98,14 +98,14 @@ def test_stamps_are_when_the_servo_was_read(model: str) -> None:
     servo = emulated(model)[0]
     moments: list[float] = []
     read = servo.read
+    with served_here([servo]) as line:
 
-    def noted(address: int, length: int) -> tuple[int, bytes]:
-        moments.append(servo.clock)
-        return read(address, length)
+        def noted(address: int, length: int) -> tuple[int, bytes]:
+            moments.append(servo.clock + line.delay)
+            return read(address, length)
 
-    servo.read = noted  # type: ignore[method-assign]
-    with served_here([servo]) as path:
-        bus = bus_for(path, model)
+        servo.read = noted  # type: ignore[method-assign]
+        bus = bus_for(line.path, model)
         bus.connect()
         moments.clear()
         errors = []

@@ -54,8 +54,8 @@ def emulator_process(link: Path, *arguments: str) -> Iterator[str]:
 
 
 @contextmanager
-def served_here(servos: Sequence[EmulatedServo]) -> Iterator[str]:
-    """Emulated servos served by a thread of this process, for tests that look inside; the path of their port."""
+def served_here(servos: Sequence[EmulatedServo]) -> Iterator[ServedLine]:
+    """Emulated servos served by a thread of this process, for tests that look inside."""
     ended = threading.Event()
     with ServedLine(servos) as line:
 
@@ -66,7 +66,7 @@ def served_here(servos: Sequence[EmulatedServo]) -> Iterator[str]:
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            yield line.path
+            yield line
         finally:
             ended.set()
             thread.join()

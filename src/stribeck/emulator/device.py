@@ -29,8 +29,9 @@ from stribeck.core.bench import Pendulum
 from stribeck.core.control_laws import Gains
 from stribeck.core.step import PlantState
 from stribeck.emulator.control_table import ControlTable
-from stribeck.emulator.joint import BARE, OFF, Drive, EmulatedJoint, Firmware, published_parameters
+from stribeck.emulator.joint import BARE, OFF, EmulatedJoint, Firmware, published_parameters
 from stribeck.emulator.protocol import ALERT, Error1, Error2
+from stribeck.emulator.refusal import DRIVES, mode_of, refusal, revives
 from stribeck.errors import check_valid
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.servo.registers import ServoModel
@@ -43,31 +44,6 @@ BOOT_TIME = 0.3
 
 OFF_SHARE = 0.5
 """Voltage below which a servo is off, as a fraction of the lowest rated voltage."""
-
-GOALS = ("goal_pwm", "goal_current", "goal_velocity", "goal_position")
-
-ONLY = {
-    "drive_mode": 0,
-    "secondary_id": 255,
-    "protocol_type": 2,
-    "feedforward_1st_gain": 0,
-    "feedforward_2nd_gain": 0,
-    "multi_turn_offset": 0,
-    "resolution_divider": 1,
-}
-"""Registers of features that are not emulated, and the only value that they accept."""
-
-DRIVES: dict[str, Drive] = {
-    "position": "position",
-    "extended_position": "position",
-    "current_position": "position",
-    "current": "current",
-    "pwm": "pwm",
-}
-"""Control of the motor bridge in each emulated mode."""
-
-Refusal = tuple[Error2, Error1]
-"""Reason for rejecting a write, for both protocols."""
 
 
 class EmulatedServo:
@@ -304,9 +280,9 @@ class EmulatedServo:
         if problem is not None:
             return self.status(problem, Error1.RANGE)
         for name, number in numbers.items():
-            refusal = self._refusal(name, number, numbers)
-            if refusal is not None:
-                return self.status(*refusal)
+            problem_of_one = refusal(self.model, self.memory.numbers, self.errors, name, number, numbers)
+            if problem_of_one is not None:
+                return self.status(*problem_of_one)
         for name, number in numbers.items():
             self._set(name, number)
         self.memory.adopt(address, data)
@@ -334,36 +310,10 @@ class EmulatedServo:
             return int(bits) | self.errors
         return int(error) | (ALERT if self.errors else 0)
 
-    def _refusal(self, name: str, number: int, others: Mapping[str, int]) -> Refusal | None:
-        """Reason why a register rejects a number, or ``None``."""
-        register, numbers = self.model.registers[name], self.memory.numbers
-        locked = numbers["torque_enable"] or numbers.get("lock", 0)
-        if not register.writable or (register.eeprom and locked):
-            return Error2.ACCESS, Error1.RANGE
-        expired = numbers.get("bus_watchdog", 0) < 0
-        if (
-            (expired and (name in GOALS or (name == "bus_watchdog" and number)))
-            or not register.accepts(number)
-            or number != ONLY.get(name, number)
-            or (name == self.model.mode_register and self._mode(number) not in DRIVES)
-            or (name == "baud_rate" and number not in self.model.baud_rates)
-        ):
-            return Error2.DATA_RANGE, Error1.RANGE
-        if name == "torque_enable" and number and numbers["shutdown"] & self.errors and not self._revives:
-            return Error2.RESULT_FAIL, Error1.RANGE
-        if name == "goal_position":
-            lower, upper = (others.get(n, numbers[n]) for n in ("min_position_limit", "max_position_limit"))
-            if self._mode() == "position" and not lower <= number <= upper:
-                return Error2.DATA_LIMIT, Error1.ANGLE_LIMIT
-        limit = name.replace("goal_", "") + "_limit" if name in GOALS[:3] else ""
-        if limit in numbers and abs(number) > others.get(limit, numbers[limit]):
-            return Error2.DATA_LIMIT, Error1.RANGE
-        return None
-
     @property
     def _revives(self) -> bool:
         """Whether restoring the torque limit ends a shutdown, without a reboot."""
-        return "torque_limit" in self.model.registers
+        return revives(self.model)
 
     def _set(self, name: str, number: int) -> None:
         """Store an accepted number and apply its side effects."""
@@ -448,9 +398,8 @@ class EmulatedServo:
         elif not self.errors & self.model.error_bits["input_voltage"]:
             self.fail("input_voltage")
 
-    def _mode(self, number: int | None = None) -> str:
-        number = self.memory.numbers[self.model.mode_register] if number is None else number
-        return next((mode for mode, value in self.model.modes.items() if value == number), "")
+    def _mode(self) -> str:
+        return mode_of(self.model, self.memory.numbers[self.model.mode_register])
 
     def _quantity(self, name: str) -> float:
         return self.model.registers[name].quantity(self.memory.numbers[name])
