@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -103,8 +104,11 @@ def results(summary: Path) -> str:
     return hashlib.sha256(json.dumps([found[key] for key in COMPARED]).encode()).hexdigest()[:16]
 
 
-def run(output: Path, options: argparse.Namespace, dice: np.random.Generator) -> tuple[int, float, str]:
-    """Run the demo once: its exit code, its duration [s], and its last line."""
+def run(
+    output: Path, options: argparse.Namespace, dice: np.random.Generator
+) -> tuple[int, float, float, str]:
+    """Run the demo once: its exit code, its duration and its processor time [s], and its last line."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     output.mkdir(parents=True, exist_ok=True)
     command = [
         sys.executable,
@@ -130,7 +134,9 @@ def run(output: Path, options: argparse.Namespace, dice: np.random.Generator) ->
             if demo.poll() is None:
                 demo.send_signal(signal.SIGINT)
     lines = (output / "log.txt").read_text(errors="replace").replace("\r", "\n").split("\n")
-    return code, time.monotonic() - began, next(line for line in reversed(lines) if line.strip())
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    return code, time.monotonic() - began, processor, next(line for line in reversed(lines) if line.strip())
 
 
 def main() -> int:
@@ -155,12 +161,12 @@ def main() -> int:
     failed = 0
     others = [subprocess.Popen(["yes"], stdout=subprocess.DEVNULL) for _ in range(options.beside)]
     print(
-        f"{'run':>4} {'exit':>4} {'time [s]':>8} {'messages':>9}  {'digest':<16}  {'results':<16}  last line"
+        f"{'run':>4} {'exit':>4} {'time [s]':>8} {'CPU [s]':>7} {'messages':>9}  {'digest':<16}  {'results':<16}  last line"
     )
     try:
         for number in range(1, options.runs + 1):
             output = options.output / str(number)
-            code, duration, line = run(output, options, dice)
+            code, duration, processor, line = run(output, options, dice)
             count, digest, found = 0, "", ""
             if code == 0:
                 count, digest = messages(output)
@@ -168,7 +174,7 @@ def main() -> int:
                 seen.add((digest, found))
             failed += code != 0
             print(
-                f"{number:>4} {code:>4} {duration:>8.1f} {count:>9}  {digest:<16}  {found:<16}  {line}",
+                f"{number:>4} {code:>4} {duration:>8.1f} {processor:>7.1f} {count:>9}  {digest:<16}  {found:<16}  {line}",
                 flush=True,
             )
     finally:

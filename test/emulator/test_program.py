@@ -119,3 +119,11 @@ def test_parameters_loads_and_rates_of_the_options_reach_the_servos(tmp_path):
     assert (two.joint.dt, two.joint.supply_resistance) == (0.002, 0.2)
     assert two.memory.numbers["return_delay_time"] == 0
     assert math.isclose(one.joint.voltage, 5.5)
+
+
+@pytest.mark.real_time
+def test_nodes_are_waited_for_in_simulated_time_only(tmp_path):
+    """Without --simulated nobody would wait: the program says so instead of ignoring it."""
+    program = emulate("--link", str(tmp_path / "port"), "--nodes", "servo")
+    assert program.communicate(timeout=60)[1].strip().endswith("add --simulated")
+    assert program.returncode == 1

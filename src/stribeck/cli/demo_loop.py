@@ -43,7 +43,7 @@ from stribeck.io.bag import EVERY_JOINT
 from stribeck.io.files import check_writable
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
-from stribeck.nodes.demo import DemoController, Motion, NaiveCompensator, SessionWatcher, Spinner, Trace
+from stribeck.nodes.demo import DemoController, DemoMotion, NaiveCompensator, SessionWatcher, Spinner, Trace
 from stribeck.report.figures import CompensationDrawing, draw_compensation
 from stribeck.report.style import save
 
@@ -315,13 +315,13 @@ def compensate(
     return cases, rest, drawings
 
 
-def motions() -> list[Motion]:
+def motions() -> list[DemoMotion]:
     """The motions to measure, each after a time at 0 rad."""
-    showcases = [Motion(name, case.goal, case.duration) for name, case in SHOWCASES.items()]
-    rest = Motion("rest", to_rest, PUSHED_AT + PUSH_TIME + SETTLING + WATCHED)
+    showcases = [DemoMotion(name, case.goal, case.duration) for name, case in SHOWCASES.items()]
+    rest = DemoMotion("rest", to_rest, PUSHED_AT + PUSH_TIME + SETTLING + WATCHED)
     found = []
     for motion in (*showcases, rest):
-        found += [Motion(f"before {motion.name}", lambda t: 0.0, BETWEEN), motion]
+        found += [DemoMotion(f"before {motion.name}", lambda t: 0.0, BETWEEN), motion]
     return found
 
 

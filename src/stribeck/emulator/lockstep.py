@@ -84,7 +84,8 @@ class Lockstep:
         member.due, member.calling = report.due, report.calls > 0
         if report.entities is not None:
             self._connect(member, report.entities)
-        self._sent.update(report.sent)
+        for topic, count in report.sent.items():
+            self._sent[topic] += count
         return self._proceed()
 
     def _connect(self, member: _Member, entities: Entities) -> None:
@@ -131,7 +132,8 @@ class Lockstep:
         orders = []
         for name, member in self._members.items():
             if news[name] or member.due <= now:
-                member.announced.update(news[name])
+                for topic, count in news[name].items():
+                    member.announced[topic] += count
                 orders.append((name, self._order(name, TURN, now, news[name])))
         return orders
 

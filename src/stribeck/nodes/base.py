@@ -436,12 +436,12 @@ def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> 
     executor.add_node(node)
 
     def ending() -> bool:
-        return bool(stopping) or not rclpy.ok() or node.exit_code is not None
+        return bool(stopping) or node.exit_code is not None
 
     try:
         if node.turns is not None:
             node.turns.spin(executor, ending)
-        while not ending():
+        while not ending() and rclpy.ok():
             try:
                 executor.spin_once(timeout_sec=SPIN)
             except Exception as error:  # from a callback; a bad message must not stop the node

@@ -25,7 +25,7 @@ class CommandOutput:
     """
 
     def __init__(self, node: ServiceNode[Any], parameters: InterfaceParameters, fading: Compensator) -> None:
-        self._clock = node.get_clock()
+        self._node = node
         self._message = OutputMessage(parameters.output_type, parameters.output_mode, fading.names)
         self.publisher = node.managed_publisher(self._message.type, "compensated_command", DEPTH)
         self._sums = parameters.output_mode == "sum"
@@ -33,7 +33,7 @@ class CommandOutput:
 
     def now(self) -> Stamp:
         """The current time, for messages that do not respond to a stamped message."""
-        return Stamp.of(self._clock.now().nanoseconds)
+        return Stamp.of(self._node.get_clock().now().nanoseconds)
 
     def send(self, compensator: Compensator, now: float, stamp: Stamp | None) -> bool:
         """Publish the output, if any, at a steady time [s]; returns whether there was one.

@@ -61,7 +61,7 @@ class NaiveCompensator:
         return goal + float(self._model.offsets(friction + load, self._kp, self._supply)[0])
 
 
-class Motion(NamedTuple):
+class DemoMotion(NamedTuple):
     """A motion of all joints: its name, goal position [rad] at a time [s] since its start, and duration [s]."""
 
     name: str
@@ -91,7 +91,7 @@ class DemoController(LockstepNode, Node):
         pendulum: Pendulum,
         q_offset: float,
         naive: NaiveCompensator,
-        motions: Sequence[Motion],
+        motions: Sequence[DemoMotion],
         socket: Path,
     ) -> None:
         super().__init__("demo_controller")

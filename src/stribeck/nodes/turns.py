@@ -22,7 +22,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
 from rclpy.time import Time
 
@@ -31,7 +31,10 @@ from stribeck.session.simulation import CALL, JOIN, MATCH, REPORT, SERVE, TURN, 
 from stribeck.session.timing import SimulatedClock
 
 POLL = 0.2
-"""Period at which a waiting node looks whether to end, and serves requests from outside the simulation [s]."""
+"""Period at which a waiting node looks whether to end [s]."""
+
+OTHERS = 0.5
+"""Period at which requests from outside the simulation are served [s]; it costs 10 ms of a busy machine."""
 
 CONNECTING = 0.005
 """Period at which a node looks whether the middleware has connected it [s]."""
@@ -105,24 +108,22 @@ class Turns(SimulatedClock):
         self._looked = time.monotonic()
         with node.context.handle:
             self._waiting = _rclpy.WaitSet(1, 0, 0, 0, 0, 0, node.context.handle)
-        self._follow_time()
-
-    def _follow_time(self) -> None:
-        """Make the node's clock follow this one; the topic /clock is for nodes outside the simulation."""
-        node = self._node
+        self._shown = 0.0
+        # The topic /clock is for nodes outside the simulation.
         node.set_parameters([Parameter("use_sim_time", value=True)])
         for subscription in list(node.subscriptions):
             if subscription.topic_name == CLOCK_TOPIC:
                 node.destroy_subscription(subscription)
-        shown = node.get_clock()
-
-        def show(now: float) -> None:
-            shown.set_ros_time_override(Time(nanoseconds=round(1e9 * now), clock_type=ClockType.ROS_TIME))
-
-        show(self.now())
-        self.watchers.append(show)
 
     # -- for the node
+
+    def show(self, clock: Any) -> None:
+        """Set a clock of ROS to the time of this one."""
+        if self._shown != self.now():
+            self._shown = self.now()
+            clock.set_ros_time_override(
+                Time(nanoseconds=round(1e9 * self._shown), clock_type=ClockType.ROS_TIME)
+            )
 
     def sleep(self, seconds: float) -> None:
         """Sleep; only threads of :meth:`thread` have to wait."""
@@ -199,7 +200,7 @@ class Turns(SimulatedClock):
         self._connection.send(JOIN, self._node.get_fully_qualified_name())
         try:
             while not ending():
-                if time.monotonic() - self._looked > POLL:
+                if time.monotonic() - self._looked > OTHERS:
                     self._serve_others(executor)
                 if (order := self._connection.receive(POLL)) is not None:
                     self._obey(executor, *order)
@@ -291,14 +292,18 @@ class Turns(SimulatedClock):
             subscription = inbox.subscription
             taken = []
             while inbox.taken < inbox.expected and not self._ending():
-                if (one := subscription.handle.take_message(subscription.msg_type, subscription.raw)) is None:
+                if (one := subscription.handle.take_message(subscription.msg_type, True)) is None:
                     self._wait_for(subscription)
                 else:
                     taken.append(one)
                     inbox.taken += 1
             if len(taken) > 1:
                 taken.sort(key=_place)
-            messages += [(subscription.callback, message) for message, _ in taken]
+            kind = None if subscription.raw else subscription.msg_type
+            messages += [
+                (subscription.callback, data if kind is None else deserialize_message(data, kind))
+                for data, _ in taken
+            ]
         return messages
 
     def _wait_for(self, subscription: Any) -> None:
@@ -354,8 +359,7 @@ class Turns(SimulatedClock):
                 call.future.set_result(answer.result())
 
 
-def _place(taken: tuple[Any, Mapping[str, int]]) -> tuple[int, bytes]:
+def _place(taken: tuple[bytes, Mapping[str, int]]) -> tuple[int, bytes]:
     """Place of a message among those of one topic: those of one publisher in their order."""
-    message, info = taken
-    data = message if isinstance(message, bytes) else serialize_message(message)
+    data, info = taken
     return info.get("publication_sequence_number") or 0, data
