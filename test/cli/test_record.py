@@ -1,8 +1,12 @@
 """``stribeck record`` as a user types it, against ``stribeck emulate``: what it says, and how it ends."""
 
+import fcntl
+import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import numpy as np
@@ -98,6 +102,35 @@ def test_ctrl_c_or_a_closed_terminal_ends_softly_and_leaves_a_readable_bag(tmp_p
     assert "Traceback" not in err
     (bag,) = bags.iterdir()
     assert str(bag) in out
+    (log,) = read_bag(bag)
+    assert 1.0 < log.position.time[-1] - log.position.time[0] < 5.9
+
+
+@pytest.mark.parametrize("key", [b" ", b"q", b"\x1b"])
+def test_a_key_is_an_emergency_stop(tmp_path, emulator, key):
+    """On a terminal, which is told so before anything moves: torque off at once, exit code 130, the bag is readable."""
+    path = config_file(tmp_path, emulator())
+    user, program = pty.openpty()
+    words = [sys.executable, "-m", "stribeck", "record", "--config", str(path)]
+    process = subprocess.Popen(
+        words, stdin=program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY,
+        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    bags = tmp_path / "bags"
+    wait_for(lambda: bags.is_dir() and list(bags.iterdir()), "the first bag")
+    before = termios.tcgetattr(program)
+    began = time.monotonic()
+    wait_for(lambda: time.monotonic() - began > 1.5, "a second of recording")
+    os.write(user, key)
+    out, err = process.communicate(timeout=ENOUGH)
+    assert process.returncode == 130, err
+    assert "space, q or Esc: emergency stop, torque off at once" in out
+    assert err.splitlines()[-1] == "stribeck: emergency stop by a key"
+    assert not before[3] & termios.ICANON
+    assert termios.tcgetattr(program)[3] & termios.ICANON
+    for end in (user, program):
+        os.close(end)
+    (bag,) = bags.iterdir()
     (log,) = read_bag(bag)
     assert 1.0 < log.position.time[-1] - log.position.time[0] < 5.9
 

@@ -15,8 +15,10 @@ from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.io.bag import read_bag
+from stribeck.io.bag_signals import read_bag_signals
 from stribeck.io.messages import contract_types
 from stribeck.io.recordings import read_recordings
+from stribeck.io.signals import SignalSource
 from stribeck.io.storage import read_messages
 from stribeck.servo.config import DriverConfig, JointConfig
 from stribeck.servo.driver import Driver
@@ -270,6 +272,15 @@ def test_answers_lost_for_a_while_repeat_the_run(tmp_path):
     assert logs[0].duration == pytest.approx(LONG.duration, abs=0.05)
     assert len(notes) == 1
     assert first.name in notes[0]
+    table = {"position": (SignalSource(topic="/joint_states", names="name", values="position"),)}
+    refusal(
+        lambda: read_bag_signals(first, read_messages(first), table, ["elbow"]),
+        "disturbed",
+        "record it again",
+    )
+    again = outcome.bags[0]
+    track = read_bag_signals(again, read_messages(again), table, ["elbow"])["position"]["elbow"]
+    assert track.time[-1] - track.time[0] == pytest.approx(LONG.duration, abs=0.05)
 
 
 def test_answers_that_stay_away_end_a_recording_with_what_is_there(tmp_path):

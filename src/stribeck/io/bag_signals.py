@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any
 import numpy as np
 from rosbags.typesys.store import Typestore
 
-from stribeck.errors import RecordingError
+from stribeck.errors import AbortedRunError, RecordingError
 from stribeck.io.cdr import header_stamp
-from stribeck.io.messages import RawMessage
+from stribeck.io.messages import BENCH, RawMessage
 from stribeck.io.signals import REQUIRED_SIGNALS, SignalSource, SignalTable
 from stribeck.io.storage import BagContent
 from stribeck.io.tracks import Track, merged
@@ -146,9 +147,13 @@ def read_bag_signals(
 
     A topic may have several publishers: messages are merged by the names of the joints.
 
+    Runs whose end on ``/bench`` says that they were disturbed are left out.
+
     :param required: signals that every joint must have; others may be missing, or hold NaN.
+    :raises AbortedRunError: if nothing else is in the bag.
     :raises RecordingError: for missing topics and joints, and contradicting values with one time.
     """
+    bag = bag._replace(messages=_undisturbed(path, bag))
     chosen = chosen_sources(path, signals, {m.topic.name for m in bag.messages}, required)
     by_topic: dict[str, list[tuple[str, SignalSource]]] = defaultdict(list)
     for signal, source in chosen.items():
@@ -172,6 +177,34 @@ def read_bag_signals(
                 f"{', '.join(map(str, raw[signal])) or 'no joint'}"
             )
     return found
+
+
+def _undisturbed(path: Path, bag: BagContent) -> list[RawMessage]:
+    """The messages outside disturbed runs.
+
+    :raises AbortedRunError: if there are no others.
+    """
+    began: dict[str, int] = {}
+    spans: list[tuple[int, int]] = []
+    reason = ""
+    for message in bag.messages:
+        if message.topic.name == BENCH.name and message.topic.type == BENCH.type:
+            try:
+                data = json.loads(decode(path, message, bag.typestore).data)
+            except ValueError:
+                continue
+            run = str(data.get("run_id")) if isinstance(data, dict) else ""
+            if isinstance(data, dict) and "aborted" in data and run in began:
+                spans.append((began[run], message.log_time))
+                reason = str(data["aborted"])
+            elif run:
+                began.setdefault(run, message.log_time)
+    if not spans:
+        return bag.messages
+    left = [m for m in bag.messages if not any(first <= m.log_time <= last for first, last in spans)]
+    if not any(message.topic.name != BENCH.name for message in left):
+        raise AbortedRunError(f"{path}: its only run was disturbed ({reason}): record it again")
+    return left
 
 
 def _tracks(

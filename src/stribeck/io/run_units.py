@@ -41,6 +41,9 @@ samples, has no torque: a controller that only lags behind its goal holds it whe
 UNRELATED = 0.2
 """Velocities with less correlation with the slope of the position are of something else."""
 
+SLOWEST = 0.3
+"""Slopes of the position whose root mean square, without noise, is below this [rad/s] are compared with nothing."""
+
 SMOOTH = 0.5
 """Usual steps between samples must be smaller [rad] for a larger one to be told as a jump."""
 
@@ -237,15 +240,21 @@ def _slope(log: Log) -> np.ndarray | None:
 
 
 def _velocity_ratio(log: Log, slope: np.ndarray) -> float | None:
-    """Measured velocity divided by the slope of the position, by least squares; ``None`` without clear motion, NaN
+    r"""Measured velocity divided by the slope of the position, by least squares; ``None`` without clear motion, NaN
     for velocities that are not correlated with it.
+
+    Noise and quantisation of the position, of standard deviation :math:`\sigma`, add :math:`2 \sigma^2 / T^2` to the mean
+    square of slopes over the time T, and would make the ratio too small; a position that barely moves has no other slopes.
+    White noise adds :math:`6 \sigma^2` to the mean square of the second differences, to which smooth motion adds little.
     """
     measured = log.velocity.at(log.position.time)[STRIDE // 2 : STRIDE // 2 + len(slope)]
-    if np.sqrt(np.mean(slope**2)) < 0.3:
+    interval = STRIDE * float(np.median(np.diff(log.position.time)))
+    noise = float(np.mean(np.diff(log.position.value, 2) ** 2)) / (3.0 * interval**2)
+    motion = float(np.mean(slope**2)) - noise
+    if motion < SLOWEST**2:
         return None
-    together = float(
-        np.sum(slope * measured) / math.sqrt(max(float(np.sum(slope**2) * np.sum(measured**2)), 1e-300))
-    )
+    product = float(np.mean(slope * measured))
+    together = product / math.sqrt(max(motion * float(np.mean(measured**2)), 1e-300))
     if np.any(measured) and abs(together) < UNRELATED:
         return math.nan
-    return float(np.sum(slope * measured) / np.sum(slope**2))
+    return product / motion

@@ -117,7 +117,7 @@ class SessionKeys(Schema, kw_only=True):
     :param output: folder for the bags; required for sessions.
     :param soft_start: motion between runs.
     :param supply_voltage: as set on the power supply [V]; default: as measured at rest.
-    :param state_timeout: maximum age of joint states before the session stops [s].
+    :param state_timeout: maximum age of joint states before a run is stopped and repeated [s].
     :param position_margin: how far beyond its limits a joint may be [rad].
     :param rate: goals per second [Hz].
     """

@@ -32,7 +32,7 @@ class SessionOptions:
     :param gain_time: pause after a change of the gain if servos do not report gains [s].
     :param gain_timeout: the session stops if servos do not report the new gain within this time [s].
     :param start_timeout: the session stops if no joint states arrive within this time [s].
-    :param state_timeout: the session stops if joint states are older or cycles further apart than this [s].
+    :param state_timeout: a run is disturbed if joint states are older or cycles further apart than this [s].
     :param following_time: the session stops if a following error or lost torque persists this long [s].
     :param alarm_time: the session stops if an invalid position, a violated position limit or a high temperature
         persists this long [s]; single packets may be corrupt.
