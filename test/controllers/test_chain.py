@@ -205,7 +205,7 @@ def test_isolated_joints_are_trusted_as_the_python_compensator_trusts_each():
         compensator.enable()
     q, phase, last = np.zeros(3), np.array([1.0, 1.7, 2.3]), np.zeros(3)
     faults, until, sound, reasons = np.zeros(3, dtype=int), np.zeros(3), np.zeros(3), [set(), set()]
-    for k in range(6000):
+    for k in range(3000):
         t = PERIOD * (k + 1)
         v = 1.5 * np.cos(phase * t)
         q = q + PERIOD * v
@@ -283,7 +283,7 @@ def test_limits_that_exclude_each_other_are_refused():
 
 
 def learned_scale(knows):
-    """Dry scale after 20 s of a joint with the identified friction, whose effort is limited to 0.7 N m."""
+    """Dry scale after 8 s of a joint with the identified friction, whose effort is limited to 0.7 N m."""
     limit, arm = 0.7, Arm(inertia=0.05)
     made = CppController(
         [joint()],
@@ -292,7 +292,7 @@ def learned_scale(knows):
         uncoupled(0.05),
     )
     made.enable()
-    for k in range(20_000):
+    for k in range(8_000):
         t = PERIOD * k
         goal, rate = 0.5 * np.sin(3.0 * t), 1.5 * np.cos(3.0 * t)
         wanted = 20.0 * (goal - arm.position) + 1.0 * (rate - arm.velocity) - 0.225 * np.sin(3.0 * t)
@@ -311,18 +311,18 @@ def test_what_was_clamped_is_not_learnt_as_friction():
 
 
 def motion_at_goal(gain, stiffness, damping, armature):
-    """Largest speed in the fourth second of a joint that was displaced by 20 mrad from a goal at rest [rad/s]."""
+    """Largest speed in the third second of a joint that was displaced by 20 mrad from a goal at rest [rad/s]."""
     arm = Arm(inertia=0.05)
     made = CppController([joint(armature=armature)], default_settings(gain=gain))
     made.enable()
     arm.position = arm.position + 0.02
     speeds = []
-    for _ in range(4000):
+    for _ in range(3000):
         reference = -stiffness * arm.position - damping * arm.velocity
         found = made.update(reference, arm.position, arm.velocity, goal=0.0, goal_velocity=0.0)
         arm.move(found.command)
         speeds.append(abs(float(arm.velocity[0])))
-    return max(speeds[3000:])
+    return max(speeds[2000:])
 
 
 @pytest.mark.parametrize(("stiffness", "damping"), [(4.0, 0.1), (0.0, 0.0), (40.0, 1.0)])

@@ -47,26 +47,30 @@ def built(source, target, *flags):
     return target
 
 
-@functools.cache
 def library(joints=16):
     """The functions of binding.cpp for so many joints, or those of the library that ``$STRIBECK_BINDING`` names."""
+    return loaded(joints)
+
+
+@functools.cache
+def loaded(joints):
     given = os.environ.get("STRIBECK_BINDING")
     if given is None:
         folder = Path(tempfile.mkdtemp(prefix="stribeck_binding_"))
         flags = ("-O1", "-fPIC", "-shared", f"-DSTRIBECK_MAX_JOINTS={joints}")
         try:
             built(SOURCES / "binding.cpp", folder / "binding.so", *flags)
-            loaded = ctypes.CDLL(str(folder / "binding.so"))
+            found = ctypes.CDLL(str(folder / "binding.so"))
         finally:
             shutil.rmtree(folder)
     else:
-        loaded = ctypes.CDLL(given)
-    loaded.created.restype = ctypes.c_void_p
-    loaded.configured.restype = loaded.torques.restype = ctypes.c_char_p
-    loaded.code_text.restype = loaded.limits_problem.restype = ctypes.c_char_p
-    loaded.output_checked.restype = ctypes.c_char_p
-    loaded.final_command.restype = loaded.largest_gain.restype = ctypes.c_double
-    return loaded
+        found = ctypes.CDLL(given)
+    found.created.restype = ctypes.c_void_p
+    found.configured.restype = found.torques.restype = ctypes.c_char_p
+    found.code_text.restype = found.limits_problem.restype = ctypes.c_char_p
+    found.output_checked.restype = ctypes.c_char_p
+    found.final_command.restype = found.largest_gain.restype = ctypes.c_double
+    return found
 
 
 def row(values):

@@ -138,14 +138,14 @@ def output_problem(model, mode, kp, supply=12.0):
 
 
 class Arm:
-    """Joints with inertia and Coulomb and viscous friction that stick, in steps of 0.1 ms."""
+    """Joints with inertia and Coulomb and viscous friction that stick, in steps of 0.25 ms."""
 
     def __init__(self, n=1, inertia=0.05, coulomb=0.4, viscous=0.1):
         self.inertia, self.coulomb, self.viscous = inertia, coulomb, viscous
         self.position, self.velocity = np.zeros(n), np.zeros(n)
 
     def move(self, effort, period=PERIOD):
-        steps = max(1, round(period / 1e-4))
+        steps = max(1, round(period / 2.5e-4))
         dt = period / steps
         for _ in range(steps):
             pushed = (self.velocity + effort / self.inertia * dt) / (1.0 + self.viscous / self.inertia * dt)
