@@ -8,7 +8,8 @@ import pytest
 
 from stribeck.core.bench import Pendulum
 from stribeck.core.control_laws import Gains
-from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
+from stribeck.core.friction import LAWS
+from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.emulator.joint import SETTINGS, EmulatedJoint, Firmware, JointKind, Motion, joint_step
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile
