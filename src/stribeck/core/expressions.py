@@ -1,6 +1,6 @@
 """Expressions: formulas written for arrays, recorded as graphs of elementary operations.
 
-A formula is called once with symbols of a :class:`Trace` in place of numbers. The resulting graph is evaluated by whatever
+A formula is called once with symbols of a :class:`Tracer` in place of numbers. The resulting graph is evaluated by whatever
 an emitter makes of it: Python statements (:mod:`stribeck.core.straight_line`) or a call of numexpr
 (:mod:`stribeck.nodes.compiled`). Equal operations on equal arguments are one node; operations on numbers alone are
 computed at once.
@@ -15,7 +15,7 @@ from typing import Any
 from stribeck.core.namespace import array_namespace
 
 
-class Trace:
+class Tracer:
     """The nodes of one graph, in the order in which they were made, so that arguments come before their results."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Expression:
     __slots__ = ("arguments", "index", "operation", "trace", "truth")
 
     def __init__(
-        self, trace: Trace, index: int, operation: str, arguments: tuple[Any, ...], truth: bool
+        self, trace: Tracer, index: int, operation: str, arguments: tuple[Any, ...], truth: bool
     ) -> None:
         self.trace, self.index, self.operation = trace, index, operation
         self.arguments, self.truth = arguments, truth
