@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stribeck.core.expressions import Trace
+from stribeck.core.expressions import Tracer
 from stribeck.core.namespace import array_namespace
 from stribeck.core.straight_line import compiled_loop
 
@@ -94,7 +94,7 @@ def test_constants_are_computed_once():
 
 def test_equal_operations_are_one_node_and_numbers_are_computed_at_once():
     """0.0 and -0.0 are different numbers; factors of one disappear."""
-    trace = Trace()
+    trace = Tracer()
     x = trace.symbol("x")
     xp = array_namespace(x)
     assert x * 2.0 is x * 2.0

@@ -10,7 +10,7 @@ from stribeck.core.bench import Pendulum
 from stribeck.core.control_laws import Gains
 from stribeck.core.friction import LAWS
 from stribeck.core.terms import FRICTION_PARAMETERS
-from stribeck.emulator.joint import SETTINGS, EmulatedJoint, Firmware, JointKind, Motion, joint_step
+from stribeck.emulator.joint import SETTINGS, EmulatedJoint, Firmware, JointKind, JointMotion, joint_step
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile
 
@@ -85,7 +85,9 @@ def test_many_steps_are_as_many_single_ones():
 
 def state_of(joint):
     position, velocity, control = joint.state
-    return Motion(position, velocity, *control, joint.voltage, joint.motor_torque, joint.current, joint.duty)
+    return JointMotion(
+        position, velocity, *control, joint.voltage, joint.motor_torque, joint.current, joint.duty
+    )
 
 
 def kind_of(joint, command) -> JointKind:

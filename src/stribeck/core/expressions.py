@@ -1,6 +1,6 @@
 """Expressions: formulas written for arrays, recorded as graphs of elementary operations.
 
-A formula is called once with symbols of a :class:`Trace` in place of numbers. The resulting graph is evaluated by whatever
+A formula is called once with symbols of a :class:`Tracer` in place of numbers. The resulting graph is evaluated by whatever
 an emitter makes of it: Python statements (:mod:`stribeck.core.straight_line`), a call of numexpr
 (:mod:`stribeck.nodes.compiled`), C and C++ (:mod:`stribeck.exports.c_expressions`), or ONNX
 (:mod:`stribeck.exports.onnx_graph`). Equal operations on equal arguments are one node; operations on numbers alone are
@@ -19,7 +19,7 @@ OPERATORS = ("+", "-", "*", "/", "**", "<", ">", "<=", ">=", "==", "!=", "&", "|
 """Operations between two arguments."""
 
 
-class Trace:
+class Tracer:
     """The nodes of one graph, in the order in which they were made, so that arguments come before their results."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Expression:
     __slots__ = ("arguments", "index", "operation", "trace", "truth")
 
     def __init__(
-        self, trace: Trace, index: int, operation: str, arguments: tuple[Any, ...], truth: bool
+        self, trace: Tracer, index: int, operation: str, arguments: tuple[Any, ...], truth: bool
     ) -> None:
         self.trace, self.index, self.operation = trace, index, operation
         self.arguments, self.truth = arguments, truth

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stribeck.core.expressions import Expression, Trace, condition
+from stribeck.core.expressions import Expression, Tracer, condition
 from stribeck.core.namespace import array_namespace
 
 _SCALARS = array_namespace(0.0)
@@ -75,7 +75,7 @@ def compiled_loop(step: Step, constants: Sequence[str], state: Sequence[str]) ->
     :param constants: names of the values that stay the same during a loop.
     :param state: names of the variables of the state.
     """
-    trace = Trace()
+    trace = Tracer()
     fixed = {name: trace.symbol(name) for name in constants}
     following, ends = step(fixed, [trace.symbol(name) for name in state])
     source = "\n".join(_Emitter(trace, constants, state).lines(following, condition(ends)))
@@ -87,7 +87,7 @@ def compiled_loop(step: Step, constants: Sequence[str], state: Sequence[str]) ->
 class _Emitter:
     """Writes the statements of a trace."""
 
-    def __init__(self, trace: Trace, constants: Sequence[str], state: Sequence[str]) -> None:
+    def __init__(self, trace: Tracer, constants: Sequence[str], state: Sequence[str]) -> None:
         self._trace, self._constants, self._state = trace, constants, state
         self._names = {n.index: n.arguments[0] for n in trace.nodes if n.operation == "input"}
 

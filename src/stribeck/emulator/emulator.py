@@ -19,7 +19,7 @@ from typing import Any
 from stribeck.core.step import PlantState
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.faults import Fault
-from stribeck.emulator.host import LineState, ServoState
+from stribeck.emulator.host import EmulatedState, ServedLineState
 from stribeck.emulator.line import EmulatedLine
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.processes import ChildProcess, exit_reason
@@ -40,8 +40,8 @@ class ServoHandle:
     def __init__(self, bus: EmulatedBus, place: int) -> None:
         self._bus, self._place = bus, place
 
-    def _ask(self) -> ServoState:
-        found: ServoState = self._bus._call("servo_state", self._place)
+    def _ask(self) -> EmulatedState:
+        found: EmulatedState = self._bus._call("servo_state", self._place)
         return found
 
     @property
@@ -149,9 +149,9 @@ class EmulatedBus:
         return self._process is not None and self._process.poll() is None
 
     @property
-    def line(self) -> LineState:
+    def line(self) -> ServedLineState:
         """What has happened on the line."""
-        found: LineState = self._call("line_state")
+        found: ServedLineState = self._call("line_state")
         return found
 
     @property

@@ -18,7 +18,7 @@ COMMANDS = (
 )
 
 
-class ServoState(NamedTuple):
+class EmulatedState(NamedTuple):
     """State of an emulated servo at a moment of emulated time.
 
     :param clock: emulated time [s].
@@ -35,7 +35,7 @@ class ServoState(NamedTuple):
     numbers: dict[str, int]
 
 
-class LineState(NamedTuple):
+class ServedLineState(NamedTuple):
     """What has happened on the line.
 
     :param counts: of :class:`ServedLine`.
@@ -51,14 +51,14 @@ class LineState(NamedTuple):
 class _Host(ServedLine):
     """A line that executes the commands of an :class:`EmulatedBus`."""
 
-    def servo_state(self, place: int) -> ServoState:
+    def servo_state(self, place: int) -> EmulatedState:
         servo = self.servos[place]
-        return ServoState(
+        return EmulatedState(
             servo.clock, servo.state, servo.torque_enabled, servo.first_torque, dict(servo.memory.numbers)
         )
 
-    def line_state(self) -> LineState:
-        return LineState(self.counts, self.delay, self.latest)
+    def line_state(self) -> ServedLineState:
+        return ServedLineState(self.counts, self.delay, self.latest)
 
     def execute(self, command: str, arguments: Sequence[Any]) -> tuple[Exception | None, Any]:
         """The exception that a command raised, and its result."""

@@ -75,7 +75,7 @@ def published_parameters(name: str, law: str = "m6") -> ParameterFile:
     return ParameterFile(actuator, law_named(law), values)
 
 
-class Motion(NamedTuple):
+class JointMotion(NamedTuple):
     """What changes from step to step.
 
     :param position: true position [rad].
@@ -126,10 +126,10 @@ def joint_step(
     """The motion one time step later.
 
     :param constants: parameter values, and :data:`SETTINGS` in SI units.
-    :param state: a :class:`Motion`.
-    :returns: the next :class:`Motion`, and whether its voltage is outside the servo's limits.
+    :param state: a :class:`JointMotion`.
+    :returns: the next :class:`JointMotion`, and whether its voltage is outside the servo's limits.
     """
-    now, c, drive = Motion(*state), constants, kind.drive
+    now, c, drive = JointMotion(*state), constants, kind.drive
     p = {name: c[name] for name in kind.parameters}
     control, gains, dt, goal = kind.control, Gains(c["kp"], c["ki"], c["kd"]), c["dt"], c["goal"]
     if control.goal_speed is not None:
@@ -175,7 +175,7 @@ def joint_step(
     if drive != "off":
         duty = xp.where(supplied, duty_for_current(p, current, usable, now.velocity), 0.0)
     outside = (voltage < c["lowest_voltage"]) | (voltage > c["highest_voltage"])
-    return Motion(
+    return JointMotion(
         now.position + distance, velocity, ramped, integral, voltage, torque, current, duty
     ), outside
 
@@ -183,7 +183,7 @@ def joint_step(
 @cache
 def _loop_of(kind: JointKind) -> Callable[..., Steps]:
     step = partial(joint_step, kind)
-    return compiled_loop(step, (*kind.parameters, *SETTINGS), Motion._fields).prepare
+    return compiled_loop(step, (*kind.parameters, *SETTINGS), JointMotion._fields).prepare
 
 
 def _unobserved(_: float) -> None:

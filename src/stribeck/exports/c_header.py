@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from stribeck.core.control_laws import CurrentControl, VoltageControl
-from stribeck.core.expressions import Trace
+from stribeck.core.expressions import Tracer
 from stribeck.core.friction import friction_budget, offset_torque
 from stribeck.errors import ConfigError
 from stribeck.exports.c_expressions import Dialect, statements
@@ -110,7 +110,7 @@ def _function(name: str, result: str, arguments: Sequence[str], body: Sequence[s
 def _budget(name: str, joint: JointServo) -> list[str]:
     file = joint.servo.parameters
     arguments = _conditions(joint)
-    budget = friction_budget(file.law, file.values, *map(Trace().symbol, arguments))
+    budget = friction_budget(file.law, file.values, *map(Tracer().symbol, arguments))
     lines, texts = statements(budget, _C)
     return [
         f"/* {name}: largest friction torque against motion in positive and in negative direction [N m].",

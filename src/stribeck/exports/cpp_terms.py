@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from stribeck.core.derivative import Dual, namespace_of, slope_of
-from stribeck.core.expressions import Trace
+from stribeck.core.expressions import Tracer
 from stribeck.core.friction import LAWS, optional_terms
 from stribeck.core.namespace import array_namespace
 from stribeck.core.terms import FRICTION_PARAMETERS, TERMS
@@ -240,7 +240,7 @@ def _functions(
     """A namespace with a function of values ``p`` and conditions ``x`` for each term."""
     yield f"\n/// {title}\nnamespace {space}\n{{"
     for term in terms:
-        trace = Trace()
+        trace = Tracer()
         x = Conditions(*(trace.symbol(f"x.{name}") for name in Conditions._fields))
         p = {name: trace.symbol(f"p.{name}") for name in term.names}
         lines, (result,) = statements([formula(term, p, x)], CPP)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from stribeck.core.expressions import Expression, Trace
+from stribeck.core.expressions import Expression, Tracer
 from stribeck.core.friction import friction_budget
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, Written, title_of
@@ -64,7 +64,7 @@ def write(task: ExportTask) -> Written:
     if len(task.joints) != 1:
         raise ConfigError(f"an ONNX file holds one joint, found {len(task.joints)}: write one file for each")
     file, graph = task.joints[0].servo.parameters, _Graph()
-    motor, external, velocity = map(Trace().symbol, ("motor", "external", "velocity"))
+    motor, external, velocity = map(Tracer().symbol, ("motor", "external", "velocity"))
     budget = friction_budget(file.law, file.values, motor, external, velocity)
     for one, name in zip(budget, ("positive", "negative"), strict=True):
         graph.nodes.append(helper.make_node("Identity", [graph.name_of(one)], [name]))

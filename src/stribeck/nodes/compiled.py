@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.core.expressions import Expression, Trace
+from stribeck.core.expressions import Expression, Tracer
 from stribeck.core.formulas import Formula, as_written
 
 try:
@@ -31,7 +31,7 @@ def compiled(formula: Formula, names: Sequence[str]) -> Formula:
     """
     if numexpr is None:
         return as_written(formula, names)
-    text = _text(formula(*map(Trace().symbol, names)))
+    text = _text(formula(*map(Tracer().symbol, names)))
     used = [k for k, name in enumerate(names) if re.search(rf"\b{name}\b", text)]
     # Not the object itself, which computes for one thread at a time.
     evaluate: Formula = numexpr.interpreter.NumExpr(*_program(text, tuple(names[k] for k in used)))
