@@ -1,6 +1,5 @@
 """``stribeck record`` as a user types it, against ``stribeck emulate``: what it says, and how it ends."""
 
-import fcntl
 import os
 import pty
 import signal
@@ -111,11 +110,10 @@ def test_a_key_is_an_emergency_stop(tmp_path, emulator, key):
     """On a terminal, which is told so before anything moves: torque off at once, exit code 130, the bag is readable."""
     path = config_file(tmp_path, emulator())
     user, program = pty.openpty()
-    words = [sys.executable, "-m", "stribeck", "record", "--config", str(path)]
+    words = ["setsid", "--ctty", sys.executable, "-m", "stribeck", "record", "--config", str(path)]
     process = subprocess.Popen(
-        words, stdin=program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY,
-        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )  # fmt: skip
+        words, stdin=program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY
+    )
     bags = tmp_path / "bags"
     wait_for(lambda: bags.is_dir() and list(bags.iterdir()), "the first bag")
     before = termios.tcgetattr(program)

@@ -103,7 +103,7 @@ def test_load_dependent_friction_obeys_its_law(tmp_path):
     for j in range(3):
         moving = np.abs(run.velocity[:, j]) > 0.05
         velocity, acceleration = run.velocity[moving, j], run.acceleration[moving, j]
-        element = Element(velocity, acceleration, np.sign(velocity), load[moving, j])
+        element = Element(run.position[moving, j], velocity, acceleration, np.sign(velocity), load[moving, j])
         parameters = np.array([plant.rotors[j], *(values[name] for name in LAWS["m3"].parameter_names)])
         expected = element_torque(LAWS["m3"], parameters, element).torque + load[moving, j]
         np.testing.assert_allclose(run.torque[moving, j], expected, rtol=1e-5, atol=1e-5)

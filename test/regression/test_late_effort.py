@@ -7,7 +7,6 @@ late and publishes the controller's effort alone.
 
 import json
 import time
-from types import SimpleNamespace
 
 import pytest
 from ros_graph import Graph, wait_for
@@ -56,12 +55,9 @@ def test_an_answer_after_a_pause_is_followed_by_the_effort_alone(tmp_path, monke
         wait_for(moves, "friction torque")
         heard = len(said)
         compute = type(node._compensator).output
-        later = SimpleNamespace(
-            monotonic=lambda: time.monotonic() + 1.9, perf_counter=time.perf_counter, time_ns=time.time_ns
-        )
 
         def output(compensator, now):
-            monkeypatch.setattr("stribeck.nodes.compensation.time", later)
+            monkeypatch.setattr(type(node.clock), "now", lambda _: time.monotonic() + 1.9)
             return compute(compensator, now)
 
         monkeypatch.setattr(type(node._compensator), "output", output)

@@ -177,7 +177,7 @@ def servos_of(trial: Trial, rng: np.random.Generator) -> list[EmulatedServo]:
             }
             registers |= {"operating_mode": int(rng.choice([0, 3]))}
         servo = emulated_one(model, index + 1, temperature=30.0 + index, registers=registers)
-        servo.joint.step = lambda *_: None  # type: ignore[method-assign]
+        servo.joint.step = lambda firmware, push, voltage, count, *_: count  # type: ignore[method-assign]
         numbers = servo.memory.numbers
         numbers.update(torque_enable=int(rng.integers(2)), position_i_gain=int(rng.integers(2)))
         servos.append(servo)

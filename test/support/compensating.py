@@ -8,9 +8,10 @@ import numpy as np
 
 from helpers import published
 from stribeck.core.compensation import JointModel
-from stribeck.core.compensator import Compensator, Output
+from stribeck.core.compensator import Compensator
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
+from stribeck.core.outputs import Output
 from stribeck.core.settings import Settings
 from stribeck.io.actuators import load_actuator
 

@@ -15,10 +15,11 @@ import pytest
 
 from helpers import REPOSITORY
 from stribeck.core.adaptation import AdaptationSettings
-from stribeck.core.compensator import Account, Compensator, Output
+from stribeck.core.compensator import Compensator
 from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.dynamics import IndependentJoints
 from stribeck.core.observer import Learned
+from stribeck.core.outputs import Account, Output
 from stribeck.core.rigid_body import RigidBodyModel
 from stribeck.core.settings import OUTPUT_MODES
 from stribeck.core.terms import FRICTION_PARAMETERS, TERMS

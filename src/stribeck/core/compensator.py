@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from stribeck.core.loads import LoadEstimate
 from stribeck.core.merging import MergedState, StateMerger
 from stribeck.core.namespace import array_namespace
 from stribeck.core.observer import Learned
+from stribeck.core.outputs import Account, Output
 from stribeck.core.plausibility import Plausibility
 from stribeck.core.servo_state import ServoStates
 from stribeck.core.settings import Settings
@@ -43,36 +44,6 @@ TIMES_TO_FULL_TORQUE = 50.0
 
 STANDSTILL = 1.0
 """Without a state for this long on the steady clock, the torque is zero even if simulated time stands still [s]."""
-
-
-class Output(NamedTuple):
-    """Values to publish.
-
-    :param values: efforts [N m], goals [rad] or currents [A], (n,), depending on the output mode.
-    :param friction: the friction torque contained in them [N m], (n,).
-    """
-
-    values: Array
-    friction: Array
-
-
-class Account(NamedTuple):
-    """Estimate of the present friction of the joints, (n,) each.
-
-    :param dry: ratio of present to identified friction without its viscous part [1].
-    :param viscous: ratio of present to identified viscous friction [1].
-    :param offset: torque that cancels the remaining residual, in the robot's coordinates [N m].
-    :param certainty: certainty of the ratios, 0 to 1.
-    :param contact: degree of contact, 0 to 1.
-    :param energy: without a goal, remaining fraction of the torque beyond the guaranteed friction, 0 to 1.
-    """
-
-    dry: Array
-    viscous: Array
-    offset: Array
-    certainty: Array
-    contact: Array
-    energy: Array
 
 
 def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
