@@ -129,6 +129,7 @@ def test_a_killed_servo_node_leaves_the_servo_to_its_watchdog(tmp_path: Path) ->
             result = excitation.result(10.0)
             assert result["end"] == "failed"
             assert "state" in result["reason"], result
+            assert result["bags"] == []
             (bag,) = map(Path, result["disturbed"])
             assert stamps_in(bag)
         with NodeProcess("servo", tmp_path, config=str(config)) as driver:

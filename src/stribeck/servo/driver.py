@@ -27,7 +27,7 @@ from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.port import Port, PortLostError
 from stribeck.servo.remote import NoAnswerError, ServoSpec
-from stribeck.servo.safety import Envelope, SafetyMonitor
+from stribeck.servo.safety import SafetyMonitor, envelope_of, torque_off_consequence, unexpected_state
 from stribeck.servo.sample import (
     DriverSample,
     DriverState,
@@ -58,9 +58,6 @@ GAP_CYCLES = 2.5
 
 CHECK_PERIOD = 0.1
 """Period at which servos are checked, in turn, for changes of their state [s]."""
-
-VOLTAGE_SHARE = 0.95
-"""Default voltage below which torque goes off, as a fraction of the servo's lowest rated voltage."""
 
 
 class Driver:
@@ -95,7 +92,7 @@ class Driver:
         self._unconfirmed: list[ServoSpec] = []
         self._noted = self._last_cycle = self._next_check = 0.0
         self._turn = 0
-        self._monitor = SafetyMonitor(self._envelope(), config.rate)
+        self._monitor = SafetyMonitor(envelope_of(self.config, self.bus.temperature_limits), config.rate)
 
     # Public methods.
 
@@ -107,8 +104,7 @@ class Driver:
         with self._lock:
             report = self._reconnect()
             if report.errors:
-                texts = (f"servo {identity} reports {text}" for identity, text in report.errors.items())
-                self._fail("; ".join(texts))
+                self._fail("; ".join(f"servo {one} reports {text}" for one, text in report.errors.items()))
             if report.cycle_time > 1.0 / self.config.rate:
                 report.warnings.append(
                     f"reading all servos takes {1e3 * report.cycle_time:.1f} ms, longer than a cycle at "
@@ -127,7 +123,7 @@ class Driver:
         self._silent_for[:] = 0.0
         self._energised[:] = False
         self._unconfirmed = []
-        self._monitor = SafetyMonitor(self._envelope(), self.config.rate)
+        self._monitor = SafetyMonitor(envelope_of(self.config, self.bus.temperature_limits), self.config.rate)
         return report
 
     def close(self) -> None:
@@ -244,11 +240,9 @@ class Driver:
                 if not self.disturbed:
                     raise ServoError(f"torque stays off: {self.reason}; remove the cause and clear the fault")
                 self.bus.close()
-                report = self._reconnect()
-                if report.errors:
+                if errors := self._reconnect().errors:
                     self.disturbed = False
-                    texts = (f"servo {identity} reports {text}" for identity, text in report.errors.items())
-                    raise ServoError("; ".join(texts))
+                    raise ServoError("; ".join(f"servo {one} reports {text}" for one, text in errors.items()))
                 self.state, self.reason, self.disturbed = "off", "", False
             try:
                 self.enable()
@@ -394,13 +388,7 @@ class Driver:
             texts = set()
             for _ in range(2):
                 state = self.bus.state_of(index)
-                text = ""
-                if state is not None and state.watchdog_expired:
-                    text = "its servo was stopped by its watchdog: the bus was silent for too long"
-                elif state is not None and state.errors:
-                    text = f"its servo reports: {state.errors}"
-                elif state is not None and self._energised[index] and not state.torque_enable:
-                    text = "its servo lost its torque: it rebooted, check its supply"
+                text = "" if state is None else unexpected_state(state, bool(self._energised[index]))
                 texts.add(text)
                 if not text:
                     break
@@ -436,21 +424,8 @@ class Driver:
         if lost:
             self.bus.close()
             unconfirmed, self.disturbed = was_on, False
-        self.reason = reason + (self._consequence(unconfirmed) if was_on else "")
+        self.reason = reason + (torque_off_consequence(unconfirmed, self.config.watchdog) if was_on else "")
         self._report("fault", self.reason)
-
-    def _consequence(self, unconfirmed: Sequence[ServoSpec]) -> str:
-        """Describe the effect of switching torque off, given the servos that did not confirm."""
-        if not unconfirmed:
-            return "; torque is off"
-        parts = []
-        watched = [f"servo {servo.identity}" for servo in unconfirmed if servo.model.has_watchdog]
-        if watched:
-            time = f"{1e3 * self.config.watchdog:.0f} ms"
-            parts.append(f"the watchdog stops {', '.join(watched)} within {time}")
-        if text := without_watchdog(unconfirmed):
-            parts.append(text)
-        return f"; torque off could not be confirmed: {'; '.join(parts)}"
 
     def _check_before_torque(self) -> None:
         """Require one valid sample of every joint, within all limits.
@@ -470,23 +445,6 @@ class Driver:
         if problem is not None:
             advice = "; remove the cause and clear the fault first" if any(self.bus.errors) else ""
             raise ServoError(f"torque stays off: {problem}{advice}")
-
-    def _envelope(self) -> Envelope:
-        config, margin = self.config, self.config.position_margin
-        lowest = [VOLTAGE_SHARE * joint.servo.model.rated_min for joint in config.joints]
-        limits = np.array([joint.position_limits for joint in config.joints])
-
-        def configured(value: float | None, default: npt.ArrayLike) -> Array:
-            return np.array(default) if value is None else np.full(len(config.joints), value)
-
-        return Envelope(
-            names=self.joints,
-            lower=limits[:, 0] - margin,
-            upper=limits[:, 1] + margin,
-            min_voltage=configured(config.min_voltage, lowest),
-            max_temperature=configured(config.max_temperature, self.bus.temperature_limits),
-            silence=config.silence_timeout,
-        )
 
     def _report(self, kind: Kind, text: str) -> None:
         self._events.append(Event(kind, text, self.clock.now()))

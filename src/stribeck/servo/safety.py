@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from stribeck.core.arrays import Array, Mask
+from stribeck.servo.bus import ServoState, without_watchdog
+from stribeck.servo.config import DriverConfig
+from stribeck.servo.remote import ServoSpec
 from stribeck.servo.sample import JointReading
 
 CONFIRM_TIME = 0.02
 """Time that a limit violation must persist [s] (one to three samples): with the 8-bit checksum of protocol 1,
 one corrupt packet in 256 is accepted."""
+
+VOLTAGE_SHARE = 0.95
+"""Default voltage below which torque goes off, as a fraction of the servo's lowest rated voltage."""
 
 
 @dataclass(frozen=True)
@@ -100,3 +109,54 @@ class SafetyMonitor:
             "temperature": hot if temperature >= hottest else "",
             "position": "" if lower <= position <= upper else outside,
         }
+
+
+def envelope_of(config: DriverConfig, temperature_limits: npt.ArrayLike) -> Envelope:
+    """The envelope of a driver's configuration.
+
+    :param temperature_limits: stored in the servos [°C], used where the configuration gives none.
+    """
+    lowest = [VOLTAGE_SHARE * joint.servo.model.rated_min for joint in config.joints]
+    limits = np.array([joint.position_limits for joint in config.joints])
+
+    def configured(value: float | None, default: npt.ArrayLike) -> Array:
+        return np.array(default) if value is None else np.full(len(config.joints), value)
+
+    return Envelope(
+        names=config.names,
+        lower=limits[:, 0] - config.position_margin,
+        upper=limits[:, 1] + config.position_margin,
+        min_voltage=configured(config.min_voltage, lowest),
+        max_temperature=configured(config.max_temperature, temperature_limits),
+        silence=config.silence_timeout,
+    )
+
+
+def unexpected_state(state: ServoState, energised: bool) -> str:
+    """What is wrong with the state of a servo; empty if nothing is.
+
+    :param energised: whether its torque should be on.
+    """
+    if state.watchdog_expired:
+        return "its servo was stopped by its watchdog: the bus was silent for too long"
+    if state.errors:
+        return f"its servo reports: {state.errors}"
+    if energised and not state.torque_enable:
+        return "its servo lost its torque: it rebooted, check its supply"
+    return ""
+
+
+def torque_off_consequence(unconfirmed: Sequence[ServoSpec], watchdog: float) -> str:
+    """What switching torque off has led to, given the servos that did not confirm it.
+
+    :param watchdog: time after which servos with a Bus Watchdog stop [s].
+    """
+    if not unconfirmed:
+        return "; torque is off"
+    parts = []
+    watched = [f"servo {servo.identity}" for servo in unconfirmed if servo.model.has_watchdog]
+    if watched:
+        parts.append(f"the watchdog stops {', '.join(watched)} within {1e3 * watchdog:.0f} ms")
+    if text := without_watchdog(unconfirmed):
+        parts.append(text)
+    return f"; torque off could not be confirmed: {'; '.join(parts)}"
