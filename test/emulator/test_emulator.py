@@ -286,7 +286,7 @@ def test_unplugged_the_port_is_gone_and_the_servo_goes_on():
 def test_unplugged_by_schedule_the_link_goes_and_comes_back(tmp_path):
     """As a device file does with its adapter."""
     link = tmp_path / "port"
-    with EmulatedBus(servos(1), [parse_fault("unplug:at=0.3,for=0.3")], link):
+    with EmulatedBus(servos(1), [parse_fault("unplug:at=1.0,for=0.5")], link):
         assert link.exists()
         Client(None).until(lambda: not link.is_symlink(), "the link goes")
         Client(None).until(link.exists, "the link comes back")
