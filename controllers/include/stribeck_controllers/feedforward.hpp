@@ -282,11 +282,11 @@ public:
     for (int k = 0; k < n_; ++k) {
       leads[k] = known[k] && path.leads[k];
       const bool shown = formulas::leading(
-        known[k], wish.goal[k], travel.extreme[k], travel.direction[k], deadband[k]);
+        known[k], wish.goal[k], travel.extreme[k], travel.direction[k], travel.since[k], deadband[k]);
       const bool slow = std::abs(travel.velocity[k]) < 0.1 * moving[k];
       const double speed = state.velocity[k];
-      tank.update(k, applied[k], guaranteed_[k], slow ? 0.0 : speed, known[k] ? shown : slow, dt);
-      speed_limit.update(k, applied[k], speed, shown, dt);
+      tank.update(k, applied[k], guaranteed_[k], slow ? 0.0 : speed, known[k] ? shown : slow, dt, loop_delay() + period_);
+      speed_limit.update(k, applied[k], speed, travel.velocity[k], shown, dt);
     }
     if (observing) {
       observe(state, *acting, motion, loads, leads, wish.rate, dt);
@@ -346,7 +346,8 @@ private:
     Vector motion{}, presliding{}, share{};
     const double part = (gain < 1.0 ? gain : 1.0) * (settings_->sure < 1.0 ? settings_->sure : 1.0);
     for (int k = 0; k < n_; ++k) {
-      speed_limit.update(k, applied[k], state.velocity[k], false, dt);
+      const double speed = state.velocity[k];
+      speed_limit.update(k, applied[k], speed, speed_limit.smoothed(k, speed, dt), false, dt);
       motion[k] = formulas::moving(state.velocity[k], tuning[k].moving_velocity);
       presliding[k] = tuning[k].presliding;
     }

@@ -62,6 +62,7 @@ struct Tuning
   }
 };
 
+constexpr double latest_repeat = 0.1;     ///< A goal that repeats the measured position is at most so late [s].
 constexpr double ahead_share = 0.5;       ///< Distance by which a goal is ahead of its joint, in dead-bands.
 constexpr double leading = 0.1;          ///< A goal faster than this fraction of the command velocity leads fully [1].
 constexpr double led_time = 0.1;         ///< Time constant with which a resting goal stops leading a joint past it [s].
@@ -143,11 +144,13 @@ inline double error_share(double goal, double position, double deadband) noexcep
   return clipped(error_of(goal, position) / maximum(deadband, 1e-9), 1.0);
 }
 
-/// Whether a goal shows that it is one: it is ahead of where its joint has been since the last reversal, or it has no
-/// position.
-inline bool leading(bool known, double goal, double extreme, double direction, double deadband) noexcept
+/// Whether a goal shows that it is one: it is ahead of where its joint has been since the last reversal, some time ago,
+/// or it has no position.
+inline bool leading(
+  bool known, double goal, double extreme, double direction, double since, double deadband) noexcept
 {
-  return known && ((goal - extreme) * direction > ahead_share * deadband || !std::isfinite(goal));
+  const bool is_ahead = (goal - extreme) * direction > ahead_share * deadband && since > latest_repeat;
+  return known && (is_ahead || !std::isfinite(goal));
 }
 
 /// Direction along the path of the goal, where one is known, else that of a free joint.
@@ -217,10 +220,11 @@ class Travel
 public:
   Vector velocity{}, direction{}, step{}, bends{};
   Vector extreme{};  ///< furthest position in that direction since the last reversal [rad]
+  Vector since{};    ///< time since the last reversal [s]
 
   void restart() noexcept
   {
-    velocity.fill(0.0), direction.fill(0.0), step.fill(infinity), bends.fill(0.0);
+    velocity.fill(0.0), direction.fill(0.0), step.fill(infinity), bends.fill(0.0), since.fill(0.0);
     position_.fill(0.0), turn_.fill(0.0), extreme.fill(0.0);
     begun_ = has_before_ = false;
   }
@@ -244,7 +248,9 @@ public:
       velocity[k] = velocity[k] + of_speed * (speed[k] - velocity[k]);
       const double change = position[k] - extreme[k];
       const bool begins = direction[k] == 0.0 && std::abs(change) > hysteresis[k];
+      since[k] = since[k] + dt;
       if (begins || change * direction[k] < -hysteresis[k]) {
+        since[k] = 0.0;
         turn_[k] = extreme[k];
         direction[k] = sign_of(change);
       }

@@ -133,9 +133,10 @@ class EnergyTank
 {
 public:
   Vector capacity{}, content{};
+  Vector reserve{};  ///< largest energy that torques on their way have drawn since the tank was refilled [J]
   Vector filled{};  ///< work of the friction learnt from motion under goals in this run, at most the capacity [J]
 
-  void restart() noexcept { content = capacity; }
+  void restart() noexcept { content = capacity, reserve.fill(0.0); }
 
   /// Scales have been replaced: nothing is known of them yet.
   void forget() noexcept { filled.fill(0.0); }
@@ -143,21 +144,28 @@ public:
   /// Account for friction that has been learnt, by its work [J].
   void fill(int k, double work) noexcept { filled[k] = minimum(filled[k] + work, capacity[k]); }
 
+  /// \param delay time for which a torque still acts after a state that would have ended it [s].
   void update(
-    int k, double torque, double sure, double velocity, bool refilled, double dt) noexcept
+    int k, double torque, double sure, double velocity, bool refilled, double dt, double delay) noexcept
   {
-    const double drawn = maximum(torque * velocity, 0.0) - std::abs(sure * velocity);
-    const double left = content[k] - maximum(drawn, 0.0) * dt;
-    content[k] = refilled ? capacity[k] : maximum(left, 0.0);
+    const double drawn = maximum(maximum(torque * velocity, 0.0) - std::abs(sure * velocity), 0.0);
+    content[k] = refilled ? capacity[k] : maximum(content[k] - drawn * dt, 0.0);
+    reserve[k] = refilled ? 0.0 : maximum(reserve[k], drawn * delay);
   }
 
   /// Remaining fraction of the torque beyond the guaranteed friction, in [0, 1].
-  double share(int k) const noexcept { return minimum(content[k] / (tank_fading * capacity[k]), 1.0); }
+  double share(int k) const noexcept { return share_of(k, content[k]); }
 
   /// The same of a joint without a goal: nothing until friction has been learnt in this run.
   double free_share(int k) const noexcept
   {
-    return minimum(minimum(content[k], filled[k]) / (tank_fading * capacity[k]), 1.0);
+    return share_of(k, minimum(content[k], filled[k]));
+  }
+
+private:
+  double share_of(int k, double left) const noexcept
+  {
+    return minimum(maximum((left - reserve[k]) / (tank_fading * capacity[k]), 0.0), 1.0);
   }
 };
 
@@ -186,13 +194,19 @@ public:
 
   void restart() noexcept { speed_.fill(0.0), work_.fill(0.0); }
 
+  /// The velocity of a joint, smoothed [rad/s].
+  double smoothed(int k, double velocity, double dt) const noexcept
+  {
+    return speed_[k] + minimum(1.0, dt / smoothing_time) * (velocity - speed_[k]);
+  }
+
   /// Speed at which compensation ends [rad/s].
   double bound(int k) const noexcept { return std::sqrt(squared_[k]); }
 
-  /// \param led whether the joint's goal is known to lead it.
-  void update(int k, double torque, double velocity, bool led, double dt) noexcept
+  /// \param smoothed velocity smoothed with smoothing_time; \param led whether the joint's goal is known to lead it.
+  void update(int k, double torque, double velocity, double smoothed, bool led, double dt) noexcept
   {
-    speed_[k] = speed_[k] + minimum(1.0, dt / smoothing_time) * (velocity - speed_[k]);
+    speed_[k] = smoothed;
     const double squared = speed_[k] * speed_[k];
     const bool fast = squared >= 0.25 * squared_[k] && !led;
     work_[k] = fast ? work_[k] + maximum(torque * velocity, 0.0) * dt : 0.0;

@@ -23,6 +23,7 @@ import numpy as np
 from stribeck.core.arrays import Array, Mask
 from stribeck.core.formulas import Compiler, as_written, compiled_by
 from stribeck.core.namespace import array_namespace
+from stribeck.core.travel import SMOOTHING
 
 STROKE = 1.5
 r"""Capacity :math:`E_0` of the tank: the work of the friction at rest over this distance [rad]."""
@@ -36,16 +37,14 @@ r"""Kinetic energy at which compensation ends, as a multiple of :math:`E_0`."""
 SLOWEST, FASTEST = 2.0, 10.0
 """Bounds of the speed at which it ends, in the robot's coordinates [rad/s]."""
 
-SMOOTHING = 0.03
-"""Time constant of the speed that is compared with the limit [s]."""
-
 
 class EnergyTank:
     """Energy tanks of n joints with friction ``level`` at rest, (n,) [N m]."""
 
     def __init__(self, level: Array, compiler: Compiler = as_written) -> None:
-        self._left = compiled_by(compiler, _left)
+        self._left, self._reserved = compiled_by(compiler, _left), compiled_by(compiler, _reserved)
         self.capacity = STROKE * level
+        self._fading = FADING * self.capacity
         self.filled: Array = np.zeros_like(level)
         """Work of the friction that has been learnt from motion under goals in this run, at most the capacity [J]."""
         self.restart()
@@ -53,6 +52,8 @@ class EnergyTank:
     def restart(self) -> None:
         """Refill the energy tanks."""
         self.content: Array = self.capacity.copy()
+        self.reserve: Array = np.zeros_like(self.capacity)
+        """Largest energy that torques on their way to the motor have drawn since the tank was refilled [J]."""
 
     def forget(self) -> None:
         """Scales have been replaced: nothing is known of them yet."""
@@ -62,33 +63,56 @@ class EnergyTank:
         """Account for friction that has been learnt from motion under goals, by its work [J]."""
         self.filled = np.minimum(self.filled + work, self.capacity)
 
-    def update(self, torque: Array, sure: Array, velocity: Array, refilled: Mask, dt: float) -> None:
+    def update(
+        self, torque: Array, sure: Array, velocity: Array, refilled: Mask, dt: float, delay: float = 0.0
+    ) -> None:
         """Update with the energy added during a step.
 
         :param torque: applied friction torque [N m].
         :param sure: guaranteed friction [N m].
         :param velocity: measured velocity [rad/s].
         :param refilled: joints whose tank is refilled.
+        :param delay: time for which a torque still acts after a state that would have ended it [s].
         """
         self.content = self._left(self.content, torque, sure, velocity, refilled, self.capacity, dt)
+        self.reserve = self._reserved(self.reserve, torque, sure, velocity, refilled, delay)
+
+    @property
+    def fades(self) -> bool:
+        """Whether :attr:`share` is less than 1 for any joint."""
+        return True in (self.content - self.reserve < self._fading).tolist()
 
     @property
     def share(self) -> Array:
         """Remaining fraction of the torque beyond the guaranteed friction, in [0, 1], (n,)."""
-        return np.minimum(self.content / (FADING * self.capacity), 1.0)
+        return self._share_of(self.content)
 
     @property
     def free_share(self) -> Array:
         """The same of joints without a goal: nothing until friction has been learnt in this run, in [0, 1], (n,)."""
-        return np.minimum(np.minimum(self.content, self.filled) / (FADING * self.capacity), 1.0)
+        return self._share_of(np.minimum(self.content, self.filled))
+
+    def _share_of(self, content: Array) -> Array:
+        return np.minimum(np.maximum((content - self.reserve) / self._fading, 0.0), 1.0)
 
 
 def _left(content: Any, torque: Any, sure: Any, velocity: Any, refilled: Any, capacity: Any, dt: Any) -> Any:
     """Content of the tanks after a step [J]."""
     xp = array_namespace(content, torque, velocity)
-    drawn = xp.maximum(torque * velocity, 0.0) - xp.abs(sure * velocity)
-    left = xp.maximum(content - xp.maximum(drawn, 0.0) * dt, 0.0)
+    left = xp.maximum(content - _drawn(torque, sure, velocity) * dt, 0.0)
     return xp.where(refilled, capacity, left)
+
+
+def _reserved(reserve: Any, torque: Any, sure: Any, velocity: Any, refilled: Any, delay: Any) -> Any:
+    """What the tanks must still hold for the torques that are on their way [J]."""
+    xp = array_namespace(reserve, torque, velocity)
+    return xp.where(refilled, 0.0, xp.maximum(reserve, _drawn(torque, sure, velocity) * delay))
+
+
+def _drawn(torque: Any, sure: Any, velocity: Any) -> Any:
+    """Power beyond that which the guaranteed friction takes [W]."""
+    xp = array_namespace(torque, velocity)
+    return xp.maximum(xp.maximum(torque * velocity, 0.0) - xp.abs(sure * velocity), 0.0)
 
 
 class SpeedLimit:
@@ -133,15 +157,20 @@ class SpeedLimit:
         self._work: Array = np.zeros_like(self._energy)
         self._counting = False
 
-    def update(self, torque: Array, velocity: Array, led: Mask | None, dt: float) -> None:
+    def update(
+        self, torque: Array, velocity: Array, led: Mask | None, dt: float, smoothed: Array | None = None
+    ) -> None:
         """Update with a step.
 
         :param torque: applied friction torque [N m].
         :param velocity: measured velocity [rad/s].
         :param led: joints whose goal is known to lead them: they are not driven, and may begin again; ``None`` if none is.
+        :param smoothed: velocity smoothed with :data:`SMOOTHING`, if it is known [rad/s].
         """
-        self._speed = speed = self._smoothed(self._speed, velocity, min(1.0, dt / SMOOTHING))
-        if led is not None:
+        if smoothed is None:
+            smoothed = self._smoothed(self._speed, velocity, min(1.0, dt / SMOOTHING))
+        self._speed = speed = smoothed
+        if led is not None and True in self.ended.tolist():
             self.ended = self.ended & ~led
         if not self._counting and speed.dot(speed) < self._slow:
             return

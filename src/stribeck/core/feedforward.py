@@ -17,7 +17,14 @@ import numpy as np
 
 from stribeck.core import feedforward_formulas as formulas
 from stribeck.core.arrays import Array, Mask
-from stribeck.core.compensation import LARGEST_FEEDBACK, FrictionModel, JointModel, Scales, load_feedback
+from stribeck.core.compensation import (
+    AS_IDENTIFIED,
+    LARGEST_FEEDBACK,
+    FrictionModel,
+    JointModel,
+    Scales,
+    load_feedback,
+)
 from stribeck.core.contact import Contact
 from stribeck.core.direction import Tuning
 from stribeck.core.dynamics import Dynamics
@@ -159,7 +166,8 @@ class FeedForward:
         self._law_velocity = compiled(formulas.law_velocity)
         self._following, self._stuck = compiled(formulas.following), compiled(formulas.stuck)
         self._learned_gain, self._offset = compiled(formulas.learned_gain), compiled(formulas.offset)
-        self._leading = compiled(formulas.leading)
+        self._refilled, self._moving_at = compiled(formulas.refilled), compiled(formulas.moving_at)
+        self._guaranteed_of = compiled(formulas.guaranteed)
 
     def restart(self) -> None:
         """Forget the motion but keep what was learnt."""
@@ -229,8 +237,7 @@ class FeedForward:
         )
         self.turning.update(state.position, motion, tuning.presliding)
         leads = known & path.leads
-        leading = self._leading(known, wish.goal, travel.extreme, travel.direction, tuning.deadband)
-        self._draw(applied, speed, moving, known, leading, dt)
+        self._draw(applied, speed, moving, known, wish.goal, dt)
         if observing and self._dynamics is not None and acting is not None:
             self._observe(
                 self._present_observer(self._dynamics), state, acting, motion, loads, leads, wish.rate, dt
@@ -251,18 +258,20 @@ class FeedForward:
         guess = self._solution if loads.matter else None
         torque = self.model.feed_forward(gain, direction, at, loads.motor, loads.external, guess, scales)
         self._solution = torque
-        most = gain if scales is None else gain * np.maximum(scales.dry, scales.viscous)
-        self._guaranteed = torque * np.minimum(self.settings.sure / np.maximum(most, 1e-9), 1.0)
+        dry, viscous = AS_IDENTIFIED if scales is None else scales
+        self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.sure)
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
-    def _draw(
-        self, applied: Array, speed: Array, moving: Array, known: Mask, leading: Mask, dt: float
-    ) -> None:
+    def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, goal: Array, dt: float) -> None:
         """Account for the energy that the torque so far has added."""
-        slow = np.abs(self.travel.velocity) < 0.1 * moving
-        refilled = np.where(known, leading, slow)
-        self.tank.update(applied, self._guaranteed, np.where(slow, 0.0, speed), refilled, dt)
-        self.speed_limit.update(applied, speed, leading, dt)
+        travel, deadband = self.travel, self.tuning.deadband
+        refilled = self._refilled(
+            known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
+        )
+        drawing = self._moving_at(speed, travel.velocity, moving)
+        delay = self.loop_delay + self._period
+        self.tank.update(applied, self._guaranteed, drawing, refilled, dt, delay)
+        self.speed_limit.update(applied, speed, known & refilled, dt, travel.velocity)
 
     def _known(self, wish: Wish, dt: float) -> Mask:
         """Joints that have a goal. Without a position, a velocity that stays zero is no goal."""
@@ -293,19 +302,17 @@ class FeedForward:
         then stays below a fraction of the guaranteed friction.
         """
         gain, sure = self.gain, self.settings.sure
-        observer, share = self.observer, self.tank.share
-        least = min(gain, 1.0) * sure
-        fades = True in (share < 1.0).tolist()
+        observer, fades, least = self.observer, self.tank.fades, min(gain, 1.0) * sure
         if observer is None:
             warm = gain * self.warmth
-            warm = _faded(warm, least, share) if fades else warm
+            warm = _faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
         learned = self._learned_gain(gain, led, observer.certainty, reached)
         dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
         viscous_now = observer.scales.viscous
         if fades:
-            floor = least / np.maximum(learned, 1e-9)
+            floor, share = least / np.maximum(learned, 1e-9), self.tank.share
             dry_now, viscous_now = _faded(dry_now, floor, share), _faded(viscous_now, floor, share)
         if led_count == self._joints:
             return learned, Scales(dry_now, viscous_now)
@@ -346,8 +353,9 @@ class FeedForward:
             return torque
         if self.settings.control != "tracking":
             return np.asarray(torque * (1.0 - contact))
-        at_rest, limit, share = self.model.at_rest, self.model.limit, self.tank.share
-        led, boost = led * share, self._boost * share
+        at_rest, limit, boost = self.model.at_rest, self.model.limit, self._boost
+        if self.tank.fades:
+            led, boost = led * self.tank.share, boost * self.tank.share
         return np.asarray(
             self._offset(torque, led, direction, observer.offset, boost, path, at_rest, limit, contact)
         )

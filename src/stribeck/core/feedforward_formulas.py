@@ -33,6 +33,13 @@ AHEAD = 0.5
 """Distance by which a goal is ahead of its joint, as a fraction of the dead-band [1]."""
 
 
+LATEST = 0.1
+"""A goal that repeats the measured position is at most so late [s]."""
+
+SLOW = 0.1
+"""Fraction of the moving velocity below which a joint stands still [1]."""
+
+
 def unled(unled: Any, goal: Any, rate: Any, command_velocity: Any, dt: Any) -> Any:
     """Time since a goal last gave a position or a significant velocity [s]."""
     xp = array_namespace(goal, rate)
@@ -72,17 +79,35 @@ def error_share(goal: Any, position: Any, deadband: Any) -> Any:
     return xp.minimum(xp.maximum(error / xp.maximum(deadband, 1e-9), -1.0), 1.0)
 
 
-def leading(known: Any, goal: Any, extreme: Any, direction: Any, deadband: Any) -> Any:
-    """Whether a goal shows that it is one: it is ahead of where its joint has been since the last reversal.
+def refilled(
+    known: Any, goal: Any, extreme: Any, direction: Any, since: Any, deadband: Any, smooth: Any, moving_velocity: Any
+) -> Any:  # fmt: skip
+    """Whether the energy tank of a joint is refilled: without a goal at standstill, else if the goal leads the joint.
 
-    A goal that repeats the measured position, however late, never is. One without a position cannot be told from a
-    measured velocity, and is believed.
+    It does if it is ahead of where its joint has been since the last reversal. A goal that repeats the measured position
+    never is; one that is late may be for as long as it is late. One without a position cannot be told from a measured velocity, and is believed.
 
     :param extreme: furthest position since that reversal [rad].
     :param direction: of the motion since then, -1, 0 or 1.
+    :param since: time since then [s].
     """
     xp = array_namespace(goal, extreme)
-    return known & (((goal - extreme) * direction > AHEAD * deadband) | ~xp.isfinite(goal))
+    ahead = ((goal - extreme) * direction > AHEAD * deadband) & (since > LATEST)
+    leads = ahead | ~xp.isfinite(goal)
+    return (known & leads) | (~known & (xp.abs(smooth) < SLOW * moving_velocity))
+
+
+def moving_at(speed: Any, smooth: Any, moving_velocity: Any) -> Any:
+    """Velocity, 0 of a joint at standstill [rad/s]."""
+    xp = array_namespace(speed, smooth)
+    return xp.where(xp.abs(smooth) < SLOW * moving_velocity, 0.0, speed)
+
+
+def guaranteed(torque: Any, gain: Any, dry: Any, viscous: Any, sure: Any) -> Any:
+    """Part of a torque of the law that the guaranteed friction takes at the same motion [N m]."""
+    xp = array_namespace(torque, gain)
+    most = xp.maximum(gain * xp.maximum(dry, viscous), 1e-9)
+    return torque * xp.minimum(sure / most, 1.0)
 
 
 def free(motion: Any, turned: Any) -> Any:

@@ -42,6 +42,8 @@ class Travel:
         self._before: tuple[Array, Array] | None = None
         self.extreme: Array = np.zeros(self._joints)
         """Furthest position in that direction since the last reversal [rad]."""
+        self.since: Array = np.zeros(self._joints)
+        """Time since the last reversal [s]."""
         self._position = self._turn = self.extreme
         self._begun = False
 
@@ -58,8 +60,10 @@ class Travel:
         else:
             self._before = velocity, velocity
         self.velocity = self._smoothed(self.velocity, velocity, min(1.0, dt / SMOOTHING))
+        self.since = self.since + dt
         turns = self._turns(position, self.extreme, self.direction, hysteresis)
         if True in turns.tolist():
+            self.since = np.where(turns, 0.0, self.since)
             self._turn = np.where(turns, self.extreme, self._turn)
             self.direction = np.where(turns, np.sign(position - self.extreme), self.direction)
         self.extreme = self._furthest(position, self.extreme, self.direction)
