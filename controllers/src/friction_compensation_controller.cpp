@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "hardware_interface/component_parser.hpp"
 #include "hardware_interface/types/hardware_interface_type_values.hpp"
 #include "pluginlib/class_list_macros.hpp"
 
@@ -36,6 +37,33 @@ bool written(Interface & interface, double value)
 bool contains(const std::vector<std::string> & names, const char * name)
 {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+using JointLimits = decltype(hardware_interface::HardwareInfo::limits);
+
+/// Limits of joints in a robot description, narrowed by those of their command interfaces. A controller manager gives them to
+/// its controllers only if it enforces them itself.
+JointLimits described_limits(const std::string & description)
+{
+  JointLimits found;
+  if (!description.empty()) {
+    for (const auto & hardware : hardware_interface::parse_control_resources_from_urdf(description)) {
+      found.insert(hardware.limits.begin(), hardware.limits.end());
+    }
+  }
+  return found;
+}
+
+/// A problem with the name of its joint instead of the joint's number.
+std::string named(const std::string & problem, const std::vector<std::string> & joints)
+{
+  for (std::size_t k = 0; k < joints.size(); ++k) {
+    const std::string number = "joint " + std::to_string(k + 1) + ": ";
+    if (problem.rfind(number, 0) == 0) {
+      return "joint " + joints[k] + ": " + problem.substr(number.size());
+    }
+  }
+  return problem;
 }
 
 double or_nan(double value) { return value > 0.0 ? value : stribeck::not_a_number; }
@@ -156,7 +184,7 @@ std::string FrictionCompensationController::configured()
   const stribeck::Dynamics * dynamics = known == joints_ ? &dynamics_ : nullptr;
   std::string problem = compensator_->configure(static_cast<int>(joints_), joints, settings, dynamics);
   if (!problem.empty()) {
-    return problem;
+    return named(problem, p.joints);
   }
   for (std::size_t k = 0; k < joints_; ++k) {
     const auto & joint = p.friction.joints_map.at(p.joints[k]);
@@ -175,7 +203,7 @@ std::string FrictionCompensationController::configured()
 std::string FrictionCompensationController::limit_problem()
 {
   stage_.configure(static_cast<int>(joints_), sums_);
-  const auto & described = get_hard_joint_limits();
+  const auto described = described_limits(get_robot_description());
   for (std::size_t k = 0; k < joints_; ++k) {
     const int at = static_cast<int>(k);
     const std::string & name = parameters_.joints[k];

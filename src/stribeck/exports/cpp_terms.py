@@ -145,8 +145,7 @@ def controller_parameters() -> str:
                 f'"Whether negative motion has {names}.", read_only: true }}'
             )
     for name, one in FRICTION_PARAMETERS.items():
-        least = {"positive": "gt<>", "nonnegative": "gt_eq<>"}.get(one.sign)
-        valid = f", validation: {{ {least}: [0.0] }}" if least else ""
+        valid = ", validation: { gt<>: [0.0] }" if one.sign == "positive" else ""
         text = f"Parameter {name} of the law [{one.rotary_unit}]."
         lines.append(
             f"{name}: {{ type: double, default_value: {one.value!r}, description: {json.dumps(text)}, read_only: true{valid} }}"
