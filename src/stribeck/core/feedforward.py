@@ -305,7 +305,7 @@ class FeedForward:
         observer, fades, least = self.observer, self.tank.fades, min(gain, 1.0) * sure
         if observer is None:
             warm = gain * self.warmth
-            warm = _faded(warm, least, self.tank.share) if fades else warm
+            warm = formulas.faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
         learned = self._learned_gain(gain, led, observer.certainty, reached)
@@ -313,7 +313,10 @@ class FeedForward:
         viscous_now = observer.scales.viscous
         if fades:
             floor, share = least / np.maximum(learned, 1e-9), self.tank.share
-            dry_now, viscous_now = _faded(dry_now, floor, share), _faded(viscous_now, floor, share)
+            dry_now, viscous_now = (
+                formulas.faded(dry_now, floor, share),
+                formulas.faded(viscous_now, floor, share),
+            )
         if led_count == self._joints:
             return learned, Scales(dry_now, viscous_now)
         least = sure / SAFETY
@@ -444,9 +447,3 @@ class FeedForward:
         ratios = {name: 1.0 if name == "away" else self._map.ratio for name in vars(common_tuning)}
         n = len(joints)
         return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(common_tuning, name) for name in ratios})
-
-
-def _faded(full: Array, least: Array | float, share: Array) -> Array:
-    """A gain or scale that falls to the guaranteed one with the share of a tank."""
-    floor = np.minimum(full, least)
-    return np.where(share < 1.0, floor + share * (full - floor), full)

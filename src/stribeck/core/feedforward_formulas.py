@@ -197,3 +197,10 @@ def offset(
     added = torque + led * xp.abs(direction) * offset + boost * path * at_rest
     torque = xp.where(direction * added > 0.0, added, 0.0)
     return xp.minimum(xp.maximum(torque, -limit), limit) * (1.0 - contact)
+
+
+def faded(full: Any, least: Any, share: Any) -> Any:
+    """A gain or scale that falls to the guaranteed one with the share of a tank."""
+    xp = array_namespace(full, least, share)
+    floor = xp.minimum(full, least)
+    return xp.where(share < 1.0, floor + share * (full - floor), full)

@@ -207,14 +207,10 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
             self._deactivate()
             return self._failed("activate", error, release=False)
         self._active, self._failure_of_transition = True, ""
-        self._request_real_time()
-        return super().on_activate(state)
-
-    def _request_real_time(self) -> None:
-        """Ask for the scheduling that the node's parameter wants; refused, it is one warning."""
-        priority = self.values().get("realtime_priority", 0)
-        if self.owns_process and (refusal := request_real_time(priority)):
+        refusal = request_real_time(self.values().get("realtime_priority", 0)) if self.owns_process else ""
+        if refusal:
             self.get_logger().warning(refusal)
+        return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop the work and enter the safe state."""
@@ -434,10 +430,7 @@ def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> 
     node.owns_process = True
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-
-    def ending() -> bool:
-        return bool(stopping) or node.exit_code is not None
-
+    ending = lambda: bool(stopping) or node.exit_code is not None  # noqa: E731
     try:
         if node.turns is not None:
             node.turns.spin(executor, ending)
