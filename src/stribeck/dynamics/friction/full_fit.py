@@ -429,15 +429,13 @@ def _shape_prior(law: FrictionLaw, parameters: Array, guesses: Mapping[str, floa
 
     known = {name: FRICTION_PARAMETERS[name] for name in law.parameter_names}
     for name, one in known.items():
+        scale = 1.0 if one.shape is None else 1.0 / one.shape.deviation
         if one.shape is not None and one.shape.of_speed:
-            scale = 1.0 / one.shape.deviation
             add(scale * np.log(values[name] / guesses[name]), {name: scale / values[name]})
         elif one.shape is not None:
-            scale = 1.0 / one.shape.deviation
             add(scale * (values[name] - one.shape.mean), {name: scale})
-    for name in LOAD_PARAMETERS:
-        if name in values:
-            add(values[name] / LOADED, {name: 1.0 / LOADED})
+    for name in filter(values.__contains__, LOAD_PARAMETERS):
+        add(values[name] / LOADED, {name: 1.0 / LOADED})
     for fading in with_sign("static").intersection(names):
         for name in COULOMB_PARAMETERS:
             static = values.get(name, np.inf) + values[fading]
