@@ -50,7 +50,7 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Term:
+class GeometryTerm:
     """One parameter.
 
     :param name: for example ``joint_2.x``; the part before the dot is a joint, ``base`` or a marker.
@@ -80,7 +80,7 @@ class KinematicModel:
 
     chain: SerialChain
     base: Array
-    terms: tuple[Term, ...]
+    terms: tuple[GeometryTerm, ...]
     markers: tuple[str, ...]
     gravity: tuple[float, float, float] = DOWN
 
@@ -151,14 +151,14 @@ class KinematicModel:
         return points, jacobian.reshape(poses, 3 * k, len(values))
 
 
-def candidate_terms(chain: SerialChain, gravity: Sequence[float] = DOWN) -> tuple[Term, ...]:
+def candidate_terms(chain: SerialChain, gravity: Sequence[float] = DOWN) -> tuple[GeometryTerm, ...]:
     """All possible calibration parameters of the chain, many of them linearly dependent."""
     base = [_constant(f"base.{axis}", "base", chain.element(0, axis), axis) for axis in AXES]
     deflections = [_deflection(chain, column) for column in moment_columns(chain, gravity)]
     return (*base, *_geometry(chain), *_gains(chain), *_eccentricities(chain), *deflections)
 
 
-def _geometry(chain: SerialChain) -> list[Term]:
+def _geometry(chain: SerialChain) -> list[GeometryTerm]:
     """Joint offsets, and the other five transforms after each joint but the last."""
     offsets, rest = [], []
     for j, name in enumerate(chain.names):
@@ -169,21 +169,23 @@ def _geometry(chain: SerialChain) -> list[Term]:
     return [*offsets, *rest]
 
 
-def _constant(name: str, group: str, element: int, axis: str) -> Term:
-    return Term(name, "rad" if axis.startswith("r") else "m", group, element, Feature())
+def _constant(name: str, group: str, element: int, axis: str) -> GeometryTerm:
+    return GeometryTerm(name, "rad" if axis.startswith("r") else "m", group, element, Feature())
 
 
-def _gains(chain: SerialChain) -> list[Term]:
+def _gains(chain: SerialChain) -> list[GeometryTerm]:
     return [
-        Term(f"{name}.gain", "1", "gain", chain.joint_element(j), Feature("position", j))
+        GeometryTerm(f"{name}.gain", "1", "gain", chain.joint_element(j), Feature("position", j))
         for j, name in enumerate(chain.names)
     ]
 
 
-def _eccentricities(chain: SerialChain) -> list[Term]:
+def _eccentricities(chain: SerialChain) -> list[GeometryTerm]:
     waves: tuple[Literal["sin", "cos"], ...] = ("sin", "cos")
     return [
-        Term(f"{name}.{wave}{k}", "rad", "eccentricity", chain.joint_element(j), Feature(wave, j, order=k))
+        GeometryTerm(
+            f"{name}.{wave}{k}", "rad", "eccentricity", chain.joint_element(j), Feature(wave, j, order=k)
+        )
         for j, name in enumerate(chain.names)
         if not chain.prismatic[j]
         for k in HARMONICS
@@ -191,12 +193,12 @@ def _eccentricities(chain: SerialChain) -> list[Term]:
     ]
 
 
-def _deflection(chain: SerialChain, column: MomentColumn) -> Term:
+def _deflection(chain: SerialChain, column: MomentColumn) -> GeometryTerm:
     """Rotation of a joint frame in proportion to a moment of gravity."""
     along = column.axis == "rz" and not chain.prismatic[column.joint]
     kind = "compliance" if along else f"bending_{column.axis}"
     cause = f"{chain.names[column.link]}.{column.moment}"
-    return Term(
+    return GeometryTerm(
         f"{chain.names[column.joint]}.{kind}({cause})",
         "rad",
         "compliance" if along else "bending",

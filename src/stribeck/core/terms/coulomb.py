@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.core.terms.term import Conditions, Search, Term, fading, torque_parameter
+from stribeck.core.terms.term import Conditions, RobotSearch, Term, fading, torque_parameter
 
 
 def _formula(x: Conditions, xp: Any, coulomb: Any) -> Any:
@@ -15,7 +15,7 @@ COULOMB = Term(
     "coulomb",
     "Coulomb friction",
     "dry",
-    (torque_parameter("friction_base", "K_c", 0.2, robot=Search(0.2, 0.0, 20.0, 0.3)),),
+    (torque_parameter("friction_base", "K_c", 0.2, robot=RobotSearch(0.2, 0.0, 20.0, 0.3)),),
     _formula,
 )
 
@@ -23,5 +23,7 @@ FADING_COULOMB = fading(
     COULOMB,
     "fading_coulomb",
     "the Stribeck effect (friction that falls with speed)",
-    torque_parameter("friction_stribeck", "K_c^s", 0.2, sign="static", robot=Search(0.02, 0.0, 20.0, 0.3)),
+    torque_parameter(
+        "friction_stribeck", "K_c^s", 0.2, sign="static", robot=RobotSearch(0.02, 0.0, 20.0, 0.3)
+    ),
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.core.terms.term import Conditions, Search, Term, fading, share_parameter
+from stribeck.core.terms.term import Conditions, RobotSearch, Term, fading, share_parameter
 
-_ROBOT = Search(0.01, 0.0, 0.9, 0.05)
+_ROBOT = RobotSearch(0.01, 0.0, 0.9, 0.05)
 
 
 def _formula(x: Conditions, xp: Any, driving: Any, backdriven: Any) -> Any:

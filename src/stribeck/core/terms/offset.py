@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.core.terms.term import Conditions, FrictionParameter, Search, Term
+from stribeck.core.terms.term import Conditions, FrictionParameter, RobotSearch, Term
 
 
 def _formula(x: Conditions, xp: Any, offset: Any) -> Any:
@@ -21,7 +21,7 @@ OFFSET = Term(
     (
         FrictionParameter(
             "torque_offset", "tau_0", "N m", "N", -0.1, 0.1, sign="any", thermal=False,
-            robot=Search(0.0, -5.0, 5.0, 0.5),
+            robot=RobotSearch(0.0, -5.0, 5.0, 0.5),
         ),
     ),
     _formula,

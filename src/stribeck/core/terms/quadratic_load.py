@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.core.terms.term import Conditions, FrictionParameter, Search, Term
+from stribeck.core.terms.term import Conditions, FrictionParameter, RobotSearch, Term
 
-_ROBOT = Search(0.001, 0.0, 0.5, 0.01)
+_ROBOT = RobotSearch(0.001, 0.0, 0.5, 0.01)
 
 
 def _formula(x: Conditions, xp: Any, backdriven: Any, driving: Any) -> Any:

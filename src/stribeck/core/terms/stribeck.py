@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stribeck.core.namespace import array_namespace
-from stribeck.core.terms.term import Conditions, FrictionParameter, Search, Shape, Term
+from stribeck.core.terms.term import ArmShape, Conditions, FrictionParameter, RobotSearch, Term
 
 SMALLEST_RATIO = 1e-30
 """Velocities below this share of the Stribeck velocity count as rest."""
@@ -55,12 +55,12 @@ STRIBECK = Term(
     (
         FrictionParameter(
             "dtheta_stribeck", "v_s", "rad/s", "m/s", 0.1, 3.0, sign="positive", thermal=False,
-            shape=Shape(0.005, 2.0, 0.1, 1.0, 1.0, of_speed=True),
-            robot=Search(0.3, 0.02, 3.0, 0.2), value=1.0,
+            shape=ArmShape(0.005, 2.0, 0.1, 1.0, 1.0, of_speed=True),
+            robot=RobotSearch(0.3, 0.02, 3.0, 0.2), value=1.0,
         ),
         FrictionParameter(
             "alpha", "alpha", "1", "1", 1.0, 10.0, sign="positive", thermal=False, value=1.0,
-            shape=Shape(0.5, 3.0, 0.3, 1.0, 0.3),
+            shape=ArmShape(0.5, 3.0, 0.3, 1.0, 0.3),
         ),
     ),
     _formula,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.core.terms.term import Conditions, Search, Term, fading, share_parameter
+from stribeck.core.terms.term import Conditions, RobotSearch, Term, fading, share_parameter
 
 
 def _formula(x: Conditions, xp: Any, share: Any) -> Any:
@@ -15,7 +15,7 @@ SYMMETRIC_LOAD = Term(
     "symmetric_load",
     "friction that grows with the load",
     "dry",
-    (share_parameter("load_friction_base", "K_l", 0.5, robot=Search(0.01, 0.0, 0.9, 0.05)),),
+    (share_parameter("load_friction_base", "K_l", 0.5, robot=RobotSearch(0.01, 0.0, 0.9, 0.05)),),
     _formula,
 )
 
@@ -23,5 +23,5 @@ FADING_SYMMETRIC_LOAD = fading(
     SYMMETRIC_LOAD,
     "fading_symmetric_load",
     SYMMETRIC_LOAD.title,
-    share_parameter("load_friction_stribeck", "K_l^s", 1.0, robot=Search(0.01, 0.0, 0.9, 0.05)),
+    share_parameter("load_friction_stribeck", "K_l^s", 1.0, robot=RobotSearch(0.01, 0.0, 0.9, 0.05)),
 )

@@ -48,7 +48,7 @@ class Conditions(NamedTuple):
     position: Any = 0.0
 
 
-class Shape(NamedTuple):
+class ArmShape(NamedTuple):
     """Search and prior of a parameter that shapes a term, for a joint of an arm.
 
     :param lower, upper: bounds.
@@ -66,7 +66,7 @@ class Shape(NamedTuple):
     of_speed: bool = False
 
 
-class Search(NamedTuple):
+class RobotSearch(NamedTuple):
     """Start, bounds and largest change in one step of a parameter that is identified for a joint of a robot."""
 
     start: float
@@ -99,9 +99,9 @@ class FrictionParameter:
     lower: float
     upper: float
     sign: Sign = "nonnegative"
-    shape: Shape | None = None
+    shape: ArmShape | None = None
     thermal: bool = True
-    robot: Search | None = None
+    robot: RobotSearch | None = None
     value: float = 0.0
     free: bool = True
     like: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.core.terms.term import Conditions, FrictionParameter, Search, Term
+from stribeck.core.terms.term import Conditions, FrictionParameter, RobotSearch, Term
 
 
 def _formula(x: Conditions, xp: Any, viscous: Any) -> Any:
@@ -23,7 +23,7 @@ VISCOUS = Term(
             "N s/m",
             0.0,
             1.0,
-            robot=Search(0.1, 0.0, 20.0, 0.5),
+            robot=RobotSearch(0.1, 0.0, 20.0, 0.5),
         ),
     ),
     _formula,
