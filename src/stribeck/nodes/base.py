@@ -430,7 +430,7 @@ def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> 
     node.owns_process = True
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    ending = lambda: bool(stopping) or node.exit_code is not None  # noqa: E731
+    ending: Callable[[], bool] = lambda: bool(stopping) or node.exit_code is not None  # noqa: E731
     try:
         if node.turns is not None:
             node.turns.spin(executor, ending)
