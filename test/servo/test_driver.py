@@ -214,6 +214,22 @@ def test_every_fault_switches_torque_off_and_says_why_once(name: str, strike: An
     assert np.isnan(samples[-1].goal).all()
 
 
+def test_the_reason_of_a_fault_stands_while_torque_off_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Diagnostics are published by another thread meanwhile, and a session takes the reason from them."""
+    seen: list[tuple[str, str]] = []
+    confirm = Driver._torque_off
+    monkeypatch.setattr(
+        Driver, "_torque_off", lambda self, *a: (seen.append((self.state, self.reason)), confirm(self, *a))[1]
+    )
+    with VirtualBus(emulated("xl330")) as bus:
+        driver = enabled(bus.driver(config_for(bus.path, "xl330")))
+        drive(driver, 0.3, lambda t: 0.1)
+        drive(driver, 1.0, until=lambda sample: sample.state == "fault")
+        driver.close()
+    during = next(reason for state, reason in seen if state == "fault")
+    assert during.startswith("commands stopped")
+
+
 @pytest.mark.parametrize("model", ["xl330", "mx106", "xl320"])
 def test_a_cleared_fault_can_be_enabled_again(model: str) -> None:
     """After an overload the servo is brought back when told, with its gain, and follows again."""

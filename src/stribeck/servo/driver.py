@@ -412,8 +412,9 @@ class Driver:
             if lost:
                 self.bus.close()
             return
-        self.state, self._command = "fault", None
-        self.disturbed = disturbed
+        # The reason stands before torque off is confirmed, which takes time: diagnostics are read meanwhile.
+        self.reason, self.disturbed, self._command = reason, disturbed, None
+        self.state = "fault"
         was_on = [joint.servo for joint, on in zip(self.config.joints, self._energised, strict=True) if on]
         unconfirmed: list[ServoSpec] = []
         if not lost:
