@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 import yaml
 
 from bags import Bag, joint_state
-from helpers import REPOSITORY
+from helpers import REPOSITORY, refusal
 from stribeck.errors import ConfigError, RecordingError, TooShortError
 from stribeck.multibody.dynamics import MultibodyDynamics
 from stribeck.multibody.model_file import model_of, read_model
@@ -209,7 +210,15 @@ def test_a_foreign_bag_is_read_from_its_topics_in_its_units(tmp_path):
     }
     content["data"]["motors"] = {motor: {**place, "topic": "/drive", "joint": "a", "unit": "mV"}}
     model = model_of(content, tmp_path / "furuta.yaml")
-    (one,) = read_recordings([bag.write(tmp_path / "bag")], model)
+    whole = bag.write(tmp_path / "bag")
+    (one,) = read_recordings([whole], model)
+    bag.bench(0.0, run_id="late")
+    bag.text(2.1, json.dumps({"run_id": "late", "event": "end", "aborted": "joint states stopped"}))
+    disturbed = bag.write(tmp_path / "disturbed")
+    assert len(read_recordings([whole, disturbed], model)) == 1
+    refusal(
+        lambda: read_recordings([disturbed], model), "was disturbed (joint states stopped)", "record it again"
+    )
     first = np.isfinite(one.signals[:, 0])
     assert first.sum() == 200
     np.testing.assert_allclose(one.signals[first, 0], 0.3 * np.sin(one.time[first]), atol=1e-9)

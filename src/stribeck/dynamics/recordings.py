@@ -10,8 +10,8 @@ import numpy as np
 
 from stribeck.core.arrays import Array
 from stribeck.core.log import LONGEST_GAP
-from stribeck.errors import AbortedRunError, RecordingError
-from stribeck.io.bag_signals import read_bag_signals
+from stribeck.errors import RecordingError
+from stribeck.io.bag_signals import read_bag_signals, read_undisturbed
 from stribeck.io.identification_config import RecordingFormat
 from stribeck.io.run_units import LARGEST_POSITION
 from stribeck.io.storage import read_messages
@@ -70,15 +70,12 @@ def read_recordings(
     files = find_tables(paths, SUFFIXES[form.format], ignore=(".urdf",))
     if form.format == "bag":
         table = form.table()
-        runs = []
-        for path in files:
-            try:
-                tracks = read_bag_signals(path, read_messages(path), table, joints)
-            except AbortedRunError:
-                if len(files) == 1:
-                    raise
-                continue  # the session has repeated it
-            runs.append(run_of_tracks(path, tracks, joints))
+        runs = read_undisturbed(
+            files,
+            lambda path: run_of_tracks(
+                path, read_bag_signals(path, read_messages(path), table, joints), joints
+            ),
+        )
     else:
         runs = [_from_tables(name, tables, form, joints) for name, tables in _tables(files, form)]
     runs = [_in_joints(run, form) for run in runs]

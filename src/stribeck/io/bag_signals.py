@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from rosbags.typesys.store import Typestore
@@ -17,6 +17,8 @@ from stribeck.io.messages import BENCH, RawMessage
 from stribeck.io.signals import REQUIRED_SIGNALS, SignalSource, SignalTable
 from stribeck.io.storage import BagContent
 from stribeck.io.tracks import Track, merged
+
+T = TypeVar("T")
 
 TRAILING_BYTES = (0, 4, 8, 12, 16)
 """ROS may append unused alignment bytes of empty sequences to a message."""
@@ -177,6 +179,23 @@ def read_bag_signals(
                 f"{', '.join(map(str, raw[signal])) or 'no joint'}"
             )
     return found
+
+
+def read_undisturbed(paths: Sequence[Path], read: Callable[[Path], T]) -> list[T]:
+    """What ``read`` makes of the files, without bags whose only run was disturbed: the session has repeated it.
+
+    :raises AbortedRunError: if nothing is left.
+    """
+    results: list[T] = []
+    aborted = []
+    for path in paths:
+        try:
+            results.append(read(path))
+        except AbortedRunError as error:
+            aborted.append(error)
+    if aborted and not results:
+        raise aborted[0]
+    return results
 
 
 def _undisturbed(path: Path, bag: BagContent) -> list[RawMessage]:

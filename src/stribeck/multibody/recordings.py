@@ -11,7 +11,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from stribeck.core.arrays import Array
 from stribeck.errors import RecordingError, TooShortError
-from stribeck.io.bag_signals import read_bag_signals
+from stribeck.io.bag_signals import read_bag_signals, read_undisturbed
 from stribeck.io.signals import SignalSource
 from stribeck.io.storage import is_bag, read_messages
 from stribeck.io.table_signals import has, table_signal
@@ -63,9 +63,9 @@ def read_recordings(
         raise RecordingError(
             f"{model.path} has no section data, which says where recordings hold the signals"
         )
-    return [
-        _recording(path, model, model.data, note) for path in (find_tables(paths, SUFFIXES) if paths else [])
-    ]
+    data = model.data
+    files = find_tables(paths, SUFFIXES) if paths else []
+    return read_undisturbed(files, lambda path: _recording(path, model, data, note))
 
 
 def _recording(path: Path, model: MechanismModel, data: DataFormat, note: Note) -> MechanismRecording:
