@@ -175,6 +175,8 @@ class SpeedLimit:
         if not self._counting and speed.dot(speed) < self._slow:
             return
         squared = speed * speed
+        if not self._counting and max(squared.tolist()) < self._slow:
+            return
         fast = squared >= 0.25 * self._squared
         if led is not None:
             fast &= ~led

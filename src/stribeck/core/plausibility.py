@@ -112,6 +112,8 @@ class Plausibility:
         self._still = np.where(stands, self._still + dt, 0.0)
         self._missed = np.where(stands, kept * self._missed + missed, 0.0)
         self._way = np.where(stands, kept * self._way + np.abs(missed), 0.0)
+        if max(self._still.tolist()) < FROZEN_TIME:
+            return None
         least = np.maximum(FROZEN_STEPS * np.maximum(self._step, self._seen), ONE_WAY * self._way)
         least = np.maximum(least, STOPPING_TIME * np.abs(self._moved_at))
         late = (self._still >= FROZEN_TIME) & moves & (np.abs(self._missed) > least)
