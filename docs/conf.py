@@ -28,7 +28,7 @@ suppress_warnings = ["ref.python"]
 html_theme = "furo"
 html_title = "Stribeck"
 
-myst_enable_extensions = ["dollarmath", "fieldlist"]
+myst_enable_extensions = ["deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 
 # The reference of the code, one page for each module, from its docstrings.
