@@ -8,7 +8,9 @@ import pytest
 from bags import BENCH, Bag, dynamic_joint_state, joint_state, one_run
 from helpers import refusal
 from stribeck.core.log import Setup
+from stribeck.errors import AbortedRunError
 from stribeck.io.bag import BenchDescription, read_bag
+from stribeck.io.recordings import read_recordings
 
 
 def test_a_run_lasts_from_its_bench_message_to_its_end(tmp_path):
@@ -207,6 +209,19 @@ def test_a_bag_that_describes_itself_is_not_described_again(tmp_path):
     """Two truths about one recording: neither is taken silently."""
     path = one_run().write(tmp_path / "bag")
     refusal(lambda: read_bag(path, bench=TOLD), path, "/bench", "leave --bench out")
+
+
+def test_a_run_that_was_disturbed_before_its_first_state_is_to_be_recorded_again(tmp_path):
+    """A folder is read without it, and does not fail because it lacks a topic."""
+    bag = Bag()
+    bag.bench(0.0)
+    bag.add(0.01, "/joint_commands", joint_state(0.01, ["joint"], 0.1))
+    bag.text(0.02, json.dumps({"run_id": "first", "event": "end", "aborted": "joint states stopped"}))
+    disturbed = bag.write(tmp_path / "disturbed")
+    with pytest.raises(AbortedRunError, match=r"disturbed \(joint states stopped\): record it again"):
+        read_bag(disturbed)
+    one_run().write(tmp_path / "whole")
+    assert len(read_recordings(tmp_path)) == 1
 
 
 def test_only_the_end_event_ends_a_run(tmp_path):

@@ -170,6 +170,27 @@ def test_an_abort_ends_a_session_that_recovers(releases_torque):
     assert trace.cycle(Aborted) - trace.cycle(Disturbed) <= 1
 
 
+@pytest.mark.parametrize("releases_torque", [True, False])
+def test_a_session_that_the_user_ended_says_so_if_it_is_disturbed_then(releases_torque):
+    """While the joint returns to rest: it is the user who ended the session."""
+    session = session_of(["sin_sin"], releases_torque=releases_torque)
+    asked = []
+
+    def at_cycle(k, running):
+        if running.phase == "running" and k > 200 and not asked:
+            asked.append(k)
+            running.abort("by the user")
+
+    trace = drive(
+        session,
+        Follower([0.0]),
+        measure=lambda k, arguments: {**arguments, **LATE} if asked else arguments,
+        at_cycle=at_cycle,
+    )
+    (aborted,) = trace.of(Aborted)
+    assert aborted.reason.startswith("by the user; joint states are 0.3 s old")
+
+
 def test_states_that_do_not_come_back_end_the_session():
     """Five seconds after the disturbance, with its reason."""
     trace = disturbed(["sin_sin"], lasts=10**6)

@@ -32,7 +32,7 @@ from rosbags.typesys.store import Typestore
 from stribeck.core.log import MINIMUM_DURATION, Log, Series
 from stribeck.errors import AbortedRunError, RecordingError, TooShortError
 from stribeck.io import strict
-from stribeck.io.bag_signals import Stamps, chosen_sources, decode, joints_of, message_samples
+from stribeck.io.bag_signals import Stamps, chosen_sources, decode, joints_of, message_samples, undisturbed
 from stribeck.io.bench import BenchDescription, Benches
 from stribeck.io.messages import (
     BENCH,
@@ -138,6 +138,7 @@ def read_bag(
     :param place: path of the bag that the patterns of ``bench`` match, if it is another.
     :param note: receives lines about cut-off bags and left-out runs.
     :raises RecordingError: for a bag that is damaged, has no runs, or has invalid runs.
+    :raises AbortedRunError: for a bag all of whose runs were disturbed.
     :raises CutOffError: for a bag that was cut off before its first run.
     :raises TooShortError: for a bag without a run of at least a second.
     """
@@ -148,6 +149,7 @@ def read_bag(
     try:
         chosen = chosen_sources(path, signals, present)
     except RecordingError as error:
+        undisturbed(path, bag)  # a run can be disturbed before its first state
         raise (
             CutOffError(f"{path} was cut off before its first run: {error}") if cut_off else error
         ) from None

@@ -155,7 +155,7 @@ def read_bag_signals(
     :raises AbortedRunError: if nothing else is in the bag.
     :raises RecordingError: for missing topics and joints, and contradicting values with one time.
     """
-    bag = bag._replace(messages=_undisturbed(path, bag))
+    bag = bag._replace(messages=undisturbed(path, bag))
     chosen = chosen_sources(path, signals, {m.topic.name for m in bag.messages}, required)
     by_topic: dict[str, list[tuple[str, SignalSource]]] = defaultdict(list)
     for signal, source in chosen.items():
@@ -198,7 +198,7 @@ def read_undisturbed(paths: Sequence[Path], read: Callable[[Path], T]) -> list[T
     return results
 
 
-def _undisturbed(path: Path, bag: BagContent) -> list[RawMessage]:
+def undisturbed(path: Path, bag: BagContent) -> list[RawMessage]:
     """The messages outside disturbed runs.
 
     :raises AbortedRunError: if there are no others.

@@ -412,9 +412,8 @@ class Driver:
             if lost:
                 self.bus.close()
             return
-        # The reason stands before torque off is confirmed, which takes time: diagnostics are read meanwhile.
-        self.reason, self.disturbed, self._command = reason, disturbed, None
-        self.state = "fault"
+        self._command, self.disturbed = None, disturbed
+        self.reason, self.state = reason, "fault"  # read by diagnostics while torque off is being confirmed
         was_on = [joint.servo for joint, on in zip(self.config.joints, self._energised, strict=True) if on]
         unconfirmed: list[ServoSpec] = []
         if not lost:

@@ -283,8 +283,8 @@ class Session:
         """Stop in the same way, and recover; or for good, if the play was disturbed too often or the session ends."""
         allowed = self.options.repetitions
         if self._ending is not None or self._disturbances == allowed:
-            often = f"; disturbed {allowed + 1} times" if allowed and self._ending is None else ""
-            self._stop(f"{reason}{often}", disturbed=True)
+            often = f"{reason}; disturbed {allowed + 1} times" if allowed else reason
+            self._stop(f"{self._ending}; {reason}" if self._ending else often, disturbed=True)
             return
         self._disturbances += 1
         self._repeats |= self._phase not in AFTER_RUN
