@@ -256,7 +256,9 @@ class FeedForward:
         if self.observer is not None:
             at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
         guess = self._solution if loads.matter else None
-        torque = self.model.feed_forward(gain, direction, at, loads.motor, loads.external, guess, scales)
+        torque = self.model.feed_forward(
+            gain, direction, at, loads.motor, loads.external, guess, scales, state.position
+        )
         self._solution = torque
         dry, viscous = AS_IDENTIFIED if scales is None else scales
         self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.sure)
@@ -291,7 +293,7 @@ class FeedForward:
         gain = min(self.gain, 1.0) * min(self.settings.sure, 1.0)
         guess = self._solution if loads.matter else None
         self._solution = self.model.feed_forward(
-            gain, direction, state.velocity, loads.motor, loads.external, guess
+            gain, direction, state.velocity, loads.motor, loads.external, guess, position=state.position
         )
         return self._solution
 
@@ -389,7 +391,7 @@ class FeedForward:
         follows = leads & self._follows(rate) & beyond
         direction = np.where(leads, path, motion)
         elapsed = seen.conclude(
-            Motion(state.velocity, direction, loads.motor, loads.external, leads, follows)
+            Motion(state.position, state.velocity, direction, loads.motor, loads.external, leads, follows)
         )
         self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level

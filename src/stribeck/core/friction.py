@@ -107,6 +107,11 @@ class FrictionLaw:
         return any("position" in term.inputs for term in self.terms)
 
     @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """What a budget is written for in other languages, in the order of :func:`friction_budget`; the position only if needed."""
+        return ("motor", "external", "velocity", *["position"] * self.position_dependent)
+
+    @cached_property
     def offsets(self) -> tuple[Term, ...]:
         """Its torques beside motor and external torque."""
         return self.of_kind("offset")
