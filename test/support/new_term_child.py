@@ -125,7 +125,7 @@ def servo(folder: Path, law, term: str, parameter: str, value: float) -> None:
 def arm(folder: Path, law, term: str, parameter: str, value: float) -> None:
     """`identify-arm` finds the value in each joint, with an interval, and the compensation node's files hold it."""
     path = moving_arms.saved_arm(folder)
-    p = {name: 0.0 for name in law.parameter_names} | {parameter: value}
+    p = dict.fromkeys(law.parameter_names, 0.0) | {parameter: value}
     run = moving_arms.recording(moving_arms.arm(folder), noise=0.1)
     budget = friction_budget(
         law, p | {"friction_base": 10.0}, 0.0 * run.velocity, 0.0, run.velocity, run.position

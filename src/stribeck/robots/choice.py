@@ -80,7 +80,7 @@ def fitted(
     if law == "auto":
         law = _simplest(by_law, len(runs), note)
     found = by_law[law]
-    if len(runs) > 1 and POSITION.name not in terms:
+    if len(runs) > 1 and not found[0].kind.law.position_dependent:
         richer = problem_with(_law(law, (*terms, POSITION.name)))
         found = _where_it_counts(richer, found, tree, "friction depends on position", note)
     if play and len(runs) < 3:

@@ -106,7 +106,8 @@ def identify_robot(
     """Identify the drives of a robot from goals and positions.
 
     :param law: ``m1`` to ``m6``, or ``auto`` for the one chosen by runs left out.
-    :param terms: names of terms that are added to it; friction over the position is tried without being named.
+    :param terms: names of terms that are added to it; unless one depends on the position, friction over
+        the position is tried.
     :param excluded: names of joints that are held where they rest.
     :param same: names of joints with equal drives: their parameters are drawn towards a common mean, by as much as the scatter
         between them and their intervals tell.
