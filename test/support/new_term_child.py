@@ -110,7 +110,7 @@ def servo(folder: Path, law, term: str, parameter: str, value: float) -> None:
     rng = np.random.default_rng(0)
     write_bag(folder / "bags", record(actuator, law, values, list(SMALL.plays()), Encoder(STEP), rng))
     fitted = folder / "fitted.json"
-    words = ["--logdir", folder / "bags", "--model", "m1", "--terms", term, "--trials", "6000"]
+    words = ["--logdir", folder / "bags", "--model", "m1", "--terms", term, "--trials", "3000"]
     told("fit", *words, "--actuator", "mx106", "--output", fitted, "--quiet")
     file = read_parameter_file(fitted)
     found = file.estimates[parameter]

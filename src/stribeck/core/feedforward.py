@@ -390,9 +390,8 @@ class FeedForward:
         beyond = self.travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
         follows = leads & self._follows(rate) & beyond
         direction = np.where(leads, path, motion)
-        elapsed = seen.conclude(
-            Motion(state.position, state.velocity, direction, loads.motor, loads.external, leads, follows)
-        )
+        now = Motion(state.position, state.velocity, direction, loads.motor, loads.external, leads, follows)
+        elapsed = seen.conclude(now)
         self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
         self.contact.update(seen.contact, held, leads, follows, path, elapsed)
