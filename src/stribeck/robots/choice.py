@@ -61,13 +61,7 @@ def fitted(
         note(f"each joint alone, {text}: {np.sqrt(found[0].errors(found[1]).mean()) * 1e3:.2f} mrad")
         return found
 
-    starts = []
-    for delay, damping in product(DELAYS, DAMPINGS):
-        x = problem.start()
-        x[[name == "delay" for name, _ in problem.columns]] = delay
-        x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
-        starts.append((problem.errors(x).mean(), x))
-    point = problem.fit(min(starts, key=lambda pair: pair[0])[1]).point
+    point = problem.fit(_best_start(problem)).point
     by_law = {"m1": told((problem, point), "law M1")}
     for wanted in AUTO if law == "auto" else (law,):
         before = "m1"
@@ -98,6 +92,17 @@ def fitted(
             (exact, exact.fit(found[1]).point), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms"
         )
     return found
+
+
+def _best_start(problem: RobotProblem) -> Array:
+    """Of several delays and dampings, those with the least error."""
+    starts = []
+    for delay, damping in product(DELAYS, DAMPINGS):
+        x = problem.start()
+        x[[name == "delay" for name, _ in problem.columns]] = delay
+        x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
+        starts.append((problem.errors(x).mean(), x))
+    return min(starts, key=lambda pair: pair[0])[1]
 
 
 def _law(name: str, terms: Sequence[str]) -> FrictionLaw:
