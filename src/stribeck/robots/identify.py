@@ -106,8 +106,7 @@ def identify_robot(
     """Identify the drives of a robot from goals and positions.
 
     :param law: ``m1`` to ``m6``, or ``auto`` for the one chosen by runs left out.
-    :param terms: names of terms that are added to it; unless one depends on the position, friction over
-        the position is tried.
+    :param terms: names of terms added to it; without one over the position, friction over it is tried.
     :param excluded: names of joints that are held where they rest.
     :param same: names of joints with equal drives: their parameters are drawn towards a common mean, by as much as the scatter
         between them and their intervals tell.
@@ -149,8 +148,9 @@ def identify_robot(
     unseen = [predicted(tree, problem, x, run) for run in validation]
     estimates, base = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
     doubts = _doubts(tree, problem, x)
-    scored = tuple(scores), tuple(unseen)
-    return RobotFit(tree, problem, x, *scored, estimates, base, doubts, decoupled, populations)
+    return RobotFit(
+        tree, problem, x, tuple(scores), tuple(unseen), estimates, base, doubts, decoupled, populations
+    )
 
 
 def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotRun]:
