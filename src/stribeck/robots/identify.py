@@ -146,11 +146,9 @@ def identify_robot(
     problem = apart
     note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
-    estimates, base = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
-    doubts = _doubts(tree, problem, x)
-    return RobotFit(
-        tree, problem, x, tuple(scores), tuple(unseen), estimates, base, doubts, decoupled, populations
-    )
+    found = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
+    scored, doubts = (tuple(scores), tuple(unseen)), _doubts(tree, problem, x)
+    return RobotFit(tree, problem, x, *scored, *found, doubts, decoupled, populations)
 
 
 def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotRun]:
