@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from stribeck.core.friction import LAWS
 from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import FIXED, HELD
+from stribeck.robots.problem import CENTRE, FIXED, HELD
 from stribeck.robots.recordings import RobotRun, read_runs
 from stribeck.robots.rollout import DRIVE, mean_goals
 from stribeck.robots.tree import RobotTree, load_tree
@@ -117,6 +117,10 @@ SETS = (
 trs_so_arm100), apirrone/Open_Duck_Mini, and configurations of SO-101 arms for Isaac Lab, which give no friction."""
 
 
+FITTED = LAWS["m1"].with_terms(position=True)
+"""Law of the fitted drives."""
+
+
 def drives_of(one: Published, tree: RobotTree, used: list[int]) -> dict[str, Array]:
     """Parameters of all joints; those that are not used are held."""
     found = {name: np.zeros(len(tree.names)) for name in (*DRIVE, *LAWS[one.law].parameter_names, *FIXED)}
@@ -133,14 +137,14 @@ def drives_of(one: Published, tree: RobotTree, used: list[int]) -> dict[str, Arr
 
 def drives_of_fit(fit: Mapping[str, Mapping[str, dict]], tree: RobotTree) -> dict[str, Array]:
     """The identified parameters."""
-    found = {name: np.zeros(len(tree.names)) for name in (*DRIVE, *LAWS["m1"].parameter_names, *FIXED)}
+    found = {name: np.zeros(len(tree.names)) for name in (*DRIVE, *FITTED.parameter_names, *FIXED)}
     for name, value in HELD.items():
         found[name] = np.full(len(tree.names), value)
     for joint, content in fit["per_joint"].items():
         at = tree.names.index(joint)
         values = {name: each["value"] for name, each in content["parameters"].items()}
         for name, value in (
-            {"derivative": 0.0, "limit": tree.limits[at], "centre": content["centre"]} | values
+            {"derivative": 0.0, "limit": tree.limits[at], CENTRE: content["centre"]} | values
         ).items():
             found[name][at] = value
     return found
@@ -151,7 +155,15 @@ def motion(tree: RobotTree, law: str, drives: Mapping[str, Array], run: RobotRun
     goals = mean_goals(np.nan_to_num(run.goal), drives["delay"] + 0.5 * run.dt / EVERY, EVERY, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in used]
     goals[:, held] = run.position[0, held]
-    return simulate_robot(tree, LAWS[law], drives, goals, run.position[0], run.dt / EVERY, EVERY)
+    return simulate_robot(
+        tree,
+        LAWS[law].with_terms(position="friction_slope" in drives),
+        drives,
+        goals,
+        run.position[0],
+        run.dt / EVERY,
+        EVERY,
+    )
 
 
 def errors(runs: list[RobotRun], motions: list[Array], used: list[int]) -> tuple[Array, Array]:

@@ -13,8 +13,8 @@ def test_error_of_the_step_is_of_second_order(tmp_path):
     """At 1.25 ms within 0.1 mrad of the motion at 0.08 ms, and at half the step less than half as far."""
     tree = load_tree(write_model(tmp_path))
     law, wanted = LAWS["m1"], goals(400, 0.4)
-    p = {name: np.zeros(2) for name in ("torque_offset", "tilt_x", "tilt_y", "centre", "play", "bias")}
-    p |= {"friction_slope": np.zeros(2), "friction_curve": np.zeros(2), "limit": np.full(2, 1e4)}
+    p = {name: np.zeros(2) for name in ("torque_offset", "tilt_x", "tilt_y", "play", "bias")}
+    p |= {"limit": np.full(2, 1e4)}
     p |= {"armature": np.array([0.02, 0.03]), "stiffness": np.full(2, 30.0), "derivative": np.full(2, 1.0)}
     p |= {"friction_base": np.array([0.3, 0.5]), "friction_viscous": np.array([0.1, 0.2])}
 

@@ -313,7 +313,7 @@ public:
       at[k] = !observes ? state.velocity[k] : formulas::law_velocity(
         wish.rate[k], state.velocity[k], travel.velocity[k], motion[k], path.direction[k], leads[k], led[k]);
     }
-    solution_ = law_torque(share, at, loads, scales);
+    solution_ = law_torque(share, state.position, at, loads, scales);
     for (int k = 0; k < n_; ++k) {
       guaranteed_[k] = solution_[k] * certain[k];
     }
@@ -355,7 +355,7 @@ private:
     for (int k = 0; k < n_; ++k) {
       share[k] = part * (std::abs(motion[k]) * turning.share[k]);
     }
-    solution_ = law_torque(share, state.velocity, loads, {});
+    solution_ = law_torque(share, state.position, state.velocity, loads, {});
     return solution_;
   }
 
@@ -398,7 +398,7 @@ private:
 
   /// Torque of the law within the limits, with a Newton step from the last solution where friction depends on it [N m].
   Vector law_torque(
-    const Vector & share, const Vector & velocity, const Loads & loads,
+    const Vector & share, const Vector & position, const Vector & velocity, const Loads & loads,
     const std::array<Scales, max_joints> & scales) const noexcept
   {
     Vector found = filled(0.0);
@@ -407,10 +407,11 @@ private:
       found[k] = loads.matter && load_dependent ?
         feed_forward_torque(
         joint.law, joint.friction, share[k], velocity[k], loads.motor[k], loads.external[k], scales[k],
-        solution_[k], limit[k]) :
+        solution_[k], limit[k], position[k]) :
         clipped(
         cancelling_torque(
-          joint.law, joint.friction, share[k], velocity[k], loads.motor[k], loads.external[k], scales[k]), limit[k]);
+          joint.law, joint.friction, share[k], velocity[k], loads.motor[k], loads.external[k], scales[k],
+          position[k]), limit[k]);
     }
     return found;
   }
@@ -460,7 +461,7 @@ private:
     if (!observer.update(state.q, state.v, acting, dt)) {
       return;
     }
-    Motion seen{state.velocity, {}, loads.motor, loads.external, leads, {}};
+    Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}};
     Mask held{};
     for (int k = 0; k < n_; ++k) {
       const bool beyond = travel.distance(k) > beyond_presliding * tuning[k].presliding + tuning[k].deadband;

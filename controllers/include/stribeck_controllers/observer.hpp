@@ -359,10 +359,10 @@ struct ObservedJoint
   double gear = 1.0;   ///< from torques of the servo to those of the joint
 };
 
-/// A measured state in the coordinates of the parameter files [rad/s], [N m].
+/// A measured state in the coordinates of the parameter files [rad], [rad/s], [N m].
 struct Motion
 {
-  Vector velocity, direction, motor, external;
+  Vector position, velocity, direction, motor, external;
   Mask led, follows;
 };
 
@@ -443,7 +443,8 @@ public:
       torque[k] = impulse_[k] / maximum(elapsed, 1e-9) / joint.gear;
       impulse_[k] = 0.0;
       budget[k] = cancelling_torque(
-        joint.law, joint.values, motion.direction[k], motion.velocity[k], motion.motor[k], motion.external[k]);
+        joint.law, joint.values, motion.direction[k], motion.velocity[k], motion.motor[k], motion.external[k], {},
+        motion.position[k]);
       sound = sound && (std::abs(torque[k]) + std::abs(budget[k])) / joint.level < absurd;
     }
     if (!sound) {

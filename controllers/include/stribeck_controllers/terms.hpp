@@ -24,6 +24,7 @@ enum class Term : std::uint32_t
   viscous = 1u << 8,  ///< viscous friction
   asymmetric = 1u << 9,  ///< friction that differs by direction
   offset = 1u << 10,  ///< the offset torque
+  position = 1u << 11,  ///< friction that depends on the position
 };
 
 /// Terms of a friction budget.
@@ -77,6 +78,9 @@ struct FrictionValues
   double friction_base_negative = 0.0;  ///< K_c^- [N m]
   double friction_viscous_negative = 0.0;  ///< K_v^- [N m s/rad]
   double torque_offset = 0.0;  ///< tau_0 [N m]
+  double friction_slope = 0.0;  ///< s [N m/rad]
+  double friction_curve = 0.0;  ///< c [N m/rad^2]
+  double friction_centre = 0.0;  ///< theta_c [rad]
 };
 
 /// The values that parameters of the same names have.
@@ -88,7 +92,8 @@ FrictionValues values_of(const Parameters & p)
     p.load_friction_motor_stribeck, p.load_friction_external_stribeck, p.load_friction_motor_quad,
     p.load_friction_external_quad, p.dtheta_stribeck, p.alpha,
     p.friction_viscous, p.friction_base_negative, p.friction_viscous_negative,
-    p.torque_offset};
+    p.torque_offset, p.friction_slope, p.friction_curve,
+    p.friction_centre};
 }
 
 /// The law and its further terms: those that are switched on, or whose values are not all zero.
@@ -98,6 +103,7 @@ Law law_of(int number, const Parameters & p)
   Law law = law_numbered(number);
   law.set(Term::asymmetric, p.asymmetric);
   law.set(Term::offset, p.torque_offset != 0.0);
+  law.set(Term::position, p.friction_slope != 0.0 || p.friction_curve != 0.0 || p.friction_centre != 0.0);
   return law;
 }
 
@@ -127,6 +133,9 @@ inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept
   if (!(p.friction_base_negative >= 0.0 && std::isfinite(p.friction_base_negative))) {return {"friction_base_negative", "zero or positive", p.friction_base_negative};}
   if (!(p.friction_viscous_negative >= 0.0 && std::isfinite(p.friction_viscous_negative))) {return {"friction_viscous_negative", "zero or positive", p.friction_viscous_negative};}
   if (!(std::isfinite(p.torque_offset))) {return {"torque_offset", "finite", p.torque_offset};}
+  if (!(std::isfinite(p.friction_slope))) {return {"friction_slope", "finite", p.friction_slope};}
+  if (!(std::isfinite(p.friction_curve))) {return {"friction_curve", "finite", p.friction_curve};}
+  if (!(std::isfinite(p.friction_centre))) {return {"friction_centre", "finite", p.friction_centre};}
   if (law.has(Term::stribeck) && !(p.dtheta_stribeck > 0.0)) {return {"dtheta_stribeck", "positive", p.dtheta_stribeck};}
   if (law.has(Term::stribeck) && !(p.alpha > 0.0)) {return {"alpha", "positive", p.alpha};}
   return {};
@@ -199,6 +208,11 @@ inline double offset(const FrictionValues & p, const Conditions &) noexcept
 {
   return p.torque_offset;
 }
+inline double position(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = x.position - p.friction_centre;
+  return t0 * (p.friction_slope + (t0 * p.friction_curve));
+}
 }  // namespace value
 
 /// Their slopes in the speed [N m s/rad].
@@ -243,7 +257,7 @@ inline double quadratic_load(const FrictionValues & p, const Conditions & x) noe
 }  // namespace motor_slope
 
 /// Terms that lower the friction, too.
-constexpr std::uint32_t signed_terms = 0x0u;
+constexpr std::uint32_t signed_terms = 0x800u;
 
 /// Terms that depend on the torques.
 constexpr std::uint32_t loaded_terms = 0x7cu;
@@ -256,6 +270,7 @@ inline double static_friction(const Law & law, const FrictionValues & p, const C
 {
   double total = 0.0;
   if (law.has(Term::coulomb)) {total = total + value::coulomb(p, x);}
+  if (law.has(Term::position)) {total = total + value::position(p, x);}
   return law.has(signed_terms) && total < 0.0 ? 0.0 : total;
 }
 

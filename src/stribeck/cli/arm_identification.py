@@ -67,7 +67,9 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         parts = [held_out(run, config.protocol, share) for run in runs]
         runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
     line = StageLine(options.quiet)
-    work, carried = _with_payload(options, Identification(machine, config, runs, others, line.tell))
+    work, carried = _with_payload(
+        options, Identification(machine, config, runs, others, line.tell, options.terms)
+    )
     machine = work.machine
     if machine.arm is not None:
         check_positions([*runs, *others], machine.arm)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from stribeck.cli.options import choices_of, fraction, group, option
+from stribeck.core.friction import optional_parts
 
 FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
 
@@ -42,6 +43,9 @@ class IdentifyArmOptions:
     )
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
         f"of {','.join(FITS)} (default: all but robust, log-cholesky)", None, "LIST"
+    )
+    terms: Annotated[tuple[str, ...], choices_of(optional_parts())] = _fit(
+        f"terms to add to the friction law of full: {','.join(optional_parts())}", (), "LIST"
     )
     output: Path | None = _output(
         "new URDF, a parameter file for each joint, and those of the compensation node", None, "DIR"

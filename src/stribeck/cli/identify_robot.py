@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from stribeck.cli.options import group, option
-from stribeck.core.friction import LAWS
+from stribeck.cli.options import choices_of, group, option
+from stribeck.core.friction import LAWS, optional_parts
+from stribeck.core.terms import TERMS
+
+TERMS_OF_ROBOTS = tuple(name for name in optional_parts() if any(one.robot for one in TERMS[name].parameters))
 
 _data, _fit, _output = group("recordings"), group("what to fit"), group("output")
 
@@ -33,6 +37,9 @@ class IdentifyRobotOptions:
         "friction law of all joints, or auto: chosen by runs left out (default: m1)",
         "m1",
         choices=("auto", *LAWS),
+    )
+    terms: Annotated[tuple[str, ...], choices_of(TERMS_OF_ROBOTS)] = _fit(
+        f"terms to add to the law: {','.join(TERMS_OF_ROBOTS)}", (), "LIST"
     )
     same: tuple[str, ...] = _fit(
         "joints with equal drives, whose parameters are drawn towards their mean; separated by commas or blanks",

@@ -16,6 +16,7 @@ from stribeck.cli.robot_drift import report_drift
 from stribeck.cli.table import print_table
 from stribeck.io.files import save_json
 from stribeck.robots.identify import RobotFit, RunScore, identify_robot, left_out
+from stribeck.robots.problem import CENTRE
 from stribeck.robots.recordings import read_runs
 from stribeck.robots.tree import load_tree
 
@@ -43,6 +44,7 @@ def run_identify_robot(options: IdentifyRobotOptions) -> int:
         return report_drift(options.since, options, tree, train, excluded, note)
     setting: dict[str, Any] = {
         "law": options.law,
+        "terms": options.terms,
         "excluded": excluded,
         "same": same,
         "polish": not options.no_polish,
@@ -76,6 +78,7 @@ def rms(scores: Sequence[RunScore]) -> float | None:
 def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
     """The content of ``--json``."""
     law = fit.problem.kind.law.name
+    drives = dict(zip(fit.problem.kind.names, fit.problem.fixed, strict=True))
     parts = {"train": fit.train, "validation": fit.validation, "left_out": alone}
     per_joint: dict[str, Any] = {}
     counted = {part: [score for score in scores if not score.run.flaw] for part, scores in parts.items()}
@@ -88,7 +91,7 @@ def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
         per_joint[joint] = {
             "rms": {part: float(np.sqrt(value)) for part, value in squares.items()},
             "parameters": {name: each.to_json() for name, each in fit.estimates[joint].items()},
-            "centre": float(fit.problem.fixed[fit.problem.kind.names.index("centre"), index]),
+            "centre": float(drives.get(CENTRE, np.zeros(len(fit.joints)))[index]),
         }
     per_run = {
         part: [

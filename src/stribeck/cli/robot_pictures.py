@@ -14,7 +14,6 @@ from stribeck.io.files import write_atomically
 from stribeck.report.robots import draw_robot_errors, draw_robot_friction, draw_robot_motion
 from stribeck.report.style import save_all
 from stribeck.robots.identify import RobotFit, RunScore
-from stribeck.robots.rollout import dry_friction
 
 POINTS = 200
 """Points of a friction curve."""
@@ -62,10 +61,7 @@ def friction_curves(fit: RobotFit) -> dict[str, tuple[Array, Array, Array]]:
         places = np.concatenate([run.position[:, joint] for run in runs])
         speeds = np.concatenate([np.abs(np.diff(run.position[:, joint])) / run.dt for run in runs])
         speed = np.linspace(0.0, float(np.quantile(speeds, 0.999)), POINTS)
-        dry = dry_friction(p, np.quantile(places, np.linspace(0.01, 0.99, 21)))
-        least, most = (
-            friction_budget(law, {**p, "friction_base": value}, 0.0, 0.0, speed)[0] + 0.0 * speed
-            for value in (float(dry.min()), float(dry.max()))
-        )
-        found[fit.tree.names[joint]] = (speed, least, most)
+        place = np.quantile(places, np.linspace(0.01, 0.99, 21))[:, None]
+        over = friction_budget(law, p, 0.0, 0.0, speed, place)[0] + 0.0 * (speed + place)
+        found[fit.tree.names[joint]] = (speed, over.min(axis=0), over.max(axis=0))
     return found

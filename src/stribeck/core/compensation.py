@@ -75,6 +75,7 @@ def cancelling_torque(
     motor: Any,
     external: Any,
     scales: Scales = AS_IDENTIFIED,
+    position: Any = 0.0,
 ) -> Any:
     r"""Torque that cancels a fraction of the friction against a motion, and of the offset torque [N m].
 
@@ -83,9 +84,10 @@ def cancelling_torque(
     :param share: gain times direction, :math:`s = g d`.
     :param motor: motor torque :math:`\tau_m`, including the feed-forward torque [N m].
     :param scales: :math:`s_c, s_v`.
+    :param position: :math:`\theta` [rad], for laws that depend on it.
     """
     xp = array_namespace(share, velocity, motor, external, *p.values())
-    positive, negative = friction_budget(law, p, motor, external, velocity)
+    positive, negative = friction_budget(law, p, motor, external, velocity, position)
     against = positive if positive is negative else xp.where(share > 0.0, positive, negative)
     if scales is not AS_IDENTIFIED:
         against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(
@@ -265,6 +267,7 @@ class FrictionModel:
         velocity: Array,
         motor: Array,
         external: Array,
+        position: Array,
         scales: Scales,
         guess: Array,
         probe: Array,
@@ -272,19 +275,23 @@ class FrictionModel:
         """:func:`cancelling_torque` of all joints with a guess of it on the motor [N m]; shaped like ``probe``."""
         if len(self._groups) == 1:
             found: Array = self._groups[0][1](
-                share, velocity, motor, external, scales.dry, scales.viscous, guess, probe
+                share, velocity, motor, external, position, scales.dry, scales.viscous, guess, probe
             )
             return found
         found = np.empty_like(probe)
         for index, formula, _ in self._groups:
-            group_inputs = (array[index] for array in (share, velocity, motor, external, *scales, guess))
+            group_inputs = (
+                array[index] for array in (share, velocity, motor, external, position, *scales, guess)
+            )
             found[..., index] = formula(*group_inputs, probe[..., index])
         return found
 
-    def budget(self, direction: Array, velocity: Array, motor: Array, external: Array) -> Array:
+    def budget(
+        self, direction: Array, velocity: Array, motor: Array, external: Array, position: Array
+    ) -> Array:
         """Identified friction that opposes a motion, with the sign of the direction, without limits [N m]."""
         return self._cancelling(
-            direction, velocity, motor, external, self._as_identified, self._none, self._none
+            direction, velocity, motor, external, position, self._as_identified, self._none, self._none
         )
 
     def viscous(self, direction: Array, velocity: Array) -> Array:
@@ -347,6 +354,7 @@ class FrictionModel:
         external: Array,
         guess: Array | None = None,
         scales: Scales | None = None,
+        position: Array | None = None,
     ) -> Array:
         r"""Feed-forward torque within the limits [N m].
 
@@ -358,16 +366,17 @@ class FrictionModel:
             where the budget is linear in the torque (M3, M4; M5 unless a load term changes sign; M6 nearly);
             elsewhere it converges within a few cycles because the budget is convex in the torque.
         :param scales: scales of the identified friction; 1 if left out.
+        :param position: of the joints [rad], for laws that depend on it.
         """
-        share = gain * direction
+        share, at = gain * direction, self._none if position is None else position
         if scales is None:
             scales = self._as_identified
         if guess is None or not self.load_dependent:
-            torque = self._cancelling(share, velocity, motor, external, scales, self._none, self._none)
+            torque = self._cancelling(share, velocity, motor, external, at, scales, self._none, self._none)
             return np.asarray(clipped(torque, self.limit))
         # Two points in one call cost as much as one. Both lie on the side of the solution, because the quadratic
         # term of M6 jumps at zero torque.
-        cancelling = self._cancelling(share, velocity, motor, external, scales, guess, self._probe)
+        cancelling = self._cancelling(share, velocity, motor, external, at, scales, guess, self._probe)
         near, far = self._probes
         return np.asarray(
             self._fixed_point(guess, share, near, far, cancelling[0], cancelling[1], self.limit)
@@ -383,13 +392,14 @@ def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compile
         velocity: Any,
         motor: Any,
         external: Any,
+        position: Any,
         dry: Any,
         viscous: Any,
         guess: Any,
         probe: Any,
     ) -> Any:
         total = motor + probed(guess, probe, share)
-        return cancelling_torque(law, p, share, velocity, total, external, Scales(dry, viscous))
+        return cancelling_torque(law, p, share, velocity, total, external, Scales(dry, viscous), position)
 
     return _of_joints(law, values, formula, compiler)
 

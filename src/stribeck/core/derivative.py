@@ -55,6 +55,12 @@ class Dual:
     def __rtruediv__(self, other: Any) -> Dual:
         return _dual(other) / self
 
+    def __pow__(self, exponent: float) -> Dual:
+        """To the power of a number."""
+        if self.slope is None:
+            return Dual(self.value**exponent)
+        return Dual(self.value**exponent, _scaled(self.slope, exponent * self.value ** (exponent - 1.0)))
+
     def __lt__(self, other: Any) -> Any:
         return self.value < _dual(other).value
 

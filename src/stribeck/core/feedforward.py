@@ -255,9 +255,7 @@ class FeedForward:
         at = speed
         if self.observer is not None:
             at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
-        guess = self._solution if loads.matter else None
-        torque = self.model.feed_forward(gain, direction, at, loads.motor, loads.external, guess, scales)
-        self._solution = torque
+        torque = self._of_law(gain, direction, at, state, loads, scales)
         dry, viscous = AS_IDENTIFIED if scales is None else scales
         self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.sure)
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
@@ -289,10 +287,12 @@ class FeedForward:
         self.turning.update(state.position, motion, self.tuning.presliding)
         direction = self._free_at(state.velocity, moving, self.turning.share)
         gain = min(self.gain, 1.0) * min(self.settings.sure, 1.0)
-        guess = self._solution if loads.matter else None
-        self._solution = self.model.feed_forward(
-            gain, direction, state.velocity, loads.motor, loads.external, guess
-        )
+        return self._of_law(gain, direction, state.velocity, state, loads, None)
+
+    def _of_law(self, gain: float | Array, sign: Array, at: Array, state: State, loads: Loads, scales: Scales | None) -> Array:  # fmt: skip
+        """Torque at a velocity, which is the next guess of the one where friction depends on it."""
+        guess, acting = self._solution if loads.matter else None, (loads.motor, loads.external)
+        self._solution = self.model.feed_forward(gain, sign, at, *acting, guess, scales, state.position)
         return self._solution
 
     def _strength(self, known: Mask, led: Array, led_count: int) -> tuple[Array, Scales | None]:
@@ -388,9 +388,8 @@ class FeedForward:
         beyond = self.travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
         follows = leads & self._follows(rate) & beyond
         direction = np.where(leads, path, motion)
-        elapsed = seen.conclude(
-            Motion(state.velocity, direction, loads.motor, loads.external, leads, follows)
-        )
+        now = Motion(state.position, state.velocity, direction, loads.motor, loads.external, leads, follows)
+        elapsed = seen.conclude(now)
         self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
         self.contact.update(seen.contact, held, leads, follows, path, elapsed)

@@ -88,6 +88,11 @@ class FrictionLaw:
         own = [term for term in self.terms if term.name not in valid]
         return replace(self, terms=(*own, *(TERMS[name] for name in valid if chosen.get(name))))
 
+    def with_parameters(self, names: Iterable[str]) -> FrictionLaw:
+        """The law with the optional terms that have parameters among ``names``, and no others."""
+        given = set(names)
+        return self.with_terms(**{name: bool(given & set(TERMS[name].names)) for name in optional_terms()})
+
     def based_on(self, name: str) -> FrictionLaw:
         """The law called ``name`` with the optional terms of this one."""
         return law_named(name).with_terms(**dict.fromkeys(self.optional_terms, True))
@@ -107,6 +112,11 @@ class FrictionLaw:
         return any("position" in term.inputs for term in self.terms)
 
     @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """What a budget is written for in other languages, in the order of :func:`friction_budget`; the position only if needed."""
+        return ("motor", "external", "velocity", *["position"] * self.position_dependent)
+
+    @cached_property
     def offsets(self) -> tuple[Term, ...]:
         """Its torques beside motor and external torque."""
         return self.of_kind("offset")
@@ -122,9 +132,10 @@ class FrictionLaw:
         return bool(self.opposites)
 
     @cached_property
-    def changes_at_rest(self) -> bool:
-        """Whether the budget without viscous friction is not constant."""
-        return any(term.inputs for term in self.of_kind("dry", "fading", "weight"))
+    def changes(self) -> bool:
+        r"""Whether the budget is more than a constant and :math:`K_v|\dot\theta|`."""
+        others = self.of_kind("dry", "fading", "weight", "viscous")
+        return any(term.inputs for term in others if term is not TERMS["viscous"])
 
     @cached_property
     def opposites(self) -> dict[str, str]:
@@ -184,6 +195,11 @@ LAWS: dict[str, FrictionLaw] = {
 def optional_terms() -> tuple[str, ...]:
     """Names of the terms that can be added to a law of the paper, in the order of the table."""
     return tuple(name for name in TERMS if name not in _OF_THE_PAPER)
+
+
+def optional_parts() -> tuple[str, ...]:
+    """Names of the optional terms that are parts of the budget of their own."""
+    return tuple(name for name in optional_terms() if TERMS[name].kind in ("dry", "fading", "viscous"))
 
 
 _OF_THE_PAPER = frozenset(term.name for law in LAWS.values() for term in law.terms)

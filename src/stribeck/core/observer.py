@@ -46,13 +46,14 @@ SURE_DEVIATIONS = 2.0
 
 
 class Motion(NamedTuple):
-    """A measured state in the coordinates of the parameter files, (n,) each, [rad/s] and [N m].
+    """A measured state in the coordinates of the parameter files, (n,) each, [rad], [rad/s] and [N m].
 
     :param direction: of the measured motion, in [-1, 1]; where a goal leads, of the goal's motion.
     :param led: joints that a goal leads.
     :param follows: joints that have moved with their goal beyond their presliding.
     """
 
+    position: Array
     velocity: Array
     direction: Array
     motor: Array
@@ -172,7 +173,9 @@ class FrictionObserver:
         self.torque = self._map.servo_torque(self._impulse / max(elapsed, 1e-9))
         self._impulse = np.zeros_like(self.torque)
         model, level, learned = self._model, self.level, self.filter
-        whole = model.budget(motion.direction, motion.velocity, motion.motor, motion.external)
+        whole = model.budget(
+            motion.direction, motion.velocity, motion.motor, motion.external, motion.position
+        )
         if not ((np.abs(self.torque) + np.abs(whole)) / level < ABSURD).all():
             self.restart()
             self.learning = np.zeros_like(self.learning)

@@ -117,7 +117,7 @@ def torques(
     position, velocity, control = state
     motor, control = motor_torque(plant.actuator, p, plant.gains, control, command, position, velocity, dt)
     external = gravity_torque(plant.pendulum, position, p["q_offset"])
-    budget = friction_budget(plant.law, p, motor, external, velocity)
+    budget = friction_budget(plant.law, p, motor, external, velocity, position)
     return Torques(motor, external, budget), control
 
 
@@ -152,7 +152,7 @@ def _exponential_step(
 
     external = gravity_torque(plant.pendulum, middle, p["q_offset"])
     mobility = 1.0 / inertia(plant.pendulum, p["armature"])
-    velocity, distance = velocity_step(plant.law, mobility, p, state.velocity, motor, external, dt)
+    velocity, distance = velocity_step(plant.law, mobility, p, state.velocity, motor, external, dt, middle)
     control = next_control_state(actuator, gains, halfway, command.goal, middle, 0.5 * dt)
     return PlantState(state.position + distance, velocity, control)
 
@@ -165,6 +165,7 @@ def velocity_step(
     motor: Callable[[Any], Any],
     external: Any,
     dt: float,
+    position: Any = 0.0,
 ) -> tuple[Any, Any]:
     r"""Velocity after a step at a fixed position, and the distance covered, with stops and reversals inside the step.
 
@@ -179,11 +180,12 @@ def velocity_step(
     :param motor: motor torque [N m] as a function of velocity [rad/s].
     :param external: external torque [N m].
     :param dt: h [s].
+    :param position: of the step [rad], for laws that depend on it.
     :returns: velocity [rad/s] and distance [rad].
     """
     xp = array_namespace(velocity, external, *p.values())
     outer, direction, rate, decay, weight, acceleration = _moving(
-        law, mobility, p, velocity, motor, external, dt
+        law, mobility, p, velocity, motor, external, dt, position
     )
     halfway = velocity + 0.25 * dt * (1.0 + decay) * acceleration(velocity, weight)
     halfway = xp.where(halfway * direction < 0.0, 0.0, halfway)
@@ -202,7 +204,7 @@ def velocity_step(
     still = 0.0 * velocity
     torque = motor(still)
     net = torque + outer
-    friction = friction_torque(-net, friction_budget(law, p, torque, external, still, weight=1.0))
+    friction = friction_torque(-net, friction_budget(law, p, torque, external, still, position, weight=1.0))
     restarted = xp.where(friction == -net, 0.0, left * braked * mobility * (net + friction))
     distance = xp.where(stops, 0.5 * (velocity * until + restarted * left), 0.5 * dt * (velocity + slowed))
     return xp.where(stops, restarted, slowed), distance
@@ -229,6 +231,7 @@ def _moving(
     motor: Callable[[Any], Any],
     external: Any,
     dt: float,
+    position: Any,
 ) -> _Moving:
     xp = array_namespace(velocity, external, *p.values())
     outer = with_offset(law, p, external)
@@ -237,7 +240,7 @@ def _moving(
 
     def acceleration(v: Any, weight: Any) -> Any:
         torque = motor(v)
-        positive, negative = friction_budget(law, p, torque, external, v, weight=weight)
+        positive, negative = friction_budget(law, p, torque, external, v, position, weight=weight)
         against = positive if positive is negative else xp.where(direction > 0.0, positive, negative)
         return (torque + outer - direction * against) * mobility
 
@@ -254,6 +257,7 @@ def mean_velocity(
     motor: Callable[[Any], Any],
     external: Any,
     dt: float,
+    position: Any = 0.0,
 ) -> Any:
     r"""Mean velocity over a step, for simulators whose torques are constant within a step.
 
@@ -264,7 +268,9 @@ def mean_velocity(
     :returns: [rad/s].
     """
     xp = array_namespace(velocity, external, *p.values())
-    _, direction, rate, decay, weight, acceleration = _moving(law, mobility, p, velocity, motor, external, dt)
+    _, direction, rate, decay, weight, acceleration = _moving(
+        law, mobility, p, velocity, motor, external, dt, position
+    )
     mean = velocity + dt * decay * (0.5 + dt * rate / 12.0) * acceleration(velocity, weight)
     return xp.where(mean * direction <= 0.0, 0.0, mean)
 

@@ -91,6 +91,7 @@ class Identification:
 
     :param train, validation: the recordings; those of validation are only predicted.
     :param tell: called with the present stage of the computation.
+    :param terms: names of terms that the friction of the full fit has beside those that it chooses.
     """
 
     def __init__(
@@ -100,7 +101,9 @@ class Identification:
         train: Sequence[ArmRecording],
         validation: Sequence[ArmRecording] = (),
         tell: Callable[[str], None] = lambda stage: None,
+        terms: Sequence[str] = (),
     ) -> None:
+        self._terms = tuple(terms)
         self.machine, self.config, self._tell = machine, config, tell
         self._recordings = {"train": train, **({"validation": validation} if validation else {})}
         self._motions: dict[float, dict[str, list[ProcessedMotion]]] = {}
@@ -108,7 +111,9 @@ class Identification:
     def of(self, machine: Machine) -> Identification:
         """The fits of another machine to the same recordings."""
         validation = self._recordings.get("validation", ())
-        return Identification(machine, self.config, self._recordings["train"], validation, self._tell)
+        return Identification(
+            machine, self.config, self._recordings["train"], validation, self._tell, self._terms
+        )
 
     def applies(self, name: str) -> bool:
         """Whether this machine supports a fit."""
@@ -142,7 +147,7 @@ class Identification:
     @cached_property
     def choice(self) -> tuple[ModelChoice, Mapping[str, float]]:
         """The model selected by cross-validation for the full fit, and the relative error after each step."""
-        return self._selection.choose(lambda step: self._tell(f"full: choice of terms, {step}"))
+        return self._selection.choose(lambda step: self._tell(f"full: choice of terms, {step}"), self._terms)
 
     def motions(self, delay: float = 0.0) -> dict[str, list[ProcessedMotion]]:
         """The runs by set."""

@@ -167,7 +167,7 @@ def joint_step(
     pendulum = Pendulum(c["mass"], c["length"], c["arm_mass"])
     external = gravity_torque(pendulum, middle, p["q_offset"]) + c["push"]
     mobility = 1.0 / inertia(pendulum, p["armature"])
-    velocity, distance = velocity_step(kind.law, mobility, p, now.velocity, motor, external, dt)
+    velocity, distance = velocity_step(kind.law, mobility, p, now.velocity, motor, external, dt, middle)
     ramped, integral = later(halfway)
     torque = motor(now.velocity)
     current = motor_current(p, torque)

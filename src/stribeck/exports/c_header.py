@@ -109,7 +109,7 @@ def _function(name: str, result: str, arguments: Sequence[str], body: Sequence[s
 
 def _budget(name: str, joint: JointServo) -> list[str]:
     file = joint.servo.parameters
-    arguments = _conditions(joint)
+    arguments = file.law.arguments
     budget = friction_budget(file.law, file.values, *map(Tracer().symbol, arguments))
     lines, texts = statements(budget, _C)
     return [
@@ -129,11 +129,6 @@ def _budget(name: str, joint: JointServo) -> list[str]:
     ]
 
 
-def _conditions(joint: JointServo) -> tuple[str, ...]:
-    """What the budget depends on; the position only where a law needs it."""
-    return ("motor", "external", "velocity", *["position"] * joint.servo.parameters.law.position_dependent)
-
-
 def _unused(names: Sequence[str], texts: Sequence[str]) -> list[str]:
     """A statement that tells the compiler which arguments a body does not use."""
     found = [name for name in names if not re.search(rf"\b{name}\b", " ".join(texts))]
@@ -144,7 +139,7 @@ def _friction(name: str, joint: JointServo) -> list[str]:
     file = joint.servo.parameters
     offset = _number(offset_torque(file.law, file.values))
     net = f"motor + external + {offset}" if file.law.offsets else "motor + external"
-    arguments = _conditions(joint)
+    arguments = file.law.arguments
     budget = [
         "STRIBECK_REAL positive, negative;",
         f"{name}_friction_budget({', '.join(arguments)}, &positive, &negative);",

@@ -1,6 +1,6 @@
 """Export as an ONNX graph: the friction law of one joint over arrays of any shape.
 
-Inputs ``motor``, ``external`` [N m] and ``velocity`` [rad/s], outputs ``positive`` and ``negative``: the budget of
+Inputs ``motor``, ``external`` [N m], ``velocity`` [rad/s] and, for laws that depend on it, ``position`` [rad]; outputs ``positive`` and ``negative``: the budget of
 :func:`stribeck.core.friction.friction_budget` [N m], in double precision, recorded as an expression
 (:mod:`stribeck.core.expressions`).
 """
@@ -64,8 +64,7 @@ def write(task: ExportTask) -> Written:
     if len(task.joints) != 1:
         raise ConfigError(f"an ONNX file holds one joint, found {len(task.joints)}: write one file for each")
     file, graph = task.joints[0].servo.parameters, _Graph()
-    motor, external, velocity = map(Tracer().symbol, ("motor", "external", "velocity"))
-    budget = friction_budget(file.law, file.values, motor, external, velocity)
+    budget = friction_budget(file.law, file.values, *map(Tracer().symbol, file.law.arguments))
     for one, name in zip(budget, ("positive", "negative"), strict=True):
         graph.nodes.append(helper.make_node("Identity", [graph.name_of(one)], [name]))
 
@@ -78,7 +77,7 @@ def write(task: ExportTask) -> Written:
     whole = helper.make_graph(
         graph.nodes,
         "friction",
-        [port(name) for name in ("motor", "external", "velocity")],
+        [port(name) for name in file.law.arguments],
         [port(name) for name in ("positive", "negative")],
         constants,
         doc_string=title_of(task.joints[0]),

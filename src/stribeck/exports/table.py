@@ -1,7 +1,7 @@
 """Export as a table (CSV): friction over velocity and load, for lookup tables and plots.
 
 Each row has the velocity, the motor torque, the external torque that balances it, and the friction budget against
-motion in positive and in negative direction.
+motion in positive and in negative direction; where friction depends on the position, that comes first.
 """
 
 from __future__ import annotations
@@ -32,25 +32,34 @@ SPEEDS = 81
 LOADS = 21
 """Motor torques of the table."""
 
+PLACES = 25
+"""Positions of the table over one turn, where friction depends on the position."""
+
 
 def write(task: ExportTask) -> Written:
     """The table, all joints below each other."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["joint", *COLUMNS[task.joints[0].servo.parameters.actuator.units]])
+    units = task.joints[0].servo.parameters.actuator.units
+    depends = any(servo.parameters.law.position_dependent for _, servo in task.joints)
+    place = (f"position [{'rad' if units == 'rotary' else 'm'}]",) * depends
+    writer.writerow(["joint", *place, *COLUMNS[units]])
     for joint, servo in task.joints:
         file = servo.parameters
         fastest = file.actuator.datasheet.get("no_load_speed", FASTEST)
         shape = np.linspace(-1.0, 1.0, SPEEDS)
         velocity = fastest * np.sign(shape) * np.abs(shape) ** 3
         most = stall_torque(file.actuator, file.values)
-        motor, velocity = np.meshgrid(np.linspace(-most, most, LOADS), velocity)
-        positive, negative = friction_budget(file.law, file.values, motor, -motor, velocity)
-        columns = np.broadcast_arrays(velocity, motor, -motor, positive, negative)
-        writer.writerows(
-            [joint, *(f"{number:.9g}" for number in row)]
-            for row in np.stack(columns, -1).reshape(-1, 5).tolist()
+        position, velocity, motor = np.meshgrid(
+            np.linspace(-np.pi, np.pi, PLACES) if depends else 0.0,
+            velocity,
+            np.linspace(-most, most, LOADS),
+            indexing="ij",
         )
+        positive, negative = friction_budget(file.law, file.values, motor, -motor, velocity, position)
+        columns = [*(position,) * depends, velocity, motor, -motor, positive, negative]
+        rows = np.stack(np.broadcast_arrays(*columns), -1).reshape(-1, len(columns))
+        writer.writerows([joint, *(f"{number:.9g}" for number in row)] for row in rows.tolist())
     return Written(
         {task.output: text.getvalue()},
         ("the table has opposed torques only: motor and external torque balance",),

@@ -15,9 +15,9 @@ from statistics import NormalDist
 from typing import Any, Literal, NotRequired, TypedDict
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
-from stribeck.core.friction import FrictionLaw, law_named, optional_terms
+from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.core.temperature import TEMPERATURE_PARAMETERS
-from stribeck.core.terms import COULOMB_PARAMETERS, PAIRS, TERMS, with_sign
+from stribeck.core.terms import COULOMB_PARAMETERS, PAIRS, with_sign
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.estimates.estimate import Estimate, Side, Status, at_bound, estimates_to_json, fixed
 from stribeck.io.actuators import (
@@ -336,8 +336,7 @@ def write_parameter_file(path: Path, content: ParameterFile) -> None:
 def read_parameter_file(path: Path, actuator: Actuator | None = None) -> ParameterFile:
     """Read a parameter file, of this program or of one that knows only the flat keys.
 
-    Values may lie outside the search bounds. Friction keys ``*_negative`` and ``torque_offset`` switch
-    the law's terms on; ``q_offset`` may be missing and is then zero.
+    Values may lie outside the search bounds. Keys of optional terms switch these on; ``q_offset`` may be missing and is then zero.
 
     :param actuator: the servo, if the file neither describes it nor names an installed one.
     :raises ParameterFileError: for a file that is damaged, has missing or unknown keys, or values
@@ -355,9 +354,7 @@ def read_parameter_file(path: Path, actuator: Actuator | None = None) -> Paramet
     except ConfigError as problem:
         raise ParameterFileError(f"{where}: {problem}") from None
     values = convert(data, dict[str, float], where, error)
-    law = law.with_terms(
-        **{name: not values.keys().isdisjoint(TERMS[name].names) for name in optional_terms()}
-    )
+    law = law.with_parameters(values)
     _check_values(values, actuator, law, where)
     return ParameterFile(actuator, law, {"q_offset": 0.0, **values}, provenance)
 

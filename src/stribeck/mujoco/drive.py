@@ -151,19 +151,19 @@ class Drive:
                 held = firmware_output(*law, goal, position, v)
             return output_torque(self.actuator, self.motor, held, command, v)
 
-        mean = mean_velocity(self.law, mobility, self.friction, velocity, motor, external, self.dt)
+        mean = mean_velocity(self.law, mobility, self.friction, velocity, motor, external, self.dt, position)
         torque = motor(mean)
         if self.servo.supply_resistance:
             current = motor_current(self.motor, torque)
             drawn = supply_current(duty_for_current(self.motor, current, supply, mean), current)
-        return self._action(torque, external, mean), ServoMemory(control, output, drawn, commands)
+        return self._action(torque, external, mean, position), ServoMemory(control, output, drawn, commands)
 
     def _advanced(self, control: ControlState, goal: Any, position: Any) -> ControlState:
         """The firmware's state half a step later."""
         return next_control_state(self.actuator, self.gains, control, goal, position, 0.5 * self.dt)
 
-    def _action(self, motor: Any, external: Any, velocity: Any) -> Action:
-        positive, negative = friction_budget(self.law, self.friction, motor, external, velocity)
+    def _action(self, motor: Any, external: Any, velocity: Any, position: Any) -> Action:
+        positive, negative = friction_budget(self.law, self.friction, motor, external, velocity, position)
         force = with_offset(self.law, self.friction, motor)
         if positive is negative:
             return Action(force, positive)

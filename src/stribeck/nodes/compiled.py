@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ def compiled(formula: Formula, names: Sequence[str]) -> Formula:
     evaluate: Formula = numexpr.interpreter.NumExpr(*_program(text, tuple(names[k] for k in used)))
     if len(used) == len(names):
         return evaluate
-    return lambda *arguments: evaluate(*[arguments[k] for k in used])
+    chosen = itemgetter(slice(0), *used)  # a tuple, also of one
+    return lambda *arguments: evaluate(*chosen(arguments)[1:])
 
 
 @cache

@@ -55,9 +55,11 @@ class NaiveCompensator:
         self._last = (time, position)
         load = np.array([gravity])
         direction, speed = np.array([np.sign(velocity)]), np.array([velocity])
-        friction = np.zeros(1)
+        friction, at = np.zeros(1), np.array([position])
         for _ in range(3):
-            friction = self._model.feed_forward(self._gain, direction, speed, load, -load, friction)
+            friction = self._model.feed_forward(
+                self._gain, direction, speed, load, -load, friction, position=at
+            )
         return goal + float(self._model.offsets(friction + load, self._kp, self._supply)[0])
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.core.friction import LAWS
+from stribeck.core.friction import LAWS, FrictionLaw
+from stribeck.core.terms.position import POSITION
 from stribeck.robots.intervals import half_widths
 from stribeck.robots.problem import RobotProblem, problem_of, substeps_of, with_law
 from stribeck.robots.recordings import RobotRun
-from stribeck.robots.rollout import PLACE, Array
+from stribeck.robots.rollout import Array
 from stribeck.robots.tree import RobotTree
 
 DELAYS, DAMPINGS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08), (0.1, 0.7)
@@ -42,6 +43,7 @@ def fitted(
     law: str,
     note: Callable[[str], None],
     play: bool = False,
+    terms: Sequence[str] = (),
 ) -> Fitted:
     """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts."""
     free = ["armature", "bias", "delay"]
@@ -49,40 +51,37 @@ def fitted(
     free += ["stiffness"] if runs[0].stiffness is None else []
     substeps = substeps_of(runs[0].dt)
     setting: dict[str, Any] = {"free": free, "substeps": substeps}
-    problem = problem_of(tree, runs, joints, LAWS["m1"], **setting)
+    problem = problem_of(tree, runs, joints, _law("m1", terms), **setting)
 
-    def problem_with(name: str, places: Sequence[str] = ()) -> RobotProblem:
-        more = {**setting, "free": [*free, *places]}
-        return problem_of(tree, runs, joints, LAWS[name], **more, lanes=problem.lanes)
+    def problem_with(wanted: FrictionLaw, *more: str) -> RobotProblem:
+        richer = {**setting, "free": [*free, *more]}
+        return problem_of(tree, runs, joints, wanted, **richer, lanes=problem.lanes)
 
     def told(found: Fitted, text: str) -> Fitted:
         note(f"each joint alone, {text}: {np.sqrt(found[0].errors(found[1]).mean()) * 1e3:.2f} mrad")
         return found
 
-    starts = []
-    for delay, damping in product(DELAYS, DAMPINGS):
-        x = problem.start()
-        x[[name == "delay" for name, _ in problem.columns]] = delay
-        x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
-        starts.append((problem.errors(x).mean(), x))
-    point = problem.fit(min(starts, key=lambda pair: pair[0])[1]).point
+    point = problem.fit(_best_start(problem)).point
     by_law = {"m1": told((problem, point), "law M1")}
     for wanted in AUTO if law == "auto" else (law,):
         before = "m1"
         for step in CHAIN[wanted]:
             if step not in by_law:
-                by_law[step] = told(continued(problem_with(step), *by_law[before]), f"law {step.upper()}")
+                by_law[step] = told(
+                    continued(problem_with(_law(step, terms)), *by_law[before]), f"law {step.upper()}"
+                )
             before = step
     if law == "auto":
         law = _simplest(by_law, len(runs), note)
     found = by_law[law]
-    if len(runs) > 1:
-        found = _where_it_counts(problem_with(law, PLACE), found, tree, "friction depends on position", note)
+    if len(runs) > 1 and not found[0].kind.law.position_dependent:
+        richer = problem_with(_law(law, (*terms, POSITION.name)))
+        found = _where_it_counts(richer, found, tree, "friction depends on position", note)
     if play and len(runs) < 3:
         note("play is not tried: three runs are needed")
     elif play:
         columns = found[0].columns
-        richer = problem_with(law, (*{name for name, _ in columns if name in PLACE}, "play"))
+        richer = problem_with(found[0].kind.law, "play")
         richer = richer.only(
             [k for k, each in enumerate(richer.columns) if each[0] == "play" or each in columns]
         )
@@ -93,6 +92,21 @@ def fitted(
             (exact, exact.fit(found[1]).point), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms"
         )
     return found
+
+
+def _best_start(problem: RobotProblem) -> Array:
+    """Of several delays and dampings, those with the least error."""
+    starts = []
+    for delay, damping in product(DELAYS, DAMPINGS):
+        x = problem.start()
+        x[[name == "delay" for name, _ in problem.columns]] = delay
+        x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
+        starts.append((problem.errors(x).mean(), x))
+    return min(starts, key=lambda pair: pair[0])[1]
+
+
+def _law(name: str, terms: Sequence[str]) -> FrictionLaw:
+    return LAWS[name].with_terms(**dict.fromkeys(terms, True))
 
 
 def continued(richer: RobotProblem, problem: RobotProblem, x: Array) -> Fitted:

@@ -28,9 +28,9 @@ from stribeck.errors import ConfigError, RecordingError
 from stribeck.estimates.clusters import bias_reduced
 from stribeck.estimates.levenberg_marquardt import BlockEquations, minimise_blocks
 from stribeck.io.robot_file import RobotFitFile
-from stribeck.robots.problem import SHARED, UNKNOWNS, RobotProblem, motion_of, problem_of, substeps_of
+from stribeck.robots.problem import CENTRE, SHARED, UNKNOWNS, RobotProblem, motion_of, problem_of, substeps_of
 from stribeck.robots.recordings import RobotRun
-from stribeck.robots.rollout import Array
+from stribeck.robots.rollout import DRIVE, Array
 from stribeck.robots.tree import RobotTree
 
 FREE = ("friction_base", "friction_viscous", "delay")
@@ -135,8 +135,8 @@ def _known_problem(
     tree: RobotTree, runs: Sequence[RobotRun], joints: Sequence[int], known: RobotFitFile
 ) -> RobotProblem:
     """The problem whose only unknowns are :data:`FREE` of each run and joint, block by block."""
-    law = LAWS[known.laws[tree.names[joints[0]]]]
     names = {name for joint in joints for name in known.per_joint[tree.names[joint]].parameters}
+    law = LAWS[known.laws[tree.names[joints[0]]]].with_parameters(names - set(DRIVE))
     free = sorted((names | set(known.base)) & set(UNKNOWNS) - set(law.parameter_names))
     plain = [replace(run, nominal=False) for run in runs]
     problem = problem_of(tree, plain, joints, law, free=free, substeps=substeps_of(runs[0].dt), part=PART)
@@ -145,8 +145,9 @@ def _known_problem(
         source = known.base if name in SHARED else known.per_joint[tree.names[owner]].parameters
         x[index] = source[name].value if name in source else 0.0
     fixed, count = problem.values(x), len(joints)
-    centres = [known.per_joint[tree.names[joint]].centre for joint in joints]
-    fixed[problem.kind.names.index("centre")] = np.tile(centres, len(problem.segments))
+    if CENTRE in problem.kind.names:
+        centres = [known.per_joint[tree.names[joint]].centre for joint in joints]
+        fixed[problem.kind.names.index(CENTRE)] = np.tile(centres, len(problem.segments))
     wanted = [name for name in FREE if name != "delay" or any(run.nominal for run in runs)]
     rows = [problem.kind.names.index(name) for name in wanted]
     owners = _blocks(problem)

@@ -19,7 +19,7 @@ import numpy as np
 
 from stribeck.core.friction import FrictionLaw, friction_budget
 from stribeck.core.step import velocity_step
-from stribeck.robots.rollout import PLACE, dry_friction, resting_gap
+from stribeck.robots.rollout import resting_gap
 from stribeck.robots.tree import Array, RobotTree, gravity_vector
 
 STIFF = (0.9999, 0.9999, 0.001, 0.5, 2.0)
@@ -54,7 +54,7 @@ def simulate_robot(
     mujoco.mj_setConst(model, data)
     model.dof_armature[:] -= np.minimum(0.5 * dt * damping, 0.5 * model.dof_M0)
     dry = {**p, "friction_viscous": 0.0}
-    changing = law.changes_at_rest or any(p[name].any() for name in (*PLACE, "play"))
+    changing = law.changes or p["play"].any()
     positions = np.empty((len(goals) // every, len(start)))
     data.qpos[:] = start
     gaps = Gaps(tree, law, p, data, dt) if p["play"].any() else None
@@ -70,8 +70,7 @@ def simulate_robot(
             external = tree.external(data, (velocity - before) / dt) if k else external
             before = velocity.copy()
         if changing or not k:
-            dry["friction_base"] = dry_friction(p, data.qpos)
-            budget = friction_budget(law, dry, motor, external, velocity)[0]
+            budget = friction_budget(law, dry, motor, external, velocity, data.qpos)[0]
             model.dof_frictionloss[:] = np.maximum(budget, 1e-9)
         data.qfrc_applied[:] = motor + derivative * velocity + p["torque_offset"]
         if gaps is None:
@@ -123,15 +122,15 @@ class Gaps:
         """Move the gears of the links that are apart, and let them meet."""
         model, p, dt, apart = self.tree.model, self.p, self.dt, self.apart
         pull = p["stiffness"] * (goal - p["bias"] - position)
-        here = {**p, "friction_base": dry_friction(p, position)}
         speed, _ = velocity_step(
             self.law,
             1.0 / np.maximum(p["armature"], 1e-9),
-            here,
+            p,
             self.gears,
             lambda v: np.clip(pull - p["derivative"] * v, -p["limit"], p["limit"]),
             0.0 * pull,
             dt,
+            position,
         )
         wanted = self.gap + data.qpos - position - dt * speed
         end = np.clip(wanted, -0.5 * p["play"], 0.5 * p["play"])

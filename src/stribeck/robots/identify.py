@@ -96,6 +96,7 @@ def identify_robot(
     validation: Sequence[RobotRun] = (),
     *,
     law: str = "m1",
+    terms: Sequence[str] = (),
     excluded: Sequence[str] = (),
     same: Sequence[str] = (),
     polish: bool = True,
@@ -105,6 +106,7 @@ def identify_robot(
     """Identify the drives of a robot from goals and positions.
 
     :param law: ``m1`` to ``m6``, or ``auto`` for the one chosen by runs left out.
+    :param terms: names of terms added to it; without one over the position, friction over it is tried.
     :param excluded: names of joints that are held where they rest.
     :param same: names of joints with equal drives: their parameters are drawn towards a common mean, by as much as the scatter
         between them and their intervals tell.
@@ -122,7 +124,7 @@ def identify_robot(
     if not tree_joints:
         raise ConfigError(f"all joints of {tree.path} are excluded: leave at least one to identify")
     good = usable(train, note)
-    problem, x = fitted(tree, good, tree_joints, law, note, play)
+    problem, x = fitted(tree, good, tree_joints, law, note, play, terms)
     populations: dict[str, Population] = {}
     if same:
         problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
@@ -144,10 +146,9 @@ def identify_robot(
     problem = apart
     note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
-    estimates, base = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
-    doubts = _doubts(tree, problem, x)
-    scored = tuple(scores), tuple(unseen)
-    return RobotFit(tree, problem, x, *scored, estimates, base, doubts, decoupled, populations)
+    found = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
+    scored, doubts = (tuple(scores), tuple(unseen)), _doubts(tree, problem, x)
+    return RobotFit(tree, problem, x, *scored, *found, doubts, decoupled, populations)
 
 
 def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotRun]:

@@ -13,6 +13,7 @@ from scipy import signal
 
 from stribeck.core.friction import LAWS, FrictionLaw
 from stribeck.core.terms import FRICTION_PARAMETERS
+from stribeck.core.terms.position import POSITION
 from stribeck.estimates.levenberg_marquardt import (
     BlockEquations,
     BoxMinimum,
@@ -59,8 +60,6 @@ UNKNOWNS = {
     "tilt_x": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "tilt_y": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "play": Unknown(0.004, 0.0, 0.1, 0.003, "rad"),
-    "friction_slope": Unknown(0.0, -20.0, 20.0, 0.3, "N m/rad"),
-    "friction_curve": Unknown(0.0, -20.0, 20.0, 0.3, "N m/rad²"),
     **{
         name: Unknown(*one.robot, one.rotary_unit)
         for name, one in FRICTION_PARAMETERS.items()
@@ -71,6 +70,9 @@ UNKNOWNS = {
 
 FIXED = {name: one.value for name, one in FRICTION_PARAMETERS.items() if one.robot is None}
 """Parameters of friction that are not identified."""
+
+(CENTRE,) = (name for name in POSITION.names if name in FIXED)
+"""Position around which friction varies, the median goal of a joint."""
 
 BEGINS = (*LAWS["m1"].parameter_names, *(name for name, one in FRICTION_PARAMETERS.items() if one.shape))
 """Parameters of friction that a fit starts at their usual values, also where the motion of a poorer law is continued."""
@@ -335,7 +337,7 @@ def problem_of(
     centres = np.median(np.concatenate([run.goal for run in runs]), axis=0)
     for lane, (segment, joint) in enumerate((segment, joint) for segment in segments for joint in joints):
         run = runs[segment.run]
-        given = {**FIXED, "limit": min(tree.limits[joint], 1e4), "centre": centres[joint]}
+        given = {**FIXED, "limit": min(tree.limits[joint], 1e4), CENTRE: centres[joint]}
         given["stiffness"] = 0.0 if run.stiffness is None else run.stiffness[joint]
         given["derivative"] = 0.0 if run.derivative is None else run.derivative[joint]
         fixed[:, lane] = [0.0 if name in names else given.get(name, 0.0) for name in kind.names]

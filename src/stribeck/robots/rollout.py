@@ -29,12 +29,9 @@ from stribeck.core.step import velocity_step
 
 Array = npt.NDArray[np.float64]
 
-PLACE = ("friction_slope", "friction_curve")
-"""Parameters of friction that depends on position, see :func:`dry_friction`."""
-
 DRIVE = (
     *("armature", "stiffness", "derivative", "limit", "bias", "torque_offset", "delay", "tilt_x", "tilt_y"),
-    *("centre", *PLACE, "play"),
+    "play",
 )
 """Parameters of a lane besides those of its friction law."""
 
@@ -114,17 +111,6 @@ def mean_goals(goal: Any, delay: Any, substeps: int, dt: float) -> Any:
     return goal[0] + xp.diff(integral, axis=0) * substeps
 
 
-def dry_friction(p: Mapping[str, Any], position: Any) -> Any:
-    r"""Coulomb friction at a position, :math:`\max(K_c + s\,(q - q_c) + c\,(q - q_c)^2, 0)` [N m].
-
-    :param p: :math:`K_c` as ``friction_base``, s as ``friction_slope`` [N m/rad], c as ``friction_curve`` [N m/rad²],
-        :math:`q_c` as ``centre`` [rad].
-    """
-    away = position - p["centre"]
-    friction = p["friction_base"] + away * (p["friction_slope"] + away * p["friction_curve"])
-    return array_namespace(friction).maximum(friction, 0.0)
-
-
 def resting_gap(play: Any, load: Any) -> Any:
     r"""How much further than its gears a link under a load [N m] rests, :math:`\pm p/2`, near 0 without load [rad]."""
     return 0.5 * play * array_namespace(load).tanh(load / SEATED)
@@ -191,10 +177,8 @@ def positions(kind: Kind, lanes: Lanes, values: Any) -> Any:
         def motor(v: Any) -> Any:
             return jnp.clip(pull - p["derivative"] * v, -p["limit"], p["limit"])
 
-        here = {**p, "friction_base": dry_friction(p, middle)}
-
         def moved(carried: Any, v: Any, load: Any) -> Any:
-            return velocity_step(kind.law, 1.0 / (carried + p["armature"]), here, v, motor, load, dt)
+            return velocity_step(kind.law, 1.0 / (carried + p["armature"]), p, v, motor, load, dt, middle)
 
         if kind.play:
             return with_play(p, moved, (position, velocity, *gears), outer, inertia, dt), None

@@ -6,6 +6,7 @@ from stribeck.core.terms.asymmetric import ASYMMETRIC
 from stribeck.core.terms.coulomb import COULOMB, FADING_COULOMB
 from stribeck.core.terms.directional_load import DIRECTIONAL_LOAD, FADING_DIRECTIONAL_LOAD
 from stribeck.core.terms.offset import OFFSET
+from stribeck.core.terms.position import POSITION
 from stribeck.core.terms.quadratic_load import QUADRATIC_LOAD
 from stribeck.core.terms.stribeck import STRIBECK
 from stribeck.core.terms.symmetric_load import FADING_SYMMETRIC_LOAD, SYMMETRIC_LOAD
@@ -26,6 +27,7 @@ TERMS: dict[str, Term] = {
         VISCOUS,
         ASYMMETRIC,
         OFFSET,
+        POSITION,
     )
 }
 """All terms by name, in the order of a law's parameters."""

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from stribeck.core.arrays import Array, Indices
-from stribeck.core.friction import LAWS, FrictionLaw, friction_columns
+from stribeck.core.friction import LAWS, FrictionLaw, friction_columns, optional_parts
 from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.core.terms.term import Conditions
 from stribeck.dynamics.motion import ProcessedMotion, time_blocks
@@ -159,12 +159,15 @@ class FrictionSelection:
             self._prepared[delay] = [prepare(self._machine, motion) for motion in self._motions(delay)]
         return self._prepared[delay]
 
-    def choose(self, tell: Callable[[str], None] = lambda step: None) -> tuple[ModelChoice, dict[str, float]]:
+    def choose(
+        self, tell: Callable[[str], None] = lambda step: None, terms: Sequence[str] = ()
+    ) -> tuple[ModelChoice, dict[str, float]]:
         """The selected model, and the error after each step relative to the error before it.
 
         :param tell: called with the name of each step.
+        :param terms: names of terms that every candidate has.
         """
-        choice = ModelChoice(LAWS["m1"].with_terms(offset=True))
+        choice = ModelChoice(LAWS["m1"].with_terms(offset=True, **dict.fromkeys(terms, True)))
         choice = replace(choice, correlated=self._correlation(choice))
         best = start = self.error(choice)
         steps: dict[str, float] = {}
@@ -382,7 +385,8 @@ def _vertex(errors: Mapping[int, float], centre: int) -> float:
 
 def _asymmetric(choice: ModelChoice) -> list[ModelChoice]:
     law = choice.law
-    return [] if law.differs_by_direction else [replace(choice, law=law.with_terms(asymmetric=True))]
+    kept = {term.name: True for term in law.terms if term.name in optional_parts()}
+    return [] if law.differs_by_direction else [replace(choice, law=law.with_terms(**kept, asymmetric=True))]
 
 
 def _presliding(choice: ModelChoice) -> list[ModelChoice]:
