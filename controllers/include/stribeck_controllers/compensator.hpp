@@ -732,7 +732,7 @@ private:
   /// State of one joint that is admitted by itself, see Settings::isolate_joints.
   struct JointState
   {
-    StateAdmission admission;          ///< of one joint
+    StateAdmission<1> admission;       ///< of one joint
     Doubt doubt = Doubt::none;         ///< why it has no torque
     double since = 0.0;                ///< time since its last usable state [s]
     double q = 0.0, v = 0.0;           ///< what the law was given last [rad], [rad/s]
@@ -747,7 +747,7 @@ private:
     /// Check position and velocity after a time step [s], and replace those that cannot be used.
     void admit(double stamp, bool has_velocity, double elapsed, double timeout, double & at, double & speed) noexcept
     {
-      Vector position{at}, velocity{speed};
+      std::array<double, 1> position{at}, velocity{speed};
       Doubt gap = Doubt::none;
       bool before = false;
       double step = 0.0;
@@ -775,7 +775,7 @@ private:
   std::array<JointModel, max_joints> joints_{};
   Settings settings_;
   FeedForward feed_forward_;
-  StateAdmission admission_;
+  StateAdmission<max_joints> admission_;
   ServoStates servos_;
   Commands commands_, goals_;
   Delayed own_, controller_;

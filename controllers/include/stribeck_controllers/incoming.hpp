@@ -280,13 +280,18 @@ private:
   double clock_ = not_a_number;
 };
 
-/// Plausibility of measured states: frozen positions, and jumps that no joint can make.
+/// Plausibility of measured states: frozen positions, and jumps that no joint can make. Of at most `Capacity` joints:
+/// one that is checked by itself touches a few lines of the processor's cache.
+template<std::size_t Capacity>
 class Plausibility
 {
 public:
-  Vector resolution{};       ///< known position steps [rad]
-  Vector moving_velocity{};  ///< velocity above which a joint moves [rad/s]
-  Mask late{};               ///< joints whose position is frozen
+  using Values = std::array<double, Capacity>;
+  using Truths = std::array<bool, Capacity>;
+
+  Values resolution{};       ///< known position steps [rad]
+  Values moving_velocity{};  ///< velocity above which a joint moves [rad/s]
+  Truths late{};             ///< joints whose position is frozen
 
   void restart() noexcept
   {
@@ -296,7 +301,7 @@ public:
   }
 
   /// Whether a state cannot follow the previous one; nothing is stored.
-  bool jumps(int n, const Vector & at, const Vector & speed, double dt) const noexcept
+  bool jumps(int n, const Values & at, const Values & speed, double dt) const noexcept
   {
     if (!known_) {
       return false;
@@ -326,14 +331,14 @@ public:
 
   /// Update with a state; \returns whether a position is frozen: that of a joint whose present velocity says that it
   /// moves.
-  bool frozen(int n, const Vector & at, const Vector & speed, double dt) noexcept
+  bool frozen(int n, const Values & at, const Values & speed, double dt) noexcept
   {
     const bool before = known_;
     bool any_stands = false;
     for (int k = 0; before && k < n; ++k) {
       any_stands = any_stands || at[k] - at_[k] == 0.0;
     }
-    const Vector last = at_;
+    const Values last = at_;
     at_ = at, speed_ = speed, known_ = true;
     late.fill(false);
     if (!before) {
@@ -366,7 +371,7 @@ public:
 
 private:
   /// The changes that are looked at more closely; the bound is on the sum over the joints.
-  bool unusual(int n, const Vector & at, const Vector & speed, double dt) const noexcept
+  bool unusual(int n, const Values & at, const Values & speed, double dt) const noexcept
   {
     double change = 0.0, largest = 0.0, fastest = 0.0, squares = 0.0;
     for (int k = 0; k < n; ++k) {
@@ -381,8 +386,8 @@ private:
     return !(largest <= largest_misfit && !(fastest * dt > largest_misfit));
   }
 
-  Vector at_{}, speed_{}, still_{}, missed_{}, way_{}, seen_{};
-  Vector moved_at_{};  ///< velocity at the last change of each position [rad/s]
+  Values at_{}, speed_{}, still_{}, missed_{}, way_{}, seen_{};
+  Values moved_at_{};  ///< velocity at the last change of each position [rad/s]
   bool known_ = false;
 };
 
@@ -390,16 +395,20 @@ private:
 enum class Verdict { usable, bridged, doubtful };
 
 /// Checks each state of n joints against the previous ones.
+template<std::size_t Capacity>
 class StateAdmission
 {
 public:
+  using Values = std::array<double, Capacity>;
+  using Truths = std::array<bool, Capacity>;
+
   StreamClock clock;
-  Plausibility plausibility;
+  Plausibility<Capacity> plausibility;
   double state_timeout = 0.04, state_lag = 0.1;
   bool has_stamp = false;
   double stamp = 0.0;           ///< stamp of the last accepted state, if there is one [s]
   Doubt reason = Doubt::none;   ///< why the last state was not usable
-  Mask frozen{};                ///< joints that are not trusted in the last state
+  Truths frozen{};              ///< joints that are not trusted in the last state
   bool any_frozen = false;
 
   void restart() noexcept
@@ -468,7 +477,7 @@ public:
 
   /// Check the values of a state; velocities are those measured, or if not given, those of the filtered slope.
   Verdict measured(
-    int n, double when, bool before, const Vector & at, bool has_velocity, Vector & speed, double & dt) noexcept
+    int n, double when, bool before, const Values & at, bool has_velocity, Values & speed, double & dt) noexcept
   {
     const double elapsed = before ? when - stamp : 0.0;
     dt = elapsed < longest_step ? elapsed : longest_step;
@@ -506,7 +515,7 @@ private:
     return verdict;
   }
 
-  Vector slope_{}, last_position_{};
+  Values slope_{}, last_position_{};
   bool has_position_ = false;
   Doubt bridged_ = Doubt::none;
 };

@@ -30,7 +30,8 @@ inline Vector filled(double value) noexcept
 }
 
 /// Whether the first n values are finite.
-inline bool finite(const Vector & v, int n) noexcept
+template<std::size_t Capacity>
+bool finite(const std::array<double, Capacity> & v, int n) noexcept
 {
   for (int k = 0; k < n; ++k) {
     if (!std::isfinite(v[k])) {
