@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 FILES := --dist loadfile --no-loadscope-reorder
 # Tests that are quick, and folders of those for what runs on a robot.
-QUICK := test/core test/estimates test/io test/session test/test_project.py --ignore=test/core/test_jax_agreement.py --ignore=test/core/test_closed_loop.py
-ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
+QUICK := test/model test/rigid test/live test/files test/recordings test/survey test/session test/test_project.py --ignore=test/model/test_jax_agreement.py --ignore=test/live/test_closed_loop.py
+ROBOT := test/model test/rigid test/live test/files test/recordings test/survey test/session test/servo test/emulator test/nodes
 # Tests and programs start many processes, each of which would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.cli.main import main as stribeck
-from stribeck.dynamics.model import load_arm
-from stribeck.io.robot_config import example_robots
+from stribeck.files.robots import example_robots
+from stribeck.identify.arm.model import load_arm
 
 DATA = Path(os.environ.get("STRIBECK_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 SAMPLES = 45_000

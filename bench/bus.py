@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.io.schema import convert
+from stribeck.files.schema import convert
 from stribeck.servo.config import BusFile, driver_of
 from stribeck.servo.driver import Driver
 

@@ -24,7 +24,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import JointState
 
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
 from stribeck.nodes.base import ServiceNode, quiet_events
 from stribeck.nodes.transport import stay_on_this_machine
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.core.compensation import JointModel
-from stribeck.core.compensator import Compensator
-from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.friction import LAWS
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
-from stribeck.io.actuators import load_actuator
-from stribeck.nodes.compiled import compiled
+from stribeck.files.actuators import load_actuator
+from stribeck.live.compensator import Compensator
+from stribeck.live.compiled import compiled
+from stribeck.live.friction import JointModel
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS
+from stribeck.rigid.dynamics import IndependentJoints
 
 CONTROLLERS = Path(__file__).resolve().parents[1] / "controllers"
 STEPS = 10_000

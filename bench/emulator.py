@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.line import EmulatedLine
 from stribeck.emulator.protocol import BROADCAST, Instruction, Packet, encode
 from stribeck.errors import StribeckError
-from stribeck.io.schema import convert
+from stribeck.files.schema import convert
+from stribeck.model.bench import Pendulum
 from stribeck.servo.config import BusFile, driver_of
 from stribeck.servo.driver import Driver, DriverSample
 

@@ -18,19 +18,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.friction import law_named
-from stribeck.core.log import Log, Series, Setup
-from stribeck.core.step import batch_for
-from stribeck.core.trajectories import trajectory_named
+from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.affine import Affine, affine
 from stribeck.exports.loss import as_controller, documented
 from stribeck.exports.registry import format_named
 from stribeck.exports.task import ExportTask, JointServo
-from stribeck.fit.assessment import Stepping
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
-from stribeck.io.servo import Servo
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.files.servo import Servo
+from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.law import law_named
+from stribeck.model.log import Log, Series, Setup
+from stribeck.model.step import batch_for
+from stribeck.model.trajectories import trajectory_named
 
 FloatArray = npt.NDArray[np.float64]
 

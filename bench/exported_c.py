@@ -7,12 +7,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from stribeck.core.friction import LAWS, law_named
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import ExportTask, JointServo
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
-from stribeck.io.servo import Servo
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.files.servo import Servo
+from stribeck.model.law import LAWS, law_named
 
 PROGRAM = """
 #include <stdio.h>

@@ -20,12 +20,12 @@ import mujoco
 import numpy as np
 
 from stribeck.cli.main import main as stribeck
-from stribeck.core.step import batch_for, simulate
 from stribeck.exports.mjcf_runs import pendulum, servo_of_run
-from stribeck.io.parameter_file import read_parameter_file
-from stribeck.io.recordings import read_recordings
-from stribeck.io.servo import Servo
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.servo import Servo
+from stribeck.model.step import batch_for, simulate
 from stribeck.mujoco import Controller
+from stribeck.recordings.sources import read_recordings
 
 URDF = """<robot name="bench"><link name="base"/><link name="bar"/><joint name="joint" type="continuous"><parent link="base"/>
 <child link="bar"/></joint><transmission name="t"><type>transmission_interface/SimpleTransmission</type><joint name="joint"/>

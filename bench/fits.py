@@ -19,14 +19,14 @@ import jax
 import numpy as np
 
 from runs import CANDIDATES, LAW, SERVO, elapsed, simulated
-from stribeck.core import Batch, Log, batch_of, simulate
-from stribeck.fit.identify import search
-from stribeck.fit.objective import split_runs
-from stribeck.fit.result import FitSettings
-from stribeck.fit.rollout import Rollout
-from stribeck.fit.task import task_for
-from stribeck.io.bag import write_bag
-from stribeck.io.recordings import read_recordings
+from stribeck.identify.servo.identify import search
+from stribeck.identify.servo.objective import split_runs
+from stribeck.identify.servo.result import FitSettings
+from stribeck.identify.servo.rollout import Rollout
+from stribeck.identify.servo.task import task_for
+from stribeck.model import Batch, Log, batch_of, simulate
+from stribeck.recordings.bags.bag import write_bag
+from stribeck.recordings.sources import read_recordings
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDINGS = Path(os.environ.get("STRIBECK_DATA", ROOT.parent / "shared" / "data")) / "xl330"

@@ -24,7 +24,7 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int64
 
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
 from stribeck.nodes.transport import stay_on_this_machine
 
 WARM_UP, SECONDS = 1.0, 5.0

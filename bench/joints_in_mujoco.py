@@ -9,9 +9,9 @@ from collections.abc import Callable
 import mujoco
 import numpy as np
 
-from stribeck.core.friction import law_named
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.law import law_named
 from stribeck.mujoco import Controller, Servo
 
 CASES = (("xl330", "m1"), ("xl330", "m6"), ("erob80_50", "m6"))

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from stribeck.multibody.estimation import MechanismEstimate, MechanismEstimator, Simulator
-from stribeck.multibody.model_file import MechanismModel, read_model
-from stribeck.multibody.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator, Simulator
+from stribeck.identify.mechanism.model_file import MechanismModel, read_model
+from stribeck.identify.mechanism.recordings import on_grid, read_recordings
 from stribeck.report.style import drawing, save
 
 SHOWN = {"ratio": "weight ratio", "regularization": "compliance and slip", "step": "time step"}

@@ -29,25 +29,25 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import (
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.servo.conditions import kinds_of
+from stribeck.identify.servo.objective import split_runs
+from stribeck.identify.servo.parallel import ParallelFits, Pool, Rows, Stage
+from stribeck.identify.servo.result import FitSettings
+from stribeck.identify.servo.rollout import Inputs, Rollout
+from stribeck.identify.servo.task import task_for
+from stribeck.model.actuator import (
     firmware_output,
     initial_control_state,
     next_control_state,
     output_torque,
 )
-from stribeck.core.bench import gravity_torque, inertia
-from stribeck.core.friction import friction_budget, law_named
-from stribeck.core.log import Log
-from stribeck.core.parameters import Parameter, ParameterSet
-from stribeck.core.step import Plant, PlantState, velocity_step
-from stribeck.fit.conditions import kinds_of
-from stribeck.fit.objective import split_runs
-from stribeck.fit.parallel import ParallelFits, Pool, Rows, Stage
-from stribeck.fit.result import FitSettings
-from stribeck.fit.rollout import Inputs, Rollout
-from stribeck.fit.task import task_for
-from stribeck.io.actuators import load_actuator
-from stribeck.io.recordings import read_recordings
+from stribeck.model.bench import gravity_torque, inertia
+from stribeck.model.law import friction_budget, law_named
+from stribeck.model.log import Log
+from stribeck.model.parameters import Parameter, ParameterSet
+from stribeck.model.step import Plant, PlantState, velocity_step
+from stribeck.recordings.sources import read_recordings
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("STRIBECK_DATA", ROOT.parent / "shared" / "data"))
@@ -115,7 +115,7 @@ class Effect:
     def step(
         self, plant: Plant, p: Values, at: PlantState, state: Any, command: Any, now: Inputs, dt: float
     ) -> tuple[PlantState, Any]:
-        """One time step, as ``core.step``'s exponential one with the effect in it."""
+        """One time step, as ``model.step``'s exponential one with the effect in it."""
         actuator, gains = plant.actuator, plant.gains
         middle = at.position + 0.5 * dt * at.velocity
         seen = self.seen(p, middle, at.velocity, state)

@@ -33,15 +33,15 @@ import pinocchio as pin
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
-from stribeck.dynamics.model import ArmModel, load_arm
-from stribeck.dynamics.motion import motion_of
-from stribeck.dynamics.recordings import read_recordings
-from stribeck.dynamics.scores import relative_error
 from stribeck.excitation.defaults import robot_of_urdf
-from stribeck.io.excitation_file import read_excitation_file
-from stribeck.io.identification_config import identification_config
-from stribeck.io.robot_config import example_robots, read_robot
-from stribeck.io.urdf import MOVABLE
+from stribeck.files.robots import example_robots, read_robot
+from stribeck.identify.arm.config import identification_config
+from stribeck.identify.arm.model import ArmModel, load_arm
+from stribeck.identify.arm.motion import motion_of
+from stribeck.identify.arm.recordings import read_recordings
+from stribeck.identify.arm.scores import relative_error
+from stribeck.rigid.urdf import MOVABLE
+from stribeck.session.excitation_file import read_excitation_file
 
 ROOT = Path(__file__).resolve().parents[1] / "build"
 FIGURES = ROOT / "own_robots.json"

@@ -26,20 +26,25 @@ import numpy as np
 import numpy.typing as npt
 
 from recovery import Bench, refit
-from stribeck.core import Log, ParameterSet, Setup, Trajectory, law_named
-from stribeck.core.actuator import Actuator
-from stribeck.core.friction import FrictionLaw
-from stribeck.core.log import Series, batch_of
-from stribeck.core.step import batch_for
-from stribeck.fit.descent import polish
-from stribeck.fit.incumbent import BudgetSpentError, Incumbent
-from stribeck.fit.objective import split_runs
-from stribeck.fit.refinement import BUDGET_OF_FINER_STEP, checked_point, problem_of, with_finer_step
-from stribeck.fit.result import FitSettings
-from stribeck.fit.rollout import Inputs, Rollout
-from stribeck.fit.task import FitTask, task_for
-from stribeck.fit.uncertainty import estimate_at_points, estimate_uncertainty
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.servo.descent import polish
+from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent
+from stribeck.identify.servo.objective import split_runs
+from stribeck.identify.servo.refinement import (
+    BUDGET_OF_FINER_STEP,
+    checked_point,
+    problem_of,
+    with_finer_step,
+)
+from stribeck.identify.servo.result import FitSettings
+from stribeck.identify.servo.rollout import Inputs, Rollout
+from stribeck.identify.servo.task import FitTask, task_for
+from stribeck.identify.servo.uncertainty import estimate_at_points, estimate_uncertainty
+from stribeck.model import Log, ParameterSet, Setup, Trajectory, law_named
+from stribeck.model.actuator import Actuator
+from stribeck.model.law import FrictionLaw
+from stribeck.model.log import Series, batch_of
+from stribeck.model.step import batch_for
 from virtual import Encoder, record
 
 FloatArray = npt.NDArray[np.float64]

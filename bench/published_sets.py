@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.friction import LAWS
-from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import CENTRE, FIXED, HELD
-from stribeck.robots.recordings import RobotRun, read_runs
-from stribeck.robots.rollout import DRIVE, mean_goals
-from stribeck.robots.tree import RobotTree, load_tree
+from stribeck.identify.robot.forward import simulate_robot
+from stribeck.identify.robot.problem import CENTRE, FIXED, HELD
+from stribeck.identify.robot.recordings import RobotRun, read_runs
+from stribeck.identify.robot.rollout import DRIVE, mean_goals
+from stribeck.identify.robot.tree import RobotTree, load_tree
+from stribeck.model.law import LAWS
 
 Array = npt.NDArray[np.float64]
 

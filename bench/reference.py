@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from runs import CANDIDATES, LAW, SERVO, elapsed, simulated
-from stribeck.core import Batch, batch_of
-from stribeck.fit.rollout import Rollout
+from stribeck.identify.servo.rollout import Rollout
+from stribeck.model import Batch, batch_of
 
 RUNS, STEP, REPEATS = 16, 0.005, 7
 

@@ -19,10 +19,10 @@ import mujoco
 import numpy as np
 from mujoco import rollout
 
-from stribeck.robots.identify import identify_robot
-from stribeck.robots.recordings import RobotRun, read_runs
-from stribeck.robots.rollout import mean_goals
-from stribeck.robots.tree import RobotTree, load_tree
+from stribeck.identify.robot.identify import identify_robot
+from stribeck.identify.robot.recordings import RobotRun, read_runs
+from stribeck.identify.robot.rollout import mean_goals
+from stribeck.identify.robot.tree import RobotTree, load_tree
 
 BOUNDS = np.array([[1e-4, 0.08], [0.0, 1.5], [0.0, 0.8], [-0.1, 0.1], [0.0, 0.02]])
 """Armature, Coulomb and viscous friction, bias, delay."""

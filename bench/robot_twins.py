@@ -25,11 +25,11 @@ import mujoco
 import numpy as np
 from scipy.signal import lfilter
 
-from stribeck.core.friction import LAWS, friction_budget
-from stribeck.robots.identify import identify_robot
-from stribeck.robots.recordings import RobotRun
-from stribeck.robots.rollout import Array, mean_goals
-from stribeck.robots.tree import RobotTree, load_tree
+from stribeck.identify.robot.identify import identify_robot
+from stribeck.identify.robot.recordings import RobotRun
+from stribeck.identify.robot.rollout import Array, mean_goals
+from stribeck.identify.robot.tree import RobotTree, load_tree
+from stribeck.model.law import LAWS, friction_budget
 
 STEP = 1e-4
 """Of the twin [s]."""

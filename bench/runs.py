@@ -7,8 +7,8 @@ from itertools import islice, product
 import paths  # noqa: F401
 import numpy as np
 
-from stribeck.core import Log, Setup, law_named, trajectory_named
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.model import Log, Setup, law_named, trajectory_named
 from virtual import Encoder, record
 
 LAW = law_named("m6")

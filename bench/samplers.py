@@ -19,16 +19,16 @@ import numpy as np
 from blackjax.mcmc import random_walk
 from blackjax.smc import extend_params, resampling
 
-from stribeck.bayes import metropolis, nuts
-from stribeck.bayes.diagnostics import worst
-from stribeck.bayes.sampling import Target
-from stribeck.bayes.servo import ServoPosterior
-from stribeck.bayes.servo_priors import servo_prior
-from stribeck.core.friction import law_named
-from stribeck.core.log import batch_of
-from stribeck.fit.rollout import Rollout
-from stribeck.io.actuators import load_actuator
-from stribeck.io.recordings import read_recordings
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.posterior import metropolis, nuts
+from stribeck.identify.posterior.diagnostics import worst
+from stribeck.identify.posterior.sampling import Target
+from stribeck.identify.posterior.servo import ServoPosterior
+from stribeck.identify.posterior.servo_priors import servo_prior
+from stribeck.identify.servo.rollout import Rollout
+from stribeck.model.law import law_named
+from stribeck.model.log import batch_of
+from stribeck.recordings.sources import read_recordings
 
 CHAINS, DRAWS, THIN = 128, 30, 30
 SAMPLES_PER_RUN = 2.5

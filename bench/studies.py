@@ -80,10 +80,10 @@ def work(url: str, seed: int, core: int) -> None:
     import numpy as np
 
     from runs import LAW, SERVO, simulated
-    from stribeck.fit.identify import open_for, search
-    from stribeck.fit.objective import equivalent_error, split_runs
-    from stribeck.fit.result import FitSettings
-    from stribeck.fit.task import task_for
+    from stribeck.identify.servo.identify import open_for, search
+    from stribeck.identify.servo.objective import equivalent_error, split_runs
+    from stribeck.identify.servo.result import FitSettings
+    from stribeck.identify.servo.task import task_for
 
     settings = FitSettings(method=METHOD, trials=TRIALS, seed=seed, study=url, join=True)
     task = task_for(split_runs(simulated(RUNS)), SERVO, LAW, settings)

@@ -60,8 +60,8 @@ def _rates(platform: str) -> dict[str, Any]:
     import numpy as np
 
     from runs import CANDIDATES, LAW, SERVO, elapsed, simulated
-    from stribeck.core import batch_of
-    from stribeck.fit.rollout import Rollout
+    from stribeck.identify.servo.rollout import Rollout
+    from stribeck.model import batch_of
 
     try:
         device = jax.devices(platform)[0]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from stribeck.io.schema import Key, keys_of
-from stribeck.io.signals import SignalSource
+from stribeck.files.schema import Key, keys_of
+from stribeck.recordings.signals.sources import SignalSource
 
 SEPARATE = (SignalSource,)
 """Classes that other classes contain, and whose keys have a table of their own."""
@@ -28,37 +28,37 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "Servo families",
         "`config/actuators/*.yaml`, `--actuator FILE`. `control` has the key `kind` and those of one of the three laws.",
         (
-            "stribeck.io.actuators:ActuatorFile",
-            "stribeck.core.control_laws:VoltageControl",
-            "stribeck.core.control_laws:CurrentControl",
-            "stribeck.core.control_laws:TorqueControl",
+            "stribeck.files.actuators:ActuatorFile",
+            "stribeck.model.control_laws:VoltageControl",
+            "stribeck.model.control_laws:CurrentControl",
+            "stribeck.model.control_laws:TorqueControl",
         ),
     ),
     (
         "Parameter files",
         "JSON that fits write and all else reads, see [](parameter_file.md). Beside these keys the values of the parameters.",
-        ("stribeck.io.parameter_file:FileHead",),
+        ("stribeck.files.parameter_file:FileHead",),
     ),
     (
         "Robots",
         "`config/robots/*.yaml`, `--config FILE`: arms and linear axes, with a section for each verb. The keys of the signals "
         "are those of `SignalSource`, see [](recordings.md).",
         (
-            "stribeck.io.robot_config:MachineFile",
-            "stribeck.io.identification_config:IdentificationConfig",
-            "stribeck.io.excitation_section:ExcitationSection",
-            "stribeck.kinematics.config:CalibrationConfig",
+            "stribeck.files.robots:MachineFile",
+            "stribeck.identify.arm.config:IdentificationConfig",
+            "stribeck.excitation.section:ExcitationSection",
+            "stribeck.identify.geometry.config:CalibrationConfig",
         ),
     ),
     (
         "Mechanisms",
         "`config/mechanisms/*.yaml`, of `stribeck estimate`.",
-        ("stribeck.multibody.model_file:MechanismFile",),
+        ("stribeck.identify.mechanism.model_file:MechanismFile",),
     ),
     (
         "Exciting trajectories",
         "YAML that `stribeck excite` writes.",
-        ("stribeck.io.excitation_file:FourierFile",),
+        ("stribeck.session.excitation_file:FourierFile",),
     ),
     (
         "Servos on a bus",
@@ -69,44 +69,55 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Signal tables",
         "`config/signals.yaml`, `--signals FILE`: where bags and tables hold the signals, see [](recordings.md).",
-        ("stribeck.io.signals:SignalFile", "stribeck.io.signals:SignalSource"),
+        (
+            "stribeck.recordings.signals.sources:SignalFile",
+            "stribeck.recordings.signals.sources:SignalSource",
+        ),
     ),
     (
         "Bench files",
         "`--bench FILE`: load, gain and servo of recordings that do not say them, see [](recordings.md).",
-        ("stribeck.io.bench:BenchFile",),
+        ("stribeck.recordings.bench:BenchFile",),
     ),
     (
         "Fleets",
         "`config/fleet.yaml`, of `stribeck fit-all`. A servo and `defaults` may also hold options of `stribeck fit`.",
-        ("stribeck.io.fleet_file:FleetFile", "stribeck.io.fleet_file:FleetEntry"),
+        ("stribeck.fleet.file:FleetFile", "stribeck.fleet.file:FleetEntry"),
     ),
-    ("Priors", "`config/priors/*.yaml`, of `stribeck posterior`.", ("stribeck.bayes.knowledge:TableFile",)),
+    (
+        "Priors",
+        "`config/priors/*.yaml`, of `stribeck posterior`.",
+        ("stribeck.identify.posterior.knowledge:TableFile",),
+    ),
     (
         "The topic /bench",
         "JSON in a std_msgs/String, with which a run begins.",
-        ("stribeck.io.bench:BenchMessage",),
+        ("stribeck.recordings.bench:BenchMessage",),
     ),
     (
         "Actuators for Isaac Lab",
         "YAML that `stribeck export --to isaaclab` writes and `stribeck import-params` reads.",
         ("stribeck.exports.isaaclab:IsaacLabFile",),
     ),
-    ("BAM recordings", "JSON, of `stribeck import` and `--logdir`.", ("stribeck.io.bam_json:BamFile",)),
+    (
+        "BAM recordings",
+        "JSON, of `stribeck import` and `--logdir`.",
+        ("stribeck.recordings.bam_json:BamFile",),
+    ),
     (
         "Learnt friction",
         "JSON that the compensation node keeps in its `state_file`.",
-        ("stribeck.io.learned_file:LearnedFile",),
+        ("stribeck.live.learning.file:LearnedFile",),
     ),
     (
         "Results of calibrations",
         "JSON that `stribeck calibrate` writes.",
-        ("stribeck.kinematics.result_file:CalibrationFile",),
+        ("stribeck.identify.geometry.result_file:CalibrationFile",),
     ),
     (
         "Parameters of mechanisms",
         "JSON that `stribeck estimate` writes.",
-        ("stribeck.multibody.parameter_file:MechanismParameterFile",),
+        ("stribeck.identify.mechanism.parameter_file:MechanismParameterFile",),
     ),
 )
 """Title, place and declaring classes (``module:class``) of every file."""

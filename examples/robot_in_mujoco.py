@@ -17,9 +17,9 @@ import matplotlib as mpl
 import mujoco
 import numpy as np
 
+from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.tree import gravity_vector, load_tree, strip_mjcf
 from stribeck.mujoco.joints import friction_solver
-from stribeck.robots.recordings import read_runs
-from stribeck.robots.tree import gravity_vector, load_tree, strip_mjcf
 
 STEP = 0.001
 """Largest time step [s]; a whole number of steps fits into a row of the recording."""

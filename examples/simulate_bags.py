@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.core import Setup, law_named, trajectory_named
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import write_bag
+from stribeck.files.actuators import load_actuator
+from stribeck.model import Setup, law_named, trajectory_named
+from stribeck.recordings.bags.bag import write_bag
 
 sys.path.append(str(Path(__file__).parent / "two_links"))
 from virtual import Encoder, record

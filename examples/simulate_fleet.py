@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stribeck.core import Log, Setup, law_named, trajectory_named
-from stribeck.core.friction import friction_budget
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import write_bag
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.model import Log, Setup, law_named, trajectory_named
+from stribeck.model.law import friction_budget
+from stribeck.recordings.bags.bag import write_bag
 
 sys.path.append(str(Path(__file__).parent / "two_links"))
 from virtual import Encoder, record

@@ -13,12 +13,11 @@ import pytest
 import stribeck
 from helpers import REPOSITORY
 
-BASE_MODULES = [
-    "stribeck",
-    "stribeck.core",
-    "stribeck.core.diagram",
-    "stribeck.io",
-] + [f"stribeck.io.{path.stem}" for path in (REPOSITORY / "src" / "stribeck" / "io").glob("[a-z]*.py")]
+BASE_MODULES = ["stribeck"] + [
+    ".".join(path.relative_to(REPOSITORY / "src").with_suffix("").parts)
+    for layer in ("model", "rigid", "files", "recordings", "survey")
+    for path in sorted((REPOSITORY / "src" / "stribeck" / layer).rglob("[a-z]*.py"))
+]
 ACTUATORS = len(list((REPOSITORY / "config" / "actuators").glob("*.yaml")))
 LONGEST_MODULE, LONGEST_FUNCTION = 450, 60
 EXTRA_MODULES = ["jax", "jaxlib", "optuna", "cmaes", "matplotlib", "scipy", "tqdm", "sqlalchemy"]
@@ -54,13 +53,13 @@ def test_package_xml_is_what_colcon_needs():
 
 
 def test_base_installation_imports():
-    """Core, io and the parameter file need neither JAX nor Optuna nor matplotlib."""
+    """What recordings and parameter files are read with needs neither JAX nor Optuna nor matplotlib."""
     done = without_extras("".join(f"import {module}\n" for module in BASE_MODULES))
     assert done.returncode == 0, done.stderr
 
 
 def test_modules_and_functions_are_short_and_class_names_unique():
-    """At most 450 lines in a module and 60 in a function; one name is one class, over all rooms."""
+    """At most 450 lines in a module and 60 in a function; one name is one class, over all layers."""
     places: dict[str, list[str]] = {}
     for path in sorted((REPOSITORY / "src" / "stribeck").rglob("*.py")):
         text = path.read_text()
@@ -98,11 +97,11 @@ def test_a_plain_installation_has_what_a_robot_needs(tmp_path):
     subprocess.run(["git", "clone", "-q", REPOSITORY, source], check=True)
     subprocess.run([python, "-m", "pip", "install", "-q", source], check=True)
     code = (
-        "import stribeck.core, stribeck.io.parameter_file as p, sys\n"
+        "import stribeck.model, stribeck.files.parameter_file as p, sys\n"
         "from pathlib import Path\n"
-        "from stribeck.io.actuators import actuator_names, load_actuator\n"
-        "from stribeck.io.files import shared_directory\n"
-        "from stribeck.io.recordings import read_recordings\n"
+        "from stribeck.files.actuators import actuator_names, load_actuator\n"
+        "from stribeck.files.folders import shared_directory\n"
+        "from stribeck.recordings.sources import read_recordings\n"
         f"assert len([load_actuator(n) for n in actuator_names()]) == {ACTUATORS}\n"
         "assert len(read_recordings(shared_directory('bags') / 'xl330_simulated')) == 36\n"
         "assert not {'jax', 'optuna', 'matplotlib'} & set(sys.modules)\n"

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plants.friction import FloatArray
-from stribeck.core.compensation import JointModel
-from stribeck.core.compensator import Compensator
-from stribeck.core.friction import law_named
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.live.compensator import Compensator
+from stribeck.live.friction import JointModel
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import law_named
 
 
 class Sample(NamedTuple):

@@ -1,6 +1,6 @@
 r"""Friction with memory: LuGre and the generalised Maxwell-slip model, over lanes.
 
-Independent of :mod:`stribeck.core.friction`. All arrays are (L,), one number per lane; torques are those
+Independent of :mod:`stribeck.model.law`. All arrays are (L,), one number per lane; torques are those
 that oppose the motion [N m], velocities [rad/s].
 
 Sources: Canudas de Wit, Olsson, Åström, Lischinsky, "A new model for control of systems with friction",

@@ -7,7 +7,7 @@ the speed
 
 .. math:: \sqrt{\max(v_b^2,\ v_0^2 + \tfrac34 v_b^2)}
 
-after a release at :math:`v_0`, with :math:`v_b` of :class:`stribeck.core.energy.SpeedLimit`, and who gets there is
+after a release at :math:`v_0`, with :math:`v_b` of :class:`stribeck.live.learning.energy.SpeedLimit`, and who gets there is
 compensated no longer, with a reason.
 """
 
@@ -32,10 +32,10 @@ from plants.release import (
     drawn,
     simulated,
 )
-from stribeck.core.compensator import Compensator
-from stribeck.core.joint_map import JointMap
-from stribeck.core.observer import Learned
-from stribeck.core.settings import Settings
+from stribeck.live.compensator import Compensator
+from stribeck.live.learning.observer import Learned
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
 
 STROKE = 1.5
 r"""Distance along which the friction at rest, identified, takes :math:`E_0` [rad]."""

@@ -25,9 +25,9 @@ from plants.friction import FloatArray
 from plants.joints import BACKLASH, JOINTS, Condition, Mechanics
 from plants.loop import nominal
 from plants.sensing import Delay, Encoder
-from stribeck.core.compensator import Compensator
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
+from stribeck.live.compensator import Compensator
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
 
 BoolArray = npt.NDArray[np.bool_]
 

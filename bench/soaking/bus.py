@@ -10,11 +10,11 @@ import time
 from collections import deque
 from pathlib import Path
 
-from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.joint import published_parameters
+from stribeck.model.bench import Pendulum
 
 MEMORY = 8000
 """Readings of each servo that are kept: 20 s at 400 Hz."""

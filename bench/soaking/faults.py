@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from soaking.robot import BUS, EFFORT, JOINTS, Robot
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
 from stribeck.nodes.transport import stay_on_this_machine
 
 PATIENCE = 20.0

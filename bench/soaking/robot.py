@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Int64
 
 from soaking.figures import percentile
-from stribeck.io.cdr import JointStateReader
+from stribeck.files.cdr import JointStateReader
 from stribeck.nodes.base import ServiceNode
 from stribeck.nodes.qos import latched
 

@@ -22,14 +22,14 @@ from simulation import SensorNoise, SimulatedArm
 from stribeck.cli.main import exit_code
 from stribeck.cli.options import seed
 from stribeck.cli.table import print_table
-from stribeck.core.friction import LAWS
-from stribeck.dynamics.inertia import consistency
-from stribeck.dynamics.model import INERTIALS, load_arm
-from stribeck.dynamics.urdf import urdf_with_inertials
-from stribeck.io.excitation_file import read_excitation_file
-from stribeck.io.files import check_writable, write_atomically
-from stribeck.io.robot_config import RobotConfig, read_robot
+from stribeck.files.folders import check_writable, write_atomically
+from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.identify.arm.inertia import consistency
+from stribeck.identify.arm.model import INERTIALS, load_arm
+from stribeck.identify.arm.urdf import urdf_with_inertials
+from stribeck.model.law import LAWS
 from stribeck.report.style import save
+from stribeck.session.excitation_file import read_excitation_file
 
 ROBOT = "panda"
 HARMONICS = 5

@@ -29,15 +29,15 @@ from simulation import (
     SimulatedRun,
     simulate_tracking,
 )
-from stribeck.dynamics.base_parameters import BaseParameters
-from stribeck.dynamics.consistent import ConsistentFit, fit_consistent
-from stribeck.dynamics.inertia import about_com, from_com
-from stribeck.dynamics.least_squares import fit_linear, fit_rows
-from stribeck.dynamics.model import INERTIALS, ArmModel
-from stribeck.dynamics.motion import ProcessedMotion, motion_of
-from stribeck.dynamics.regressor import Machine, design, machine_of, structural_base
 from stribeck.errors import ConfigError
-from stribeck.io.identification_config import Neighbourhood, Protocol
+from stribeck.identify.arm.base_parameters import BaseParameters
+from stribeck.identify.arm.config import Neighbourhood, Protocol
+from stribeck.identify.arm.consistent import ConsistentFit, fit_consistent
+from stribeck.identify.arm.inertia import about_com, from_com
+from stribeck.identify.arm.least_squares import fit_linear, fit_rows
+from stribeck.identify.arm.model import INERTIALS, ArmModel
+from stribeck.identify.arm.motion import ProcessedMotion, motion_of
+from stribeck.identify.arm.regressor import Machine, design, machine_of, structural_base
 
 Array = npt.NDArray[np.float64]
 

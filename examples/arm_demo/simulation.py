@@ -6,7 +6,7 @@ r"""A simulated arm under inverse-dynamics control, with known parameters to tes
     \tau_m = \hat M(q)\big(\ddot q_d + K_p(q_d - q) + K_d(\dot q_d - \dot q)\big) + \hat h(q, \dot q)
 
 M holds the inertia of the rotors too. Forward dynamics by the articulated body algorithm (Featherstone), friction
-:math:`\tau_f` by the laws of :mod:`stribeck.core.friction`: a joint that can stop within a step does, and stays at
+:math:`\tau_f` by the laws of :mod:`stribeck.model.law`: a joint that can stop within a step does, and stays at
 rest while its budget lasts. Torques are held for one step :math:`\Delta t`:
 
 .. math::
@@ -32,10 +32,10 @@ import numpy.typing as npt
 import pinocchio as pin
 from scipy import signal
 
-from stribeck.core.friction import FrictionLaw, friction_budget, friction_torque, with_offset
-from stribeck.dynamics.model import ArmModel
-from stribeck.dynamics.recordings import ArmRecording
 from stribeck.errors import ConfigError
+from stribeck.identify.arm.model import ArmModel
+from stribeck.identify.arm.recordings import ArmRecording
+from stribeck.model.law import FrictionLaw, friction_budget, friction_torque, with_offset
 
 Array = npt.NDArray[np.float64]
 Desired = Callable[[Array], tuple[Array, Array, Array]]

@@ -13,10 +13,10 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from stribeck.core.friction import law_named
-from stribeck.core.terms import FRICTION_PARAMETERS
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file
+from stribeck.model.law import law_named
+from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.mujoco import Controller, Servo
 
 ARM = """

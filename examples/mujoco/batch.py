@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 
-from stribeck.core.friction import law_named
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.law import law_named
 from stribeck.mujoco import Servo
 from stribeck.mujoco.batch import BatchController, mjx
 

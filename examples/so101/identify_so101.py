@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.robots.identify import identify_robot
-from stribeck.robots.recordings import read_runs
-from stribeck.robots.tree import load_tree
+from stribeck.identify.robot.identify import identify_robot
+from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.tree import load_tree
 
 
 def main(folder: Path) -> None:

@@ -26,7 +26,7 @@ one joint that is the gravity torque of the bench on which its law was identifie
 by :math:`A\tau_f`, :math:`A = \Delta t\,M^{-1}`. Friction is the torque within the budgets for which each joint either
 rests after the step, or uses its whole budget against the motion. This is the minimum of
 :math:`\tfrac12\tau_f^T A\tau_f + v^T\tau_f` in a box, which is strictly convex and has one solution. Given the friction
-of the other joint, that of one is the scalar rule of :mod:`stribeck.core.friction`,
+of the other joint, that of one is the scalar rule of :mod:`stribeck.model.law`,
 :math:`\tau_1 = clip(-(v_1 + A_{12}\tau_2)/A_{11})`, with the inertia :math:`\Delta t/A_{11}` that the joint has while the
 other one is free. Put into the second joint's velocity,
 
@@ -52,14 +52,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator, ServoCommand, initial_control_state, motor_torque
-from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.control_laws import Gains
-from stribeck.core.friction import FrictionLaw, friction_budget, friction_torque, stopping_torque
-from stribeck.core.namespace import array_namespace
-from stribeck.core.step import PlantState, Torques
-from stribeck.core.terms.term import Values
 from stribeck.errors import ConfigError
+from stribeck.model.actuator import Actuator, ServoCommand, initial_control_state, motor_torque
+from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.control_laws import Gains
+from stribeck.model.law import FrictionLaw, friction_budget, friction_torque, stopping_torque
+from stribeck.model.namespace import array_namespace
+from stribeck.model.step import PlantState, Torques
+from stribeck.model.terms.term import Values
 
 Array = npt.NDArray[np.float64]
 Pair = tuple[Any, Any]

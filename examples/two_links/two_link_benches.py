@@ -15,9 +15,9 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.log import Setup
-from stribeck.core.trajectories import Trajectory, cubic, trajectory_named
 from stribeck.errors import ConfigError
+from stribeck.model.log import Setup
+from stribeck.model.trajectories import Trajectory, cubic, trajectory_named
 from two_link import Link
 
 Array = npt.NDArray[np.float64]

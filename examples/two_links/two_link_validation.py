@@ -24,12 +24,12 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator
-from stribeck.core.control_laws import Gains
-from stribeck.core.friction import law_named
-from stribeck.core.log import Log
-from stribeck.core.trajectories import cubic
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.actuator import Actuator
+from stribeck.model.control_laws import Gains
+from stribeck.model.law import law_named
+from stribeck.model.log import Log
+from stribeck.model.trajectories import cubic
 from two_link import Motion, Servo, TwoLinkArm, end_point, joint_angles, simulate
 from two_link_benches import Bench
 from virtual import Encoder, record

@@ -17,20 +17,21 @@ from typing import Any
 
 import numpy as np
 
+from stribeck.cli.exit_codes import DONE, INTERRUPTED
 from stribeck.cli.inputs import check_distinct
-from stribeck.cli.main import DONE, INTERRUPTED, exit_code
+from stribeck.cli.main import exit_code
 from stribeck.cli.options import choices_of, count, seed
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import format_table
-from stribeck.core.friction import LAWS, law_named
 from stribeck.errors import ConfigError
-from stribeck.fit.identify import identify
-from stribeck.fit.objective import split_runs
-from stribeck.fit.result import FitResult, FitSettings
-from stribeck.fit.task import task_for
-from stribeck.io.actuators import load_actuator
-from stribeck.io.files import check_writable, write_atomically
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.folders import check_writable, write_atomically
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.identify.servo.identify import identify
+from stribeck.identify.servo.objective import split_runs
+from stribeck.identify.servo.result import FitResult, FitSettings
+from stribeck.identify.servo.task import task_for
+from stribeck.model.law import LAWS, law_named
 from stribeck.report.style import save
 from two_link import end_point
 from two_link_benches import BENCHES, Bench, bench_named

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator
-from stribeck.core.friction import FrictionLaw
-from stribeck.core.log import Log, Samples, Series, Setup, batch_of
-from stribeck.core.step import Integrator, simulate
-from stribeck.core.terms.term import Values
-from stribeck.core.trajectories import Trajectory
+from stribeck.model.actuator import Actuator
+from stribeck.model.law import FrictionLaw
+from stribeck.model.log import Log, Samples, Series, Setup, batch_of
+from stribeck.model.step import Integrator, simulate
+from stribeck.model.terms.term import Values
+from stribeck.model.trajectories import Trajectory
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import arena
 from cpp_compensator import CppCompensator, GivenDynamics
 from plants.baselines import METHODS, Ours
 from plants.table import ROWS
-from stribeck.core.joint_map import JointMap
+from stribeck.model.joint_map import JointMap
 
 PARTS = [part for parts in arena.CHOICES.values() for part in parts]
 

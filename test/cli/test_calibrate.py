@@ -7,7 +7,7 @@ import pytest
 
 from simulated_arms import MARKERS, irb120, true_arm, write_data
 from stribeck.cli.main import main
-from stribeck.kinematics.result_file import read_calibration_file
+from stribeck.identify.geometry.result_file import read_calibration_file
 
 NOISE = 5e-5
 
@@ -141,10 +141,10 @@ def test_result_files_and_pictures(folder, others, tmp_path):
 def test_a_nominal_urdf_gives_a_calibrated_one(tmp_path):
     """From a URDF beside the data: the calibrated one reaches the measured points without gains or deflections."""
     pytest.importorskip("pinocchio")
-    from stribeck.kinematics.calibration import calibrate as fit
-    from stribeck.kinematics.model import GEOMETRY, KinematicModel, candidate_terms
-    from stribeck.kinematics.robust_fit import PointData
-    from stribeck.kinematics.urdf import read_urdf_chain
+    from stribeck.identify.geometry.calibration import calibrate as fit
+    from stribeck.identify.geometry.model import GEOMETRY, KinematicModel, candidate_terms
+    from stribeck.identify.geometry.robust_fit import PointData
+    from stribeck.identify.geometry.urdf import read_urdf_chain
 
     folder, truth = tmp_path / "data", 2e-3
     (tmp_path / "arm.urdf").write_text(URDF)

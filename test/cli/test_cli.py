@@ -15,9 +15,9 @@ from bags import Bag
 from helpers import REPOSITORY, XL330, needs_xl330
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.cli.main import main
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import write_bag
-from stribeck.io.parameter_file import read_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder
 
 SMALL = Bench("mx106", (0.5, 1.5), 0.15, 0.05, (8.0, 32.0), 15.0)

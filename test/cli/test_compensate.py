@@ -15,13 +15,14 @@ from bags import Bag, multi_array
 from bags import joint_state as joint_state_of
 from helpers import REPOSITORY, write_json
 from stribeck.cli.main import main
-from stribeck.core.compensation import JointModel
-from stribeck.core.compensator import Compensator
-from stribeck.core.friction import LAWS
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
-from stribeck.io.actuators import load_actuator
-from stribeck.io.messages import (
+from stribeck.files.actuators import load_actuator
+from stribeck.live.compensator import Compensator
+from stribeck.live.compiled import compiled
+from stribeck.live.friction import JointModel
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS
+from stribeck.recordings.bags.messages import (
     DYNAMIC_JOINT_STATES,
     JOINT_COMMANDS,
     JOINT_STATES,
@@ -33,8 +34,7 @@ from stribeck.io.messages import (
     dynamic_joint_state,
     joint_state,
 )
-from stribeck.io.storage import write_messages
-from stribeck.nodes.compiled import compiled
+from stribeck.recordings.bags.storage import write_messages
 
 XL330 = load_actuator("xl330")
 M1 = XL330.published["m1"]

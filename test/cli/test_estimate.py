@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from stribeck.cli.main import main
-from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
-from stribeck.multibody.model_file import read_model
-from stribeck.multibody.parameter_file import read_mechanism_parameters
+from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
+from stribeck.identify.mechanism.model_file import read_model
+from stribeck.identify.mechanism.parameter_file import read_mechanism_parameters
 
 STEP = 0.005
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from small_arm import JOINTS, small_robot
-from stribeck.cli import excitation
+from stribeck.cli.excite import run as excitation
 from stribeck.cli.main import main
-from stribeck.io.excitation_file import read_excitation_file
+from stribeck.session.excitation_file import read_excitation_file
 
 
 def designed(folder: Path, *options: str, robot: Path | None = None) -> int:

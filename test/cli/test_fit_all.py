@@ -16,15 +16,15 @@ import pytest
 
 from driving import wait_for
 from helpers import REPOSITORY
-from stribeck.cli.fit import FLEET_OPTIONS, FitOptions
-from stribeck.cli.fleet import fit_options
+from stribeck.cli.fit.options import FLEET_OPTIONS, FitOptions
+from stribeck.cli.fit_all.fleet import fit_options
 from stribeck.cli.main import main
 from stribeck.cli.parser import parse
-from stribeck.core import Setup, trajectory_named
-from stribeck.core.friction import law_named
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import write_bag
-from stribeck.io.parameter_file import read_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.model import Setup, trajectory_named
+from stribeck.model.law import law_named
+from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder, record
 
 FLEET = """
@@ -251,10 +251,10 @@ def test_a_missing_library_is_named_with_what_brings_it(recorded, tmp_path, monk
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(f"servos: [{{name: hip, logdir: {recorded}/bags/hip}}]")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "stribeck.fit.cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "stribeck.fleet.cluster", raising=False)
     assert main(["fit-all", str(fleet), "--scheduler", "tcp://127.0.0.1:9"]) == 1
     assert "pip install 'stribeck[cluster]'" in capsys.readouterr().err
-    monkeypatch.setattr("stribeck.cli.fit_all.NEEDED", ("jax", "surely_not_installed"))
+    monkeypatch.setattr("stribeck.cli.fit_all.run.NEEDED", ("jax", "surely_not_installed"))
     assert main(["fit-all", str(fleet)]) == 1
     assert "surely_not_installed: pip install 'stribeck[fit]'" in capsys.readouterr().err
 

@@ -10,15 +10,15 @@ import pytest
 from bags import Bag, message, multi_array
 from helpers import assert_clear
 from stribeck.cli.main import main
-from stribeck.core.control_laws import VoltageControl
-from stribeck.core.friction import law_named
-from stribeck.core.log import Log, Series, Setup, batch_of
-from stribeck.core.step import simulate
-from stribeck.core.trajectories import trajectory_named
 from stribeck.errors import RecordingError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import read_bag
-from stribeck.io.parameter_file import read_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.model.control_laws import VoltageControl
+from stribeck.model.law import law_named
+from stribeck.model.log import Log, Series, Setup, batch_of
+from stribeck.model.step import simulate
+from stribeck.model.trajectories import trajectory_named
+from stribeck.recordings.bags.bag import read_bag
 
 pytest.importorskip("jax", reason="a fit needs JAX: pip install '.[fit]'")
 

@@ -7,15 +7,15 @@ import pytest
 
 from bags import Bag, joint_state
 from moving_arms import JOINTS, ROBOT, motion, saved_arm, urdf
-from stribeck.cli.arm_compensation import write_compensation
+from stribeck.cli.identify_arm.compensation import write_compensation
 from stribeck.cli.main import main
-from stribeck.core.direction import Tuning
-from stribeck.dynamics.inertia import consistency
-from stribeck.dynamics.model import load_arm
-from stribeck.estimates.verdict import Verdict
-from stribeck.io.parameter_file import read_parameter_file
-from stribeck.nodes.parameters import CompensationParameters, GuardParameters
-from stribeck.nodes.setup import compensated_joints, compensator_of, learning_of
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.identify.arm.inertia import consistency
+from stribeck.identify.arm.model import load_arm
+from stribeck.live.direction.motion import Tuning
+from stribeck.live.parameters import CompensationParameters, GuardParameters
+from stribeck.live.setup import compensated_joints, compensator_of, learning_of
+from stribeck.model.verdict import Verdict
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from bags import Bag, joint_state
 from helpers import REPOSITORY
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.cli.main import main
-from stribeck.core.control_laws import Gains
-from stribeck.core.electrics import duty_ratio
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import read_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.model.control_laws import Gains
+from stribeck.model.electrics import duty_ratio
 from virtual import Encoder
 
 BENCH = Bench("mx106", (1.0,), 0.15, 0.05, (16.0,), 12.0)

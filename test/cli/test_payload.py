@@ -8,12 +8,12 @@ import yaml
 
 from moving_arms import JOINTS, LINK, ROBOT, recording, save, urdf
 from stribeck.cli.main import main
-from stribeck.core.payload import Payload
-from stribeck.dynamics.model import load_arm
-from stribeck.dynamics.payload import payload_inertials
-from stribeck.io.urdf import read_urdf
-from stribeck.nodes.parameters import CompensationParameters
-from stribeck.nodes.setup import compensated_joints, learning_of
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.payload import payload_inertials
+from stribeck.live.parameters import CompensationParameters
+from stribeck.live.setup import compensated_joints, learning_of
+from stribeck.rigid.payload import Payload
+from stribeck.rigid.urdf import read_urdf
 
 MASS, AT = 1.5, (0.05, -0.03, 0.06)
 """A body on the tool, with an inertia of its own."""

@@ -8,9 +8,9 @@ import pytest
 
 from helpers import XL330, needs_xl330
 from small_arm import JOINTS, small_robot
-from stribeck.bayes.network import inertia_regressor
 from stribeck.cli.main import main
-from stribeck.dynamics.model import load_arm
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.posterior.network import inertia_regressor
 
 ROTORS = ["--rotors", "0.05,0.02,0.3"]
 

@@ -11,7 +11,7 @@ from recovery import truth_of, virtual_logs
 from stribeck.cli import progress
 from stribeck.cli.main import main
 from stribeck.cli.progress import progress_of
-from stribeck.io.bag import write_bag
+from stribeck.recordings.bags.bag import write_bag
 from studies import TINY
 from virtual import Encoder
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from helpers import REPOSITORY
-from stribeck.io.bag import read_bag
+from stribeck.recordings.bags.bag import read_bag
 
 pytestmark = pytest.mark.real_time
 

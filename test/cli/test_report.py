@@ -6,8 +6,8 @@ import pytest
 
 from reporting import file_of, logs_of, provenance_of
 from stribeck.cli.main import main
-from stribeck.io.bag import write_bag
-from stribeck.io.parameter_file import write_parameter_file
+from stribeck.files.parameter_file import write_parameter_file
+from stribeck.recordings.bags.bag import write_bag
 
 
 @pytest.fixture(scope="module")

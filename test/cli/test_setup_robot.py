@@ -11,14 +11,14 @@ import yaml
 from helpers import DATA
 from moving_arms import JOINTS, RATE, arm, recording, urdf
 from stribeck.cli.main import main
-from stribeck.dynamics.inertia import consistency
-from stribeck.dynamics.model import load_arm
-from stribeck.dynamics.recordings import read_recordings
-from stribeck.dynamics.signals import ZeroPhase
-from stribeck.io.identification_config import identification_config
-from stribeck.io.messages import JOINT_STATES, RawMessage, Topic, joint_state
-from stribeck.io.robot_config import example_robots, read_robot
-from stribeck.io.storage import write_messages
+from stribeck.files.robots import example_robots, read_robot
+from stribeck.identify.arm.config import identification_config
+from stribeck.identify.arm.inertia import consistency
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.recordings import read_recordings
+from stribeck.identify.arm.signals import ZeroPhase
+from stribeck.recordings.bags.messages import JOINT_STATES, RawMessage, Topic, joint_state
+from stribeck.recordings.bags.storage import write_messages
 
 UR10 = DATA / "ur10_bag"
 

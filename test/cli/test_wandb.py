@@ -12,8 +12,8 @@ import pytest
 from helpers import REPOSITORY
 from recovery import truth_of, virtual_logs
 from stribeck.cli.main import main
-from stribeck.io.bag import write_bag
-from stribeck.io.parameter_file import read_parameter_file
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.recordings.bags.bag import write_bag
 from studies import TINY
 from virtual import Encoder
 
@@ -120,8 +120,8 @@ def test_without_the_library_one_line_says_what_to_install(bags, tmp_path, monke
 
 def test_passwords_stay_out_of_a_run():
     """The study's URL is in the configuration, its password is not."""
+    from stribeck.cli.fit.tracking import config_of
     from stribeck.cli.parser import parse
-    from stribeck.cli.tracking import config_of
 
     url = "postgresql://me:secret@host/friction"
     _, options, _ = parse(["fit", "--logdir", "x", "--study", url])

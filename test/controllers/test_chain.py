@@ -23,12 +23,12 @@ from cpp_controller import (
 )
 from cpp_histories import reason
 from helpers import REPOSITORY
-from stribeck.core.compensator import Compensator
-from stribeck.core.control_laws import VoltageControl
-from stribeck.core.friction import LAWS
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import OUTPUT_MODES
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.live.compensator import Compensator
+from stribeck.live.settings import OUTPUT_MODES
+from stribeck.model.control_laws import VoltageControl
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS
 
 NAN = np.nan
 NOTHING, WRITE, EXPIRE = range(3)

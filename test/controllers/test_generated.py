@@ -3,8 +3,8 @@
 import importlib.util
 
 from helpers import REPOSITORY
-from stribeck.core.friction import LAWS
-from stribeck.core.terms import FRICTION_PARAMETERS, TERMS
+from stribeck.model.law import LAWS
+from stribeck.model.terms import FRICTION_PARAMETERS, TERMS
 
 GENERATOR = REPOSITORY / "controllers" / "generate.py"
 

@@ -30,13 +30,13 @@ from cpp_compensator import (
 )
 from cpp_histories import Pair, Setup, arm, history
 from helpers import REPOSITORY
-from stribeck.core.compensation import Scales, cancelling_torque, fixed_point, probed
-from stribeck.core.friction import LAWS, friction_budget
-from stribeck.core.incoming import picked
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
-from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.errors import ConfigError
+from stribeck.live.friction import Scales, cancelling_torque, fixed_point, probed
+from stribeck.live.settings import Settings
+from stribeck.live.states.incoming import picked
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS, friction_budget
+from stribeck.model.terms import FRICTION_PARAMETERS
 
 CONTROLLERS = REPOSITORY / "controllers"
 STATES = 100_000
@@ -129,7 +129,7 @@ def test_many_histories_give_the_same_torque():
 @pytest.mark.slow
 def test_anything_in_any_order_gives_the_same_torque():
     """The random machine of the compensator's own tests, with every call made of both; partial states are left out."""
-    path = REPOSITORY / "test" / "core" / "test_compensator_stateful.py"
+    path = REPOSITORY / "test" / "live" / "test_compensator_stateful.py"
     spec = importlib.util.spec_from_file_location("compensator_machine", path)
     machine = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(machine)

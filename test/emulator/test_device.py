@@ -8,14 +8,14 @@ import pytest
 
 from emulated_servo import LOAD, frictionless, put, read, servo, write
 from helpers import FRICTIONLESS, log_of, published, refusal
-from stribeck.core.bench import Pendulum, gravity_amplitude, gravity_torque
-from stribeck.core.friction import law_named
-from stribeck.core.log import Setup, batch_of
-from stribeck.core.step import simulate
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.protocol import Error1, Error2
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.bench import Pendulum, gravity_amplitude, gravity_torque
+from stribeck.model.law import law_named
+from stribeck.model.log import Setup, batch_of
+from stribeck.model.step import simulate
 from stribeck.servo.tables import MODELS
 
 # Physics.

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.exchange import answers
 from stribeck.emulator.protocol import Instruction, Packet, PacketParser
+from stribeck.model.bench import Pendulum
 from stribeck.servo.tables import MODELS
 
 LOAD = Pendulum(0.1, 0.1, 0.0)

@@ -13,9 +13,9 @@ from dynamixel_sdk import (
 )
 
 from driving import wait_for
-from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
+from stribeck.model.bench import Pendulum
 from virtual_bus import VirtualBus, VirtualLine
 
 LOAD = Pendulum(0.1, 0.1, 0.0)

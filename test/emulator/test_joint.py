@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from stribeck.core.bench import Pendulum
-from stribeck.core.control_laws import Gains
-from stribeck.core.friction import LAWS
-from stribeck.core.terms import FRICTION_PARAMETERS
 from stribeck.emulator.joint import SETTINGS, EmulatedJoint, Firmware, JointKind, JointMotion, joint_step
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.bench import Pendulum
+from stribeck.model.control_laws import Gains
+from stribeck.model.law import LAWS
+from stribeck.model.terms import FRICTION_PARAMETERS
 
 LAWS_WITH_TERMS = [
     law.with_terms(asymmetric=asymmetric, offset=offset)

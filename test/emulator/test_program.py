@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from emulator_client import ENOUGH, client_of
-from stribeck.core.bench import Pendulum
 from stribeck.emulator.protocol import Instruction
+from stribeck.model.bench import Pendulum
 
 
 def emulate(*options):

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from demo_arm import main
-from stribeck.dynamics.model import load_arm
-from stribeck.io.robot_config import example_robots
+from stribeck.files.robots import example_robots
+from stribeck.identify.arm.model import load_arm
 
 
 @pytest.mark.slow

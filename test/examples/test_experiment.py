@@ -14,16 +14,16 @@ from experiment import (
     wrong_arm,
 )
 from simulation import SensorNoise, SimulatedArm, simulate_tracking
-from stribeck.core import LAWS
-from stribeck.dynamics.consistent import fit_consistent, fit_log_cholesky
-from stribeck.dynamics.friction.full_fit import fit_full
-from stribeck.dynamics.friction.selection import FrictionSelection, ModelChoice
-from stribeck.dynamics.inertia import about_com, consistency
-from stribeck.dynamics.least_squares import fit_linear
-from stribeck.dynamics.motion import motion_of
-from stribeck.dynamics.regressor import machine_of, structural_base
 from stribeck.errors import ConfigError
-from stribeck.io.identification_config import FilterSettings
+from stribeck.identify.arm.config import FilterSettings
+from stribeck.identify.arm.consistent import fit_consistent, fit_log_cholesky
+from stribeck.identify.arm.friction.full_fit import fit_full
+from stribeck.identify.arm.friction.selection import FrictionSelection, ModelChoice
+from stribeck.identify.arm.inertia import about_com, consistency
+from stribeck.identify.arm.least_squares import fit_linear
+from stribeck.identify.arm.motion import motion_of
+from stribeck.identify.arm.regressor import machine_of, structural_base
+from stribeck.model import LAWS
 from tracking_arms import PERIOD, coulomb_viscous, fourier_motion, panda, three_joint_arm
 
 

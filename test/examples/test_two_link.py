@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from helpers import log_of, published
 from simulation import _gauss_seidel
-from stribeck.core import LAWS
-from stribeck.core.actuator import ServoCommand, initial_control_state
-from stribeck.core.control_laws import Gains
-from stribeck.core.log import Setup, batch_of
-from stribeck.core.step import PlantState
-from stribeck.core.step import simulate as simulate_pendulum
 from stribeck.errors import ConfigError
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.model import LAWS
+from stribeck.model.actuator import ServoCommand, initial_control_state
+from stribeck.model.control_laws import Gains
+from stribeck.model.log import Setup, batch_of
+from stribeck.model.step import PlantState
+from stribeck.model.step import simulate as simulate_pendulum
 from two_link import (
     Link,
     Motion,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
 from two_link import Motion
 from two_link_benches import BENCHES
 from two_link_validation import (

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from stribeck.core.friction import law_named
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, write_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, write_parameter_file
+from stribeck.model.law import law_named
 from two_link_benches import BENCHES
 from validate_2r import build_parser, main
 

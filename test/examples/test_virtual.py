@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from helpers import SETUP, driven, published
-from stribeck.core.friction import LAWS
-from stribeck.core.log import batch_of
-from stribeck.core.step import simulate
-from stribeck.core.trajectories import trajectory_named
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.model.law import LAWS
+from stribeck.model.log import batch_of
+from stribeck.model.step import simulate
+from stribeck.model.trajectories import trajectory_named
 from virtual import Encoder, record
 
 SERVO = load_actuator("xl330")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from designing import small_task
-from stribeck.core.fourier import FourierTrajectory
 from stribeck.excitation.check import check
 from stribeck.excitation.task import ExcitationTask
+from stribeck.session.fourier import FourierTrajectory
 
 
 @pytest.fixture(scope="module")

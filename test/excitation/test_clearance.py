@@ -9,12 +9,12 @@ import pinocchio as pin
 import pytest
 
 from small_arm import URDF
-from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError
 from stribeck.excitation.clearance import bodies_of, clearances, segment_distance
-from stribeck.excitation.jax_chain import chain_of, frames
 from stribeck.excitation.shapes import capsule_around, enclosing_capsules, shapes_of
-from stribeck.io.robot_config import example_robots
+from stribeck.files.robots import example_robots
+from stribeck.identify.arm.jax_chain import chain_of, frames
+from stribeck.identify.arm.model import load_arm
 
 
 def outside(points: np.ndarray, start: np.ndarray, end: np.ndarray, radius: float) -> float:

@@ -6,7 +6,7 @@ import pytest
 
 from excitation import one
 from helpers import DATA
-from stribeck.io.robot_config import example_robots
+from stribeck.files.robots import example_robots
 
 needs_tx40 = pytest.mark.skipif(not (DATA / "tx40").is_dir(), reason="the URDF of the TX40 is not here")
 needs_panda = pytest.mark.skipif(

@@ -9,11 +9,11 @@ import pytest
 
 from designing import small_task
 from stribeck.errors import ConfigError
-from stribeck.estimates.solver_status import SolverStatus
 from stribeck.excitation.baseline import Baseline, random_baseline, shrunk
 from stribeck.excitation.check import check
 from stribeck.excitation.criterion import Criterion
 from stribeck.excitation.search import Clock, descend, search
+from stribeck.identify.common.solver_status import SolverStatus
 
 pytestmark = pytest.mark.slow  # most of it compiles; the command's tests design a trajectory too
 

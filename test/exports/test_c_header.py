@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from helpers import refusal
-from stribeck.core.actuator import ServoCommand, output_torque
-from stribeck.core.compensation import cancelling_torque
-from stribeck.core.friction import LAWS, friction_budget, friction_torque, law_named, stopping_torque
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import ExportTask, JointServo
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
-from stribeck.io.servo import Servo
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.files.servo import Servo
+from stribeck.live.friction import cancelling_torque
+from stribeck.model.actuator import ServoCommand, output_torque
+from stribeck.model.law import LAWS, friction_budget, friction_torque, law_named, stopping_torque
 
 COMPILERS = {
     "c": [name for name in ("gcc", "clang") if shutil.which(name)],

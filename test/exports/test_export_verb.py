@@ -11,15 +11,15 @@ import yaml
 from helpers import PUBLISHED, XL330, needs_xl330, published
 from reporting import provenance_of
 from stribeck.cli.main import main
-from stribeck.core.friction import friction_budget, law_named
+from stribeck.evaluate.assessment import stepping_of
 from stribeck.exports.projection import missing_terms, plain, rest_remark
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.exports.task import ExportTask, JointServo
-from stribeck.fit.assessment import stepping_of
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
-from stribeck.io.servo import Servo
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.files.servo import Servo
+from stribeck.model.law import friction_budget, law_named
 
 
 def params(folder, law="m6", servo="xl330", **more):

@@ -11,19 +11,19 @@ from pendulums import SETUPS, bench_of, mujoco, parameters_of, xml_of
 
 from helpers import REPOSITORY
 from stribeck.cli.main import main
-from stribeck.core import LAWS, Setup, law_named
-from stribeck.core.actuator import ServoCommand, initial_control_state, motor_torque
-from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.control_laws import Gains
-from stribeck.core.step import simulate
 from stribeck.errors import ConfigError
+from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.mjcf import DC_MOTOR, export_onto, exported, simulated, snippet
 from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.exports.task import JointServo
-from stribeck.fit.assessment import Stepping
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, write_parameter_file
-from stribeck.io.servo import Servo
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, write_parameter_file
+from stribeck.files.servo import Servo
+from stribeck.model import LAWS, Setup, law_named
+from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
+from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.control_laws import Gains
+from stribeck.model.step import simulate
 
 M1 = parameters_of("xl330", "m1")
 SERVO = Servo(M1, 400.0, supply_voltage=5.0)

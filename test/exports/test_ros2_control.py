@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from helpers import REPOSITORY, published
-from stribeck.core.friction import LAWS
 from stribeck.exports.ros2_control import write
 from stribeck.exports.task import ExportTask, JointServo
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
-from stribeck.io.servo import Servo
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.files.servo import Servo
+from stribeck.model.law import LAWS
 
 DECLARED = REPOSITORY / "controllers" / "src" / "friction_compensation_controller_parameters.yaml"
 

@@ -7,16 +7,16 @@ import pytest
 
 from helpers import XL330, needs_xl330, published, refusal
 from stribeck.cli.main import main
-from stribeck.core.friction import LAWS, friction_budget, law_named
-from stribeck.core.step import batch_for, simulate
 from stribeck.exports.affine import affine, as_torque_control
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.runs import bench_runs
 from stribeck.exports.task import ExportTask, JointServo
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
-from stribeck.io.servo import Servo
-from stribeck.io.urdf import read_urdf
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.files.servo import Servo
+from stribeck.model.law import LAWS, friction_budget, law_named
+from stribeck.model.step import batch_for, simulate
+from stribeck.rigid.urdf import read_urdf
 
 URDF = """<?xml version="1.0"?>
 <robot name="two"> <!-- an arm -->

@@ -19,8 +19,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
 from helpers import published
-from stribeck.core.compensation import goal_offset
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.live.friction import goal_offset
 
 pytestmark = pytest.mark.real_time
 

@@ -11,7 +11,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from bags import BENCH, STORE, Bag, dynamic_joint_state, joint_state, message, one_run
 from helpers import full_log, refusal
 from stribeck.errors import RecordingError
-from stribeck.io.bag import read_bag, write_bag
+from stribeck.recordings.bags.bag import read_bag, write_bag
 
 STORAGES = {"mcap": "mcap", "sqlite3": "db3"}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import bam_recording, refusal, with_entries, write_json
-from stribeck.io.bam_json import read_bam_json
+from stribeck.recordings.bam_json import read_bam_json
 
 
 def refused(folder: Path, content: Any, *parts: object) -> str:

@@ -15,12 +15,12 @@ import pytest
 
 from helpers import REPOSITORY, assert_clear, bam_recording, full_log, write_json
 from stribeck.errors import StribeckError
-from stribeck.io.actuators import load_actuator, read_actuator
-from stribeck.io.bag import read_bag, write_bag
-from stribeck.io.bam_json import read_bam_json
-from stribeck.io.files import shared_directory
-from stribeck.io.parameter_file import read_parameter_file
-from stribeck.io.signals import load_signals
+from stribeck.files.actuators import load_actuator, read_actuator
+from stribeck.files.folders import shared_directory
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.recordings.bags.bag import read_bag, write_bag
+from stribeck.recordings.bam_json import read_bam_json
+from stribeck.recordings.signals.sources import load_signals
 
 BATCHES, PER_BATCH = 10, 20
 

@@ -13,9 +13,9 @@ from bag_readers import READERS, mcap_file
 from helpers import REPOSITORY, published, write_json
 from recordings_made import PERIOD, RATE, TOPICS, run
 from stribeck.cli.main import main
-from stribeck.io.bag import read_bag
-from stribeck.io.recorder import BagRecorder
-from stribeck.io.recordings import read_recordings
+from stribeck.recordings.bags.bag import read_bag
+from stribeck.recordings.bags.recorder import BagRecorder
+from stribeck.recordings.sources import read_recordings
 
 pytestmark = pytest.mark.real_time
 

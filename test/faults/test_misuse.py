@@ -9,7 +9,7 @@ from helpers import REPOSITORY
 from moving_arms import saved_arm
 from recovery import truth_of, virtual_logs
 from stribeck.cli.main import main
-from stribeck.io.bag import write_bag
+from stribeck.recordings.bags.bag import write_bag
 from studies import TINY
 from virtual import Encoder
 

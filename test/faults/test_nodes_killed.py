@@ -25,9 +25,9 @@ from recording_nodes import (
     stamps_in,
 )
 from stribeck.emulator.emulator import EmulatedBus
-from stribeck.io.recordings import read_recordings
-from stribeck.io.storage import read_messages
 from stribeck.nodes.messages import decode_telemetry, telemetry_topics
+from stribeck.recordings.bags.storage import read_messages
+from stribeck.recordings.sources import read_recordings
 
 pytestmark = pytest.mark.real_time
 

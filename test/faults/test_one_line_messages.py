@@ -6,12 +6,12 @@ import pytest
 
 from bags import Bag, joint_state, one_run
 from helpers import bam_recording, full_log, refusal, write_json
-from stribeck.core.actuator import Actuator
 from stribeck.errors import StribeckError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import read_bag, write_bag
-from stribeck.io.parameter_file import read_parameter_file
-from stribeck.io.recordings import read_recordings
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.model.actuator import Actuator
+from stribeck.recordings.bags.bag import read_bag, write_bag
+from stribeck.recordings.sources import read_recordings
 
 BROKEN = "two\nlines"
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from pendulums import SMALL, bench_of, model_of, mujoco, parameters_of, played, xml_of
 
-from stribeck.core import LAWS, Setup, law_named
-from stribeck.core.bench import STANDARD_GRAVITY, Pendulum
-from stribeck.core.friction import friction_budget
 from stribeck.emulator.joint import EmulatedJoint, Firmware
 from stribeck.errors import ConfigError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model import LAWS, Setup, law_named
+from stribeck.model.bench import STANDARD_GRAVITY, Pendulum
+from stribeck.model.law import friction_budget
 from stribeck.mujoco import Controller, Servo
 
 HINGE = '<body><joint name="{name}" type="{kind}" axis="0 1 0" {more}/><geom size="0.02" mass="0.1" pos="0 0 -0.1"/>{inner}</body>'

@@ -14,7 +14,7 @@ from std_srvs.srv import Trigger
 
 from helpers import REPOSITORY, published
 from launching import Launched, needs_launch, needs_rosbag2
-from stribeck.io.recordings import read_recordings
+from stribeck.recordings.sources import read_recordings
 
 pytestmark = [needs_launch, pytest.mark.real_time]
 

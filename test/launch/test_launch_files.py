@@ -12,9 +12,9 @@ from std_msgs.msg import String
 
 from helpers import REPOSITORY, published
 from launching import Launched, needs_launch, run
-from stribeck.io.parameter_file import read_parameter_file
-from stribeck.io.recordings import read_recordings
+from stribeck.files.parameter_file import read_parameter_file
 from stribeck.nodes.qos import latched
+from stribeck.recordings.sources import read_recordings
 
 pytestmark = [needs_launch, pytest.mark.real_time]
 

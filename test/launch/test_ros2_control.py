@@ -17,9 +17,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from compensating import model
 from launching import Launched, needs_launch
-from stribeck.core.compensator import Compensator
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
+from stribeck.live.compensator import Compensator
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
 
 PROGRAM = "lib/stribeck_controllers/test_in_controller_manager"
 PREFIXES = [Path(place) for place in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if place]

@@ -17,12 +17,9 @@ from sensor_msgs.msg import JointState
 
 from fake_robot import FakeRobot
 from helpers import refusal
-from stribeck.core.bench import Pendulum
-from stribeck.core.fourier import FourierTrajectory, rest_basis
-from stribeck.core.trajectories import Trajectory
-from stribeck.io.bag import read_bag
-from stribeck.io.goal_messages import seconds
-from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES
+from stribeck.files.goal_messages import seconds
+from stribeck.model.bench import Pendulum
+from stribeck.model.trajectories import Trajectory
 from stribeck.nodes import commanders
 from stribeck.nodes.commanders import (
     ActionCommander,
@@ -34,9 +31,12 @@ from stribeck.nodes.commanders import (
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.recording import contract_topics
+from stribeck.recordings.bags.bag import read_bag
+from stribeck.recordings.bags.messages import JOINT_COMMANDS, JOINT_STATES
 from stribeck.session.bags import BenchJoint, Outcome
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions
+from stribeck.session.fourier import FourierTrajectory, rest_basis
 from stribeck.session.limits import Limits, Play, SessionJoint
 
 pytestmark = pytest.mark.real_time

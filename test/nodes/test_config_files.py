@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from helpers import REPOSITORY
-from stribeck.nodes.parameters import NODES
+from stribeck.live.parameters import NODES
 
 MODULES = {"recorder": "recording"}
 """Where a node's module has another name."""

@@ -17,10 +17,10 @@ from std_srvs.srv import SetBool, Trigger
 from driving import emulated
 from exciting import record_yaml, robot_yaml
 from stribeck.emulator.emulator import EmulatedBus
-from stribeck.io.recordings import read_recordings
 from stribeck.nodes.excitation import ExcitationNode
 from stribeck.nodes.qos import latched
 from stribeck.nodes.servo import ServoNode
+from stribeck.recordings.sources import read_recordings
 
 pytestmark = pytest.mark.real_time
 

@@ -18,11 +18,11 @@ from std_srvs.srv import Trigger
 
 from helpers import published
 from stribeck.errors import ConfigError
-from stribeck.io.messages import JOINT_STATES
-from stribeck.io.recorder import BagRecorder
-from stribeck.nodes.fit_process import environment_for, find_interpreter, progress_of
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
+from stribeck.recordings.bags.messages import JOINT_STATES
+from stribeck.recordings.bags.recorder import BagRecorder
+from stribeck.session.fit_process import environment_for, find_interpreter, progress_of
 
 pytestmark = pytest.mark.real_time
 
@@ -422,8 +422,8 @@ def test_other_lines_are_no_progress(line):
 def test_a_real_fit_by_the_node(tmp_path):
     """Bundled recordings, the real child, this interpreter: progress on the way, and a valid file."""
     pytest.importorskip("jax", reason="a fit needs JAX: pip install '.[fit]'")
-    from stribeck.io.files import shared_directory
-    from stribeck.io.parameter_file import read_parameter_file
+    from stribeck.files.folders import shared_directory
+    from stribeck.files.parameter_file import read_parameter_file
 
     parameters = {
         "watch": str(shared_directory("bags") / "xl330_simulated" / "m0.1_l0.1"),

@@ -10,10 +10,24 @@ from helpers import REPOSITORY
 
 NODES = REPOSITORY / "src" / "stribeck" / "nodes"
 MODULES = sorted(f"stribeck.nodes.{path.stem}" for path in NODES.glob("[a-z]*.py"))
+SOURCES = REPOSITORY / "src"
 WITHOUT_ROS = sorted(
-    f"stribeck.nodes.{path.stem}" for path in NODES.glob("[a-z]*.py") if "No ROS here" in path.read_text()
+    ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+    for layer in ("live", "nodes")
+    for path in (SOURCES / "stribeck" / layer).rglob("[a-z]*.py")
+    if layer == "live" or "No ROS here" in path.read_text()
 )
-HEAVY = ("jax", "jaxlib", "matplotlib", "scipy", "optuna", "cmaes", "tqdm", "stribeck.fit", "stribeck.cli")
+HEAVY = (
+    "jax",
+    "jaxlib",
+    "matplotlib",
+    "scipy",
+    "optuna",
+    "cmaes",
+    "tqdm",
+    "stribeck.identify",
+    "stribeck.cli",
+)
 
 PROGRAM = """
 import importlib, sys

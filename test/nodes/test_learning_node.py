@@ -18,8 +18,8 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from helpers import published
-from stribeck.core.observer import Learned
-from stribeck.io.learned_file import read_learned, write_learned
+from stribeck.live.learning.file import read_learned, write_learned
+from stribeck.live.learning.observer import Learned
 from stribeck.nodes.compensation import CompensationNode
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 

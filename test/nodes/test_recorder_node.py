@@ -9,8 +9,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
-from stribeck.io.storage import read_messages
 from stribeck.nodes.recording import RecorderNode
+from stribeck.recordings.bags.storage import read_messages
 
 pytestmark = pytest.mark.real_time
 

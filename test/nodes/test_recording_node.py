@@ -17,7 +17,7 @@ from recording_nodes import (
     stamps_in,
     stamps_of,
 )
-from stribeck.io.bag import read_bag
+from stribeck.recordings.bags.bag import read_bag
 
 pytestmark = pytest.mark.real_time
 

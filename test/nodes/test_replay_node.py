@@ -21,13 +21,13 @@ from sensor_msgs.msg import JointState
 
 from helpers import published
 from launching import Launched, needs_rosbag2
-from stribeck.io.messages import Topic
-from stribeck.io.recorder import BagRecorder
-from stribeck.io.storage import RawMessage, read_messages
+from stribeck.evaluate.replay import replay
+from stribeck.live.parameters import CompensationParameters
+from stribeck.live.setup import compensated_joints, compensator_of
 from stribeck.nodes.compensation import CompensationNode
-from stribeck.nodes.parameters import CompensationParameters
-from stribeck.nodes.replay import replay
-from stribeck.nodes.setup import compensated_joints, compensator_of
+from stribeck.recordings.bags.messages import Topic
+from stribeck.recordings.bags.recorder import BagRecorder
+from stribeck.recordings.bags.storage import RawMessage, read_messages
 
 pytestmark = pytest.mark.real_time
 

@@ -22,7 +22,7 @@ from std_srvs.srv import SetBool, Trigger
 from driving import emulated
 from exciting import record_yaml
 from stribeck.emulator.emulator import EmulatedBus
-from stribeck.io.goal_messages import seconds
+from stribeck.files.goal_messages import seconds
 from stribeck.nodes.messages import telemetry_topics
 from stribeck.nodes.servo import ServoNode, telemetry_type
 

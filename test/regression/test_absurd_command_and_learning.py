@@ -3,10 +3,10 @@
 import numpy as np
 
 from compensating import model
-from stribeck.core.compensator import Compensator
-from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
+from stribeck.live.compensator import Compensator
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.rigid.dynamics import IndependentJoints
 
 
 def test_learnt_friction_stays_finite_after_an_absurd_effort():

@@ -7,8 +7,8 @@ What must happen: only agreement with the best point there is ends a search.
 
 import numpy as np
 
-from stribeck.fit.incumbent import Incumbent
-from stribeck.fit.search import done
+from stribeck.identify.servo.incumbent import Incumbent
+from stribeck.identify.servo.search import done
 
 
 def test_agreement_in_a_worse_minimum_does_not_end_a_search():

@@ -9,17 +9,17 @@ from scipy.interpolate import CubicSpline
 from moving_arms import NEAR, RATE, arm, linear_friction, low_pass, motion, protocol, recording
 from small_arm import JOINTS as SMALL
 from small_arm import small_robot
-from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
-from stribeck.dynamics.identify import Identification
-from stribeck.dynamics.model import load_arm
-from stribeck.dynamics.motion import motion_of, segments, time_blocks
-from stribeck.dynamics.recordings import ArmRecording
-from stribeck.dynamics.regressor import machine_of
-from stribeck.dynamics.residuals import explain
-from stribeck.dynamics.survey.machine import _bandwidth
 from stribeck.errors import TooShortError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.identification_config import IdentificationConfig, RecordingFormat
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.arm.config import IdentificationConfig, RecordingFormat
+from stribeck.identify.arm.friction.joint_files import ACTUATORS, joint_files
+from stribeck.identify.arm.identify import Identification
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.motion import motion_of, segments, time_blocks
+from stribeck.identify.arm.recordings import ArmRecording
+from stribeck.identify.arm.regressor import machine_of
+from stribeck.identify.arm.residuals import explain
+from stribeck.identify.arm.survey.machine import _bandwidth
 
 FILTERED = protocol(position_filter=low_pass(20.0), effort_filter=low_pass(20.0), every=10, fit="moving")
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from moving_arms import JOINTS, NEAR, arm, low_pass, protocol, recording, urdf
-from stribeck.dynamics import consistent
-from stribeck.dynamics.friction.selection import _vertex
-from stribeck.dynamics.inertia import consistency
-from stribeck.dynamics.model import load_arm
-from stribeck.dynamics.motion import motion_of
-from stribeck.dynamics.regressor import machine_of
-from stribeck.dynamics.survey.spectra import bandwidth_of
-from stribeck.estimates.solver_status import SolverStatus
 from stribeck.excitation import contacts
+from stribeck.identify.arm import consistent
+from stribeck.identify.arm.friction.selection import _vertex
+from stribeck.identify.arm.inertia import consistency
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.motion import motion_of
+from stribeck.identify.arm.regressor import machine_of
+from stribeck.identify.arm.survey.spectra import bandwidth_of
+from stribeck.identify.common.solver_status import SolverStatus
 
 FILTERED = protocol(position_filter=low_pass(20.0), effort_filter=low_pass(20.0), every=10)
 

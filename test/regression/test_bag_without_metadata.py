@@ -4,7 +4,7 @@ import pytest
 
 from helpers import DATA
 from stribeck.errors import RecordingError
-from stribeck.io.storage import read_messages
+from stribeck.recordings.bags.storage import read_messages
 
 UR10 = DATA / "ur10_bag"
 

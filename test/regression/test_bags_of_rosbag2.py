@@ -10,9 +10,9 @@ from mcap.reader import make_reader
 from mcap.writer import Writer
 
 from helpers import assert_same_log, full_log, refusal
-from stribeck.io.bag import read_bag, write_bag
-from stribeck.io.recovery import is_being_recorded, unfinished_file
-from stribeck.io.storage import read_messages
+from stribeck.recordings.bags.bag import read_bag, write_bag
+from stribeck.recordings.bags.recovery import is_being_recorded, unfinished_file
+from stribeck.recordings.bags.storage import read_messages
 
 SERVICE = "MSG: std_srvs/srv/SetBool_Event\nbool data\n---\nbool success\nstring message\n"
 """The text that rosbag2 gives the type of a service's events."""

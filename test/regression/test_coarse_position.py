@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from helpers import log_of, refusal
-from stribeck.io.run_units import check_units
+from stribeck.recordings.signals.run_units import check_units
 
 COUNT = np.radians(300.0) / 1024.0
 

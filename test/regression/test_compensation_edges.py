@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from compensating import model
-from stribeck.core.compensator import Compensator
-from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import OUTPUT_MODES, Settings
+from stribeck.live.compensator import Compensator
+from stribeck.live.settings import OUTPUT_MODES, Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.rigid.dynamics import IndependentJoints
 
 WHEEL = IndependentJoints(np.array([0.002]))
 

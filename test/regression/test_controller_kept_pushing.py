@@ -5,7 +5,7 @@ import pytest
 
 from cpp_compensator import CppCompensator
 from cpp_controller import PERIOD, Arm, CppController, default_settings, joint
-from stribeck.core.joint_map import JointMap
+from stribeck.model.joint_map import JointMap
 
 
 class Moving:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from compensating import model
-from stribeck.core.compensator import Compensator
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
+from stribeck.live.compensator import Compensator
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
 
 STEP = 0.002
 

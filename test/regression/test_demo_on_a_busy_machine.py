@@ -17,9 +17,9 @@ from ros_graph import Graph, domain
 from mcap.reader import make_reader
 from std_msgs.msg import String
 
-from stribeck.cli.demo_stage import EmulatedLoad, NodeProcesses, servo_yaml, truth
-from stribeck.core.bench import Pendulum
+from stribeck.cli.demo.stage import EmulatedLoad, NodeProcesses, servo_yaml, truth
 from stribeck.errors import StribeckError
+from stribeck.model.bench import Pendulum
 from stribeck.nodes.qos import latched
 
 pytestmark = pytest.mark.real_time

@@ -3,9 +3,9 @@
 import numpy as np
 
 from recovery import truth_of, virtual_runs
-from stribeck.core import law_named
-from stribeck.fit.prediction import Model, motions
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.servo.prediction import Model, motions
+from stribeck.model import law_named
 from studies import TINY
 
 

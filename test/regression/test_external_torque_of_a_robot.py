@@ -12,12 +12,12 @@ import pytest
 
 pytest.importorskip("jax")
 
-from stribeck.core.friction import LAWS
-from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import problem_of
-from stribeck.robots.recordings import RobotRun
-from stribeck.robots.rollout import mean_goals, simulate_lanes
-from stribeck.robots.tree import load_tree
+from stribeck.identify.robot.forward import simulate_robot
+from stribeck.identify.robot.problem import problem_of
+from stribeck.identify.robot.recordings import RobotRun
+from stribeck.identify.robot.rollout import mean_goals, simulate_lanes
+from stribeck.identify.robot.tree import load_tree
+from stribeck.model.law import LAWS
 from swinging_leg import goals, write_model
 
 THIGH, SHANK = (1.2, 0.1, 0.006), (0.4, 0.12, 0.003)

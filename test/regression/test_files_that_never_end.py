@@ -10,12 +10,12 @@ import pytest
 from helpers import REPOSITORY, assert_clear, published
 from stribeck.cli.main import main
 from stribeck.errors import ConfigError, RecordingError, StudyError
-from stribeck.io.recordings import recorded_runs
-from stribeck.io.schema import read_yaml
-from stribeck.io.signals import SignalFile
-from stribeck.io.storage import read_messages
-from stribeck.io.strict import check_regular
-from stribeck.io.tables import read_table
+from stribeck.files.schema import read_yaml
+from stribeck.recordings.bags.storage import read_messages
+from stribeck.recordings.signals.sources import SignalFile
+from stribeck.recordings.sources import recorded_runs
+from stribeck.recordings.tables.readers import read_table
+from stribeck.strict import check_regular
 
 
 @pytest.mark.parametrize("suffix", [".json", ".csv", ".mcap", ".npz"])
@@ -50,7 +50,7 @@ def test_a_file_above_the_limit_is_refused(tmp_path):
 def test_a_file_of_one_byte_is_no_study(tmp_path):
     """What happened: SQLite took it for an empty database, and its content was lost."""
     pytest.importorskip("optuna", reason="studies need Optuna: pip install '.[fit]'")
-    from stribeck.fit.study import open_study
+    from stribeck.identify.servo.study import open_study
 
     path = tmp_path / "notes.db"
     path.write_text("x")
@@ -63,9 +63,9 @@ def test_a_file_of_one_byte_is_no_study(tmp_path):
 def test_names_that_the_locale_cannot_decode(tmp_path):
     """What happened: a traceback of matplotlib, and another one in printing. What must happen: figure and exit 0."""
     pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '.[fit]'")
-    from stribeck.core.friction import law_named
-    from stribeck.io.actuators import load_actuator
-    from stribeck.io.parameter_file import ParameterFile, write_parameter_file
+    from stribeck.files.actuators import load_actuator
+    from stribeck.files.parameter_file import ParameterFile, write_parameter_file
+    from stribeck.model.law import law_named
 
     file = ParameterFile(load_actuator("xl330"), law_named("m1"), published("xl330", "m1"))
     write_parameter_file(tmp_path / "größe.json", file)

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from stribeck.core.friction import LAWS
-from stribeck.core.step import velocity_step
+from stribeck.model.law import LAWS
+from stribeck.model.step import velocity_step
 
 
 @pytest.mark.parametrize("net", [0.0, 1e-30, 1e-22, 1e-12])

@@ -17,9 +17,9 @@ pytest.importorskip("casadi", reason="arms need the arm extra: pip install '.[ar
 
 from helpers import REPOSITORY
 from moving_arms import NEAR, arm, protocol, recording, saved_arm
-from stribeck.dynamics.consistent import fit_consistent
-from stribeck.dynamics.motion import motion_of
-from stribeck.dynamics.regressor import machine_of
+from stribeck.identify.arm.consistent import fit_consistent
+from stribeck.identify.arm.motion import motion_of
+from stribeck.identify.arm.regressor import machine_of
 
 AWAIT = 60.0
 """Time after which a child counts as stuck [s]."""

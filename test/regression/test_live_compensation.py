@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import published
-from stribeck.core.compensation import JointModel
-from stribeck.core.compensator import Compensator
-from stribeck.core.direction import Tuning
-from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
 from stribeck.errors import ConfigError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, Provenance, cautious_values
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, Provenance, cautious_values
+from stribeck.live.compensator import Compensator
+from stribeck.live.direction.motion import Tuning
+from stribeck.live.friction import JointModel
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS, FrictionLaw, friction_budget
 
 XL330 = load_actuator("xl330")
 M1 = published("xl330", "m1")

@@ -6,10 +6,10 @@ import pytest
 from helpers import assert_clear
 from stribeck.cli.main import main
 from stribeck.errors import RecordingError
-from stribeck.estimates.clusters import bias_reduced
-from stribeck.estimates.estimate import estimate_of
-from stribeck.io.bench_survey import survey_bench
-from stribeck.io.files import shared_directory
+from stribeck.files.folders import shared_directory
+from stribeck.identify.common.clusters import bias_reduced
+from stribeck.model.estimate import estimate_of
+from stribeck.survey.bench import survey_bench
 
 TIME = np.arange(0.0, 3.0, 0.01)
 SIGNALS = "position: {column: q}\ngoal: {column: g}\ntorque_enable: {constant: 1}\ntime: {column: t}\n"
@@ -77,8 +77,8 @@ def test_a_table_without_a_position(folder):
 
 def test_motion_that_no_parameter_changes_has_no_clusters():
     """What happened: a traceback from the covariance, when all parameters ended at bounds. What must happen: no information."""
-    from stribeck.fit.rollout import Scores
-    from stribeck.fit.uncertainty import clusters_of
+    from stribeck.identify.servo.rollout import Scores
+    from stribeck.identify.servo.uncertainty import clusters_of
 
     scores = Scores(np.zeros((1, 1, 1, 2)), np.zeros((1, 1, 1, 2, 2)))
     gradient, curvature = clusters_of(scores, 0, np.ones(2, dtype=bool))

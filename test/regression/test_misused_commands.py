@@ -10,7 +10,7 @@ import pytest
 
 from stribeck.cli.inputs import warn_of_seen
 from stribeck.cli.main import main
-from stribeck.io.files import shared_directory
+from stribeck.files.folders import shared_directory
 
 SIGNALS = "position: {column: q}\ngoal: {column: g}\ntorque_enable: {constant: 1}\ntime: {column: t}\n"
 BENCH = "mass=0.1,length={},arm_mass=0,kp=400,supply_voltage=5,actuator=xl330"

@@ -4,7 +4,7 @@ ended in a RecursionError. Both must be refused at once."""
 import pytest
 
 from stribeck.errors import ConfigError
-from stribeck.io.strict import DEEPEST, parse_yaml
+from stribeck.strict import DEEPEST, parse_yaml
 
 
 @pytest.mark.parametrize("bracket", ["[", "{"])

@@ -11,8 +11,8 @@ import pytest
 
 from helpers import published
 from stribeck.errors import ConfigError
-from stribeck.nodes.parameters import CompensationParameters
-from stribeck.nodes.sections import NodeSection, check_sections
+from stribeck.files.sections import NodeSection, check_sections
+from stribeck.live.parameters import CompensationParameters
 
 PATTERNS = {
     "/**": ("/compensation", "/left/compensation", "/left/arm/compensation"),

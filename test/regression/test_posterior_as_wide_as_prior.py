@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stribeck.bayes.diagnostics import summarise
-from stribeck.bayes.servo import ServoDraws, ServoPosterior
-from stribeck.bayes.servo_priors import servo_prior
-from stribeck.bayes.servo_result import estimates_of
-from stribeck.core.friction import law_named
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.posterior.diagnostics import summarise
+from stribeck.identify.posterior.servo import ServoDraws, ServoPosterior
+from stribeck.identify.posterior.servo_priors import servo_prior
+from stribeck.identify.posterior.servo_result import estimates_of
+from stribeck.model.law import law_named
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ What must happen: the ramp begins with the last rejected state.
 """
 
 from compensating import model
-from stribeck.core.compensator import Compensator
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
+from stribeck.live.compensator import Compensator
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
 
 RAMP = 0.2
 

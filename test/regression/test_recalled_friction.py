@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from compensating import model
-from stribeck.core.compensator import Compensator
-from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.joint_map import JointMap
-from stribeck.core.observer import Learned
-from stribeck.core.settings import Settings
+from stribeck.live.compensator import Compensator
+from stribeck.live.learning.observer import Learned
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.rigid.dynamics import IndependentJoints
 
 BASE, VISCOUS, INERTIA = 0.02, 0.004, 0.002
 STEP, FINE = 0.002, 10

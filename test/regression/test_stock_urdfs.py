@@ -8,18 +8,18 @@ import pytest
 
 from designing import small_task
 from small_arm import JOINTS, URDF
-from stribeck.core.arrays import Array
-from stribeck.dynamics.base_parameters import structural_base_parameters
-from stribeck.dynamics.least_squares import fit_linear
-from stribeck.dynamics.model import load_arm
-from stribeck.dynamics.motion import ProcessedMotion, States
-from stribeck.dynamics.regressor import design, machine_of, structural_base
 from stribeck.errors import ConfigError
 from stribeck.excitation.baseline import LEAST, random_baseline
 from stribeck.excitation.criterion import Criterion
 from stribeck.excitation.defaults import robot_of_urdf
 from stribeck.excitation.shapes import shapes_of
-from stribeck.io.identification_config import Protocol
+from stribeck.identify.arm.base_parameters import structural_base_parameters
+from stribeck.identify.arm.config import Protocol
+from stribeck.identify.arm.least_squares import fit_linear
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.motion import ProcessedMotion, States
+from stribeck.identify.arm.regressor import design, machine_of, structural_base
+from stribeck.model.arrays import Array
 
 
 def written(path: Path, *changes: tuple[str, str]) -> Path:
@@ -96,8 +96,8 @@ def bodies(folder: Path, base: str) -> Path:
 
 def criterion_on(path: Path, **changes: object) -> Criterion:
     """The criterion of a URDF alone."""
+    from stribeck.excitation.section import ExcitationSection
     from stribeck.excitation.task import task_of
-    from stribeck.io.excitation_section import ExcitationSection
 
     alone = robot_of_urdf(path)
     section = ExcitationSection(**changes)

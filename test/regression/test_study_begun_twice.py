@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("optuna", reason="studies need the fit extra: pip install '.[fit]'")
 
-from stribeck.fit.study import _make_tables
+from stribeck.identify.servo.study import _make_tables
 
 
 def test_tables_without_their_version_are_not_taken_for_complete(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from plants.joints import Condition
 from plants.release import Push, Pushed, Robot, judged, ours, simulated
-from stribeck.core.travel import Turning
+from stribeck.live.direction.travel import Turning
 
 
 def test_a_joint_comes_to_rest_on_the_spring_of_its_presliding():

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from stribeck.errors import ConfigError
-from stribeck.nodes.parameters import CompensationParameters
+from stribeck.live.parameters import CompensationParameters
 
 
 def test_valid_choices_begin_with_a_word():

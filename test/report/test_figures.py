@@ -20,9 +20,9 @@ from matplotlib.image import imread
 from matplotlib.legend import Legend
 from matplotlib.transforms import Bbox
 
-from stribeck.core.diagram import DiagramCurve, diagram_curve
-from stribeck.core.friction import law_named
 from stribeck.errors import ConfigError, OutputError
+from stribeck.evaluate.diagram import DiagramCurve, diagram_curve
+from stribeck.model.law import law_named
 from stribeck.report.figures import RunDrawing, draw_diagram, draw_overview
 from stribeck.report.figures import draw_run as run_figure
 from stribeck.report.style import DPI, FORMATS, LARGEST_PICTURE, render, save

@@ -10,9 +10,9 @@ from browsing import chromium, needs_chromium
 from helpers import XL330, needs_xl330
 from reporting import assessed, file_of, logs_of, provenance_of
 from stribeck.cli.main import main
-from stribeck.core.log import Series
-from stribeck.fit.judgement import judge
-from stribeck.io.actuators import load_actuator
+from stribeck.evaluate.judgement import judge
+from stribeck.files.actuators import load_actuator
+from stribeck.model.log import Series
 from stribeck.report.document import render
 
 ATTACK = "</style></title><script>document.title='broken in'</script><img src=x onerror=\"document.title='broken in'\">"

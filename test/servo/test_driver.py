@@ -10,11 +10,11 @@ import pytest
 
 from driving import config_for, drive, emulated, events, valid_samples
 from helpers import refusal
-from stribeck.core.bench import Pendulum
 from stribeck.emulator.faults import Fault
 from stribeck.errors import ServoError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.schema import convert
+from stribeck.files.actuators import load_actuator
+from stribeck.files.schema import convert
+from stribeck.model.bench import Pendulum
 from stribeck.servo.config import BusFile, driver_of, read_driver_config
 from stribeck.servo.driver import Driver
 from stribeck.servo.sample import TELEMETRY

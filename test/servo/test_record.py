@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from helpers import refusal
-from stribeck.core.bench import Pendulum
-from stribeck.core.joint_map import JointMap
-from stribeck.core.trajectories import Trajectory
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
-from stribeck.io.bag import read_bag
-from stribeck.io.bag_signals import read_bag_signals
-from stribeck.io.messages import contract_types
-from stribeck.io.recordings import read_recordings
-from stribeck.io.signals import SignalSource
-from stribeck.io.storage import read_messages
+from stribeck.model.bench import Pendulum
+from stribeck.model.joint_map import JointMap
+from stribeck.model.trajectories import Trajectory
+from stribeck.recordings.bags.bag import read_bag
+from stribeck.recordings.bags.messages import contract_types
+from stribeck.recordings.bags.signals import read_bag_signals
+from stribeck.recordings.bags.storage import read_messages
+from stribeck.recordings.signals.sources import SignalSource
+from stribeck.recordings.sources import read_recordings
 from stribeck.servo.config import DriverConfig, JointConfig
 from stribeck.servo.driver import Driver
 from stribeck.servo.record import SessionRecorder, hanging_warnings

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from helpers import REPOSITORY, refusal
-from stribeck.core.trajectories import TRAJECTORIES
-from stribeck.io.schema import keys_of
+from stribeck.files.schema import keys_of
+from stribeck.model.trajectories import TRAJECTORIES
 from stribeck.servo.config import BusFile, read_driver_config, read_record_config
 
 EXAMPLES = ["record.yaml", "record_xl330.yaml"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sessions import DT, SHORT, TROUBLES, Follower, drive, session_of
-from stribeck.core.trajectories import trajectory_named
+from stribeck.model.trajectories import trajectory_named
 from stribeck.session.directive import Aborted, Disturbed, Finished, RunEnded, RunStarted
 
 TIMING = ("stale", "never")

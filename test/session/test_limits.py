@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import refusal
-from stribeck.core.trajectories import TRAJECTORIES, Trajectory, trajectory_named
+from stribeck.model.trajectories import TRAJECTORIES, Trajectory, trajectory_named
 from stribeck.session.limits import Limits, Play, SessionJoint, check_plays, extent, goal_velocity, plays_of
 
 WIDE = Limits(-2.0, 2.0, 12.5, 150.0)

@@ -9,8 +9,8 @@ import pytest
 
 from helpers import refusal
 from sessions import DROP, SHORT, WIDE
-from stribeck.core.bench import Pendulum
-from stribeck.core.trajectories import Trajectory, trajectory_named
+from stribeck.model.bench import Pendulum
+from stribeck.model.trajectories import Trajectory, trajectory_named
 from stribeck.session.bags import BenchJoint
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions

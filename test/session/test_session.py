@@ -8,13 +8,13 @@ import pytest
 
 from helpers import SETUP, published, refusal
 from sessions import DROP, DT, SHORT, TROUBLES, WIDE, Follower, drive, session_of
-from stribeck.core.actuator import ServoCommand, initial_control_state
-from stribeck.core.bench import Pendulum
-from stribeck.core.control_laws import Gains
-from stribeck.core.friction import LAWS
-from stribeck.core.step import Plant, PlantState, step
-from stribeck.core.trajectories import trajectory_named
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.model.actuator import ServoCommand, initial_control_state
+from stribeck.model.bench import Pendulum
+from stribeck.model.control_laws import Gains
+from stribeck.model.law import LAWS
+from stribeck.model.step import Plant, PlantState, step
+from stribeck.model.trajectories import trajectory_named
 from stribeck.session.directive import Aborted, Finished, RunEnded, RunStarted, SessionOptions
 from stribeck.session.limits import Limits, Play, SessionJoint
 from stribeck.session.session import Session

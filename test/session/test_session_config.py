@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from helpers import refusal
-from stribeck.core.fourier import FourierTrajectory, rest_basis
-from stribeck.io.excitation_file import ExcitationFile, write_excitation
-from stribeck.io.schema import convert
+from stribeck.files.schema import convert
 from stribeck.session.config import RobotFile, session_of
+from stribeck.session.excitation_file import ExcitationFile, write_excitation
+from stribeck.session.fourier import FourierTrajectory, rest_basis
 
 GOOD = {
     "joints": {

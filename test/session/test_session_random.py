@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from sessions import TROUBLES, Follower, drive
-from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
+from stribeck.model.trajectories import Trajectory
 from stribeck.session.directive import Aborted, Finished, RunEnded, RunStarted, SessionOptions
 from stribeck.session.limits import Limits, Play, SessionJoint, extent
 from stribeck.session.session import Session

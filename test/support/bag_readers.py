@@ -50,7 +50,7 @@ def counted_by_mcap_ros2(bag: Path) -> Counts:
 
 def counted_by_javascript(bag: Path) -> Counts:
     """Through the index, and once more as a stream, without any decompressor."""
-    script = REPOSITORY / "test" / "io" / "count_messages.cjs"
+    script = REPOSITORY / "test" / "recordings" / "count_messages.cjs"
     command = ["node", str(script), str(_javascript_folder()), str(mcap_file(bag))]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr

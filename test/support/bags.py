@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from stribeck.core.actuator import PwmRegister
+from stribeck.model.actuator import PwmRegister
 
 BENCH = {
     "run_id": "first",

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stribeck.core.actuator import Actuator, ControlState, ServoCommand, motor_torque
-from stribeck.core.bench import Pendulum, gravity_torque
-from stribeck.core.compensation import JointModel, goal_offset
-from stribeck.core.compensator import Compensator
-from stribeck.core.control_laws import Gains
-from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
-from stribeck.core.step import Plant, PlantState, Torques, advance, torques
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.live.compensator import Compensator
+from stribeck.live.friction import JointModel, goal_offset
+from stribeck.live.settings import Settings
+from stribeck.model.actuator import Actuator, ControlState, ServoCommand, motor_torque
+from stribeck.model.bench import Pendulum, gravity_torque
+from stribeck.model.control_laws import Gains
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS, FrictionLaw, friction_budget
+from stribeck.model.step import Plant, PlantState, Torques, advance, torques
 
 COUNT = 2.0 * math.pi / 4096.0
 LOAD = Pendulum(0.25, 0.1, 0.0)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from helpers import published
-from stribeck.core.compensation import JointModel
-from stribeck.core.compensator import Compensator
-from stribeck.core.friction import LAWS
-from stribeck.core.joint_map import JointMap
-from stribeck.core.outputs import Output
-from stribeck.core.settings import Settings
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.live.compensator import Compensator
+from stribeck.live.friction import JointModel
+from stribeck.live.outputs import Output
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS
 
 XL330 = load_actuator("xl330")
 STEP = 0.005

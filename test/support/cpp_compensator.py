@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from helpers import REPOSITORY
-from stribeck.core.adaptation import AdaptationSettings
-from stribeck.core.compensator import Compensator
-from stribeck.core.control_laws import CurrentControl, VoltageControl
-from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.observer import Learned
-from stribeck.core.outputs import Account, Output
-from stribeck.core.rigid_body import RigidBodyModel
-from stribeck.core.settings import OUTPUT_MODES
-from stribeck.core.terms import FRICTION_PARAMETERS, TERMS
+from stribeck.live.compensator import Compensator
+from stribeck.live.learning.adaptation import AdaptationSettings
+from stribeck.live.learning.observer import Learned
+from stribeck.live.outputs import Account, Output
+from stribeck.live.settings import OUTPUT_MODES
+from stribeck.model.control_laws import CurrentControl, VoltageControl
+from stribeck.model.terms import FRICTION_PARAMETERS, TERMS
+from stribeck.rigid.dynamics import IndependentJoints
+from stribeck.rigid.rigid_body import RigidBodyModel
 
 HEADERS = REPOSITORY / "controllers" / "include"
 SOURCES = REPOSITORY / "test" / "controllers"

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 
 from cpp_compensator import CppCompensator, joint_row, library, pointer, row
-from stribeck.core.compensation import JointModel
-from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.friction import LAWS
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.live.friction import JointModel
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS
+from stribeck.rigid.dynamics import IndependentJoints
 
 PERIOD = 1e-3
 TORQUE_JOINT = replace(load_actuator("torque_joint"), resolution=1e-4)

@@ -9,19 +9,19 @@ import numpy as np
 from compensating import XL330
 from cpp_compensator import CppCompensator
 from helpers import published
-from stribeck.core.actuator import VoltageControl
-from stribeck.core.bench import Pendulum
-from stribeck.core.compensation import EFFORT_MEANINGS, JointModel
-from stribeck.core.compensator import Compensator
-from stribeck.core.direction import Tuning
-from stribeck.core.dynamics import IndependentJoints
-from stribeck.core.friction import LAWS
-from stribeck.core.joint_map import JointMap
-from stribeck.core.kinematic_tree import KinematicTree, TreeJoint, pose_of, pseudo_inertia_of
-from stribeck.core.rigid_body import RigidBodyModel
-from stribeck.core.settings import OUTPUT_MODES, Settings
 from stribeck.errors import ConfigError
-from stribeck.io.actuators import actuator_names, load_actuator
+from stribeck.files.actuators import actuator_names, load_actuator
+from stribeck.live.compensator import Compensator
+from stribeck.live.direction.motion import Tuning
+from stribeck.live.friction import EFFORT_MEANINGS, JointModel
+from stribeck.live.settings import OUTPUT_MODES, Settings
+from stribeck.model.actuator import VoltageControl
+from stribeck.model.bench import Pendulum
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS
+from stribeck.rigid.dynamics import IndependentJoints
+from stribeck.rigid.rigid_body import RigidBodyModel
+from stribeck.rigid.tree import KinematicTree, TreeJoint, pose_of, pseudo_inertia_of
 
 REASONS = (
     *("not enabled", "no valid states yet", "states arrive", "no states for", "a stamp is not a number"),

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from small_arm import small_robot
-from stribeck.dynamics.model import load_arm
+from stribeck.excitation.section import excitation_section
 from stribeck.excitation.task import ExcitationTask, task_of
-from stribeck.io.excitation_section import excitation_section
-from stribeck.io.robot_config import read_robot
+from stribeck.files.robots import read_robot
+from stribeck.identify.arm.model import load_arm
 
 
 def small_task(folder: Path, harmonics: int = 3, duration: float = 4.0, **changes: Any) -> ExcitationTask:

@@ -15,8 +15,8 @@ import numpy as np
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.joint import published_parameters
 from stribeck.emulator.served_line import ServedLine
-from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.schema import convert
+from stribeck.files.actuators import actuator_names, load_actuator
+from stribeck.files.schema import convert
 from stribeck.servo.bus import Bus
 from stribeck.servo.config import BusFile, DriverConfig, driver_of
 from stribeck.servo.driver import Driver, DriverSample, Event

@@ -1,11 +1,11 @@
 """Emulated servos without noise, and access to their registers."""
 
 from helpers import FRICTIONLESS
-from stribeck.core.bench import Pendulum
-from stribeck.core.friction import law_named
 from stribeck.emulator.device import EmulatedServo
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.bench import Pendulum
+from stribeck.model.law import law_named
 
 LOAD = Pendulum(0.1, 0.1, 0.02)
 

@@ -5,9 +5,9 @@ import select
 import termios
 import tty
 
-from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.protocol import Instruction, Packet, PacketParser, encode
+from stribeck.model.bench import Pendulum
 from stribeck.session.timing import SYSTEM_CLOCK
 from virtual_bus import VirtualBus, VirtualLine
 

@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from stribeck.io.goal_messages import seconds
+from stribeck.files.goal_messages import seconds
 
 PERIOD = 0.01
 NEARER = 0.4

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
-from stribeck.multibody.mechanism import Mechanism
-from stribeck.multibody.model_file import read_model
-from stribeck.multibody.problem import GridRun
-from stribeck.multibody.recordings import MechanismRecording, on_grid
+from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
+from stribeck.identify.mechanism.mechanism import Mechanism
+from stribeck.identify.mechanism.model_file import read_model
+from stribeck.identify.mechanism.problem import GridRun
+from stribeck.identify.mechanism.recordings import MechanismRecording, on_grid
 
 Array = npt.NDArray[np.float64]
 STEP, SECONDS = 0.01, 10.0

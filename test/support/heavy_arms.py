@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from stribeck.bayes.knowledge import Datasheet, LinkTable
-from stribeck.dynamics.model import ArmModel
+from stribeck.identify.arm.model import ArmModel
+from stribeck.identify.posterior.knowledge import Datasheet, LinkTable
 
 TOTAL_MASS, REACH = 1050.0, 1.0
 ROTORS = np.array([217.160, 635.076, 86.192, 29.752, 14.580, 6.362])
@@ -54,7 +54,7 @@ def heavy_arm() -> ArmModel:
 
 def measured_rows(arm: ArmModel, rng: np.random.Generator, count: int) -> np.ndarray:
     """Rows of the inertia regressor of so many poses, at each of which one axis is measured, in turn (count, 66)."""
-    from stribeck.bayes.network import inertia_regressor
+    from stribeck.identify.posterior.network import inertia_regressor
 
     poses = rng.uniform(-np.pi, np.pi, (count, len(arm)))
     return inertia_regressor(arm, poses)[np.arange(count), np.arange(count) % len(arm)]

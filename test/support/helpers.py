@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stribeck.core.actuator import Actuator
-from stribeck.core.log import Batch, Log, Series, Setup, batch_of
-from stribeck.core.trajectories import trajectory_named
 from stribeck.errors import StribeckError
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.model.actuator import Actuator
+from stribeck.model.log import Batch, Log, Series, Setup, batch_of
+from stribeck.model.trajectories import trajectory_named
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = REPOSITORY.parent / "shared"

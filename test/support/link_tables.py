@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.bayes.knowledge import LinkTable, reach_of, total_mass
-from stribeck.bayes.network import link_frames
-from stribeck.dynamics.inertia import about_com
-from stribeck.dynamics.model import INERTIALS, ArmModel
+from stribeck.identify.arm.inertia import about_com
+from stribeck.identify.arm.model import INERTIALS, ArmModel
+from stribeck.identify.posterior.knowledge import LinkTable, reach_of, total_mass
+from stribeck.identify.posterior.network import link_frames
 
 Array = npt.NDArray[np.float64]
 

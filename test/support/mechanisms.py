@@ -9,9 +9,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
-from stribeck.multibody.mechanism import Mechanism, Physical
-from stribeck.multibody.model_file import model_of
+from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
+from stribeck.identify.mechanism.mechanism import Mechanism, Physical
+from stribeck.identify.mechanism.model_file import model_of
 
 BLOCK: dict[str, Any] = {
     "schema": 1,

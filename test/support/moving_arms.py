@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from helpers import DATA
-from stribeck.dynamics.model import load_arm
-from stribeck.dynamics.recordings import ArmRecording
-from stribeck.io.identification_config import FilterSettings, Neighbourhood, Protocol
+from stribeck.identify.arm.config import FilterSettings, Neighbourhood, Protocol
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.recordings import ArmRecording
 
 EMPS, TX40, UR10E = DATA / "emps", DATA / "tx40", DATA / "ur10e"
 

@@ -1,4 +1,4 @@
-"""What the copy of the package with a new term can do with it: run by test/core/test_new_term.py inside the copy."""
+"""What the copy of the package with a new term can do with it: run by test/model/test_new_term.py inside the copy."""
 
 import csv
 import ctypes
@@ -16,13 +16,13 @@ from compensating import Driven, model
 from cpp_compensator import CppCompensator, compiler
 from recovery import MX106, Bench
 from stribeck.cli.main import main
-from stribeck.core.compensation import cancelling_torque
-from stribeck.core.friction import LAWS, friction_budget
-from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import Settings
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import write_bag
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.live.friction import cancelling_torque
+from stribeck.live.settings import Settings
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import LAWS, friction_budget
+from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder, record
 
 SMALL = Bench("mx106", (0.5, 1.5), 0.15, 0.05, (8.0, 32.0), MX106.supply_voltage)
@@ -144,9 +144,9 @@ def arm(folder: Path, law, term: str, parameter: str, value: float) -> None:
 
 def robot(folder: Path, law, term: str, parameter: str, value: float) -> None:
     """`identify-robot` finds the value in the knee, with an interval."""
-    from stribeck.robots.forward import simulate_robot
-    from stribeck.robots.rollout import DRIVE, mean_goals
-    from stribeck.robots.tree import load_tree
+    from stribeck.identify.robot.forward import simulate_robot
+    from stribeck.identify.robot.rollout import DRIVE, mean_goals
+    from stribeck.identify.robot.tree import load_tree
 
     path = swinging_leg.write_model(folder)
     tree, every = load_tree(path), 8

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from stribeck.core import Setup, law_named, trajectory_named
-from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.friction import FrictionLaw
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model import Setup, law_named, trajectory_named
+from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.law import FrictionLaw
 from virtual import Encoder, record
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: pip install '.[mujoco]'")

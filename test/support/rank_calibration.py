@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from stribeck.bayes.diagnostics import interval_levels
+from stribeck.identify.posterior.diagnostics import interval_levels
 
 Array = npt.NDArray[np.float64]
 

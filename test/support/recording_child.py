@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from recordings_made import BENCH, PERIOD, TOPICS, begin, samples
-from stribeck.io.recorder import BagRecorder
+from stribeck.recordings.bags.recorder import BagRecorder
 
 
 def main() -> None:

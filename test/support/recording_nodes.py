@@ -24,10 +24,10 @@ from exciting import record_yaml
 from launching import START_TIMEOUT, Launched
 from servo_node_child import note_stamps
 from stribeck.emulator.emulator import EmulatedBus
-from stribeck.io.messages import JOINT_STATES, contract_types
-from stribeck.io.storage import read_messages
 from stribeck.nodes.qos import latched
 from stribeck.nodes.servo import ServoNode
+from stribeck.recordings.bags.messages import JOINT_STATES, contract_types
+from stribeck.recordings.bags.storage import read_messages
 
 PROMPT = {"rate": 200, "command_timeout": 0.1, "silence_timeout": 0.075, "watchdog": 0.1}
 """The driver's own timing, as a user has it; elsewhere it is patient with a busy machine."""

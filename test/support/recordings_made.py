@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bags import BENCH as RUN
-from stribeck.io.mcap_bag import McapBag
-from stribeck.io.messages import (
+from stribeck.recordings.bags.mcap import McapBag
+from stribeck.recordings.bags.messages import (
     BENCH,
     DYNAMIC_JOINT_STATES,
     JOINT_COMMANDS,

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from stribeck.core import Batch, Log, ParameterSet, Setup, Trajectory, batch_of, law_named, trajectory_named
-from stribeck.fit.rollout import Rollout
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.servo.rollout import Rollout
+from stribeck.model import Batch, Log, ParameterSet, Setup, Trajectory, batch_of, law_named, trajectory_named
 from virtual import Encoder, record
 
 TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")

@@ -11,12 +11,12 @@ import numpy as np
 
 from helpers import log_of
 from recovery import Bench, truth_of, virtual_logs
-from stribeck.core.friction import law_named
-from stribeck.core.log import Log
-from stribeck.fit.assessment import Assessment, assess
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, Provenance
-from stribeck.io.recordings import digest_of, fingerprint
+from stribeck.evaluate.assessment import Assessment, assess
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, Provenance
+from stribeck.model.law import law_named
+from stribeck.model.log import Log
+from stribeck.recordings.sources import digest_of, fingerprint
 from virtual import Encoder
 
 BENCH = Bench("mx106", (0.5, 1.5), 0.15, 0.05, (8.0, 32.0), 15.0)

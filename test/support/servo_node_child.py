@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stribeck.io.messages import JOINT_STATES
 from stribeck.nodes.base import run
 from stribeck.nodes.servo import ServoNode
+from stribeck.recordings.bags.messages import JOINT_STATES
 
 
 class NotingPublisher:

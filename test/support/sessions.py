@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stribeck.core.trajectories import Trajectory, trajectory_named
+from stribeck.model.trajectories import Trajectory, trajectory_named
 from stribeck.session.directive import SessionOptions
 from stribeck.session.limits import Limits, Play, SessionJoint
 from stribeck.session.session import Session

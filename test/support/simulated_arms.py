@@ -6,12 +6,12 @@ from functools import cache
 import numpy as np
 
 from helpers import DATA
-from stribeck.io.robot_config import read_robot
-from stribeck.kinematics.chain import elementary, product
-from stribeck.kinematics.config import nominal_chain, read_calibration
-from stribeck.kinematics.identifiability import find_dependent
-from stribeck.kinematics.model import GEOMETRY, KinematicModel, candidate_terms
-from stribeck.kinematics.robust_fit import PointData
+from stribeck.files.robots import read_robot
+from stribeck.identify.geometry.chain import elementary, product
+from stribeck.identify.geometry.config import nominal_chain, read_calibration
+from stribeck.identify.geometry.identifiability import find_dependent
+from stribeck.identify.geometry.model import GEOMETRY, KinematicModel, candidate_terms
+from stribeck.identify.geometry.robust_fit import PointData
 
 IRB120 = DATA / "irb120"
 MARKERS = ("SMR_1", "SMR_2", "SMR_3")

@@ -4,12 +4,12 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from recovery import Bench
-from stribeck.core import law_named
-from stribeck.fit.objective import split_runs
-from stribeck.fit.result import FitSettings
-from stribeck.fit.study import canonical
-from stribeck.fit.task import FitTask, task_for
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.servo.objective import split_runs
+from stribeck.identify.servo.result import FitSettings
+from stribeck.identify.servo.study import canonical
+from stribeck.identify.servo.task import FitTask, task_for
+from stribeck.model import law_named
 
 TINY = Bench("mx106", (0.5,), 0.15, 0.05, (8.0,), 12.0)
 NAME = "stribeck mx106 m1"

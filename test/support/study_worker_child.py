@@ -3,7 +3,7 @@
 import sys
 
 from recovery import truth_of, virtual_logs
-from stribeck.fit.identify import identify
+from stribeck.identify.servo.identify import identify
 from studies import TINY, tiny_task
 from virtual import Encoder
 

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from stribeck.core import LAWS
-from stribeck.dynamics.model import load_arm
-from stribeck.io.robot_config import example_robots
+from stribeck.files.robots import example_robots
+from stribeck.identify.arm.model import load_arm
+from stribeck.model import LAWS
 
 PERIOD = 10.0
 """Of the motions [s]."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.errors import StribeckError
-from stribeck.fit.incumbent import Incumbent
+from stribeck.identify.servo.incumbent import Incumbent
 
 
 def double(number: int) -> int:

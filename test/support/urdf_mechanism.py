@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
-from stribeck.multibody.mechanism import Mechanism, MechanismJoint, Regularization, Sensor, shapes
-from stribeck.multibody.plausibility import check_mechanism
+from stribeck.identify.mechanism.mechanism import Mechanism, MechanismJoint, Regularization, Sensor, shapes
+from stribeck.identify.mechanism.plausibility import check_mechanism
+from stribeck.model.parameters import Parameter, ParameterSet
 
 FRICTION = (("coulomb", "N m"), ("viscous", "N m s/rad"))
 LARGEST_FRICTION = 100.0

@@ -1,7 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Live friction compensation of n joints: states and commands in, friction torque out; zero for states that cannot be
-/// trusted. The counterpart of core/compensator.py and core/loads.py of the Python package, with states of all joints in
+/// trusted. The counterpart of live/compensator.py and live/loads.py of the Python package, with states of all joints in
 /// their order (names and partial states are a matter of messages). After configure() nothing allocates, locks or throws.
 #ifndef STRIBECK_CONTROLLERS__COMPENSATOR_HPP_
 #define STRIBECK_CONTROLLERS__COMPENSATOR_HPP_

@@ -1,7 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Mass matrix and bias torques of joints, M(q) dv/dt + h(q, v) = tau, for the momentum observer. The rigid-body formulas
-/// are those of core/rigid_body.py (Featherstone, Rigid Body Dynamics Algorithms, 2008, ch. 5 and 6), as loops.
+/// are those of rigid/rigid_body.py (Featherstone, Rigid Body Dynamics Algorithms, 2008, ch. 5 and 6), as loops.
 #ifndef STRIBECK_CONTROLLERS__DYNAMICS_HPP_
 #define STRIBECK_CONTROLLERS__DYNAMICS_HPP_
 

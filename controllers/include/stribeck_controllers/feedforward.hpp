@@ -1,6 +1,6 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Settings, joint models, and the wanted feed-forward torque of joints before ramp and slew limit, as core/settings.py,
+/// Settings, joint models, and the wanted feed-forward torque of joints before ramp and slew limit, as live/settings.py,
 /// compensation.py and feedforward.py of the Python package, which explain the method. Values of a joint are in the
 /// coordinates of its parameter file unless stated otherwise.
 #ifndef STRIBECK_CONTROLLERS__FEEDFORWARD_HPP_
@@ -30,7 +30,7 @@ constexpr double times_to_full_torque = 50.0; ///< Default slew limit, in torque
 enum class OutputMode { friction_only, sum, goal_offset, current };
 enum class EffortMeaning { motor, link, none };
 
-/// Settings of a compensator; see core/settings.py.
+/// Settings of a compensator; see live/settings.py.
 struct Settings
 {
   OutputMode mode = OutputMode::sum;
@@ -52,7 +52,7 @@ struct Settings
 
 enum class ControlKind { voltage, current, torque };
 
-/// Firmware control law and motor of a servo; see core/actuator.py.
+/// Firmware control law and motor of a servo; see model/actuator.py.
 struct Servo
 {
   /// Smallest torque per current of a saturated motor, relative to the unsaturated one.

@@ -1,7 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
 /// What arrives in a live loop: states, commands and telemetry, each admitted, ordered and applied by its stamp, as
-/// core/incoming.py, admission.py, plausibility.py and servo_state.py of the Python package. All values are in the order
+/// live/states/incoming.py, admission.py, plausibility.py and servo_state.py of the Python package. All values are in the order
 /// of the joints; names and partial states are a matter of messages and not known here.
 #ifndef STRIBECK_CONTROLLERS__INCOMING_HPP_
 #define STRIBECK_CONTROLLERS__INCOMING_HPP_

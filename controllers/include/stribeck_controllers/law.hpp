@@ -14,8 +14,8 @@
 ///
 /// with the Stribeck weight s = exp(-|v / v_s|^alpha), velocity v [rad/s], motor torque tau_m and external torque tau_e at
 /// the output shaft [N m]. Source: Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo
-/// Actuators", eqs. (3), (6)-(10). The terms are in terms.hpp. The same formulas, in the same order of operations, as core/friction.py and
-/// core/compensation.py of the Python package; tests hold the two to each other.
+/// Actuators", eqs. (3), (6)-(10). The terms are in terms.hpp. The same formulas, in the same order of operations, as model/law.py and
+/// live/friction.py of the Python package; tests hold the two to each other.
 #ifndef STRIBECK_CONTROLLERS__LAW_HPP_
 #define STRIBECK_CONTROLLERS__LAW_HPP_
 

@@ -1,6 +1,6 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Direction of the measured and of the intended motion of joints, as core/direction.py, travel.py, goals.py and
+/// Direction of the measured and of the intended motion of joints, as live/direction/motion.py, travel.py, goals.py and
 /// feedforward_formulas.py of the Python package, which explain the method. Needs the C++ standard library only.
 #ifndef STRIBECK_CONTROLLERS__MOTION_HPP_
 #define STRIBECK_CONTROLLERS__MOTION_HPP_

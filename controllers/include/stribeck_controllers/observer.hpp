@@ -1,7 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The present friction of joints, learnt from motion: momentum residual, Kalman filters of scales and offsets, contact
-/// detection and energy tank, as core/residual.py, adaptation.py, observer.py, contact.py and energy.py of the Python
+/// detection and energy tank, as live/learning/residual.py, adaptation.py, observer.py, contact.py and energy.py of the Python
 /// package, which give formulas and sources.
 #ifndef STRIBECK_CONTROLLERS__OBSERVER_HPP_
 #define STRIBECK_CONTROLLERS__OBSERVER_HPP_
@@ -33,7 +33,7 @@ constexpr double ending_energy = 2.0;      ///< Kinetic energy at which compensa
 constexpr double slowest_end = 2.0, fastest_end = 10.0;  ///< Bounds of that speed, in the robot's coordinates [rad/s].
 constexpr double kept_torques = 1.0;       ///< Longest delay of states after sent torques [s].
 
-/// How fast and how far friction may change; see core/adaptation.py.
+/// How fast and how far friction may change; see live/learning/adaptation.py.
 struct AdaptationSettings
 {
   double scale_lower = 0.25, scale_upper = 2.2, offset_limit = 0.6, prior = 0.5, together = 0.8, drift = 0.05;

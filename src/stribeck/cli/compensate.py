@@ -16,20 +16,20 @@ import numpy as np
 from stribeck.cli.inputs import check_outputs, warn, warn_of_friction, write_json
 from stribeck.cli.options import group, one_or_assigned, option
 from stribeck.cli.table import print_table
-from stribeck.core.compensation import EFFORT_MEANINGS
-from stribeck.core.compensator import Compensator
-from stribeck.core.payload import payload_numbers
-from stribeck.core.settings import OUTPUT_MODES
 from stribeck.errors import ConfigError
-from stribeck.io.bag_signals import decode
-from stribeck.io.files import write_atomically
-from stribeck.io.messages import JOINT_STATES
-from stribeck.io.signals import load_signals
-from stribeck.io.standard_messages import as_standard_messages
-from stribeck.io.storage import BagContent, is_bag, read_messages
-from stribeck.nodes.parameters import CompensationParameters
-from stribeck.nodes.replay import Replay, replay
-from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of, learning_of
+from stribeck.evaluate.replay import Replay, replay
+from stribeck.files.folders import write_atomically
+from stribeck.live.compensator import Compensator
+from stribeck.live.friction import EFFORT_MEANINGS
+from stribeck.live.parameters import CompensationParameters
+from stribeck.live.settings import OUTPUT_MODES
+from stribeck.live.setup import CompensatedJoint, compensated_joints, compensator_of, learning_of
+from stribeck.recordings.bags.messages import JOINT_STATES
+from stribeck.recordings.bags.signals import decode
+from stribeck.recordings.bags.standard_messages import as_standard_messages
+from stribeck.recordings.bags.storage import BagContent, is_bag, read_messages
+from stribeck.recordings.signals.sources import load_signals
+from stribeck.rigid.payload import payload_numbers
 
 SCHEMA = 1
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from stribeck.cli.inputs import display_name, parameter_files_of, warn
 from stribeck.cli.options import Numbers, ParameterFileOptions, Positive, option
-from stribeck.core.compensation import stall_torque
-from stribeck.core.diagram import SPEEDS, diagram_curve
-from stribeck.io.files import check_writable
+from stribeck.evaluate.diagram import SPEEDS, diagram_curve
+from stribeck.files.folders import check_writable
+from stribeck.live.friction import stall_torque
 
 POINTS = 200
 

@@ -68,7 +68,7 @@ def _findings(options: DoctorOptions) -> Iterator[Diagnosis]:
 
 
 def _extras() -> Iterator[Diagnosis]:
-    from stribeck.cli.main import EXTRAS
+    from stribeck.cli.exit_codes import EXTRAS
 
     missing: dict[str, list[str]] = {}
     for module, extra in EXTRAS.items():

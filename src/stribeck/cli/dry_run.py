@@ -12,10 +12,10 @@ import numpy as np
 
 from stribeck.cli.inputs import warn
 from stribeck.cli.table import print_table
-from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
-from stribeck.io.files import check_writable
-from stribeck.nodes.excitation_setup import has_bus, read_session
+from stribeck.files.folders import check_writable
+from stribeck.model.arrays import Array
+from stribeck.servo.excitation_setup import has_bus, read_session
 from stribeck.session.config import SessionConfig
 from stribeck.session.limits import check_plays
 from stribeck.session.rehearsal import (

@@ -24,15 +24,15 @@ from stribeck.cli.options import (
     option,
 )
 from stribeck.cli.stop import signals_to
-from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.joint import BARE, published_parameters
 from stribeck.emulator.served_line import ServedLine
 from stribeck.emulator.simulated import SimulationServer
 from stribeck.errors import ConfigError
-from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.parameter_file import read_parameter_file
+from stribeck.files.actuators import actuator_names, load_actuator
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.model.bench import Pendulum
 from stribeck.servo.tables import MODELS, model_named
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.cli.fit import FitOptions
+from stribeck.cli.fit.options import FitOptions
 from stribeck.cli.inputs import (
     check_actuators,
     check_outputs,
@@ -29,10 +29,10 @@ from stribeck.cli.options import (
 )
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
-from stribeck.fit.assessment import Recordings, Stepping, simulated, stepping_of
-from stribeck.fit.prediction import COVERAGE, coverage_of, half_widths
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file
+from stribeck.evaluate.assessment import Recordings, Stepping, simulated, stepping_of
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file
+from stribeck.identify.servo.prediction import COVERAGE, coverage_of, half_widths
 
 SCHEMA = 1
 
@@ -65,7 +65,8 @@ def run(options: EvaluateOptions) -> int:
 
 def _imported(path: Path, options: EvaluateOptions) -> ParameterFile:
     """A file of another program, as ``stribeck import-params`` reads it."""
-    from stribeck.exports.imports import ImportTask, imported
+    from stribeck.exports.import_task import ImportTask
+    from stribeck.exports.imports import imported
 
     if options.actuator is None:
         raise ConfigError(f"{path} does not name its servo: give --actuator, and --file-kp for its stiffness")

@@ -12,11 +12,11 @@ from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.options import Positive, group, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.io.run_units import LARGEST_POSITION, LONGEST_INTERVAL
-from stribeck.io.tables import Table, find_tables, read_table
+from stribeck.recordings.signals.run_units import LARGEST_POSITION, LONGEST_INTERVAL
+from stribeck.recordings.tables.readers import Table, find_tables, read_table
 
 if TYPE_CHECKING:
-    from stribeck.robots.transmission import EncoderRun, Transmission
+    from stribeck.identify.robot.transmission import EncoderRun, Transmission
 
 _columns, _output = group("arrays of the files"), group("output")
 
@@ -45,7 +45,7 @@ class IdentifyTransmissionOptions:
 
 def run(options: IdentifyTransmissionOptions) -> int:
     """Fit the transmission of each joint, predict the other recordings, print and write."""
-    from stribeck.robots.transmission import identify_transmission
+    from stribeck.identify.robot.transmission import identify_transmission
 
     check_outputs([options.json], [*options.data, *options.validate])
     warn_of_seen(options.data, options.validate)
@@ -101,7 +101,7 @@ def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> lis
 
 
 def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
-    from stribeck.robots.transmission import EncoderRun
+    from stribeck.identify.robot.transmission import EncoderRun
 
     table = read_table(path)
     scale = np.pi / 180.0 if options.degrees else 1.0

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from stribeck.cli.inputs import check_outputs
 from stribeck.cli.options import Positive, option
-from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import check_possible, read_parameter_file, write_parameter_file
+from stribeck.files.actuators import load_actuator
+from stribeck.files.parameter_file import check_possible, read_parameter_file, write_parameter_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,8 @@ class ImportParamsOptions:
 
 def run(options: ImportParamsOptions) -> int:
     """Write the parameter file, which evaluate, plot, report and export take."""
-    from stribeck.exports.imports import ImportTask, imported
+    from stribeck.exports.import_task import ImportTask
+    from stribeck.exports.imports import imported
 
     check_outputs([options.output], [options.file, options.motor])
     actuator = load_actuator(options.actuator)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from stribeck.cli.inputs import benches_of, warn, warn_of_supply
 from stribeck.cli.options import NotNegative, option
-from stribeck.core.log import Log
 from stribeck.errors import ConfigError, OutputError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import write_bag
-from stribeck.io.bench import Benches, recording_name
-from stribeck.io.files import check_writable
-from stribeck.io.recordings import recorded_runs
-from stribeck.io.run_units import oddities, overload
-from stribeck.io.signals import load_signals
-from stribeck.io.storage import Storage
+from stribeck.files.actuators import load_actuator
+from stribeck.files.folders import check_writable
+from stribeck.model.log import Log
+from stribeck.recordings.bags.bag import write_bag
+from stribeck.recordings.bags.storage import Storage
+from stribeck.recordings.bench import Benches, recording_name
+from stribeck.recordings.signals.run_units import oddities, overload
+from stribeck.recordings.signals.sources import load_signals
+from stribeck.recordings.sources import recorded_runs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,20 +9,20 @@ from statistics import median
 from typing import Any
 
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions
-from stribeck.core.actuator import Actuator
-from stribeck.core.control_laws import Gains, VoltageControl
-from stribeck.core.electrics import duty_ratio
-from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError
-from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
-from stribeck.io.files import check_writable, save_json
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file
-from stribeck.io.recordings import read_recordings
-from stribeck.io.run_units import oddities, overload
-from stribeck.io.schema import convert
-from stribeck.io.signals import load_signals
-from stribeck.io.storage import is_bag
+from stribeck.files.actuators import actuator_names, load_actuator
+from stribeck.files.folders import check_writable, save_json
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file
+from stribeck.files.schema import convert
+from stribeck.model.actuator import Actuator
+from stribeck.model.control_laws import Gains, VoltageControl
+from stribeck.model.electrics import duty_ratio
+from stribeck.model.log import Log, common_value
+from stribeck.recordings.bags.storage import is_bag
+from stribeck.recordings.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
+from stribeck.recordings.signals.run_units import oddities, overload
+from stribeck.recordings.signals.sources import load_signals
+from stribeck.recordings.sources import read_recordings
 
 LOW_SUPPLY = 0.5
 """Share of the rated supply voltage below which the recorded one is doubted."""
@@ -40,7 +40,7 @@ def recordings_of(
     """The recordings selected by the options.
 
     :param actuator: the servo's name or YAML file, if given.
-    :param note, damaged: see :func:`stribeck.io.recordings.read_recordings`; by default notes are warnings.
+    :param note, damaged: see :func:`stribeck.recordings.sources.read_recordings`; by default notes are warnings.
     """
     return read_recordings(
         options.logdir,

@@ -7,16 +7,11 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
+from stribeck.cli.exit_codes import DONE, EXTRAS, FAILED, INTERRUPTED
 from stribeck.errors import MissingDependencyError, StribeckError
-
-STARTED = time.perf_counter()
-"""Program start, from which wall times are measured."""
-
-DONE, FAILED, NOT_USABLE, INTERRUPTED = 0, 1, 2, 130
 
 COMPUTING = (
     "setup-robot",
@@ -31,27 +26,6 @@ COMPUTING = (
 )
 """Verbs whose computations end at once with Ctrl-C."""
 
-EXTRAS = {
-    "jax": "fit",
-    "scipy": "fit",
-    "cmaes": "fit",
-    "optuna": "fit",
-    "sqlalchemy": "fit",
-    "tqdm": "fit",
-    "matplotlib": "fit",
-    "pinocchio": "arm",
-    "coal": "arm",
-    "casadi": "arm",
-    "threadpoolctl": "arm",
-    "mujoco": "mujoco",
-    "onnx": "export",
-    "pxr": "export",
-    "distributed": "cluster",
-    "rclpy": "ros",
-    "blackjax": "bayes",
-    "arviz": "bayes",
-}
-"""Optional libraries that a verb may need, and the extra that installs them."""
 
 AGAIN = 0.02
 """Time after which a lost interrupt is sent again [s]."""

@@ -23,8 +23,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from stribeck.core.step import Integrator
 from stribeck.errors import ConfigError
+from stribeck.model.step import Integrator
 
 Options = TypeVar("Options")
 Number = TypeVar("Number", int, float)

@@ -1,7 +1,8 @@
 """The verbs of the command line; only the requested one is imported.
 
-Each verb is a module with ``run(options)``; the annotation of ``options`` is the dataclass that declares them
-(:mod:`stribeck.cli.options`). These modules import no JAX, SciPy or matplotlib before ``run`` is called.
+Each verb is a module with ``run(options)``, whose annotation is the dataclass that declares the options
+(:mod:`stribeck.cli.options`), or a folder with the modules ``options`` and ``run``. Options import no JAX, SciPy or
+matplotlib; ``run`` is imported when it is called.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any, get_type_hints
 
 import stribeck
@@ -73,21 +75,32 @@ def build_parser(verbs: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPars
     )
     parser.add_argument("--version", action="version", version=f"stribeck {stribeck.__version__}")
     subparsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, (module, text) in VERBS.items():
+    for name, (_, text) in VERBS.items():
         description = text[0].upper() + text[1:] + "."
         verb = subparsers.add_parser(name, help=text, description=description, allow_abbrev=False)
         if name in verbs:
             kind = options_class(name)
             add_arguments(verb, kind)
-            verb.set_defaults(run=import_module(f"stribeck.cli.{module}").run, kind=kind)
+            verb.set_defaults(run=partial(_run, name), kind=kind)
     return parser
 
 
 def options_class(verb: str) -> type[Any]:
     """The dataclass that declares the options of a verb."""
-    module = import_module(f"stribeck.cli.{VERBS[verb][0]}")
-    kind: type[Any] = get_type_hints(module.run)["options"]
+    module = _part(verb, "options")
+    kind: type[Any] = getattr(module, "DECLARED", None) or get_type_hints(module.run)["options"]
     return kind
+
+
+def _part(verb: str, part: str) -> ModuleType:
+    """The module ``options`` or ``run`` of a verb's folder, or its only module."""
+    module = import_module(f"stribeck.cli.{VERBS[verb][0]}")
+    return import_module(f"{module.__name__}.{part}") if hasattr(module, "__path__") else module
+
+
+def _run(verb: str, options: Any) -> int:
+    code: int = _part(verb, "run").run(options)
+    return code
 
 
 def parse(argv: Sequence[str]) -> tuple[str, Any, Callable[[], int]]:

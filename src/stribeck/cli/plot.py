@@ -17,9 +17,9 @@ from stribeck.cli.options import (
     option,
 )
 from stribeck.errors import ConfigError
-from stribeck.fit.assessment import Recordings, simulated, stepping_of
-from stribeck.fit.prediction import half_widths
-from stribeck.io.files import check_writable
+from stribeck.evaluate.assessment import Recordings, simulated, stepping_of
+from stribeck.files.folders import check_writable
+from stribeck.identify.servo.prediction import half_widths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from stribeck.cli.exit_codes import DONE, INTERRUPTED
 from stribeck.cli.inputs import warn
 from stribeck.cli.keys import STOP_KEYS, keys_of_terminal
-from stribeck.cli.main import DONE, INTERRUPTED
 from stribeck.cli.options import Positive, option
 from stribeck.cli.stop import signals_to
-from stribeck.core.log import MINIMUM_DURATION
 from stribeck.errors import ConfigError, ServoError
-from stribeck.io.files import check_writable
+from stribeck.files.folders import check_writable
+from stribeck.model.log import MINIMUM_DURATION
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import read_record_config
 from stribeck.servo.driver import Driver, DriverSample

@@ -15,8 +15,8 @@ from stribeck.cli.inputs import (
 )
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.errors import ConfigError, OutputError
-from stribeck.io.files import write_atomically
-from stribeck.io.versions import versions
+from stribeck.files.folders import write_atomically
+from stribeck.files.versions import versions
 
 SUFFIXES = (".html", ".htm")
 
@@ -30,8 +30,8 @@ class ReportOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
 
 def run(options: ReportOptions) -> int:
     """Simulate every run with every file, and write the report."""
-    from stribeck.fit.assessment import assess
-    from stribeck.fit.judgement import judge
+    from stribeck.evaluate.assessment import assess
+    from stribeck.evaluate.judgement import judge
     from stribeck.report.document import render
 
     output = options.output

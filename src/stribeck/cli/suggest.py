@@ -9,7 +9,7 @@ from stribeck.cli.inputs import check_actuators, check_outputs, parameter_files_
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
-from stribeck.fit.assessment import stepping_of
+from stribeck.evaluate.assessment import stepping_of
 
 SCHEMA = 1
 
@@ -24,7 +24,7 @@ class SuggestOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
 
 def run(options: SuggestOptions) -> int:
     """Print masses, gains and trajectories, ranked by the spread of predicted motions that a run of each would leave."""
-    from stribeck.fit.suggestion import suggest
+    from stribeck.evaluate.suggestion import suggest
 
     check_outputs([options.json], options.params, options.logdir)
     if len(options.params) != 1:

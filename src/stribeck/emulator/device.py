@@ -25,15 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.core.bench import Pendulum
-from stribeck.core.control_laws import Gains
-from stribeck.core.step import PlantState
 from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, EmulatedJoint, Firmware, published_parameters
 from stribeck.emulator.protocol import ALERT, Error1, Error2
 from stribeck.emulator.refusal import DRIVES, mode_of, refusal, revives
 from stribeck.errors import check_valid
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.bench import Pendulum
+from stribeck.model.control_laws import Gains
+from stribeck.model.step import PlantState
 from stribeck.servo.registers import ServoModel
 from stribeck.servo.tables import model_named
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stribeck.core.step import PlantState
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.faults import Fault
 from stribeck.emulator.host import EmulatedState, ServedLineState
 from stribeck.emulator.line import EmulatedLine
 from stribeck.errors import ConfigError, StribeckError
+from stribeck.model.step import PlantState
 from stribeck.processes import ChildProcess, exit_reason
 
 ANSWER_TIME = 10.0

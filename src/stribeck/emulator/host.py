@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from stribeck.core.step import PlantState
 from stribeck.emulator.served_line import ServedLine
 from stribeck.errors import ConfigError, StribeckError
+from stribeck.model.step import PlantState
 
 COMMANDS = (
     *("push", "set_voltage", "set_temperature", "fail", "silence", "unplug", "plug", "add_fault"),

@@ -2,7 +2,7 @@
 
 All formulas are from ``core``: a step uses its motor torque for the firmware command and its velocity step, with an
 external torque added to that of the load. :func:`joint_step` states it for arrays; the emulation runs what
-:mod:`stribeck.core.straight_line` makes of it, which is compiled once for all joints of a kind.
+:mod:`stribeck.model.trace.straight_line` makes of it, which is compiled once for all joints of a kind.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
-from stribeck.core.actuator import (
+from stribeck.errors import ConfigError
+from stribeck.files.actuators import actuator_names, load_actuator
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.actuator import (
     ControlState,
     ServoCommand,
     duty_of,
     next_voltage_control_state,
     voltage_torque,
 )
-from stribeck.core.bench import Pendulum, gravity_torque, inertia
-from stribeck.core.control_laws import Gains, VoltageControl
-from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
-from stribeck.core.friction import FrictionLaw, law_named
-from stribeck.core.namespace import array_namespace
-from stribeck.core.step import PlantState, velocity_step
-from stribeck.core.straight_line import Steps, compiled_loop
-from stribeck.errors import ConfigError
-from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.model.bench import Pendulum, gravity_torque, inertia
+from stribeck.model.control_laws import Gains, VoltageControl
+from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
+from stribeck.model.law import FrictionLaw, law_named
+from stribeck.model.namespace import array_namespace
+from stribeck.model.step import PlantState, velocity_step
+from stribeck.model.trace.straight_line import Steps, compiled_loop
 
 Drive = Literal["off", "position", "pwm", "current"]
 """Control mode of the motor bridge."""

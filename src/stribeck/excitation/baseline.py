@@ -9,10 +9,10 @@ from threading import Lock
 
 import numpy as np
 
-from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ConfigError
 from stribeck.excitation.criterion import POSITIONS, TORQUE_SHARE, Criterion
 from stribeck.excitation.task import ExcitationTask
+from stribeck.model.arrays import Array, Mask
 
 BATCH = 128
 """Number of trajectories drawn at once."""

@@ -13,11 +13,11 @@ import coal
 import numpy as np
 import pinocchio as pin
 
-from stribeck.core.arrays import Array
-from stribeck.core.fourier import FourierTrajectory
 from stribeck.excitation.contacts import geometry_of
 from stribeck.excitation.shapes import Shape
 from stribeck.excitation.task import ExcitationTask
+from stribeck.model.arrays import Array
+from stribeck.session.fourier import FourierTrajectory
 
 RATE = 1000.0
 """Default rate of the check [Hz]."""

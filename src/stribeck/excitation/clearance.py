@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.core.arrays import Array, Indices
-from stribeck.excitation.jax_chain import JaxChain
 from stribeck.excitation.shapes import Capsule
+from stribeck.identify.arm.jax_chain import JaxChain
+from stribeck.model.arrays import Array, Indices
 
 TINY = 1e-12
 

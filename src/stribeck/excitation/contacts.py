@@ -8,9 +8,9 @@ import coal
 import numpy as np
 import pinocchio as pin
 
-from stribeck.core.arrays import Array, Mask
-from stribeck.dynamics.model import ArmModel
 from stribeck.excitation.shapes import Shape
+from stribeck.identify.arm.model import ArmModel
+from stribeck.model.arrays import Array, Mask
 
 Pair = frozenset[str]
 """Names of two links."""

@@ -17,12 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.fourier import Basis
 from stribeck.excitation.clearance import clearances
 from stribeck.excitation.contacts import contacts
-from stribeck.excitation.jax_chain import FrameMotion, frames, motion, regressor, torques
 from stribeck.excitation.task import ExcitationTask
+from stribeck.identify.arm.jax_chain import FrameMotion, frames, motion, regressor, torques
+from stribeck.model.arrays import Array
+from stribeck.session.fourier import Basis
 
 TORQUE_SHARE = 0.98
 """Fraction of the effort limits that samples may reach, since torques may be larger between samples."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.core.arrays import Array, Mask
-from stribeck.dynamics.model import ArmModel, load_arm
 from stribeck.excitation.task import UNLIMITED, JointLimits
-from stribeck.io.robot_config import RobotConfig
-from stribeck.io.urdf import movable_joints, robot_element
+from stribeck.files.robots import RobotConfig
+from stribeck.identify.arm.model import ArmModel, load_arm
+from stribeck.model.arrays import Array, Mask
+from stribeck.rigid.urdf import movable_joints, robot_element
 
 GRIPPER = re.compile("finger|grip|jaw|claw", re.IGNORECASE)
 """Joints with such names belong to a gripper."""

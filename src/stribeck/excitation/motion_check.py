@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.dynamics.model import load_arm
 from stribeck.excitation.contacts import always_touching, contacts
 from stribeck.excitation.shapes import has_bodies, shapes_of
+from stribeck.identify.arm.model import load_arm
+from stribeck.model.arrays import Array
 
 SPACING = 0.02
 """Largest motion of a joint between two positions that are checked [rad, m]."""

@@ -18,10 +18,10 @@ from typing import TypeVar
 import numpy as np
 from scipy import optimize
 
-from stribeck.core.arrays import Array
-from stribeck.estimates.solver_status import SolverStatus
 from stribeck.excitation.baseline import Baseline, random_baseline, shrunk
 from stribeck.excitation.criterion import Criterion
+from stribeck.identify.common.solver_status import SolverStatus
+from stribeck.model.arrays import Array
 
 Result = TypeVar("Result")
 

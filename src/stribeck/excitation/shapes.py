@@ -16,10 +16,10 @@ import numpy as np
 import pinocchio as pin
 from scipy import optimize
 
-from stribeck.core.arrays import Array
-from stribeck.dynamics.model import ArmModel, locked_urdf
 from stribeck.errors import ConfigError, check_valid
-from stribeck.io.urdf import robot_element
+from stribeck.identify.arm.model import ArmModel, locked_urdf
+from stribeck.model.arrays import Array
+from stribeck.rigid.urdf import robot_element
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,17 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.fourier import Basis, FourierTrajectory, basis, grid_factor, rest_basis
-from stribeck.dynamics.base_parameters import BaseParameters, structural_base_parameters
-from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
 from stribeck.excitation.clearance import Bodies, bodies_of
 from stribeck.excitation.contacts import Pair, always_touching
-from stribeck.excitation.jax_chain import JaxChain, chain_of
+from stribeck.excitation.section import ExcitationSection
 from stribeck.excitation.shapes import Shape, enclosing_capsules, shapes_of
-from stribeck.io.excitation_section import ExcitationSection
-from stribeck.io.robot_config import RobotConfig
+from stribeck.files.robots import RobotConfig
+from stribeck.identify.arm.base_parameters import BaseParameters, structural_base_parameters
+from stribeck.identify.arm.jax_chain import JaxChain, chain_of
+from stribeck.identify.arm.model import ArmModel
+from stribeck.model.arrays import Array
+from stribeck.session.fourier import Basis, FourierTrajectory, basis, grid_factor, rest_basis
 
 SAMPLES_PER_HARMONIC = 40
 """Samples per period of the highest harmonic, for the information and for the limits."""
@@ -110,12 +110,12 @@ class ExcitationTask:
 
     @cached_property
     def rest(self) -> Array:
-        """Matrix Z that maps z to coefficients, Z z (:func:`~stribeck.core.fourier.rest_basis`)."""
+        """Matrix Z that maps z to coefficients, Z z (:func:`~stribeck.session.fourier.rest_basis`)."""
         return rest_basis(self.harmonics)
 
     @property
     def margin(self) -> float:
-        """Share of a joint's limit that samples may reach (:func:`~stribeck.core.fourier.grid_factor`)."""
+        """Share of a joint's limit that samples may reach (:func:`~stribeck.session.fourier.grid_factor`)."""
         return grid_factor(self.harmonics, self.samples)
 
     def basis(self, samples: int) -> Basis:

@@ -4,7 +4,7 @@ r"""Firmware and motor of a servo as an affine position controller with a torque
 
     \tau_m = clip(k(\theta_d - \theta) - c\,\dot\theta, \pm\tau_{max}) - c_e\,\dot\theta
 
-The coefficients are differences of the piecewise linear control law of :mod:`stribeck.core.actuator`.
+The coefficients are differences of the piecewise linear control law of :mod:`stribeck.model.actuator`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stribeck.core.actuator import ServoCommand, initial_control_state, motor_torque
-from stribeck.core.control_laws import CurrentControl, TorqueControl, VoltageControl
-from stribeck.io.parameter_file import ParameterFile
-from stribeck.io.servo import Servo
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.files.servo import Servo
+from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
+from stribeck.model.control_laws import CurrentControl, TorqueControl, VoltageControl
 
 SMALL = 1e-6
 """Position error [rad] and speed [rad/s] within which a control law is linear."""

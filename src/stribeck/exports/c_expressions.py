@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stribeck.core.expressions import OPERATORS, Expression
+from stribeck.model.trace.expressions import OPERATORS, Expression
 
 _FORMS = {
     "neg": "(-{0})",
@@ -19,7 +19,7 @@ _FORMS = {
     "minimum": "({0} <= {1} || {0} != {0} ? {0} : {1})",
     "sign": "({0} > {zero} ? {one} : {0} < {zero} ? -{one} : {0})",
 }
-"""Operations that are no functions, as :mod:`stribeck.core.namespace` defines them."""
+"""Operations that are no functions, as :mod:`stribeck.model.namespace` defines them."""
 
 _REPEATED = {"maximum", "minimum", "sign"}
 """Operations whose form contains an argument more than once."""

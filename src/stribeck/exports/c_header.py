@@ -2,10 +2,10 @@ r"""Export to C: one header without dependencies but ``math.h``, valid C99 and C
 
 For every joint J, with :math:`\tau_m` the motor torque, :math:`\tau_e` the external torque, :math:`\dot\theta` the velocity:
 
-- ``J_friction_budget``: :math:`\tau_f^{m+}, \tau_f^{m-}` (:func:`stribeck.core.friction.friction_budget`),
-- ``J_friction_torque``: :math:`\tau_f` over one time step (:func:`stribeck.core.friction.friction_torque`),
-- ``J_cancelling_torque``: feed-forward torque (:func:`stribeck.core.compensation.cancelling_torque`),
-- ``J_motor_torque``: torque of the motor for the firmware's output (:func:`stribeck.core.actuator.output_torque`).
+- ``J_friction_budget``: :math:`\tau_f^{m+}, \tau_f^{m-}` (:func:`stribeck.model.law.friction_budget`),
+- ``J_friction_torque``: :math:`\tau_f` over one time step (:func:`stribeck.model.law.friction_torque`),
+- ``J_cancelling_torque``: feed-forward torque (:func:`stribeck.live.friction.cancelling_torque`),
+- ``J_motor_torque``: torque of the motor for the firmware's output (:func:`stribeck.model.actuator.output_torque`).
 
 ``double`` is used, or ``float`` after ``#define STRIBECK_FLOAT``. Constants are written with 17 digits.
 """
@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from stribeck.core.control_laws import CurrentControl, VoltageControl
-from stribeck.core.expressions import Tracer
-from stribeck.core.friction import friction_budget, offset_torque
 from stribeck.errors import ConfigError
 from stribeck.exports.c_expressions import Dialect, statements
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, title_of
+from stribeck.model.control_laws import CurrentControl, VoltageControl
+from stribeck.model.law import friction_budget, offset_torque
+from stribeck.model.trace.expressions import Tracer
 
 _HEAD = """\
 #ifndef STRIBECK_REAL

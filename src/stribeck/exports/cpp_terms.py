@@ -1,6 +1,6 @@
 """The C++ header of the terms of friction laws, and their parameters of the controller of ros2_control.
 
-Both are written from :mod:`stribeck.core.terms` by ``controllers/generate.py`` and kept with the sources; a test compares.
+Both are written from :mod:`stribeck.model.terms` by ``controllers/generate.py`` and kept with the sources; a test compares.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from stribeck.core.derivative import Dual, namespace_of, slope_of
-from stribeck.core.expressions import Tracer
-from stribeck.core.friction import LAWS, optional_terms
-from stribeck.core.namespace import array_namespace
-from stribeck.core.terms import FRICTION_PARAMETERS, TERMS
-from stribeck.core.terms.term import Conditions, Kind, Term
 from stribeck.exports.c_expressions import CPP, statements
+from stribeck.model.law import LAWS, optional_terms
+from stribeck.model.namespace import array_namespace
+from stribeck.model.terms import FRICTION_PARAMETERS, TERMS
+from stribeck.model.terms.term import Conditions, Kind, Term
+from stribeck.model.trace.derivative import Dual, namespace_of, slope_of
+from stribeck.model.trace.expressions import Tracer
 
 _HEAD = """\
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0

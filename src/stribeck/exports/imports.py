@@ -7,69 +7,15 @@ motor becomes the torque control of :func:`stribeck.exports.affine.as_torque_con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 
-from stribeck.core.actuator import Actuator
-from stribeck.core.control_laws import TorqueControl, VoltageControl
-from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.errors import ConfigError, check_valid
-from stribeck.estimates.estimate import CONFIDENCE
+from stribeck.exports.import_task import M1, ImportTask, _voltage, torque_controlled, voltage_controlled
 from stribeck.exports.isaaclab import IsaacActuator, read_isaaclab
 from stribeck.exports.xml_text import XmlText
-from stribeck.io.parameter_file import ParameterFile, Provenance, read_parameter_file
-
-M1: FrictionLaw = law_named("m1")
-
-
-@dataclass(frozen=True)
-class ImportTask:
-    """A file to read.
-
-    :param actuator: the servo.
-    :param joint: name of the joint; ``None``: the only one.
-    :param kp: firmware gain of the file's stiffness.
-    :param supply: voltage of the file's torques [V]; ``None``: the servo's nominal one.
-    :param motor: parameter file with the motor, for formats without one.
-    """
-
-    path: Path
-    actuator: Actuator
-    joint: str | None = None
-    kp: float | None = None
-    supply: float | None = None
-    motor: ParameterFile | None = None
-
-    def gain(self) -> float:
-        """The firmware gain.
-
-        :raises ConfigError: if it is not given.
-        """
-        if self.kp is None:
-            raise ConfigError(
-                f"{self.path} holds a stiffness: give the firmware gain that it belongs to with --kp (evaluate: --file-kp)"
-            )
-        return self.kp
-
-    def one_of(self, joints: Mapping[str, object]) -> str:
-        """The joint to read, of those in the file.
-
-        :raises ConfigError: if it is not there, or not named and not the only one.
-        """
-        if self.joint is None and len(joints) == 1:
-            return next(iter(joints))
-        if not joints:
-            raise ConfigError(f"{self.path} has no joint with the parameters of a servo")
-        if self.joint not in joints:
-            listed = ", ".join(joints)
-            wanted = (
-                "several joints; name one with --joint (evaluate: --file-joint)"
-                if self.joint is None
-                else f"no joint {self.joint!r}"
-            )
-            raise ConfigError(f"{self.path} has {wanted}; it has: {listed}")
-        return str(self.joint)
+from stribeck.files.parameter_file import ParameterFile, Provenance, read_parameter_file
+from stribeck.model.estimate import CONFIDENCE
 
 
 def import_bam(task: ImportTask) -> ParameterFile:
@@ -145,54 +91,6 @@ def import_urdf(task: ImportTask) -> ParameterFile:
         if name in task.motor.values
     }
     return ParameterFile(replace(task.motor.actuator, active_effects=frozenset()), M1, {**kept, **friction})
-
-
-def torque_controlled(
-    task: ImportTask, stiffness: float, damping: float, limit: float, values: Mapping[str, float]
-) -> ParameterFile:
-    """Law M1 with a position controller in place of the firmware."""
-    control = TorqueControl(gain=stiffness / task.gain(), damping=damping, torque_max=limit)
-    actuator = replace(
-        task.actuator, control=control, active_effects=frozenset(), datasheet_prior={}, effects={}
-    )
-    return ParameterFile(_bounded(actuator), M1, {"q_offset": 0.0, "ratio": 1.0, **values})
-
-
-def voltage_controlled(
-    task: ImportTask,
-    kt: float,
-    resistance: float,
-    stiffness: float,
-    voltage: float,
-    values: Mapping[str, float],
-) -> ParameterFile:
-    r"""Law M1 with a motor; the firmware's gain follows from the stiffness, :math:`g = k R d_{max} / (k_t U K_p)`.
-
-    :param voltage: of full duty, U [V].
-    """
-    control = _voltage(task)
-    gain = stiffness * resistance / kt * control.duty_max / (voltage * task.gain())
-    if abs(gain - control.gain) > 1e-4 * control.gain:
-        control = replace(control, gain=gain)
-    effects = ("current-limit",) if "current_limit" in values else ()
-    actuator = replace(task.actuator, control=control).with_effects(effects)
-    return ParameterFile(actuator, M1, {"q_offset": 0.0, "kt": kt, "R": resistance, **values})
-
-
-def _voltage(task: ImportTask) -> VoltageControl:
-    control = task.actuator.control
-    if not isinstance(control, VoltageControl):
-        raise ConfigError(
-            f"{task.path} holds a motor with a voltage bridge; {task.actuator.name} is a servo of kind {control.kind}: name the "
-            "servo with --actuator"
-        )
-    return control
-
-
-def _bounded(actuator: Actuator) -> Actuator:
-    """The servo with the bounds that its file needs for torque control."""
-    kept = {name: bounds for name, bounds in actuator.bounds.items() if name not in ("kt", "R")}
-    return replace(actuator, bounds={"ratio": (0.5, 2.0), **kept}, datasheet_bounds={})
 
 
 def import_mjcf(task: ImportTask) -> ParameterFile:

@@ -15,11 +15,11 @@ from typing import Literal
 
 import yaml
 
-from stribeck.core.control_laws import VoltageControl
 from stribeck.errors import ConfigError
 from stribeck.exports.affine import affine
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, ramp_notes, title_of
-from stribeck.io.schema import NotNegative, Positive, Schema, read_yaml
+from stribeck.files.schema import NotNegative, Positive, Schema, read_yaml
+from stribeck.model.control_laws import VoltageControl
 
 
 class IsaacActuator(Schema):

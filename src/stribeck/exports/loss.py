@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.log import Batch
 from stribeck.errors import ConfigError
+from stribeck.evaluate.assessment import FARTHEST, Stepping
 from stribeck.exports.affine import as_torque_control
 from stribeck.exports.registry import Format
-from stribeck.fit.assessment import FARTHEST, Stepping
-from stribeck.io.servo import Servo
+from stribeck.files.servo import Servo
+from stribeck.model.arrays import Array
+from stribeck.model.log import Batch
 
 SCHEMA = 1
 

@@ -2,7 +2,7 @@ r"""Export as MJCF: joint attributes, an actuator and the required options, for 
 
 Coulomb friction becomes MuJoCo's ``frictionloss``, viscous friction its ``damping``. A servo with a voltage bridge becomes
 a ``<dcmotor>`` where the installed MuJoCo has it (4.0 and newer): resistance, motor constant, controller, voltage and
-current limits, goal ramp and delay are those of :class:`stribeck.core.control_laws.VoltageControl`, and the joint is free of
+current limits, goal ramp and delay are those of :class:`stribeck.model.control_laws.VoltageControl`, and the joint is free of
 back-EMF while its actuator group is disabled. Every other servo becomes an affine actuator with a force range, and its
 back-EMF part of ``damping``:
 
@@ -10,7 +10,7 @@ back-EMF part of ``damping``:
 
     \tau_m = clip(k(\theta_d - \theta) - c\,\dot\theta, \pm\tau_{max}) - c_e\,\dot\theta
 
-The coefficients are differences of the piecewise linear control law of :mod:`stribeck.core.actuator`.
+The coefficients are differences of the piecewise linear control law of :mod:`stribeck.model.actuator`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.control_laws import CurrentControl, VoltageControl
-from stribeck.core.log import Batch
 from stribeck.errors import ConfigError, OutputError
+from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.affine import affine
 from stribeck.exports.mjcf_runs import JOINT, parts_of, runs_of, servo_of_run
 from stribeck.exports.task import ExportTask, JointServo, Written
-from stribeck.fit.assessment import Stepping
-from stribeck.io.servo import Servo
+from stribeck.files.servo import Servo
+from stribeck.model.arrays import Array
+from stribeck.model.control_laws import CurrentControl, VoltageControl
+from stribeck.model.log import Batch
 from stribeck.mujoco.joints import actuators_of, check_options, friction_solver, joint_named
 
 TIMESTEP = 0.002

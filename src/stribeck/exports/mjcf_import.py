@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import mujoco
 
 from stribeck.errors import ConfigError
-from stribeck.exports.imports import ImportTask, torque_controlled, voltage_controlled
-from stribeck.io.parameter_file import ParameterFile
-from stribeck.io.strict import read_bytes
-from stribeck.robots.tree import strip_mjcf
+from stribeck.exports.import_task import ImportTask, torque_controlled, voltage_controlled
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.identify.robot.tree import strip_mjcf
+from stribeck.strict import read_bytes
 
 
 def import_joint(task: ImportTask) -> ParameterFile:

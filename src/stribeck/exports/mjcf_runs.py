@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.log import Batch, Setup
-from stribeck.io.servo import Servo
+from stribeck.files.servo import Servo
+from stribeck.model.arrays import Array
+from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.log import Batch, Setup
 
 JOINT = "joint"
 

@@ -1,8 +1,8 @@
 """Export as an ONNX graph: the friction law of one joint over arrays of any shape.
 
 Inputs ``motor``, ``external`` [N m], ``velocity`` [rad/s] and, for laws that depend on it, ``position`` [rad]; outputs ``positive`` and ``negative``: the budget of
-:func:`stribeck.core.friction.friction_budget` [N m], in double precision, recorded as an expression
-(:mod:`stribeck.core.expressions`).
+:func:`stribeck.model.law.friction_budget` [N m], in double precision, recorded as an expression
+(:mod:`stribeck.model.trace.expressions`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from stribeck.core.expressions import Expression, Tracer
-from stribeck.core.friction import friction_budget
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, Written, title_of
+from stribeck.model.law import friction_budget
+from stribeck.model.trace.expressions import Expression, Tracer
 
 OPSET = 17
 

@@ -2,7 +2,7 @@ r"""Projection of an identified law onto a poorer one: its parameters are fitted
 
 With :math:`\theta(t)` simulated with the source law and the given commands, the parameters p of the target law minimise
 :math:`\frac1R\sum_r \frac1{n_r}\sum_k \rho(\theta_r(t_k; p) - \theta_r(t_k))`, the loss of a fit
-(:mod:`stribeck.fit.objective`) with the source law in place of the measurement.
+(:mod:`stribeck.identify.servo.objective`) with the source law in place of the measurement.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from stribeck.core.actuator import Actuator
-from stribeck.core.control_laws import VoltageControl
-from stribeck.core.friction import LAWS, FrictionLaw
-from stribeck.core.log import Batch
 from stribeck.errors import StribeckError
+from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.registry import Format
 from stribeck.exports.runs import rest_friction
-from stribeck.fit.assessment import Stepping
-from stribeck.fit.incumbent import BudgetSpentError, Incumbent
-from stribeck.fit.rollout import Rollout
-from stribeck.fit.search import hybrid
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent
+from stribeck.identify.servo.rollout import Rollout
+from stribeck.identify.servo.search import hybrid
+from stribeck.model.actuator import Actuator
+from stribeck.model.control_laws import VoltageControl
+from stribeck.model.law import LAWS, FrictionLaw
+from stribeck.model.log import Batch
 
 BUDGET = 20_000
 """Evaluations of a projection."""

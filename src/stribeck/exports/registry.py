@@ -8,9 +8,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal
 
-from stribeck.core.actuator import ISOTHERMAL_EFFECTS
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, Written
+from stribeck.model.actuator import ISOTHERMAL_EFFECTS
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.compensation import stall_torque
-from stribeck.core.control_laws import CurrentControl, VoltageControl
-from stribeck.core.friction import friction_budget
-from stribeck.core.log import Batch, Log, Series, Setup
-from stribeck.core.step import batch_for
-from stribeck.core.trajectories import trajectory_named
-from stribeck.fit.assessment import Stepping
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.evaluate.assessment import Stepping
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.live.friction import stall_torque
+from stribeck.model.arrays import Array
+from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.control_laws import CurrentControl, VoltageControl
+from stribeck.model.law import friction_budget
+from stribeck.model.log import Batch, Log, Series, Setup
+from stribeck.model.step import batch_for
+from stribeck.model.trajectories import trajectory_named
 
 BENCH_TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")
 BENCH_LOADS = (0.2, 0.4)

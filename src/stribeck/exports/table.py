@@ -11,9 +11,9 @@ import io
 
 import numpy as np
 
-from stribeck.core.compensation import FASTEST, stall_torque
-from stribeck.core.friction import friction_budget
 from stribeck.exports.task import ExportTask, Written
+from stribeck.live.friction import FASTEST, stall_torque
+from stribeck.model.law import friction_budget
 
 COLUMNS = {
     "rotary": (

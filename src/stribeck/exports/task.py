@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stribeck.errors import ConfigError, OutputError
-from stribeck.io.servo import Servo
+from stribeck.files.servo import Servo
 
 
 class JointServo(NamedTuple):

@@ -10,7 +10,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from stribeck.errors import ConfigError
-from stribeck.io.strict import read_bytes
+from stribeck.strict import read_bytes
 
 
 @dataclass

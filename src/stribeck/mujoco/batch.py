@@ -24,7 +24,7 @@ import mujoco
 import numpy as np
 
 from stribeck.errors import MissingDependencyError
-from stribeck.io.servo import Servo
+from stribeck.files.servo import Servo
 from stribeck.mujoco.drive import Drive, ServoMemory
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 

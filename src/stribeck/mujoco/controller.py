@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 import mujoco
 import numpy as np
 
-from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
-from stribeck.io.servo import Servo
+from stribeck.files.servo import Servo
+from stribeck.model.arrays import Array
 from stribeck.mujoco.drive import Drive, ServoMemory
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 

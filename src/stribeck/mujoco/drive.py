@@ -13,7 +13,7 @@ integrates damping implicitly, which adds :math:`\Delta t K_v` to the inertia an
 
 MuJoCo's Euler step is the leapfrog rule: its velocity at :math:`t_k` is that of :math:`t_k - \Delta t/2`, and its forces those of
 :math:`t_k`. So back-EMF, velocity feedback and friction are taken at the mean velocity of the step
-(:func:`stribeck.core.step.mean_velocity`), which makes positions of second order.
+(:func:`stribeck.model.step.mean_velocity`), which makes positions of second order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stribeck.core.actuator import (
+from stribeck.errors import ConfigError
+from stribeck.files.servo import Servo
+from stribeck.model.actuator import (
     ControlState,
     ServoCommand,
     firmware_output,
@@ -30,12 +32,10 @@ from stribeck.core.actuator import (
     next_control_state,
     output_torque,
 )
-from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
-from stribeck.core.friction import friction_budget, with_offset
-from stribeck.core.namespace import array_namespace
-from stribeck.core.step import delayed, mean_velocity
-from stribeck.errors import ConfigError
-from stribeck.io.servo import Servo
+from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
+from stribeck.model.law import friction_budget, with_offset
+from stribeck.model.namespace import array_namespace
+from stribeck.model.step import delayed, mean_velocity
 
 LOWEST_VOLTAGE = 1e-3
 """Lower limit of a sagging supply [V], so that the duty is defined."""

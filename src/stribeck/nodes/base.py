@@ -21,14 +21,14 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.signals import SignalHandlerOptions
 
 from stribeck.errors import ConfigError, NodeStateError, ServoError, StribeckError
-from stribeck.nodes.declaration import NodeParameters, Spec
+from stribeck.files.declaration import NodeParameters, Spec
+from stribeck.files.sections import check_sections, parameter_files
+from stribeck.live.parameters import ALL_NAMES, StartParameters
+from stribeck.live.real_time import request_real_time
 from stribeck.nodes.descriptor import descriptor_of
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.lockstep import LockstepNode
-from stribeck.nodes.parameters import ALL_NAMES, StartParameters
 from stribeck.nodes.qos import quiet_events
-from stribeck.nodes.real_time import request_real_time
-from stribeck.nodes.sections import check_sections, parameter_files
 from stribeck.nodes.statuses import FAILED
 from stribeck.nodes.transport import avoid_shared_memory
 

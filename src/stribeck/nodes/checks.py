@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stribeck.io.run_units import LARGEST_POSITION
-from stribeck.nodes.real_time import CAP_IPC_LOCK, CAP_SYS_NICE, PERMISSION, has_capability
+from stribeck.live.real_time import CAP_IPC_LOCK, CAP_SYS_NICE, PERMISSION, has_capability
 from stribeck.nodes.transport import avoid_shared_memory
+from stribeck.recordings.signals.run_units import LARGEST_POSITION
 
 Level = Literal["ok", "note", "warning", "error"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.core.compensator import Compensator
-from stribeck.core.parting import Parting
-from stribeck.io.cdr import Stamp
+from stribeck.files.cdr import Stamp
+from stribeck.live.compensator import Compensator
+from stribeck.live.parameters import InterfaceParameters
+from stribeck.live.parting import Parting
 from stribeck.nodes.base import ServiceNode
 from stribeck.nodes.messages import OutputMessage
-from stribeck.nodes.parameters import InterfaceParameters
 
 DEPTH = 50
 REVOKED = "compensation_revoked"

@@ -20,11 +20,11 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from stribeck.errors import MissingDependencyError, ServoError
-from stribeck.io.goal_messages import seconds
-from stribeck.io.messages import joint_state
+from stribeck.files.goal_messages import seconds
 from stribeck.nodes.base import ServiceNode
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, trajectory_message
 from stribeck.nodes.statuses import DISTURBED, FAILED
+from stribeck.recordings.bags.messages import joint_state
 from stribeck.session.directive import Directive
 from stribeck.session.limits import SessionJoint
 from stribeck.session.plans import hold, with_rest

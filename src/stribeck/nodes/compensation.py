@@ -17,14 +17,25 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Int64
 from std_srvs.srv import SetBool, Trigger
 
-from stribeck.core.arrays import Array
-from stribeck.core.compensator import Compensator
-from stribeck.core.incoming import SimulatedTime
 from stribeck.errors import NodeStateError, StribeckError
-from stribeck.io.cdr import JointStateReader, Stamp
+from stribeck.files.cdr import JointStateReader, Stamp
+from stribeck.live.compensator import Compensator
+from stribeck.live.memory import Memory
+from stribeck.live.parameters import CompensationParameters
+from stribeck.live.setup import (
+    CompensatedJoint,
+    check_lease,
+    compensated_joints,
+    compensator_of,
+    learning_of,
+    passthrough_of,
+)
+from stribeck.live.states.incoming import SimulatedTime
+from stribeck.live.supervision import TICK, EnableState
+from stribeck.live.telemetry import apply_telemetry
+from stribeck.model.arrays import Array
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.command_output import DEPTH, REVOKED, CommandOutput
-from stribeck.nodes.memory import Memory
 from stribeck.nodes.messages import (
     CommandReader,
     GoalReader,
@@ -33,18 +44,7 @@ from stribeck.nodes.messages import (
     TelemetryReader,
     telemetry_topics,
 )
-from stribeck.nodes.parameters import CompensationParameters
 from stribeck.nodes.qos import best_effort, has_best_effort_publisher, latched
-from stribeck.nodes.setup import (
-    CompensatedJoint,
-    check_lease,
-    compensated_joints,
-    compensator_of,
-    learning_of,
-    passthrough_of,
-)
-from stribeck.nodes.supervision import TICK, EnableState
-from stribeck.nodes.telemetry import apply_telemetry
 
 SCALE_PERIOD = 0.1
 """Publication period of ``friction_scale`` [s]."""
@@ -59,7 +59,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     ``friction_torque`` and ``friction_scale`` are only published while they have subscribers. ``compensation_alive`` is
     the heartbeat that the guard monitors; it holds the time at which the node was enabled [ns], or 0 while it is
     disabled. On ``compensation_revoked`` the guard names the enabled period that it has taken over
-    (:mod:`stribeck.nodes.supervision`).
+    (:mod:`stribeck.live.supervision`).
     """
 
     parameter_class = CompensationParameters

@@ -17,11 +17,11 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from stribeck.core.arrays import Array
-from stribeck.core.bench import Pendulum, gravity_torque
-from stribeck.core.compensation import FrictionModel, JointModel
 from stribeck.errors import ServoError
-from stribeck.io.goal_messages import seconds
+from stribeck.files.goal_messages import seconds
+from stribeck.live.friction import FrictionModel, JointModel
+from stribeck.model.arrays import Array
+from stribeck.model.bench import Pendulum, gravity_torque
 from stribeck.nodes.lockstep import LockstepNode
 from stribeck.nodes.qos import latched
 

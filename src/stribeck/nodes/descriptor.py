@@ -6,7 +6,7 @@ import math
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
-from stribeck.nodes.declaration import Spec
+from stribeck.files.declaration import Spec
 
 
 def descriptor_of(spec: Spec) -> ParameterDescriptor:

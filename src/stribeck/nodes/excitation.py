@@ -15,8 +15,8 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from stribeck.errors import NodeStateError, ServoError
-from stribeck.io.files import check_writable
-from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
+from stribeck.files.folders import check_writable
+from stribeck.live.parameters import ExcitationParameters
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.commanders import (
     ActionCommander,
@@ -26,15 +26,15 @@ from stribeck.nodes.commanders import (
     ServoCommander,
     TrajectoryCommander,
 )
-from stribeck.nodes.dry_run import dry_run
 from stribeck.nodes.emergency_stop import PRESSED, EmergencyStop
-from stribeck.nodes.excitation_setup import session_config
 from stribeck.nodes.messages import TelemetryTopic, decode_telemetry, telemetry_topics
-from stribeck.nodes.parameters import ExcitationParameters
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.qos import latched
 from stribeck.nodes.recording import OFFERS_PERIOD, TopicSubscriber, contract_topics
 from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
+from stribeck.recordings.bags.messages import JOINT_COMMANDS, JOINT_STATES, Topic
+from stribeck.servo.dry_run import dry_run
+from stribeck.servo.excitation_setup import session_config
 from stribeck.session.bags import Outcome
 from stribeck.session.directive import Directive
 from stribeck.session.limits import SessionJoint

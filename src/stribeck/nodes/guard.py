@@ -13,16 +13,16 @@ import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int64
 
-from stribeck.core.compensator import TIMES_TO_FULL_TORQUE, Compensator
-from stribeck.io.cdr import JointStateReader, Stamp
+from stribeck.files.cdr import JointStateReader, Stamp
+from stribeck.live.compensator import TIMES_TO_FULL_TORQUE, Compensator
+from stribeck.live.parameters import GuardParameters
+from stribeck.live.setup import check_lease, compensated_joints, passthrough_of
+from stribeck.live.supervision import TICK, Lease
+from stribeck.live.telemetry import apply_telemetry
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.command_output import DEPTH, REVOKED, CommandOutput
 from stribeck.nodes.messages import CommandReader, TelemetryReader, telemetry_topics, whole_number
-from stribeck.nodes.parameters import GuardParameters
 from stribeck.nodes.qos import best_effort, latched
-from stribeck.nodes.setup import check_lease, compensated_joints, passthrough_of
-from stribeck.nodes.supervision import TICK, Lease
-from stribeck.nodes.telemetry import apply_telemetry
 
 ZERO_PERIOD = 0.02
 """Publication period of the zero torque [s]."""

@@ -15,15 +15,15 @@ from typing import Any
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from stribeck import strict
 from stribeck.errors import ConfigError, NodeStateError, OutputError, StribeckError
-from stribeck.io import strict
-from stribeck.io.files import check_writable, replace_keeping
-from stribeck.io.parameter_file import read_parameter_file
-from stribeck.io.recordings import BagFolder, bags_below
+from stribeck.files.folders import check_writable, replace_keeping
+from stribeck.files.parameter_file import read_parameter_file
+from stribeck.live.parameters import IdentificationParameters
 from stribeck.nodes.base import ServiceNode, run
-from stribeck.nodes.fit_process import CANCELLED, FitProcess, check_options, find_interpreter, option_words
-from stribeck.nodes.parameters import IdentificationParameters
 from stribeck.nodes.qos import latched
+from stribeck.recordings.sources import BagFolder, bags_below
+from stribeck.session.fit_process import CANCELLED, FitProcess, check_options, find_interpreter, option_words
 
 TICK = 0.1
 LOOK_PERIOD = 1.0

@@ -15,14 +15,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from stribeck.core.arrays import Array
-from stribeck.core.compensator import Compensator
 from stribeck.errors import ConfigError
-from stribeck.io.cdr import BODY, JointStateReader, Stamp, header_stamp
-from stribeck.io.signals import float_or_nan
-from stribeck.nodes.goals import GoalSource
-from stribeck.nodes.setup import CompensatedJoint
-from stribeck.nodes.telemetry import RateLimiter
+from stribeck.files.cdr import BODY, JointStateReader, Stamp, header_stamp
+from stribeck.live.compensator import Compensator
+from stribeck.live.controller_goals import GoalSource
+from stribeck.live.setup import CompensatedJoint
+from stribeck.live.telemetry import RateLimiter
+from stribeck.model.arrays import Array
+from stribeck.recordings.signals.sources import float_or_nan
 from stribeck.session.directive import Plan
 
 _STAMP = struct.Struct("=iI")
@@ -75,7 +75,7 @@ class CommandReader:
 class GoalReader:
     """Passes serialised goals to a compensator.
 
-    :param kind: a key of :data:`~stribeck.nodes.goals.GOAL_TYPES`.
+    :param kind: a key of :data:`~stribeck.live.controller_goals.GOAL_TYPES`.
     :raises ConfigError: if the messages of this kind are not installed.
     """
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stribeck.core.arrays import Array
 from stribeck.errors import ServoError, StribeckError
-from stribeck.io.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage, Topic
-from stribeck.io.run_writer import RunWriter
+from stribeck.model.arrays import Array
 from stribeck.nodes.base import Level
 from stribeck.nodes.commanders import Commander, Waiting
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
+from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage, Topic
+from stribeck.recordings.bags.run_writer import RunWriter
 from stribeck.servo.record import hanging_warnings
 from stribeck.servo.sample_messages import ENCODERS
 from stribeck.session.bags import Outcome, SessionBags

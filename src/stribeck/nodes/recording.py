@@ -16,8 +16,12 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from stribeck.errors import ConfigError, OutputError
-from stribeck.io.files import check_writable
-from stribeck.io.messages import (
+from stribeck.files.folders import check_writable
+from stribeck.live.parameters import RecorderParameters
+from stribeck.nodes.base import ServiceNode, run
+from stribeck.nodes.messages import telemetry_topics
+from stribeck.nodes.qos import has_best_effort_publisher, latched
+from stribeck.recordings.bags.messages import (
     BENCH,
     DYNAMIC_JOINT_STATES,
     JOINT_COMMANDS,
@@ -26,11 +30,7 @@ from stribeck.io.messages import (
     Topic,
     warm_up,
 )
-from stribeck.io.recorder import BagRecorder
-from stribeck.nodes.base import ServiceNode, run
-from stribeck.nodes.messages import telemetry_topics
-from stribeck.nodes.parameters import RecorderParameters
-from stribeck.nodes.qos import has_best_effort_publisher, latched
+from stribeck.recordings.bags.recorder import BagRecorder
 
 DEPTH = 2000
 """Queue depth of a topic: ten seconds of messages."""

@@ -17,12 +17,18 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from stribeck.errors import ConfigError, NodeStateError, ServoError
-from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES, SERVO_STATUS, Topic
+from stribeck.live.parameters import ServoParameters
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.emergency_stop import PRESSED, EmergencyStop
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
-from stribeck.nodes.parameters import ServoParameters
 from stribeck.nodes.statuses import DISTURBED
+from stribeck.recordings.bags.messages import (
+    DYNAMIC_JOINT_STATES,
+    JOINT_COMMANDS,
+    JOINT_STATES,
+    SERVO_STATUS,
+    Topic,
+)
 from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals

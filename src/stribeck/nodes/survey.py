@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from stribeck.io.goal_messages import seconds
+from stribeck.files.goal_messages import seconds
 from stribeck.nodes.checks import Endpoint, Observed, StateTrack
 from stribeck.nodes.qos import best_effort
 from stribeck.nodes.transport import avoid_shared_memory

@@ -26,7 +26,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
 from rclpy.time import Time
 
-from stribeck.nodes.agenda import TurnThread, TurnTimer
+from stribeck.session.agenda import TurnThread, TurnTimer
 from stribeck.session.simulation import CALL, JOIN, MATCH, REPORT, SERVE, TURN, Connection, Entities
 from stribeck.session.timing import SimulatedClock
 

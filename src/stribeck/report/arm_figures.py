@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
+from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, MEASURED, drawing, grid, legend_of
 
 WIDTH = 9.0

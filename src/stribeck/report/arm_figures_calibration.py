@@ -10,8 +10,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
+from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, drawing
 
 END_OF_AXIS = 1.05

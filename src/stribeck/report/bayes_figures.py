@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stribeck.bayes.measures import total_variation
-from stribeck.core.arrays import Array
+from stribeck.identify.posterior.measures import total_variation
+from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, drawing, grid, legend_of, logarithmic
 
 COLUMNS = 4

@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from stribeck.fit.assessment import Assessed, Assessment
-from stribeck.fit.judgement import Judgement
+from stribeck.evaluate.assessment import Assessed, Assessment
+from stribeck.evaluate.judgement import Judgement
 from stribeck.report.error_boxes import error_figure, error_table
 from stribeck.report.friction_curves import diagram_figures, friction_figures, residual_figures
 from stribeck.report.looks import DARK, LIGHT, looks_of, palette, rules, swatch

@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 from matplotlib.figure import Figure
 
-from stribeck.core.arrays import Array
+from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, drawing, grid, legend_of
 
 
 class FrictionSeries(Protocol):
-    """Friction of a joint by run, see :class:`stribeck.robots.drift.JointDrift`."""
+    """Friction of a joint by run, see :class:`stribeck.identify.robot.drift.JointDrift`."""
 
     @property
     def joint(self) -> str:

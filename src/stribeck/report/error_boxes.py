@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from stribeck.fit.assessment import Assessed, Assessment, Role
+from stribeck.evaluate.assessment import Assessed, Assessment, Role
 from stribeck.report.markup import Child, element, table
 from stribeck.report.plot import RIGHT, WIDTH, Axis, Panel, figure
 from stribeck.report.words import runs

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from stribeck.core.arrays import Array
+from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, drawing
 
 

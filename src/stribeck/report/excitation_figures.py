@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stribeck.core.arrays import Array
+from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, drawing, legend_below
 
 LIMIT: dict[str, Any] = {"color": COLOURS[1], "linewidth": 0.9, "linestyle": (0, (4, 2)), "label": "limit"}

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from stribeck.core.arrays import Array
-from stribeck.core.diagram import DiagramCurve
 from stribeck.errors import ConfigError
+from stribeck.evaluate.diagram import DiagramCurve
+from stribeck.model.arrays import Array
 from stribeck.report.plot import stretches
 from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing, grid, legend_below, shortened
 

@@ -7,8 +7,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.fit.assessment import Assessed, Assessment
+from stribeck.evaluate.assessment import Assessed, Assessment
+from stribeck.model.arrays import Array
 from stribeck.report.markup import element
 from stribeck.report.plot import Axis, Panel, figure, spanning
 

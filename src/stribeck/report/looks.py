@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
-from stribeck.core.friction import LAWS
-from stribeck.fit.assessment import Assessed
+from stribeck.evaluate.assessment import Assessed
+from stribeck.model.law import LAWS
 from stribeck.report.markup import element
 
 LIGHT = ("#0072B2", "#3E9FD4", "#008C67", "#B27A00", "#B4548F", "#C8500A")

@@ -7,8 +7,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.fit.assessment import Assessed, AssessedRun, Assessment
+from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment
+from stribeck.model.arrays import Array
 from stribeck.report.markup import element
 from stribeck.report.plot import Panel, figure, spanning, stretches, thinned
 from stribeck.report.words import mrad

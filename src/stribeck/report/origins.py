@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
-from stribeck.fit.assessment import Assessed, AssessedRun, Assessment, Stepping
+from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment, Stepping
 from stribeck.report.markup import Child, element, table
 from stribeck.report.words import steps, title
 

@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from stribeck.core.terms import FRICTION_PARAMETERS
-from stribeck.fit.assessment import Assessed, AssessedParameter, Assessment
+from stribeck.evaluate.assessment import Assessed, AssessedParameter, Assessment
+from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.report.markup import Child, element, table
 from stribeck.report.plot import Axis, Panel, figure, plain, spanning
 from stribeck.report.words import mrad, standing, title

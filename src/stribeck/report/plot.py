@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.arrays import Array, Mask
+from stribeck.model.arrays import Array, Mask
 from stribeck.report.markup import Child, element
 
 UNITS = 10000

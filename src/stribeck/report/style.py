@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from stribeck.errors import ConfigError
-from stribeck.io.files import write_atomically
+from stribeck.files.folders import write_atomically
 
 DPI = 150
 LARGEST_PICTURE = 60000

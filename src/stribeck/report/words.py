@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from stribeck.fit.assessment import Assessed, AssessedParameter, Assessment, Stepping
-from stribeck.fit.judgement import CARRIES_OVER, FAILS, Basis, Comparison, Judgement, carries_over
+from stribeck.evaluate.assessment import Assessed, AssessedParameter, Assessment, Stepping
+from stribeck.evaluate.judgement import Basis, Comparison, Judgement, carries_over
+from stribeck.model.verdict import CARRIES_OVER, FAILS
 
 Tone = Literal["good", "note", "doubt"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ServoError
+from stribeck.model.arrays import Array, Mask
 from stribeck.servo.answers import Answer, Counters, Pending
 from stribeck.servo.checks import (
     COOLEST_LIMIT,

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, structs
 
-from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
-from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.run_units import LARGEST_POSITION
-from stribeck.io.schema import NotNegative, Positive, Schema, read_yaml
+from stribeck.files.actuators import actuator_names, load_actuator
+from stribeck.files.schema import NotNegative, Positive, Schema, read_yaml
+from stribeck.model.joint_map import JointMap
+from stribeck.recordings.signals.run_units import LARGEST_POSITION
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 from stribeck.session.config import JointKeys, SessionConfig, SessionKeys, session_of

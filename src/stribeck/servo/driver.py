@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError, ServoError
+from stribeck.model.arrays import Array
 from stribeck.servo.answers import Counters
 from stribeck.servo.bus import CONFIRM_TIME, FENCE_TIME, Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
+from stribeck.model.arrays import Array
 from stribeck.servo.config import JointConfig
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stribeck.core.arrays import Array
 from stribeck.errors import ServoError
-from stribeck.io.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
-from stribeck.io.run_writer import RunWriter
+from stribeck.model.arrays import Array
+from stribeck.recordings.bags.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
+from stribeck.recordings.bags.run_writer import RunWriter
 from stribeck.servo.driver import Driver, DriverSample
 from stribeck.servo.remote import NoAnswerError
 from stribeck.servo.sample_messages import SampleMessages

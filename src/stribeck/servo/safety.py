@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.arrays import Array, Mask
+from stribeck.model.arrays import Array, Mask
 from stribeck.servo.bus import ServoState, without_watchdog
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.remote import ServoSpec

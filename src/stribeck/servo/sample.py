@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from stribeck.core.arrays import Array
+from stribeck.model.arrays import Array
 from stribeck.servo.bus import Reading
 from stribeck.servo.config import JointConfig
 

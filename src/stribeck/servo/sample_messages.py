@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from stribeck.io.messages import (
+from stribeck.recordings.bags.messages import (
     DYNAMIC_JOINT_STATES,
     JOINT_COMMANDS,
     JOINT_STATES,

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stribeck.core.bench import Pendulum
-from stribeck.core.log import Setup
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bench import BenchDescription
-from stribeck.io.messages import BENCH, JOINT_COMMANDS, RawMessage, joint_state, text
-from stribeck.io.run_writer import RunWriter
+from stribeck.files.actuators import load_actuator
+from stribeck.model.bench import Pendulum
+from stribeck.model.log import Setup
+from stribeck.recordings.bags.messages import BENCH, JOINT_COMMANDS, RawMessage, joint_state, text
+from stribeck.recordings.bags.run_writer import RunWriter
+from stribeck.recordings.bench import BenchDescription
 from stribeck.session.directive import Aborted, Directive, RunEnded, RunStarted
 from stribeck.session.limits import Play
 

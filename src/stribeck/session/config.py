@@ -14,15 +14,15 @@ from typing import Annotated
 
 from msgspec import Meta, structs
 
-from stribeck.core.bench import Pendulum
-from stribeck.core.log import Setup
-from stribeck.core.trajectories import Trajectory, trajectory_named
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.excitation_file import read_excitation_file
-from stribeck.io.schema import Count, Infinite, Name, Positive, Schema, read_yaml
+from stribeck.files.actuators import load_actuator
+from stribeck.files.schema import Count, Infinite, Name, Positive, Schema, read_yaml
+from stribeck.model.bench import Pendulum
+from stribeck.model.log import Setup
+from stribeck.model.trajectories import Trajectory, trajectory_named
 from stribeck.session.bags import BenchJoint
 from stribeck.session.directive import SessionOptions
+from stribeck.session.excitation_file import read_excitation_file
 from stribeck.session.limits import Limits, Play, SessionJoint, plays_of
 
 Limit = Annotated[float, Meta(gt=0.0), Infinite]

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
+from stribeck.model.arrays import Array
 from stribeck.session.limits import Play
 
 Phase = Literal[

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
+from stribeck.model.arrays import Array
+from stribeck.model.trajectories import Trajectory
 
 GRID = 0.001
 """Largest step of the grid on which goals are evaluated [s]."""

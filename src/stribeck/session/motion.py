@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.trajectories import Trajectory, cubic
+from stribeck.model.arrays import Array
+from stribeck.model.trajectories import Trajectory, cubic
 from stribeck.session.limits import SessionJoint, followed, goal_velocity
 
 
@@ -53,7 +53,7 @@ class Hold:
 class Glide:
     """Rest-to-rest motion from ``start`` to ``end``, (J,) [rad], all joints in ``duration`` [s].
 
-    Uses :func:`~stribeck.core.trajectories.cubic`.
+    Uses :func:`~stribeck.model.trajectories.cubic`.
     """
 
     start: Array

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stribeck.core.arrays import Array
+from stribeck.model.arrays import Array
 from stribeck.session.directive import Plan, SessionOptions
 from stribeck.session.limits import Play, SessionJoint
 from stribeck.session.motion import Brake, Following, Glide

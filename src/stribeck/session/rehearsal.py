@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stribeck.core.arrays import Array
-from stribeck.core.bench import gravity_torque, inertia
 from stribeck.errors import ConfigError
-from stribeck.io.actuators import load_actuator
+from stribeck.files.actuators import load_actuator
+from stribeck.model.arrays import Array
+from stribeck.model.bench import gravity_torque, inertia
 from stribeck.session.config import SessionConfig
 from stribeck.session.limits import Play, SessionJoint, extent, followed, rest_position
 from stribeck.session.motion import Following

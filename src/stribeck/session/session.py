@@ -30,7 +30,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.arrays import Array
+from stribeck.model.arrays import Array
 from stribeck.session.directive import (
     Aborted,
     Directive,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stribeck.core.arrays import Array, Mask
+from stribeck.model.arrays import Array, Mask
 from stribeck.session.limits import SessionJoint
 
 

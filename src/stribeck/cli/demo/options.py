@@ -1,0 +1,21 @@
+"""``stribeck demo``: recording, fit and compensation on emulated servos, through ROS 2 nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stribeck.cli.options import Seed, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """Options: output folder and the seed of the fit."""
+
+    output: Path = option("folder for the results (default: stribeck-demo)", Path("stribeck-demo"), "DIR")
+    json: Path | None = option("JSON summary for scripts", None, "FILE")
+    seed: Seed = option("random seed (default: 0)", 0, "N")
+
+
+DECLARED = DemoOptions
+"""The options that the parser reads."""

@@ -1,0 +1,437 @@
+"""Implements ``stribeck demo``: record, fit and compensate, on emulated servos through real ROS 2 nodes.
+
+The emulated servos are XL330 with the published parameters of law M6 at 5 V, so the true parameters are known.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import rclpy
+from rclpy.signals import SignalHandlerOptions
+from tqdm import tqdm
+
+from stribeck.cli.demo.options import DemoOptions
+from stribeck.cli.demo.stage import (
+    RATE,
+    SUPPLY,
+    EmulatedLoad,
+    NodeProcesses,
+    frictionless,
+    join_private_domain,
+    servo_yaml,
+    truth,
+)
+from stribeck.cli.evaluate import evaluation
+from stribeck.cli.exit_codes import STARTED
+from stribeck.cli.inputs import write_json
+from stribeck.cli.main import main
+from stribeck.cli.table import print_table
+from stribeck.errors import OutputError, StribeckError
+from stribeck.evaluate.assessment import Recordings, stepping_of
+from stribeck.files.folders import check_writable
+from stribeck.files.parameter_file import ParameterFile, read_parameter_file
+from stribeck.live.friction import JointModel
+from stribeck.model.arrays import Array
+from stribeck.model.bench import Pendulum
+from stribeck.nodes.demo import DemoController, DemoMotion, NaiveCompensator, SessionWatcher, Spinner, Trace
+from stribeck.recordings.bags.bag import EVERY_JOINT
+from stribeck.recordings.sources import read_recordings
+from stribeck.report.figures import CompensationDrawing, draw_compensation
+from stribeck.report.style import save
+
+SCHEMA = 1
+LAW = "m6"
+
+ROBOTS: dict[str, dict[str, Any]] = {
+    "left": {
+        "loads": {"light": Pendulum(0.1, 0.1, 0.02), "heavy": Pendulum(0.25, 0.1, 0.02)},
+        "trajectories": ["sin_time_square", "sin_sin"],
+        "gains": [100, 200, 400],
+    },
+    "right": {
+        "loads": {"middle": Pendulum(0.16, 0.1, 0.02), "long": Pendulum(0.12, 0.15, 0.02)},
+        "trajectories": ["up_and_down", "lift_and_drop", "half_sine"],
+        "gains": [100, 300],
+    },
+}
+"""Two buses with two joints each, which record at the same time; four loads in all."""
+
+UNSEEN = "half_sine_kp300"
+"""Prefix of the names of bags that are not used for the fit."""
+
+GAIN = 0.8
+FIRMWARE_GAINS = (100, 200)
+LOAD = Pendulum(0.2, 0.1, 0.02)
+MAX_TORQUE = 0.3
+KINDS = ("gravity", "friction", "frictionless")
+
+REST_KP = 100
+REST_GAIN = 1.2
+REST_GOAL = 1.0
+PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 2.0
+"""Torque of a push [N m], its duration [s], and its time after the start of the motion [s]."""
+
+SETTLING, WATCHED = 1.0, 5.0
+"""Time to settle after the push, and time at rest that is evaluated [s]."""
+
+BETWEEN = 1.5
+"""Time at 0 rad before each motion [s]."""
+
+NOISE = {"record": 0.3, "compensate": 0.4}
+"""Standard deviation of the encoder noise [counts]."""
+
+ENCODER_STEP = 2.0 * np.pi / 4096
+
+
+WATCHED_JOINTS = {f"{GAIN:g}": f"friction_{REST_KP}", f"{REST_GAIN:g}": "firm", "naive": "naive"}
+"""Joints that are pushed, by the name of their compensator in the results."""
+
+LEVELS = (0.0, 0.5, 1.0, 0.5, 0.0, -0.5, 0.0)
+
+
+class Showcase(NamedTuple):
+    """A trajectory used to measure compensation, starting at rest at 0 rad.
+
+    :param title: description.
+    :param duration: [s].
+    :param goal: position [rad] at a time [s].
+    """
+
+    title: str
+    duration: float
+    goal: Callable[[float], float]
+
+
+SHOWCASES = {
+    "slow_sine": Showcase("0.8 sin(0.4π t)", 7.5, lambda t: 0.8 * math.sin(0.4 * math.pi * t)),
+    "sin_half_t_squared": Showcase("sin(t²/2)", 6.5, lambda t: math.sin(0.5 * t * t)),
+    "steps": Showcase(
+        "steps with holds", 8.05, lambda t: LEVELS[min(int(max(t, 0.0) / 1.15), len(LEVELS) - 1)]
+    ),
+}
+
+
+class Case(NamedTuple):
+    """RMS distances to the frictionless motion [rad], for one trajectory at one firmware gain."""
+
+    name: str
+    gravity: float
+    friction: float
+
+    @property
+    def cut(self) -> float:
+        """Fraction of the distance that friction compensation removes."""
+        return 1.0 - self.friction / self.gravity
+
+
+def run(options: DemoOptions) -> int:
+    """Record, fit and compensate; print tables and draw the figure."""
+    output = options.output
+    check_writable(output / "m6.json")
+    if options.json is not None:
+        check_writable(options.json)
+    fresh(output)
+    join_private_domain()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        bags = record(output)
+        unseen = [bag for bag in bags if bag.name.startswith(UNSEEN)]
+        fitted = fit(output, options.seed)
+        held_out = Recordings(read_recordings(unseen[0].parent, joint=EVERY_JOINT))
+        mae = evaluation(output / "m6.json", fitted, held_out, stepping_of(fitted))["mae"]
+        cases, rest, drawings = compensate(output, fitted)
+    finally:
+        rclpy.try_shutdown()
+    picture = output / "compensation.png"
+    title = (
+        f"Emulated XL330 at 5 V, {LOAD.mass:g} kg at {LOAD.length:g} m, friction compensated at gain {GAIN:g}"
+    )
+    save(draw_compensation(drawings, len(SHOWCASES), title), picture)
+    summary = {
+        "schema": SCHEMA,
+        "prediction_mae": mae,
+        "encoder_step": ENCODER_STEP,
+        "trajectory_error": {
+            "gravity": [case.gravity for case in cases],
+            "gravity_friction": [case.friction for case in cases],
+            "cases": [case.name for case in cases],
+        },
+        "rest_counts": rest,
+        "lost_samples": lost_samples(output),
+        "wall_seconds": time.perf_counter() - STARTED,
+        "bags": [str(bag) for bag in bags],
+        "parameters": dict(fitted.values),
+        "truth": dict(truth().values),
+    }
+    print_results(fitted, cases, summary)
+    print(
+        f"\nparameter file  {output / 'm6.json'}\npicture         {picture}\nbags            {output / 'bags'}"
+    )
+    write_json(options.json, summary)
+    return 0
+
+
+def fresh(output: Path) -> None:
+    """Delete only the bags of an earlier demo.
+
+    :raises OutputError: if there are other bags.
+    """
+    mark = output / "demo"
+    if (output / "bags").exists():
+        if not mark.is_file():
+            raise OutputError(
+                f"{output / 'bags'} exists and is not of an earlier demo; choose another --output"
+            )
+        shutil.rmtree(output / "bags")
+        shutil.rmtree(output / "unseen", ignore_errors=True)
+    (output / "nodes").mkdir(parents=True, exist_ok=True)
+    mark.write_text("stribeck demo replaces the folders bags and unseen beside this file.\n")
+
+
+# -- record
+
+
+def record(output: Path) -> list[Path]:
+    """Record all plays with the nodes; returns the bags. Those not used for the fit are in ``unseen``."""
+    folder = output / "nodes"
+    plays = sum(len(robot["trajectories"]) * len(robot["gains"]) for robot in ROBOTS.values())
+    joints = sum(len(robot["loads"]) for robot in ROBOTS.values())
+    print(
+        f"Record: {plays} bags of 6 s, {joints} emulated XL330 with different loads on {len(ROBOTS)} buses",
+        flush=True,
+    )
+    with NodeProcesses(folder) as nodes, Spinner(SessionWatcher(tuple(ROBOTS))) as spinner:
+        for seed, (name, robot) in enumerate(ROBOTS.items()):
+            servos = [EmulatedLoad(load, truth()) for load in robot["loads"].values()]
+            together = [f"/{name}/servo", f"/{name}/excitation"]
+            socket = nodes.emulate(name, servos, together, seed=seed, noise=NOISE["record"])
+            config = folder / f"{name}_servos.yaml"
+            chosen = {key: robot[key] for key in ("trajectories", "gains")}
+            config.write_text(servo_yaml(socket, robot["loads"], chosen, output / "bags"))
+            nodes.start("servo", {"config": str(config)}, socket, namespace=name)
+            values = {"config": str(config), "autoplay": True, "servo_node": f"/{name}/servo"}
+            nodes.start("excitation", values, socket, namespace=name)
+        results = watch(nodes, spinner.node)
+    bags = [Path(bag) for result in results.values() for bag in result["bags"]]
+    failed = [
+        f"{name}: {result['reason']}" for name, result in results.items() if result["end"] != "finished"
+    ]
+    if failed:
+        raise StribeckError(f"recording did not finish: {'; '.join(failed)}")
+    unseen = output / "unseen"
+    unseen.mkdir(exist_ok=True)
+    return [Path(shutil.move(bag, unseen)) if bag.name.startswith(UNSEEN) else bag for bag in bags]
+
+
+def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> dict[str, dict[str, Any]]:
+    """Show progress until all sessions have ended; returns their results. What has ended is stopped, as its time runs on."""
+    stopped: set[str] = set()
+    shape = "{l_bar}{bar}| {elapsed}<{remaining} {postfix}"
+    pause = 0.3 if sys.stderr.isatty() else 10.0
+    with tqdm(total=100, bar_format=shape, mininterval=pause) as bar:
+        while len(watcher.result) < len(ROBOTS):
+            nodes.check()
+            for name in watcher.result.keys() - stopped:
+                nodes.stop_namespace(name)
+                stopped.add(name)
+            sessions = list(watcher.progress.values())
+            if sessions:
+                done = sum(one["progress"] for one in sessions) / len(ROBOTS)
+                bar.update(round(100 * done) - bar.n)
+                plays = ", ".join(f"{one['trajectory']} at {one['kp']:g}" for one in sessions)
+                bar.set_postfix_str(plays, refresh=False)
+            time.sleep(0.1)
+        bar.update(100 - bar.n)
+    return dict(watcher.result)
+
+
+def lost_samples(output: Path) -> int:
+    """Number of samples missing in the bags: cycles between the first and last sample, minus samples."""
+    lost = 0
+    for folder in ("bags", "unseen"):
+        for log in read_recordings(output / folder, joint=EVERY_JOINT):
+            stamps = log.position.time
+            lost += max(0, round((stamps[-1] - stamps[0]) * RATE) + 1 - len(stamps))
+    return lost
+
+
+# -- fit
+
+
+def fit(output: Path, seed: int) -> ParameterFile:
+    """Fit law M6 with the command line that a user would type."""
+    path = output / "m6.json"
+    command = ["fit", "--model", LAW, "--logdir", str(output / "bags"), "--output", str(path)]
+    command += ["--joint", EVERY_JOINT, "--seed", str(seed)]
+    print(f"\nFit: stribeck {' '.join(command)}", flush=True)
+    if main(command) != 0:
+        raise StribeckError("the fit failed")
+    return read_parameter_file(path)
+
+
+# -- compensate
+
+
+def compensate(
+    output: Path, fitted: ParameterFile
+) -> tuple[list[Case], dict[str, float], list[CompensationDrawing]]:
+    """Follow trajectories with and without friction compensation, then measure rest after a push."""
+    joints = [f"{kind}_{kp}" for kp in FIRMWARE_GAINS for kind in KINDS] + ["firm", "naive"]
+    gains = [float(kp) for kp in FIRMWARE_GAINS for _ in KINDS] + [float(REST_KP)] * 2
+    servos = [
+        EmulatedLoad(LOAD, frictionless() if name.startswith("frictionless") else truth()) for name in joints
+    ]
+    print(
+        f"\nCompensate: {len(joints)} emulated XL330 on one bus, law M6 as identified, gain {GAIN:g}",
+        flush=True,
+    )
+    model = JointModel("naive", fitted.actuator, fitted.law, fitted.values, MAX_TORQUE)
+    naive = NaiveCompensator(model, REST_GAIN, REST_KP, SUPPLY)
+    plan = motions()
+    before = sum(motion.duration for motion in plan[:-1])
+    pushes = [
+        f"push:after={before + PUSHED_AT:g},torque={PUSH:g},for={PUSH_TIME:g},id={joints.index(name) + 1}"
+        for name in WATCHED_JOINTS.values()
+    ]
+    together = ["/servo", "/demo_controller", *(f"/{name}" for name, _, _ in compensators(joints))]
+    with NodeProcesses(output / "nodes") as nodes:
+        socket = nodes.emulate(
+            "compensated", servos, together, seed=7, noise=NOISE["compensate"], faults=pushes
+        )
+        controller = DemoController(joints, LOAD, fitted.values["q_offset"], naive, plan, socket)
+        with Spinner(controller):
+            start_compensation(nodes, output, socket, dict(zip(joints, gains, strict=True)))
+            follow(nodes, controller)
+    rest = rest_counts(controller.traces["rest"], joints)
+    cases, drawings = distances(controller.traces, joints)
+    return cases, rest, drawings
+
+
+def motions() -> list[DemoMotion]:
+    """The motions to measure, each after a time at 0 rad."""
+    showcases = [DemoMotion(name, case.goal, case.duration) for name, case in SHOWCASES.items()]
+    rest = DemoMotion("rest", to_rest, PUSHED_AT + PUSH_TIME + SETTLING + WATCHED)
+    found = []
+    for motion in (*showcases, rest):
+        found += [DemoMotion(f"before {motion.name}", lambda t: 0.0, BETWEEN), motion]
+    return found
+
+
+def to_rest(t: float) -> float:
+    """Goal of the motion to the position of rest [rad]: a cubic from rest to rest in 1 s."""
+    u = min(max(t, 0.0), 1.0)
+    return REST_GOAL * u * u * (3.0 - 2.0 * u)
+
+
+def follow(nodes: NodeProcesses, controller: DemoController) -> None:
+    """Show progress until all motions are measured."""
+    for title, names in (("trajectories", list(SHOWCASES)), ("rest after a push", ["rest"])):
+        for name in tqdm(names, desc=title):
+            nodes.wait_until(partial(controller.has_measured, name))
+
+
+def compensators(joints: Sequence[str]) -> list[tuple[str, float, list[str]]]:
+    """Name, gain and joints of each compensation node."""
+    return [
+        ("compensation", GAIN, [joint for joint in joints if joint.startswith("friction_")]),
+        ("compensation_strong", REST_GAIN, ["firm"]),
+        ("gravity_only", 0.0, [j for j in joints if j.startswith(("gravity", "frictionless"))]),
+    ]
+
+
+def start_compensation(nodes: NodeProcesses, output: Path, socket: Path, gains: dict[str, float]) -> None:
+    """Start the servo node and the compensation nodes."""
+    config = output / "nodes" / "compensated_servos.yaml"
+    plays: dict[str, list[Any]] = {"trajectories": ["half_sine"], "gains": [100]}
+    config.write_text(servo_yaml(socket, dict.fromkeys(gains, LOAD), plays, output / "bags"))
+    nodes.start("servo", {"config": str(config), "p_gain": list(gains.values())}, socket, name="servo")
+    for name, gain, members in compensators(list(gains)):
+        values: dict[str, Any] = {
+            "joints": members,
+            "output_mode": "goal_offset",
+            "output_type": "joint_state",
+            "effort_meaning": "motor",
+            "other_joints": "ignore",
+            "gain": gain,
+        }
+        for joint in members:
+            values[joint] = {
+                "parameter_file": str(output / "m6.json"),
+                "p_gain": gains[joint],
+                "supply_voltage": SUPPLY,
+                "max_torque": MAX_TORQUE,
+            }
+        nodes.start("compensation", values, socket, name=name, remap={"compensated_command": "joint_goals"})
+
+
+def rest_counts(trace: Trace, joints: Sequence[str]) -> dict[str, float]:
+    """Largest distance from the median position at rest after a push, in encoder counts, by compensator."""
+    after = trace.time >= PUSHED_AT + PUSH_TIME + SETTLING
+    counts = {}
+    for key, name in WATCHED_JOINTS.items():
+        position = trace.position[after, joints.index(name)]
+        distance = np.max(np.abs(position - np.median(position))) / ENCODER_STEP
+        counts[key] = 0.5 * round(2.0 * float(distance))  # the median may lie between two counts
+    return counts
+
+
+def distances(
+    traces: dict[str, Trace], joints: Sequence[str]
+) -> tuple[list[Case], list[CompensationDrawing]]:
+    """RMS distances to the motion without friction, and drawings of them."""
+
+    def rms(values: Array) -> float:
+        return float(np.sqrt(np.mean(values**2)))
+
+    cases, drawings = [], []
+    for kp in FIRMWARE_GAINS:
+        for name, show in SHOWCASES.items():
+            trace = traces[name]
+            gravity, friction, free = (trace.position[:, joints.index(f"{kind}_{kp}")] for kind in KINDS)
+            case = Case(f"{name}_kp{kp}", rms(gravity - free), rms(friction - free))
+            title = f"{show.title}, firmware gain {kp}"
+            cases.append(case)
+            drawings.append(
+                CompensationDrawing(title, trace.time, trace.goal, free, gravity, friction, case.cut)
+            )
+    return cases, drawings
+
+
+# -- print
+
+
+def print_results(fitted: ParameterFile, cases: Sequence[Case], summary: dict[str, Any]) -> None:
+    """Print identified and true parameters, prediction errors, distances, and rest."""
+    intervals = fitted.provenance.intervals if fitted.provenance else {}
+    rows = []
+    for name, value in truth().values.items():
+        within = "{:.5g} .. {:.5g}".format(*intervals[name]) if name in intervals else "not determined"
+        rows.append([name, f"{value:.5g}", f"{fitted.values[name]:.5g}", within])
+    print("\nThe servos are emulated, so the truth is known:")
+    print_table(["parameter", "true", "identified", "95 % interval"], rows)
+    mae, step = 1e3 * summary["prediction_mae"], 1e3 * ENCODER_STEP
+    print(f"\nRun that was not fitted: predicted within {mae:.2f} mrad (one encoder step is {step:.2f} mrad)")
+    print(f"\nDistance to the motion without friction, RMS, friction compensated at gain {GAIN:g}:")
+    print_table(
+        ["trajectory and firmware gain", "gravity [mrad]", "and friction [mrad]", "cut"],
+        [
+            [case.name, f"{1e3 * case.gravity:.1f}", f"{1e3 * case.friction:.1f}", f"{100 * case.cut:.0f} %"]
+            for case in cases
+        ],
+    )
+    rest = summary["rest_counts"]
+    print(
+        f"\nAt rest after a push of {1e3 * PUSH:.0f} mN m: within "
+        + ", ".join(f"{rest[key]:.0f} counts at gain {key}" for key in rest if key != "naive")
+        + f"; a naive sign(velocity) compensator at {REST_GAIN:g}: {rest['naive']:.0f} counts"
+    )
+    print(f"Samples lost: {summary['lost_samples']}; in all {summary['wall_seconds']:.0f} s")

@@ -1,0 +1,176 @@
+"""Implements ``stribeck export``: checks, projection, files and the error of the export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from stribeck.cli.exit_codes import DONE
+from stribeck.cli.export.options import ExportOptions
+from stribeck.cli.inputs import (
+    check_actuators,
+    check_outputs,
+    parameter_files_of,
+    recordings_of,
+    warn,
+    write_json,
+)
+from stribeck.cli.options import ParameterFileOptions, RecordingOptions
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError
+from stribeck.evaluate.assessment import Stepping, stepping_of
+from stribeck.exports.loss import SCHEMA, Loss, loss_of
+from stribeck.exports.projection import lost, missing_terms, plain, projected, rest_remark
+from stribeck.exports.registry import FORMATS, Format, format_named
+from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
+from stribeck.exports.task import ExportTask, JointServo, Written, check_names
+from stribeck.files.folders import write_atomically
+from stribeck.files.parameter_file import ParameterFile
+from stribeck.files.servo import Servo
+from stribeck.model.log import Batch, Log
+from stribeck.strict import read_bytes
+
+
+class _Judged(NamedTuple):
+    """A parameter file with its runs, as recorded and as the source law moves, and what the format holds of it."""
+
+    path: Path
+    source: ParameterFile
+    runs: tuple[Batch, Batch]
+    stepping: Stepping
+    held: ParameterFile
+
+
+def run(options: ExportOptions) -> int:
+    """Write the files of an export; print and write what it costs."""
+    if options.to == "list":
+        print_table(["format", "holds"], [[form.name, form.title] for form in FORMATS.values()], left=2)
+        return DONE
+    form, output = format_named(options.to), options.output
+    form.module_of()  # says at once which library is missing
+    if not options.params or output is None:
+        raise ConfigError("name the parameter files (--params) and the file to write (--output)")
+    _check_model(form, options)
+    files = parameter_files_of(ParameterFileOptions(params=options.params, actuator=options.actuator))
+    joints = _joints(options.joint, options.params)
+    logs = _logs(options)
+    if logs:
+        check_actuators(logs, files)
+    beside = output.parent / f"{output.name}.loss.json"
+    check_outputs([output, beside], [*options.params, options.model], options.logdir)
+    missing = {path: lost(file, form) for path, file in files}
+    _check_strict(options, form, missing)
+    sources = [path for path, _ in files] * (len(joints) if len(files) == 1 else 1)
+
+    def task_of(held: Mapping[Path, ParameterFile]) -> ExportTask:
+        servos = tuple(
+            JointServo(joint, _servo(options, form, logs, held[path]))
+            for joint, path in zip(joints, sources, strict=True)
+        )
+        return ExportTask(servos, output, options.model, options.timestep, tuple(sources))
+
+    form.write(task_of({path: plain(file, form) for path, file in files}))  # refuses early what does not fit
+    judged = [_judged(path, file, form, options, logs) for path, file in files]
+    task = task_of({one.path: one.held for one in judged})
+    written = form.write(task)
+    check_outputs(list(written.files)[1:], [*options.params, options.model], options.logdir)
+    losses = []
+    for one in judged:
+        driven = [servo for servo, path in zip(task.joints, sources, strict=True) if path == one.path]
+        names = ", ".join(joint for joint, _ in driven)
+        if (remark := rest_remark(one.source, one.held, form)) is not None:
+            warn(f"{names}: {remark}")
+        of_file = (one.runs, one.stepping, missing[one.path])
+        losses.append(loss_of(names, driven[0].servo, form, *of_file, recorded=bool(logs)))
+    _finish(form, written, losses, beside, files, options)
+    return DONE
+
+
+def _finish(
+    form: Format,
+    written: Written,
+    losses: Sequence[Loss],
+    beside: Path,
+    files: Sequence[tuple[Path, ParameterFile]],
+    options: ExportOptions,
+) -> None:
+    for path, content in written.files.items():
+        write_atomically(path, content)
+    entries = [{"params": str(path), **loss.to_json()} for (path, _), loss in zip(files, losses, strict=True)]
+    write_json(beside, {"schema": SCHEMA, "format": form.name, "plain": options.plain, "joints": entries})
+    for note in written.notes:
+        warn(note)
+    for path in (*written.files, beside):
+        print(path)
+    for loss in losses:
+        print(loss.line())
+
+
+def _check_model(form: Format, options: ExportOptions) -> None:
+    if form.model and options.model is None:
+        raise ConfigError(f"--to {form.name} changes a robot file: name it with --model")
+    if form.model is False and options.model is not None:
+        raise ConfigError(f"--to {form.name} does not use --model {options.model}: leave it out")
+    if options.model is not None:
+        read_bytes(options.model, ConfigError)  # says at once that it is missing, or no file
+
+
+def _check_strict(options: ExportOptions, form: Format, missing: Mapping[Path, tuple[str, ...]]) -> None:
+    for path, words in missing.items():
+        if options.strict and words:
+            raise ConfigError(
+                f"{path}: {form.name} cannot hold {', '.join(words)}: leave out --strict to export the closest law that "
+                "it holds, or choose c or bam"
+            )
+
+
+def _joints(names: Sequence[str], params: Sequence[Path]) -> tuple[str, ...]:
+    """Names of the joints: as given, otherwise ``joint``, or the names of several parameter files."""
+    chosen = tuple(names) or (("joint",) if len(params) == 1 else tuple(path.stem for path in params))
+    check_names(chosen)
+    if len(params) not in (1, len(chosen)):
+        raise ConfigError(
+            f"{len(params)} parameter files for {len(chosen)} joints ({', '.join(chosen)}): give one for all or one for each"
+        )
+    return chosen
+
+
+def _logs(options: ExportOptions) -> list[Log]:
+    if options.logdir is None:
+        return []
+    chosen = RecordingOptions(
+        logdir=options.logdir, signals=options.signals, bench=options.bench, arm_mass=options.arm_mass
+    )
+    return recordings_of(chosen, options.actuator)
+
+
+def _judged(
+    path: Path, file: ParameterFile, form: Format, options: ExportOptions, logs: Sequence[Log]
+) -> _Judged:
+    """The runs of a file, and its law as the format holds it."""
+    gain, supply = options.kp or usual_gain(file), options.supply or file.actuator.supply.nominal
+    stepping = stepping_of(file)
+    recorded, of_source = batch_of_source(file, logs or bench_runs(file, gain, supply), stepping)
+    runs = (recorded if logs else of_source, of_source)
+    if options.plain or not missing_terms(file, form):
+        held = plain(file, form)
+    else:
+        held = projected(file, form, of_source, stepping)
+    return _Judged(path, file, runs, stepping, held)
+
+
+def _servo(options: ExportOptions, form: Format, logs: Sequence[Log], held: ParameterFile) -> Servo:
+    """The servo with its gain and supply, from the options or from the recordings."""
+    gains = sorted({log.setup.kp for log in logs})
+    supplies = {log.setup.supply_voltage for log in logs}
+    if form.gain and options.kp is None and len(gains) != 1:
+        found = (
+            f"the recordings have {', '.join(f'{gain:g}' for gain in gains)}"
+            if gains
+            else "there are no recordings"
+        )
+        raise ConfigError(f"--to {form.name} holds the firmware's gain, and {found}: give one with --kp")
+    kp = options.kp or (gains[0] if gains else usual_gain(held))
+    supply = options.supply or (supplies.pop() if len(supplies) == 1 else None)
+    return Servo(held, kp, kd=options.kd, supply_voltage=supply)

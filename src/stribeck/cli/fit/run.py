@@ -1,0 +1,307 @@
+"""Implements ``stribeck fit``: checks, searches, files and printed results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from stribeck.cli.evaluate import evaluate_files
+from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE, STARTED
+from stribeck.cli.fit.choosing import choose, with_effects
+from stribeck.cli.fit.options import FitOptions
+from stribeck.cli.fit.tracking import Tracker, check_tracking, tracked
+from stribeck.cli.inputs import (
+    actuator_for,
+    as_number,
+    assignments,
+    check_distinct,
+    recordings_of,
+    warn,
+    warn_of_control,
+    warn_of_supply,
+    write_json,
+)
+from stribeck.cli.progress import Progress, progress_of
+from stribeck.cli.stop import StopRequest
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
+from stribeck.files.actuators import load_actuator
+from stribeck.files.folders import check_writable
+from stribeck.files.parameter_file import read_parameter_file, write_parameter_file
+from stribeck.identify.servo.acceptance import LeftOutGain, check_freed
+from stribeck.identify.servo.identify import identify, snapshot
+from stribeck.identify.servo.incumbent import Incumbent
+from stribeck.identify.servo.objective import equivalent_error, split_runs
+from stribeck.identify.servo.result import FitResult, FitSettings
+from stribeck.identify.servo.selection import Selection
+from stribeck.identify.servo.task import FitTask, task_for
+from stribeck.identify.servo.verdict import judge_result
+from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
+from stribeck.model.law import LAWS, law_named
+from stribeck.model.log import Log
+
+SCHEMA = 1
+
+REFRESH_EVERY = 3.0
+"""Minimum time between two updates of the parameter file with the best point so far [s] ..."""
+
+REFRESH_SHARE = 0.02
+"""... and the maximum fraction of the time that updates may take."""
+
+
+def run(options: FitOptions) -> int:
+    """Fit one law or all laws, and write the results."""
+    _check_outputs(options)
+    check_tracking(options)
+    if options.eval:
+        return _evaluate(options)
+    with StopRequest.on_signals() as stop:
+        return _fit_laws(options, stop)
+
+
+def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
+    logs = recordings_of(options, options.actuator)
+    groups = [tasks_of(chosen, logs, options.laws) for chosen in with_effects(options, logs)]
+    warn_of_supply(logs, groups[0][0].actuator)
+    warn_of_control(logs, groups[0][0].actuator)
+    if options.output is None:
+        warn("without --output the parameters are printed, not saved")
+    tasks, selection = groups[0], None
+    if options.model == "auto":
+        task, selection = choose(groups, quiet=options.progress != "bar", stop=stop)
+        tasks = [task]
+    results: list[FitResult] = []
+    for task in tasks:
+        started = time.perf_counter() if results else STARTED
+        if options.free:
+            check_freed(task, options.free, _print_left_out, stop)
+        progress = progress_of(options.progress, task.law.name, task.settings.trials)
+        with tracked(options, task.law.name) as tracker:
+            result = _fit(task, selection, _output_of(options, task), progress, tracker, started, stop)
+            if tracker is not None:
+                tracker.finish(result)
+        results.append(result)
+        _write_json(options, results)
+        print_result(result)
+        if stop():
+            break
+    if len(results) > 1:
+        print_comparison(results)
+    if stop():
+        return INTERRUPTED
+    poor = [result for result in results if judge_result(result).use != "usable"]
+    return NOT_USABLE if options.strict and poor else DONE
+
+
+def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[FitTask]:
+    """Create one task for each law, after checking that the options are consistent."""
+    settings = _settings(options)
+    actuator = _actuator(options, logs)
+    split = split_runs(
+        logs,
+        validation_kp=options.validation_kp,
+        validation_fraction=options.validation_fraction,
+        seed=options.seed,
+    )
+    assigned = assignments([pair for text in options.set for pair in text.split(",")], "--set")
+    fixed = {name: as_number(text, f"--set {name}") for name, text in assigned.items()}
+    terms = dict.fromkeys(options.terms, True)
+    forms = [law_named(name).with_terms(**terms) for name in laws]
+    if options.model == "auto":  # only laws that have the parameters of --set
+        forms = [law for law in forms if all(name in actuator.parameters(law) for name in fixed)] or forms[
+            -1:
+        ]
+    return [task_for(split, actuator, law, settings, fixed=fixed, freed=options.free) for law in forms]
+
+
+def _check_outputs(options: FitOptions) -> None:
+    """Check before the fit that its results can be written and overwrite nothing else."""
+    folder = options.output if options.model == "all" and not options.eval else None
+    check_distinct([options.output, options.json], [options.signals], options.logdir)
+    for path in (options.json, options.output if folder is None else None):
+        if path is not None:
+            check_writable(path)
+    if folder is None:
+        return
+    if folder.is_file():
+        raise OutputError(f"{folder} is a file; with --model all name a folder")
+    for name in LAWS:
+        check_writable(folder / f"{name}.json")
+
+
+def _settings(options: FitOptions) -> FitSettings:
+    study, resume = options.study, options.resume
+    if options.load_study is not None:
+        if study is not None and study != options.load_study:
+            raise StudyError("--study and --load-study name different studies; name one")
+        study, resume = options.load_study, True
+    if resume and study is None:
+        raise StudyError("--resume needs the study to go on with: add --study URL")
+    if options.join and study is None:
+        raise StudyError("--join needs the study to take part in: add --study URL")
+    if options.join and resume:
+        raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
+    return FitSettings(
+        method=options.method,
+        trials=options.trials,
+        seed=options.seed,
+        workers=options.workers,
+        study=study,
+        resume=resume,
+        join=options.join,
+        batch=options.batch,
+        dt=options.dt or FitSettings.dt,
+        refine=options.dt is None and options.integrator in (None, "exponential"),
+        reset_period=options.reset_period,
+        dtype="float64" if options.float64 else "float32",
+        integrator=options.integrator or FitSettings.integrator,
+    )
+
+
+def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
+    """The servo with its effects; freeing a parameter of an effect enables the effect."""
+    effects = set(options.effects)
+    effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in options.free}
+    actuator = actuator_for(options.actuator, logs).with_effects(effects)
+    measured = {"supply": ("supply_voltage", "supply voltage"), "temperature": ("temperature", "temperature")}
+    for effect in sorted(effects & measured.keys()):
+        name, words = measured[effect]
+        silent = [log.name for log in logs if getattr(log, name) is None]
+        if silent:
+            lack = f"{silent[0]!r} and others lack" if len(silent) > 1 else f"{silent[0]!r} lacks"
+            raise RecordingError(f"--effects {effect} needs a measured {words}, which {lack}: leave it out")
+    return actuator
+
+
+def _output_of(options: FitOptions, task: FitTask) -> Path | None:
+    if options.output is None or options.model != "all":
+        return options.output
+    return options.output / f"{task.law.name}.json"
+
+
+def _fit(
+    task: FitTask,
+    selection: Selection | None,
+    output: Path | None,
+    progress: Progress,
+    tracker: Tracker | None,
+    started: float,
+    stop: Callable[[], bool],
+) -> FitResult:
+    """Fit and show progress, while updating the parameter file with the best point so far."""
+    watched = output is not None or tracker is not None
+    next_refresh = time.perf_counter() + REFRESH_EVERY
+    with progress:
+
+        def tell(incumbent: Incumbent) -> None:
+            nonlocal next_refresh
+            error = None if incumbent.unit is None else equivalent_error(incumbent.loss)
+            progress.update(incumbent.evaluations(), error)
+            if watched and time.perf_counter() > next_refresh:
+                begin = time.perf_counter()
+                so_far = snapshot(task, incumbent, started)
+                if so_far is not None and tracker is not None:
+                    tracker.log(so_far)
+                if so_far is not None and output is not None:
+                    write_parameter_file(output, so_far.parameter_file())
+                cost = time.perf_counter() - begin
+                next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
+
+        start, left_out = (None, None) if selection is None else (selection.start, selection.minima)
+        result = identify(task, tell, started=started, stop=stop, start=start, left_out=left_out)
+    if selection is not None:
+        result = replace(result, selection=selection.to_json())
+    if output is not None:
+        write_parameter_file(output, result.parameter_file())
+    return result
+
+
+def _write_json(options: FitOptions, results: Sequence[FitResult]) -> None:
+    fits = [result.summary() | judge_result(result).to_json() for result in results]
+    content = {"schema": SCHEMA, "fits": fits} if options.model == "all" else fits[0]
+    write_json(options.json, content, allow_nan=False)
+
+
+def _evaluate(options: FitOptions) -> int:
+    """``--eval``: print errors of the parameter file named by ``--output``."""
+    if options.output is None:
+        raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
+    servo = None if options.actuator is None else load_actuator(options.actuator)
+    evaluate_files([(options.output, read_parameter_file(options.output, servo))], options)
+    return DONE
+
+
+def _print_left_out(figure: LeftOutGain) -> None:
+    print(
+        f"gain {figure.kp:g} left out of the fit: {1e3 * figure.fixed:.1f} mrad at the datasheet value, "
+        f"{1e3 * figure.free:.1f} mrad with the parameter free"
+    )
+
+
+def print_result(result: FitResult) -> None:
+    """Print parameters, intervals, and which parameters the data do not determine."""
+    law = result.law
+    print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
+    print(
+        f"{result.evaluations} evaluations in {result.search_seconds:.1f} s of search and "
+        f"{result.compile_seconds:.1f} s of compilation; search {result.outcome}, solver {result.status.words}\n"
+    )
+    uncertainty = result.uncertainty
+    errors = {} if uncertainty is None else uncertainty.step_errors
+    rows = []
+    for name, one in result.estimates.items():
+        interval = "" if one.interval is None else interval_words(one.value, one.interval)
+        note = {"determined": "", "at bound": f"at its {one.side} bound"}.get(one.status, one.status)
+        if one.status != "fixed" and uncertainty is None:
+            note = ""
+        step = f"{errors[name]:+.1g}" if name in errors else ""
+        rows.append([name, one.unit, f"{one.value:.5g}", interval, step, note])
+    print_table(["parameter", "unit", "value", "95 %", "step error", ""], rows, left=2)
+    settings = result.settings
+    print(f"\ntime step {1e3 * settings.dt:g} ms, {settings.integrator}", end="")
+    print(
+        "" if uncertainty is None else f"; its error is at most {uncertainty.step_share:.2g} of a half-width"
+    )
+    if uncertainty is not None:
+        print("\nWhat these data cannot tell:" if uncertainty.statements else "")
+        for statement in uncertainty.statements:
+            print(f"- {statement}")
+    print(*judge_result(result).lines(), sep="\n")
+
+
+def interval_words(value: float, interval: tuple[float, float]) -> str:
+    """The interval as ± its half-width, or by its ends where it is cut off at 0."""
+    lower, upper = interval
+    cut_off = lower == 0.0 and upper > 2.0 * value
+    return f"0 to {upper:.2g}" if cut_off else f"± {0.5 * (upper - lower):.2g}"
+
+
+def _errors(result: FitResult) -> str:
+    text = f"mean absolute error {1e3 * result.train.mean:.2f} mrad on {len(result.train.by_run)} runs"
+    if result.validation is not None:
+        text += f", {1e3 * result.validation.mean:.2f} mrad on {len(result.validation.by_run)} runs held out"
+    return text
+
+
+def print_comparison(results: Sequence[FitResult]) -> None:
+    """Print all laws side by side."""
+    print()
+    held_out = results[0].validation is not None
+    rows = []
+    for result in results:
+        row = [
+            result.law.name.upper(),
+            result.law.title,
+            str(len(result.parameters.free)),
+            f"{1e3 * result.train.mean:.2f}",
+            f"{result.search_seconds:.1f}",
+        ]
+        if result.validation is not None:
+            row.insert(4, f"{1e3 * result.validation.mean:.2f}")
+        rows.append(row)
+    header = ["law", "", "free", "error [mrad]", "search [s]"]
+    if held_out:
+        header.insert(4, "held out [mrad]")
+    print_table(header, rows, left=2)

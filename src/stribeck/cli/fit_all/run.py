@@ -1,0 +1,22 @@
+"""Runs ``stribeck fit-all``: fits several laws to the recordings of many servos."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from stribeck.cli.fit_all.options import FitAllOptions
+from stribeck.errors import MissingDependencyError
+
+NEEDED = ("jax", "scipy", "optuna", "cmaes", "tqdm")
+
+
+def run(options: FitAllOptions) -> int:
+    """Run the missing fits, and print a summary."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise MissingDependencyError(
+            f"stribeck fit-all needs {', '.join(missing)}: pip install 'stribeck[fit]'"
+        )
+    from stribeck.cli.fit_all.fleet import run_fleet
+
+    return run_fleet(options)

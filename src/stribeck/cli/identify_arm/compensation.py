@@ -1,0 +1,111 @@
+"""Writes the parameters of the compensation node for an arm that `stribeck identify-arm` identified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from stribeck.files.commented_yaml import Commented, commented_yaml
+from stribeck.files.folders import write_keeping
+from stribeck.live.direction.motion import Tuning
+from stribeck.model.arrays import Array
+from stribeck.model.verdict import Verdict
+from stribeck.rigid.payload import Payload
+
+NODE, BOTH = "/**/compensation.ros__parameters", "/**.ros__parameters"
+
+TUNED = {
+    "deadband": "position error that the joint may keep at rest, 3 steps of the noise of its recordings",
+    "error_width": "error beyond it for full torque",
+    "moving_velocity": "velocity above which the motion decides the direction of friction, above its noise",
+    "command_velocity": "commanded velocity for full torque at rest",
+    "presliding": "motion after a reversal in which friction changes direction",
+}
+
+SLOWEST = 100.0
+"""Rate of states below which ``state_timeout`` is longer than usual [Hz]."""
+
+
+def write_compensation(
+    path: Path,
+    files: Mapping[str, Path],
+    urdf: Path | None,
+    limits: Array,
+    tunings: Sequence[Tuning],
+    rate: float,
+    unit: str,
+    verdict: Verdict,
+    payload: Payload | None = None,
+) -> Path | None:
+    """Write a parameter file of the compensation node and its guard; returns the new path of an older, different one.
+
+    :param files: parameter file of each joint, by joint name.
+    :param urdf: the identified URDF, ``None`` if there is none.
+    :param limits: largest torque of each joint (n,).
+    :param tunings: rest thresholds of each joint.
+    :param rate: rate of the recorded states [Hz].
+    :param unit: of positions, ``rad`` or ``m``.
+    :param payload: carried in the recordings, without which the URDF is.
+    """
+    head = (
+        "Parameters of the compensation node and its guard, written by `stribeck identify-arm`. "
+        "config/compensation.yaml of stribeck explains every parameter and has further ones. "
+        + verdict.lines()[0]
+        + "."
+    )
+    entries = [*_of_node(urdf, rate, payload), *_of_both(files, limits, tunings, unit)]
+    return write_keeping(path, commented_yaml(head, entries))
+
+
+def launch_command(path: Path) -> str:
+    """The command that starts compensation with a parameter file."""
+    return f"ros2 launch stribeck compensate.launch.py config:={path.resolve()}"
+
+
+def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterator[Commented]:
+    yield Commented(
+        f"{NODE}.gain", 0.4, "share of the friction that is cancelled; raise it to 0.8 while it runs"
+    )
+    yield Commented(f"{NODE}.other_joints", "ignore", "grippers and wheels in /joint_states")
+    if rate < SLOWEST:
+        period = f"s; states were recorded at {rate:.3g} Hz"
+        yield Commented(f"{NODE}.state_timeout", float(f"{4.0 / rate:.2g}"), period)
+    if urdf is not None:
+        comment = "identified links: with goals, the present friction is learnt from them"
+        yield Commented(f"{NODE}.urdf", str(urdf.resolve()), comment)
+        if payload is not None:
+            numbers = [float(f"{number:.4g}") for number in (payload.mass, *payload.com)]
+            yield Commented(f"{NODE}.payload", numbers, "carried in the recordings: kg, and its centre in m")
+            yield Commented(f"{NODE}.payload_link", payload.link, "in the frame of this link; [] for none")
+    comment = (
+        "topic of the controller's goals: with them friction is cancelled before a joint moves, and learnt; goal_type "
+        "says what they are"
+    )
+    yield Commented(f"{NODE}.goal_topic", "", comment)
+
+
+def _of_both(
+    files: Mapping[str, Path], limits: Array, tunings: Sequence[Tuning], unit: str
+) -> Iterator[Commented]:
+    torque = "N m" if unit == "rad" else "N"
+    yield Commented(f"{BOTH}.joints", list(files), "as in the URDF and /joint_states")
+    yield Commented(
+        f"{BOTH}.output_mode",
+        "friction_only",
+        "the friction torque alone; sum: the controller's effort + friction",
+    )
+    yield Commented(f"{BOTH}.output_type", "array", "std_msgs/Float64MultiArray in the order of joints")
+    meaning = "effort in /joint_states is the motors' torque at the joints, as in the recordings"
+    yield Commented(f"{BOTH}.effort_meaning", "motor", meaning)
+    first = next(iter(files))
+    for (joint, path), limit, tuning in zip(files.items(), limits.tolist(), tunings, strict=True):
+
+        def entry(name: str, value: float | str, comment: str, joint: str = joint) -> Commented:
+            rounded = float(f"{value:.4g}") if isinstance(value, float) else value
+            return Commented(f"{BOTH}.{joint}.{name}", rounded, comment if joint == first else "")
+
+        yield entry("parameter_file", str(path.resolve()), "")
+        yield entry("max_torque", limit, f"{torque}: effort limit, or the largest recorded effort")
+        for name, comment in TUNED.items():
+            quantity = f"{unit}/s" if name.endswith("velocity") else unit
+            yield entry(name, float(getattr(tuning, name)), f"{quantity}: {comment}")

@@ -1,0 +1,61 @@
+"""``stribeck identify-arm``: dynamics and friction of an arm from recorded motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from stribeck.cli.options import choices_of, fraction, group, option
+from stribeck.model.law import optional_parts
+
+FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
+
+_data, _fit, _output = group("recordings"), group("what to fit"), group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyArmOptions:
+    """Options: the machine, its recordings, what to fit, and output files."""
+
+    config: str | None = option(
+        "machine by name, for example tx40, or its YAML file (default: written as by `stribeck setup-robot`)",
+        None,
+        "NAME",
+    )
+    data: tuple[Path, ...] = _data("files, folders that hold them, or bags", metavar="PATH")
+    validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    hold_out: Annotated[float, fraction] | None = _data(
+        "last part of each run, predicted only (default: 0; 1/3 without --config and --validate)",
+        None,
+        "SHARE",
+    )
+    urdf: Path | None = _data(
+        "the arm (default: the one that the configuration names; needed without one)", None, "FILE"
+    )
+    payload: str | None = _data(
+        "carried by the arm in all recordings: mass [kg], or with its centre [m] in the frame of its link; or `identify`",
+        None,
+        "M[,X,Y,Z]",
+    )
+    payload_link: str | None = _data(
+        "link of the URDF that carries it (default: the one behind the last joint)", None, "LINK"
+    )
+    fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
+        f"of {','.join(FITS)} (default: all but robust, log-cholesky)", None, "LIST"
+    )
+    terms: Annotated[tuple[str, ...], choices_of(optional_parts())] = _fit(
+        f"terms to add to the friction law of full: {','.join(optional_parts())}", (), "LIST"
+    )
+    output: Path | None = _output(
+        "new URDF, a parameter file for each joint, and those of the compensation node", None, "DIR"
+    )
+    json: Path | None = _output("parameters and errors for programs", None, "FILE")
+    plots: Path | None = _output("pictures of torques, errors and friction", None, "DIR")
+    base_parameters: bool = _output("print the base parameters as expressions", False)
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    quiet: bool = _output("no progress", False)
+
+
+DECLARED = IdentifyArmOptions
+"""The options that the parser reads."""

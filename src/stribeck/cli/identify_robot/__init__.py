@@ -1,0 +1,1 @@
+"""``stribeck identify-robot``."""

@@ -1,0 +1,154 @@
+"""What ``stribeck identify-robot`` does: read, fit, predict, print and write."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from stribeck.cli.identify_robot.drift import report_drift
+from stribeck.cli.identify_robot.options import IdentifyRobotOptions
+from stribeck.cli.inputs import check_outputs, warn_of_seen, write_json
+from stribeck.cli.table import print_table
+from stribeck.files.folders import save_json
+from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
+from stribeck.identify.robot.problem import CENTRE
+from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.tree import load_tree
+
+
+def run(options: IdentifyRobotOptions) -> int:
+    """Identify the drives, print errors and parameters, write the requested files."""
+    started = time.perf_counter()
+    summary = options.output / "robot.json" if options.output else None
+    check_outputs([options.json, summary], [options.model, *options.data, *options.validate])
+    warn_of_seen(options.data, options.validate)
+    excluded, same, goal_joints = map(_words, (options.exclude, options.same, options.goal_joints))
+
+    def note(text: str) -> None:
+        if not options.quiet:
+            print(f"[{time.perf_counter() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+    tree = load_tree(options.model)
+    reading = tree, excluded, options.degrees, goal_joints
+    train = read_runs(options.data, *reading)
+    validation = read_runs(options.validate, *reading) if options.validate else []
+    for run in (*train, *validation):
+        for text in run.notes:
+            note(f"{run.name}: {text}")
+    if options.since:
+        return report_drift(options.since, options, tree, train, excluded, note)
+    setting: dict[str, Any] = {
+        "law": options.law,
+        "terms": options.terms,
+        "excluded": excluded,
+        "same": same,
+        "polish": not options.no_polish,
+        "play": options.play,
+    }
+    fit = identify_robot(tree, train, validation, **setting, note=note)
+    alone = left_out(fit, note) if options.leave_one_out else ()
+    _print(fit, alone)
+    content = content_of(fit, alone)
+    content["seconds"] = time.perf_counter() - started
+    write_json(options.json, content, allow_nan=False)
+    if summary:
+        save_json(summary, content)
+        from stribeck.cli.identify_robot.plots import write_motion, write_pictures
+
+        write_motion(fit, summary.parent)
+        write_pictures(fit, alone, summary.parent)
+    return 0
+
+
+def _words(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for text in given for word in text.split(",") if word)
+
+
+def rms(scores: Sequence[RunScore]) -> float | None:
+    """Root mean squared error over runs without a flaw and joints, each with equal weight [rad]."""
+    squares = [score.squares.mean() for score in scores if not score.run.flaw]
+    return float(np.sqrt(np.mean(squares))) if squares else None
+
+
+def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
+    """The content of ``--json``."""
+    law = fit.problem.kind.law.name
+    drives = dict(zip(fit.problem.kind.names, fit.problem.fixed, strict=True))
+    parts = {"train": fit.train, "validation": fit.validation, "left_out": alone}
+    per_joint: dict[str, Any] = {}
+    counted = {part: [score for score in scores if not score.run.flaw] for part, scores in parts.items()}
+    for index, joint in enumerate(fit.joints):
+        squares = {
+            part: np.mean([score.squares[index] for score in scores])
+            for part, scores in counted.items()
+            if scores
+        }
+        per_joint[joint] = {
+            "rms": {part: float(np.sqrt(value)) for part, value in squares.items()},
+            "parameters": {name: each.to_json() for name, each in fit.estimates[joint].items()},
+            "centre": float(drives.get(CENTRE, np.zeros(len(fit.joints)))[index]),
+        }
+    per_run = {
+        part: [
+            {"run": score.run.name, "rms": float(np.sqrt(score.squares.mean())), "rows_late": score.rows_late}
+            | ({"flaw": score.run.flaw} if score.run.flaw else {})
+            for score in scores
+        ]
+        for part, scores in parts.items()
+    }
+    same = {name: asdict(population) for name, population in fit.populations.items()}
+    return ({"same": same} if same else {}) | {
+        "schema": 1,
+        "rms": {
+            "train": rms(fit.train),
+            "validation": rms(fit.validation),
+            "left_out": rms(alone),
+            "each_joint_alone": fit.decoupled,
+        },
+        "per_joint": per_joint,
+        "per_run": per_run,
+        "laws": dict.fromkeys(fit.joints, law),
+        "base": {name: each.to_json() for name, each in fit.base.items()},
+        "not_determined": [
+            {
+                "joint": doubt.joint,
+                "change": doubt.direction,
+                "rms_rise": doubt.error_rise,
+                "rms_rise_alone": doubt.alone,
+            }
+            for doubt in fit.doubts
+        ],
+    }
+
+
+def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
+    """Errors by joint and run, parameters, and what the data leave open."""
+    names = list(dict.fromkeys(name for found in fit.estimates.values() for name in found))
+    rows = []
+    for index, joint in enumerate(fit.joints):
+        error = float(np.sqrt(np.mean([score.squares[index] for score in fit.train])))
+        values = [fit.estimates[joint].get(name) for name in names]
+        rows.append(
+            [joint, f"{error * 1e3:.2f}", *("" if each is None else f"{each.value:.4g}" for each in values)]
+        )
+    print_table(["joint", "rms [mrad]", *names], rows)
+    for title, scores in (("train", fit.train), ("validation", fit.validation), ("left out", alone)):
+        for score in scores:
+            late = f", goals {score.rows_late:+d} rows late" if score.rows_late else ""
+            flaw = f" ({score.run.flaw})" if score.run.flaw else ""
+            print(f"{title:10s} {score.run.name}: {np.sqrt(score.squares.mean()) * 1e3:.2f} mrad{late}{flaw}")
+        if rms(scores) is not None:
+            print(f"{title:10s} all: {(rms(scores) or 0.0) * 1e3:.2f} mrad")
+    for name, population in fit.populations.items():
+        print(
+            f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, between joints ± {population.scatter:.2g}"
+        )
+    print("what the data tell least (change: rise of the error, and if only one of them changes):")
+    for doubt in fit.doubts:
+        told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
+        print(f"  {doubt.joint}: {told}: {doubt.error_rise:.1%}, {doubt.alone:.1%}")

@@ -1,0 +1,1 @@
+"""Evaluation of identified drives on recordings: errors, comparison of laws, suggestions, replay."""

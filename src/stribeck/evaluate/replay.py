@@ -1,0 +1,143 @@
+"""Replay of a bag through the node's compensator: friction torque of a recorded motion."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.errors import ConfigError, RecordingError
+from stribeck.files.cdr import header_stamp
+from stribeck.live.compensator import Compensator
+from stribeck.live.controller_goals import GoalSource, kind_of
+from stribeck.live.setup import CompensatedJoint
+from stribeck.live.telemetry import RateLimiter, apply_telemetry
+from stribeck.model.arrays import Array
+from stribeck.recordings.bags.messages import (
+    DYNAMIC_JOINT_STATES,
+    JOINT_COMMANDS,
+    JOINT_STATES,
+    SERVO_STATUS,
+    RawMessage,
+)
+from stribeck.recordings.bags.signals import decode
+from stribeck.recordings.bags.storage import BagContent
+from stribeck.recordings.signals.sources import interface_samples
+
+STATE_TYPES = (JOINT_STATES.type,)
+COMMAND_TYPES = (JOINT_COMMANDS.type, "std_msgs/msg/Float64MultiArray")
+
+
+class Replay(NamedTuple):
+    """Output of a compensator for every state of a bag that contains its joints, in log order.
+
+    :param stamps: header stamps (T,) [ns].
+    :param torque: friction torque (T, n) [N m], in the robot's coordinates.
+    :param doubts: why the torque is forced to zero; ``None`` where it is not.
+    """
+
+    stamps: npt.NDArray[np.int64]
+    torque: Array
+    doubts: tuple[str | None, ...]
+
+
+def replay(
+    path: Path,
+    bag: BagContent,
+    compensator: Compensator,
+    joints: Sequence[CompensatedJoint],
+    goals: str = "",
+) -> Replay:
+    """Play a bag's states, commands, goals and telemetry through a compensator.
+
+    Stamps are used as arrival times; commands without a stamp arrive at their log time.
+
+    :param path: path of the bag, for messages.
+    :param goals: topic of additional goals; empty for none.
+    :raises ConfigError: if the bag lacks the topic of the goals, or its message type is not supported.
+    :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
+    """
+    if not any(message.topic.name == JOINT_STATES.name for message in bag.messages):
+        present = sorted({message.topic.name for message in bag.messages})
+        raise RecordingError(
+            f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
+        )
+    _check_types(path, bag.messages)
+    goals = f"/{goals.lstrip('/')}" if goals else ""
+    source = _goal_source(path, bag, compensator, goals) if goals else None
+    compensator.enable()
+    stamps: list[int] = []
+    torque: list[Array] = []
+    doubts: list[str | None] = []
+    limiters = {topic.name: RateLimiter() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
+    offset: float | None = None
+    for message in bag.messages:
+        name, stamp = message.topic.name, header_stamp(message.data)
+        if source is not None and name == goals:
+            goal = decode(path, message, bag.typestore)
+            stamped = stamp.seconds if hasattr(goal, "header") else 0.0
+            source.take(goal, stamped or 1e-9 * message.log_time + (offset or 0.0), stamped or None)
+        if name == JOINT_STATES.name:
+            state = decode(path, message, bag.typestore)
+            now = stamp.seconds
+            offset = now - 1e-9 * message.log_time if offset is None else offset
+            foreign = compensator.merger.foreign
+            if source is not None:
+                source.before_state(now, now, state.name, state.position)
+            output = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
+            if compensator.merger.foreign != foreign:
+                continue
+            torque.append(output)
+            stamps.append(stamp.nanoseconds)
+            doubts.append(compensator.doubt)
+        elif name == JOINT_COMMANDS.name:
+            logged = 1e-9 * message.log_time + (offset or 0.0)
+            _command(compensator, decode(path, message, bag.typestore), stamp.seconds, logged)
+        elif name in limiters and limiters[name].passes(stamp):
+            _telemetry(compensator, joints, decode(path, message, bag.typestore), stamp.seconds)
+    if not torque:
+        raise RecordingError(
+            f"{path}: no state in {JOINT_STATES.name} holds {' or '.join(compensator.names)}: name its joints"
+        )
+    return Replay(np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts))
+
+
+def _goal_source(path: Path, bag: BagContent, compensator: Compensator, topic: str) -> GoalSource:
+    types = {message.topic.name: message.topic.type for message in bag.messages}
+    if topic not in types:
+        raise ConfigError(f"{path} has no {topic}; it has: {', '.join(sorted(types))}")
+    return GoalSource(kind_of(types[topic], f"{path}: {topic}"), compensator)
+
+
+def _check_types(path: Path, messages: Sequence[RawMessage]) -> None:
+    types = {message.topic.name: message.topic.type for message in messages}
+    for name, valid in ((JOINT_STATES.name, STATE_TYPES), (JOINT_COMMANDS.name, COMMAND_TYPES)):
+        if types.get(name, valid[0]) not in valid:
+            raise RecordingError(f"{path}: {name} has type {types[name]}; valid: {', '.join(valid)}")
+
+
+def _command(compensator: Compensator, command: Any, stamp: float, logged: float) -> None:
+    """Pass a command on; one without a stamp arrives at its log time."""
+    if hasattr(command, "data"):  # unnamed numbers: efforts or goals, depending on the output mode
+        efforts = compensator.settings.mode == "sum"
+        goals, effort = ((), command.data) if efforts else (command.data, ())
+        compensator.on_command(logged, None, None, goals, (), effort)
+        return
+    compensator.on_command(
+        stamp or logged, stamp or None, command.name, command.position, command.velocity, command.effort
+    )
+
+
+def _telemetry(
+    compensator: Compensator, joints: Sequence[CompensatedJoint], message: Any, stamp: float
+) -> None:
+    values: dict[str, dict[str, float]] = defaultdict(dict)
+    for interface in ("p_gain", "voltage", "temperature"):
+        for name, value in interface_samples(message, interface):
+            values[name][interface] = value
+    for joint in joints:
+        apply_telemetry(compensator, joint, values[joint.model.name], stamp)

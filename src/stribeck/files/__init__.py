@@ -1,0 +1,1 @@
+"""File formats: declarations, parameter files, servo families, machines, parameters of ROS."""

@@ -1,0 +1,1 @@
+"""Identification: five engines, what they share, and posteriors."""

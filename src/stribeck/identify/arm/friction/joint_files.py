@@ -1,0 +1,119 @@
+"""Export of identified joint friction as parameter files, which the compensation node loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stribeck.files.parameter_file import ParameterFile, Provenance
+from stribeck.files.versions import versions
+from stribeck.identify.arm.friction.full_fit import FullFit
+from stribeck.identify.arm.recordings import ArmRecording
+from stribeck.identify.common.quantiles import normal_estimate
+from stribeck.model.actuator import MOTOR_UNITS, Actuator, JointUnits
+from stribeck.model.estimate import CONFIDENCE, Estimate, at_bound, fixed
+from stribeck.model.terms import FRICTION_PARAMETERS
+
+ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
+"""Actuator name in the parameter files, by the units of the joint."""
+
+FIXED = {"ratio": 1.0, "q_offset": 0.0}
+"""Parameters of the actuator that are not identified."""
+
+
+def joint_files(
+    fit: FullFit, actuators: Sequence[Actuator], runs: Sequence[ArmRecording], errors: Mapping[str, Any]
+) -> dict[str, ParameterFile]:
+    """A parameter file for each joint, by joint name.
+
+    :param actuators: one of :data:`ACTUATORS` for each joint: prismatic joints have N and kg, others N m and kg m².
+    :param runs: the fitted recordings, for the provenance.
+    :param errors: scores by set.
+    """
+    return {
+        joint: ParameterFile(
+            actuator=actuator,
+            law=fit.laws[k],
+            values={**FIXED, **fit.values(joint)},
+            provenance=_provenance(fit, joint, actuator, runs, errors),
+        )
+        for k, (joint, actuator) in enumerate(zip(fit.machine.joints, actuators, strict=True))
+    }
+
+
+def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str, Estimate]:
+    """The parameters in the file of a joint with units, intervals and statuses."""
+    constants = {name: fixed(value, parameter_unit(name, actuator.units)) for name, value in FIXED.items()}
+    return constants | element_estimates(fit, element, actuator.units)
+
+
+def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str, Estimate]:
+    """The identified parameters of a joint or coupling."""
+    values, k = fit.values(element), fit.machine.elements.index(element)
+    estimates = {}
+    for (name, value), deviation, bounds in zip(
+        values.items(), fit.sigma[k].tolist(), fit.bounds[k].tolist(), strict=True
+    ):
+        unit, ends = parameter_unit(name, units), (bounds[0], bounds[1])
+        if value in ends:
+            estimates[name] = at_bound(value, unit, "lower" if value == ends[0] else "upper", ends)
+        else:
+            estimates[name] = normal_estimate(value, unit, deviation, bounds=ends)
+    return estimates
+
+
+def parameter_unit(name: str, units: JointUnits) -> str:
+    """Unit of a parameter of a rotary or linear joint."""
+    if name in FRICTION_PARAMETERS:
+        return FRICTION_PARAMETERS[name].unit(units)
+    return MOTOR_UNITS[name][units]
+
+
+def _provenance(
+    fit: FullFit, joint: str, actuator: Actuator, runs: Sequence[ArmRecording], errors: Mapping[str, Any]
+) -> Provenance:
+    estimates, choice = joint_estimates(fit, joint, actuator), fit.choice
+    index = fit.machine.joints.index(joint)
+    error = {name: scores["moving"]["per_joint"][index] for name, scores in errors.items()}
+    return Provenance(
+        units={name: estimate.unit for name, estimate in estimates.items()},
+        bounds={},
+        fixed=tuple(FIXED),
+        intervals={name: one.interval for name, one in estimates.items() if one.interval is not None},
+        confidence=CONFIDENCE,
+        not_determined={name: one.reason for name, one in estimates.items() if one.reason},
+        at_bounds={name: one.side for name, one in estimates.items() if one.side is not None},
+        statements=_statements(fit, joint),
+        loss={
+            "name": "relative error of torque",
+            "train": error["train"],
+            "validation": error.get("validation"),
+            "unit": "1",
+        },
+        split={"rule": "as given", "train": [run.name for run in runs], "validation": []},
+        simulation={"inverse_dynamics": True, "delay": choice.delay, "presliding": choice.presliding},
+        effects=(),
+        supply_voltage=None,
+        temperature=None,
+        data={"runs": len(runs)},
+        search={
+            "method": "identify-arm",
+            "status": fit.status.value,
+            "prior": choice.prior,
+            "correlated_rows": choice.correlated,
+        },
+        versions=versions("numpy", "scipy", "jax", "pin", "casadi"),
+        estimates=estimates,
+    )
+
+
+def _statements(fit: FullFit, joint: str) -> tuple[str, ...]:
+    index = fit.machine.joints.index(joint)
+    return (
+        "friction under load is that of the links as they were, without additional payload",
+        *(
+            f"the coupling {name} acts on this joint too; its friction is not in this file"
+            for name, weights in fit.machine.couplings.items()
+            if weights[index] != 0.0
+        ),
+    )

@@ -1,0 +1,215 @@
+r"""Least squares on base parameters: ordinary, weighted by the noise of each joint, and robust.
+
+.. math:: \min_\beta \sum_j \sigma_j^{-2} \sum_t \rho(\tau_j(t) - W_j(t)\beta)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy import linalg
+
+from stribeck.errors import RecordingError
+from stribeck.identify.arm.base_parameters import BaseParameters
+from stribeck.identify.arm.config import Protocol
+from stribeck.identify.arm.motion import ProcessedMotion
+from stribeck.identify.arm.regressor import Friction, Machine, design, structural_base
+from stribeck.identify.common.autoregressive import covariance, standard_deviations
+from stribeck.identify.common.solver_status import SolverStatus
+from stribeck.model.arrays import Array, Indices, Mask
+
+Weighting = Literal["ordinary", "weighted", "robust"]
+
+ITERATIONS = 30
+HUBER = 1.345
+"""Residuals beyond this many standard deviations enter the cost linearly (95 % efficient for normal noise)."""
+
+WEAKEST = 1e-6
+"""Directions whose singular value is below this share of the largest are not excited (columns of unit length)."""
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """A fit of base parameters.
+
+    :param values, sigma: estimates and their standard deviations, (b,).
+    :param noise: standard deviation of the residuals of each joint (n,) [N m or N].
+    :param friction: whether the two directions have separate friction.
+    :param rest: velocity below which a joint has no direction of motion [rad/s].
+    :param condition: condition number of the fitted rows, columns of unit length.
+    """
+
+    machine: Machine
+    base: BaseParameters
+    values: Array
+    sigma: Array
+    noise: Array
+    friction: Friction
+    rest: float
+    condition: float
+    status: SolverStatus
+
+    def predict(self, motion: ProcessedMotion) -> Array:
+        """Predicted torques at the rows of a run, (M, n)."""
+        columns = design(self.machine, motion.states, self.rest, self.friction).columns
+        return np.asarray(self.base.reduce(columns) @ self.values)
+
+    @property
+    def named(self) -> Mapping[str, float]:
+        """Estimates, each by the name of the independent parameter in its combination."""
+        return {self.base.names[k]: float(v) for k, v in zip(self.base.chosen, self.values, strict=True)}
+
+
+def fit_rows(motion: ProcessedMotion, protocol: Protocol) -> Mask:
+    """Mask of the rows of each joint that are fitted, (M, n)."""
+    return motion.moving if protocol.fit == "moving" else np.ones_like(motion.moving)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """The fitted rows of all runs.
+
+    :param columns: regressor of each run (M, n, p).
+    :param used: mask of the fitted rows of each joint, for each run (M, n).
+    """
+
+    motions: Sequence[ProcessedMotion]
+    columns: Sequence[Array]
+    used: Sequence[Mask]
+
+    @classmethod
+    def of(
+        cls, motions: Sequence[ProcessedMotion], columns: Sequence[Array], protocol: Protocol
+    ) -> FittedRows:
+        """The rows selected by a protocol."""
+        return cls(motions, columns, [fit_rows(motion, protocol) for motion in motions])
+
+    @cached_property
+    def rows(self) -> Array:
+        """Stacked regressor (R, p)."""
+        return np.concatenate([c[u] for c, u in zip(self.columns, self.used, strict=True)])
+
+    @cached_property
+    def torque(self) -> Array:
+        """Stacked torques (R,)."""
+        return np.concatenate([m.torque[u] for m, u in zip(self.motions, self.used, strict=True)])
+
+    @cached_property
+    def joint(self) -> Indices:
+        """Joint index of each row (R,)."""
+        return np.concatenate([np.nonzero(u)[1] for u in self.used])
+
+    def covariance(self, values: Array, noise: Array, prior: Array | None = None) -> Array:
+        """Covariance of the parameters (p, p).
+
+        :param values: estimates (p,).
+        :param noise: standard deviation of each joint's residuals (n,).
+        :param prior: precision of a prior (p, p).
+        """
+        jacobians = [np.where(u[:, :, None], c, 0.0) for c, u in zip(self.columns, self.used, strict=True)]
+        residuals = [
+            np.where(u, motion.torque - c @ values, 0.0)
+            for c, u, motion in zip(self.columns, self.used, self.motions, strict=True)
+        ]
+        return covariance(jacobians, residuals, noise, prior)
+
+
+def fit_linear(
+    machine: Machine,
+    motions: Sequence[ProcessedMotion],
+    protocol: Protocol,
+    weighting: Weighting = "ordinary",
+    friction: Friction = "symmetric",
+    base: BaseParameters | None = None,
+) -> LinearFit:
+    """Least squares on base parameters.
+
+    :param base: those of :func:`structural_base`, if they are already known.
+    :raises RecordingError: for motion that does not excite all base parameters, with the names of those not excited.
+    """
+    base = base or structural_base(machine, protocol.rest, friction)
+    columns = [
+        base.reduce(design(machine, motion.states, protocol.rest, friction).columns) for motion in motions
+    ]
+    fitted = FittedRows.of(motions, columns, protocol)
+    rows, torque, joint = fitted.rows, fitted.torque, fitted.joint
+    check_excited(machine, base, rows, motions, protocol)
+    values = _solve(rows, torque)
+    status = SolverStatus.CONVERGED if weighting == "ordinary" else SolverStatus.LIMIT
+    for _ in range(0 if weighting == "ordinary" else ITERATIONS):
+        before, residual = values, torque - rows @ values
+        noise = _noise(residual, joint, len(machine.joints), robust=weighting == "robust")
+        scaled = residual / noise[joint]
+        weights = 1.0 / noise[joint]
+        if weighting == "robust":
+            weights = weights * np.sqrt(HUBER / np.maximum(np.abs(scaled), HUBER))
+        values = _solve(rows * weights[:, None], torque * weights)
+        if np.linalg.norm(rows @ (values - before)) < 1e-6 * np.linalg.norm(torque):
+            status = SolverStatus.CONVERGED
+            break
+    residual = torque - rows @ values
+    noise = _noise(residual, joint, len(machine.joints), robust=False)
+    assumed = np.full_like(noise, np.sqrt(np.mean(residual**2))) if weighting == "ordinary" else noise
+    sigma = standard_deviations(fitted.covariance(values, assumed))
+    return LinearFit(machine, base, values, sigma, noise, friction, protocol.rest, _condition(rows), status)
+
+
+def check_excited(
+    machine: Machine,
+    base: BaseParameters,
+    rows: Array,
+    motions: Sequence[ProcessedMotion],
+    protocol: Protocol,
+) -> None:
+    """Refuse motion that does not excite all base parameters.
+
+    :param rows: the fitted rows of the regressor (R, b).
+    :raises RecordingError: with the names of the joints that do not move, or of the parameters.
+    """
+    speeds = np.max([np.abs(motion.states.velocity).max(axis=0) for motion in motions], axis=0)
+    still = [name for name, speed in zip(machine.joints, speeds, strict=True) if speed <= protocol.moving]
+    if still:
+        raise RecordingError(
+            f"too little motion: {', '.join(still)} never faster than {protocol.moving:g} (protocol: moving); "
+            "move every joint: `stribeck excite` designs such a motion"
+        )
+    if len(rows) < rows.shape[1]:
+        raise RecordingError(f"too little motion: {len(rows)} rows for {rows.shape[1]} parameters")
+    scale = np.linalg.norm(rows, axis=0)
+    open_ = [base.names[k] for k, size in zip(base.chosen, scale, strict=True) if size == 0.0]
+    if not open_:
+        _, singular, directions = linalg.svd(linalg.qr(rows / scale, mode="r")[0][: len(scale)])
+        weak = directions[singular < WEAKEST * singular[0]]
+        shares = np.abs(weak).max(axis=0, initial=0.0)
+        open_ = [base.names[k] for k, share in zip(base.chosen, shares, strict=True) if share > 0.3]
+    if open_:
+        raise RecordingError(
+            f"too little motion to determine {', '.join(open_)} (each with what it is combined with); "
+            "move all joints at once, fast and far: `stribeck excite` designs such a motion"
+        )
+
+
+def _solve(rows: Array, torque: Array) -> Array:
+    """Least squares through the normal equations of scaled columns, refined once with the residual."""
+    scale = np.linalg.norm(rows, axis=0)
+    scaled = rows / scale
+    factor = linalg.cho_factor(scaled.T @ scaled)
+    values = linalg.cho_solve(factor, scaled.T @ torque)
+    values += linalg.cho_solve(factor, scaled.T @ (torque - scaled @ values))
+    return np.asarray(values / scale)
+
+
+def _noise(residual: Array, joint: Indices, joints: int, robust: bool) -> Array:
+    """Standard deviation of each joint's residuals; the robust one is derived from their median absolute value."""
+    of_joints = [residual[joint == j] for j in range(joints)]
+    sizes = [1.4826 * np.median(np.abs(r)) if robust else np.sqrt(np.mean(r**2)) for r in of_joints]
+    return np.asarray(np.maximum(np.array(sizes), 1e-12))
+
+
+def _condition(rows: Array) -> float:
+    singular = linalg.svdvals(linalg.qr(rows / np.linalg.norm(rows, axis=0), mode="r")[0][: rows.shape[1]])
+    return float(singular[0] / singular[-1])

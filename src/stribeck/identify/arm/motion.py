@@ -1,0 +1,267 @@
+"""Processing of recorded motion by a protocol: filters, derivatives, decimation, and selection of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from stribeck.errors import ConfigError, TooShortError
+from stribeck.identify.arm.config import FilterSettings, Protocol
+from stribeck.identify.arm.recordings import ArmRecording
+from stribeck.identify.arm.signals import ZeroPhase, derivative, resample
+from stribeck.model.arrays import Array, Indices, Mask
+
+OVERSAMPLING = 8.0
+"""Smallest sampling rate of predictions, in multiples of the cut-off frequency of torques."""
+
+GAP = 0.05
+"""A longer interval without samples [s] may be a gap."""
+
+MISSING = 5.0
+"""Intervals longer than so many median ones may be a gap."""
+
+SHORTEST = 50
+"""Smallest number of rows of a part between gaps."""
+
+LAGS = 1000
+"""Number of rows in which repetitions of a motion are searched."""
+
+REPEATED = 0.02
+"""A motion repeats itself if positions differ by less than this mean square, relative to their variance."""
+
+WIDER = 2.5
+"""Cut-off frequency of states for predictions, in multiples of that of the torques."""
+
+
+@dataclass(frozen=True)
+class States:
+    """Joint states at one rate, each (N, n).
+
+    :param rate: [Hz].
+    """
+
+    rate: float
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def at(self, rows: slice) -> States:
+        """Some of the rows."""
+        return States(self.rate, self.position[rows], self.velocity[rows], self.acceleration[rows])
+
+
+@dataclass(frozen=True)
+class ProcessedMotion:
+    """A recording after processing by a protocol.
+
+    :param time: times of the rows (M,) [s].
+    :param states: states at the rows, filtered by the protocol.
+    :param torque: filtered torques at the rows (M, n) [N m or N].
+    :param moving: rows of each joint above the velocity threshold of the protocol, (M, n).
+    :param resting: rows of each joint below the rest velocity, (M, n).
+    :param fine: states for predictions, without the torque filter, at a finer rate and corrected for the delay.
+    :param pick: indices of the rows in the fine states.
+    :param kernel: impulse response of the torque filter at the fine rate, ``None`` for none.
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    time: Array
+    states: States
+    torque: Array
+    moving: Mask
+    resting: Mask
+    fine: States
+    pick: slice
+    kernel: Array | None
+
+
+def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRecording]:
+    """The parts of a recording between gaps, which no interpolation may cross.
+
+    A gap is longer than :data:`GAP` and :data:`MISSING` median intervals. Parts are numbered from 1, and those with fewer
+    than :data:`SHORTEST` rows, or too few for the protocol, are left out. Without gaps the recording stays as it is.
+
+    :param protocol: gives the rows of the recording that are used.
+    :raises TooShortError: if no part is long enough.
+    """
+    whole = run if protocol is None else _rows(run, protocol)
+    steps = np.diff(whole.time)
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    gaps = np.flatnonzero(steps > max(GAP, MISSING * usual)) + 1
+    if len(gaps) == 0:
+        return [run]
+    least = SHORTEST if protocol is None else SHORTEST + 2 * protocol.drop + 10 * protocol.every
+    ends = [0, *gaps.tolist(), len(whole.time)]
+    parts = [(first, end) for first, end in pairwise(ends) if end - first >= least]
+    if not parts:
+        longest = max(end - first for first, end in pairwise(ends))
+        raise TooShortError(
+            f"{run.name}: {len(gaps)} gaps leave at most {longest} rows in a row, expected {least}"
+        )
+    return [
+        replace(whole.between(first, end), name=f"{run.name} part {k}")
+        for k, (first, end) in enumerate(parts, 1)
+    ]
+
+
+def held_out(run: ArmRecording, protocol: Protocol, share: float) -> tuple[ArmRecording, ArmRecording]:
+    """The first part of a recording, and the last ``share`` of the rows that the protocol uses."""
+    whole = _rows(run, protocol)
+    cut = round((1.0 - share) * len(whole.time))
+    seconds = f"{whole.time[min(cut, len(whole.time) - 1)] - run.time[0]:.4g} s"
+    first, last = whole.between(0, cut), whole.between(cut, len(whole.time))
+    return replace(first, name=f"{run.name} to {seconds}"), replace(last, name=f"{run.name} from {seconds}")
+
+
+def time_blocks(motion: ProcessedMotion, blocks: int) -> list[Indices]:
+    """Rows of a recording in blocks of time, for cross-validation.
+
+    A motion that repeats itself has the same phases of all periods in a block: rows whose repetition is fitted would not
+    be held out.
+    """
+    period = _period(motion.states.position)
+    if period is None:
+        return np.array_split(np.arange(len(motion.time)), blocks)
+    phase = np.arange(len(motion.time)) % period
+    return [np.flatnonzero(phase * blocks // period == k) for k in range(blocks)]
+
+
+def _period(position: Array) -> int | None:
+    """Rows after which positions (N, n) repeat, ``None`` if they never do."""
+    stride = max(1, len(position) // LAGS)
+    coarse = position[::stride]
+    variance = coarse.var(axis=0)
+    coarse = coarse[:, variance > 0.0] / np.sqrt(variance[variance > 0.0])
+    lags = np.arange(1, len(coarse) // 2 + 1)
+    change = np.array([np.mean((coarse[lag:] - coarse[:-lag]) ** 2) for lag in lags])
+    apart = np.flatnonzero(change > 0.5)
+    if len(apart) == 0:
+        return None
+    same = apart[0] + np.flatnonzero(change[apart[0] :] < REPEATED)
+    if len(same) == 0:
+        return None
+    first = same[same < same[0] + max(2, len(lags) // 20)]
+    return int(lags[first[np.argmin(change[first])]]) * stride
+
+
+def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> ProcessedMotion:
+    """Process a recording.
+
+    :param delay: delay of recorded states relative to torques [s]; fine states are shifted by it.
+    :raises TooShortError: if too few rows remain.
+    :raises ConfigError: for rows that the recording does not have, or filters too fast for its rate.
+    """
+    run = _rows(run, protocol)
+    if protocol.velocity == "differentiated":
+        run = replace(run, velocity=None)
+    grid, rate = _grid(run, protocol)
+    torque, effort = _on(run, run.effort, grid), _zero_phase(protocol.effort_filter)
+    torque = torque if effort is None else effort(torque, rate)
+    states = _states(run, grid, rate, _zero_phase(protocol.position_filter), protocol.edge_order)
+    step = _fine_step(protocol, rate)
+    wide = _wide(protocol, rate)
+    fine = _later(_states(run, grid, rate, wide, protocol.edge_order), grid, delay).at(
+        slice(None, None, step)
+    )
+    fine = States(rate / step, fine.position, fine.velocity, fine.acceleration)
+    first, end = protocol.drop, len(grid) - protocol.drop
+    first += -first % step  # align rows with the fine grid
+    rows = slice(first, end, protocol.every)
+    if end - first < 10 * protocol.every:
+        raise TooShortError(f"{run.name}: {len(grid)} samples leave no rows to fit")
+    kept = states.at(rows)
+    speed = np.abs(kept.velocity)
+    return ProcessedMotion(
+        name=run.name,
+        joints=run.joints,
+        time=grid[rows] - grid[0],
+        states=kept,
+        torque=torque[rows],
+        moving=speed > protocol.moving,
+        resting=speed < max(protocol.rest, 1e-9),
+        fine=fine,
+        pick=slice(first // step, -(-end // step), protocol.every // step),
+        kernel=None if effort is None else effort.kernel(rate / step),
+    )
+
+
+def _rows(run: ArmRecording, protocol: Protocol) -> ArmRecording:
+    if run.name not in protocol.rows:
+        return run
+    first, end = protocol.rows[run.name]
+    if not first < end <= len(run.time):
+        raise ConfigError(f"{run.name} has {len(run.time)} rows, the protocol asks for rows {first} to {end}")
+    return run.between(first, end)
+
+
+def _grid(run: ArmRecording, protocol: Protocol) -> tuple[Array, float]:
+    """Uniform time grid and its rate [Hz]."""
+    steps = np.diff(run.time)
+    if protocol.resample is not None:
+        rate = protocol.resample
+        return np.arange(run.time[0], run.time[-1], 1.0 / rate), rate
+    if steps.max() - steps.min() > 0.2 * np.median(steps):
+        raise ConfigError(
+            f"{run.name}: samples come every {1e3 * steps.min():.3g} to {1e3 * steps.max():.3g} ms: set "
+            f"protocol: resample, for instance to {1.0 / np.median(steps):.3g}"
+        )
+    rate = (len(run.time) - 1) / (run.time[-1] - run.time[0])
+    return run.time[0] + np.arange(len(run.time)) / rate, float(rate)
+
+
+def _on(run: ArmRecording, samples: Array, grid: Array) -> Array:
+    same = len(grid) == len(run.time) and bool(np.allclose(grid, run.time, atol=1e-9, rtol=0.0))
+    return samples if same else resample(run.time, samples, grid)
+
+
+def _states(
+    run: ArmRecording, grid: Array, rate: float, low_pass: ZeroPhase | None, edge_order: Literal[1, 2]
+) -> States:
+    def smooth(samples: Array) -> Array:
+        return samples if low_pass is None else low_pass(samples, rate)
+
+    def rates(samples: Array) -> Array:
+        return derivative(samples, 1.0 / rate, edge_order)
+
+    position = _on(run, run.position, grid)
+    if run.velocity is None:
+        position = smooth(position)
+        velocity = rates(position)
+        return States(rate, position, velocity, rates(velocity))
+    velocity = _on(run, run.velocity, grid)
+    return States(rate, position, smooth(velocity), smooth(rates(velocity)))
+
+
+def _later(states: States, grid: Array, delay: float) -> States:
+    """States shifted by a delay [s]; the last state is held."""
+    if delay == 0.0:
+        return states
+    parts = (states.position, states.velocity, states.acceleration)
+    return States(states.rate, *(resample(grid, part, grid + delay) for part in parts))
+
+
+def _fine_step(protocol: Protocol, rate: float) -> int:
+    """Largest divisor of ``every`` that keeps :data:`OVERSAMPLING`."""
+    if protocol.effort_filter is None:
+        return protocol.every
+    needed = OVERSAMPLING * protocol.effort_filter.cutoff
+    divisors = [k for k in range(1, protocol.every + 1) if protocol.every % k == 0]
+    return max(k for k in divisors if k == 1 or rate / k >= needed)
+
+
+def _wide(protocol: Protocol, rate: float) -> ZeroPhase | None:
+    if protocol.position_filter is None or protocol.effort_filter is None:
+        return _zero_phase(protocol.position_filter)
+    wide = max(min(WIDER * protocol.effort_filter.cutoff, 0.25 * rate), protocol.position_filter.cutoff)
+    return ZeroPhase(protocol.position_filter.order, wide, protocol.position_filter.padding)
+
+
+def _zero_phase(settings: FilterSettings | None) -> ZeroPhase | None:
+    return None if settings is None else ZeroPhase(**vars(settings))

@@ -1,0 +1,273 @@
+"""Survey of a machine: everything of its file that a URDF and recordings tell, each value with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stribeck.errors import RecordingError
+from stribeck.files.commented_yaml import open_keys
+from stribeck.identify.arm.config import FilterSettings, Protocol
+from stribeck.identify.arm.model import ArmModel, load_arm
+from stribeck.identify.arm.motion import ProcessedMotion, motion_of, segments
+from stribeck.identify.arm.recordings import ArmRecording, check_finite, completed, run_of_tracks
+from stribeck.identify.arm.survey.effort import EffortSurvey, effort_source, survey_effort
+from stribeck.identify.arm.survey.joints import JointChoice, choose_joints
+from stribeck.identify.arm.survey.reading import JointTracks, read_joint_tracks
+from stribeck.identify.arm.survey.spectra import HIGHER, NOISE_SHARE, SHARE, Bandwidth, bandwidth_of
+from stribeck.identify.arm.survey.units import POSITIONS, VELOCITIES, UnitSurvey, source_of, survey_units
+from stribeck.model.arrays import Array
+from stribeck.recordings.bags.messages import JOINT_STATES
+from stribeck.rigid.urdf import read_urdf
+
+ORDER = 4
+"""Order of the filters."""
+
+SLOW = 0.02
+"""Threshold of moving rows, relative to the largest velocity of the slowest joint."""
+
+NOISY = 5.0
+"""Smallest threshold of moving rows, in standard deviations of the filtered velocity."""
+
+AT_REST = 0.25
+"""Rest velocity, relative to the threshold of moving rows, at most."""
+
+FINER = 5.0
+"""Smallest rate of the fitted rows, in multiples of the cut-off frequency."""
+
+JITTER = 0.2
+"""Largest spread of sampling intervals, relative to the median, that needs no resampling."""
+
+DIGITS = 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One value of the machine's file.
+
+    :param key: keys from the top of the file, separated by points.
+    :param reason: what the value was found from.
+    """
+
+    key: str
+    value: Any
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a URDF and recordings tell about a machine.
+
+    :param findings: values of the machine's file, in its order.
+    :param notes: lines about joints that are left out, and about what looks wrong.
+    """
+
+    joints: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def open_keys(self) -> tuple[str, ...]:
+        """Keys whose value has to be filled in by hand."""
+        return open_keys((found.key, found.value) for found in self.findings)
+
+
+def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
+    """Find the values of a machine's file.
+
+    :param recordings: bags.
+    :raises RecordingError: if no joint of the URDF moves in the recordings, or none of them has effort.
+    """
+    robot = read_urdf(urdf)
+    bags = [read_joint_tracks(path, robot.movable) for path in recordings]
+    choice = choose_joints(robot, bags)
+    arm = load_arm(urdf, choice.joints)
+    whole = [run_of_tracks(bag.path, bag.tracks, choice.joints) for bag in bags]
+    for run in whole:
+        check_finite(run)
+    read = [completed(part) for run in whole for part in segments(run)]
+    units = survey_units(read, arm)
+    runs = [units.in_si(run) for run in read]
+    rate, jitter = _rate(runs)
+    width, quieter = _bandwidth(runs, rate)
+    if quieter:
+        runs = [replace(run, velocity=None) for run in runs]
+    protocol = _protocol(runs, rate, jitter, width)
+    motions = [
+        motion_of(run, protocol) for run in runs if len(run.time) > 20 * protocol.every + 2 * protocol.drop
+    ]
+    effort = survey_effort(arm, motions)
+    findings = (
+        *_head(urdf, choice, arm),
+        *_signals(bags, whole, units, effort, arm),
+        *_processing(protocol, width, len(runs) - len(whole), quieter),
+        *_limits(arm, motions),
+    )
+    return Survey(choice.joints, findings, (*choice.notes, *effort.notes))
+
+
+def _rate(runs: Sequence[ArmRecording]) -> tuple[float, bool]:
+    """Sampling rate [Hz], and whether intervals vary so much that samples have to be interpolated."""
+    steps = np.concatenate([np.diff(run.time) for run in runs])
+    middle = float(np.median(steps))
+    mean = float(np.mean(steps[steps < 3.0 * middle]))
+    return 1.0 / mean, bool(np.ptp(steps) > JITTER * middle)
+
+
+def _bandwidth(runs: Sequence[ArmRecording], rate: float) -> tuple[Bandwidth, str]:
+    """Bandwidth of the motion, and why positions are differentiated although velocities were measured.
+
+    Drives often report differences of coarse positions, filtered and sampled again, whose accelerations are noisier than
+    those of the positions. The reason is empty if measured velocities are quieter, or there are none.
+    """
+    measured = bandwidth_of(runs, rate)
+    if measured.order == 2:
+        return measured, ""
+    positions = bandwidth_of([replace(run, velocity=None) for run in runs], rate)
+    cutoff = min(measured.cutoff, positions.cutoff)
+    noise = [float(np.median(width.acceleration_noise(cutoff))) for width in (positions, measured)]
+    if noise[0] >= noise[1]:
+        return measured, ""
+    return positions, (
+        f"noise of accelerations up to {cutoff:.2g} Hz: {noise[0]:.2g} from positions, {noise[1]:.2g} from measured velocities"
+    )
+
+
+def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Bandwidth) -> Protocol:
+    """Filters by the spectra, thresholds by the noise of the filtered velocities."""
+    cutoff = _rounded(width.cutoff)
+    speeds = np.max([np.abs(_velocity(run)).max(axis=0) for run in runs], axis=0)
+    noise = float(width.velocity_noise(cutoff).max())
+    moving = max(SLOW * float(speeds.min()), NOISY * noise)
+    filtering = FilterSettings(ORDER, cutoff)
+    return Protocol(
+        moving=_rounded(moving),
+        resample=_rounded(rate, 4) if jitter else None,
+        position_filter=filtering,
+        effort_filter=filtering,
+        every=max(1, int(rate / (FINER * cutoff))),
+        drop=ceil(rate / cutoff),
+        rest=_rounded(min(max(NOISY * noise, 1e-4), AT_REST * moving)),
+        fit="moving",
+    )
+
+
+def _velocity(run: ArmRecording) -> Array:
+    return np.gradient(run.position, run.time, axis=0) if run.velocity is None else run.velocity
+
+
+def _rounded(value: float, digits: int = DIGITS) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _head(urdf: Path, choice: JointChoice, arm: ArmModel) -> list[Finding]:
+    linear = arm.linear
+    kinds = "all joints are prismatic" if linear.all() else "joints are revolute, or of both kinds"
+    return [
+        Finding("schema", 1),
+        Finding("name", urdf.stem, "file name of the URDF"),
+        Finding("units", "linear" if linear.all() else "rotary", kinds),
+        Finding("urdf", str(urdf.resolve())),
+        Finding(
+            "joints",
+            list(choice.joints),
+            "; ".join(("joints of the URDF that move, with effort", *choice.notes)),
+        ),
+    ]
+
+
+def _signals(
+    bags: Sequence[JointTracks],
+    runs: Sequence[ArmRecording],
+    units: UnitSurvey,
+    effort: EffortSurvey,
+    arm: ArmModel,
+) -> list[Finding]:
+    key, linear, signs = "identification.recording", arm.linear, effort.position_signs
+    seconds = ", ".join(f"{run.name} {run.time[-1] - run.time[0]:.1f} s" for run in runs)
+    topics = sorted({bag.topic for bag in bags})
+    if len(topics) > 1:
+        raise RecordingError(
+            f"joint states are in several topics, {', '.join(topics)}: set them up one by one"
+        )
+    place = {} if topics[0] == JOINT_STATES.name else {"topic": topics[0], "names": "name"}
+
+    def source(signal: str, conversion: dict[str, object]) -> dict[str, object]:
+        return {**place, **({"values": signal} if place else {}), **conversion}
+
+    turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
+    reason = units.position_reason
+    if turned:
+        reason += f"; {', '.join(turned)} turn against the URDF, by the torques of its links"
+    position = source_of(units.position, linear, POSITIONS, signs)
+    findings = [
+        Finding(f"{key}.format", "bag", f"joint states on {topics[0]}: {seconds}"),
+        Finding(f"{key}.position", source("position", position), reason),
+    ]
+    if units.velocity is not None:
+        velocity = source_of(units.velocity, linear, VELOCITIES, signs)
+        findings.append(Finding(f"{key}.velocity", source("velocity", velocity), units.velocity_reason))
+    conversion, reason = effort_source(arm, effort)
+    return [*findings, Finding(f"{key}.effort", source("effort", conversion), reason)]
+
+
+def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -> list[Finding]:
+    motion = f"{width.motion.min():.3g} to {width.motion.max():.3g} Hz"
+    cutoff = protocol.position_filter.cutoff if protocol.position_filter else 0.0
+    noise = float(width.velocity_noise(cutoff).max())
+    filtered = "the frequency above which torques were filtered before, of which there is no sign"
+    if np.isfinite(np.median(width.torque)):
+        filtered = (
+            f"{np.median(width.torque):.3g} Hz, above which torques were filtered before they were recorded"
+        )
+    kind = "measured" if width.order == 1 else "differentiated"
+    interval = f"{width.rate:.4g} samples a second" + (
+        f", {gaps} gaps, where recordings are cut" if gaps else ""
+    )
+    key = "identification.protocol"
+    filtering = {"order": ORDER, "cutoff": cutoff}
+    findings = [
+        Finding(
+            f"{key}.position_filter",
+            filtering,
+            f"the smallest of {HIGHER:g} times the motion's bandwidth ({100.0 * SHARE:g} % of the power of velocities is "
+            f"below {motion}), of {width.clear.min():.3g} to {width.clear.max():.3g} Hz, where the noise of accelerations "
+            f"is {100.0 * NOISE_SHARE:g} % of them, and of {filtered}; medians over the joints",
+        ),
+        Finding(
+            f"{key}.effort_filter", filtering, "as of positions, so that both have the same phase and gain"
+        ),
+        Finding(f"{key}.every", protocol.every, f"{interval}; {FINER:g} times the cut-off is enough"),
+        Finding(f"{key}.drop", protocol.drop, "one period of the cut-off at each end, where filters settle"),
+        Finding(
+            f"{key}.moving",
+            protocol.moving,
+            f"{100.0 * SLOW:g} % of the slowest joint's largest velocity, at least {NOISY:g} times the noise of {kind} and "
+            f"filtered velocities, {noise:.2g}",
+        ),
+        Finding(f"{key}.rest", protocol.rest, f"{NOISY:g} times that noise, at most {AT_REST:g} of `moving`"),
+        Finding(f"{key}.fit", protocol.fit, "friction of a joint at rest is not known"),
+    ]
+    if quieter:
+        findings.insert(0, Finding(f"{key}.velocity", "differentiated", quieter))
+    if protocol.resample is not None:
+        reason = f"intervals vary by more than {100.0 * JITTER:g} %"
+        findings.insert(0, Finding(f"{key}.resample", protocol.resample, reason))
+    return findings
+
+
+def _limits(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Finding]:
+    largest = np.max([np.abs(motion.states.acceleration).max(axis=0) for motion in motions], axis=0)
+    values = [_rounded(value) for value in largest.tolist()]
+    return [
+        Finding(
+            "limits.acceleration",
+            values,
+            "largest in the recordings, for `stribeck excite`; other limits are those of the URDF",
+        )
+    ]

@@ -1,0 +1,173 @@
+r"""Covariance of estimates whose samples are independent only between clusters.
+
+.. math:: C = \sum_g d_g d_g^T
+
+over clusters g (runs, blocks of runs, poses), with the score :math:`s_g` and the curvature :math:`B_g` that cluster g
+contributes to the minimised loss, :math:`H = \sum_g B_g` and :math:`M_g = H^{-1/2}B_gH^{-1/2}`:
+
+- CR2, :func:`bias_reduced`: :math:`d_g = H^{-1/2}(I - M_g)^{-1/2}H^{-1/2}s_g`, with the degrees of freedom of Bell and
+  McCaffrey for each parameter;
+- CR3, :func:`leave_one_out`: :math:`d_g = (H - B_g)^{-1} s_g`, scaled as the jackknife, with the number of clusters
+  minus the number of parameters as degrees of freedom.
+
+Sources: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stribeck.identify.common.quantiles import student_quantile
+from stribeck.model.arrays import Array, Mask
+from stribeck.model.estimate import CONFIDENCE
+
+RANKLESS = 1e-7
+"""Directions whose scaled curvature is below this share of the largest are rank-deficient."""
+
+TAKES_PART = 0.1
+"""A parameter is part of a rank-deficient direction if its component is larger than this."""
+
+
+@dataclass(frozen=True)
+class CorrelationMatrix:
+    """Correlation matrix of n estimated parameters, (n, n)."""
+
+    names: tuple[str, ...]
+    matrix: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterCovariance:
+    """Covariance of n parameters.
+
+    :param matrix: (n, n).
+    :param freedom: degrees of freedom of Student's t per parameter (n,).
+    :param rankless: whether a parameter is part of a rank-deficient direction (n,).
+    """
+
+    matrix: Array
+    freedom: Array
+    rankless: Mask
+
+    def half_widths(self, confidence: float = CONFIDENCE) -> Array:
+        """Half-widths of the intervals (n,); infinite for rank-deficient parameters."""
+        width = student_quantile(self.freedom, confidence) * np.sqrt(np.diag(self.matrix))
+        return np.where(self.rankless, np.inf, width)
+
+    def correlation(self, names: Sequence[str]) -> CorrelationMatrix | None:
+        """Correlation of the parameters (n,) that have a variance; ``None`` for fewer than two."""
+        variance = np.diag(self.matrix)
+        kept = np.flatnonzero((variance > 0.0) & ~self.rankless)
+        if len(kept) < 2:
+            return None
+        deviation = np.sqrt(variance[kept])
+        matrix = np.clip(self.matrix[np.ix_(kept, kept)] / np.outer(deviation, deviation), -1.0, 1.0)
+        return CorrelationMatrix(
+            tuple(names[k] for k in kept.tolist()), tuple(tuple(row) for row in np.round(matrix, 4).tolist())
+        )
+
+
+def leave_one_out(scores: Array, curvatures: Array, precision: Array | None = None) -> ClusterCovariance:
+    """CR3 covariance, from the shift of the optimum when each cluster is left out in turn.
+
+    :param scores: s (G, n).
+    :param curvatures: B (G, n, n).
+    :param precision: curvature of a prior, which belongs to no cluster (n, n).
+    """
+    groups, size = scores.shape
+    if groups <= size and precision is None:
+        return ClusterCovariance(np.zeros((size, size)), np.ones(size), np.ones(size, dtype=bool))
+    whitening = _Whitening.of(curvatures, precision)
+    variance, axes = np.linalg.eigh(whitening.leverage)
+    moved = np.einsum("gij,gj,gkj,gk->gi", axes, _remaining(variance) ** -1.0, axes, whitening.scores(scores))
+    matrix = (groups - 1) / groups * moved.T @ moved
+    freedom = np.full(size, max(float(groups - size), 1.0))
+    return ClusterCovariance(whitening.back(matrix), freedom, whitening.rankless)
+
+
+def leave_one_out_of_few(jacobians: Array, residuals: Array, weights: Array, ridge: Array) -> Array:
+    r"""Unscaled CR3 covariance (n, n) of weighted least squares on clusters of few rows.
+
+    With :math:`H = \sum_g w_g J_g^T J_g + \Lambda`, the step of cluster g is
+    :math:`d_g = (H - w_g J_g^T J_g)^{-1} w_g J_g^T r_g`, by Woodbury's identity
+    :math:`H^{-1} w_g J_g^T (1 - J_g H^{-1} w_g J_g^T)^{-1} r_g` with matrices of m rows.
+
+    :param jacobians: J (G, m, n).
+    :param residuals: r (G, m).
+    :param weights: w (G,).
+    :param ridge: diagonal of :math:`\Lambda` (n,).
+    """
+    weighted = jacobians * weights[:, None, None]
+    normal = np.tensordot(weighted, jacobians, axes=([0, 1], [0, 1])) + np.diag(ridge)
+    size = np.sqrt(np.diag(normal))
+    weighted, jacobians, normal = weighted / size, jacobians / size, normal / np.outer(size, size)
+    gain = np.linalg.inv(normal) @ weighted.transpose(0, 2, 1)
+    inner = np.eye(residuals.shape[1]) - jacobians @ gain
+    steps = (gain @ np.linalg.solve(inner, residuals[:, :, None]))[:, :, 0]
+    return np.asarray(steps.T @ steps / np.outer(size, size))
+
+
+def bias_reduced(scores: Array, curvatures: Array, precision: Array | None = None) -> ClusterCovariance:
+    """CR2 covariance with the degrees of freedom of Bell and McCaffrey.
+
+    :param scores: s (G, n).
+    :param curvatures: B (G, n, n).
+    :param precision: curvature of a prior, which belongs to no cluster (n, n).
+    """
+    whitening = _Whitening.of(curvatures, precision)
+    variance, axes = np.linalg.eigh(whitening.leverage)
+    remaining = _remaining(variance)
+    moved = np.einsum("gij,gj,gkj,gk->gi", axes, remaining**-0.5, axes, whitening.scores(scores))
+    # Per parameter c: a_g with a_g'a_g = c'(I - M_g)^-1 M_g c and X_g'a_g = M_g (I - M_g)^-1/2 c.
+    along = np.einsum("gki,kc->gic", axes, whitening.forward)
+    norms = np.einsum("gic,gi,gic->cg", along, variance / remaining, along)
+    shared = np.einsum("gik,gk,gkc->cgi", axes, variance * remaining**-0.5, along)
+    overlap = -np.einsum("cgi,chi->cgh", shared, shared)
+    groups = np.arange(len(scores))
+    overlap[:, groups, groups] += norms
+    # The ratio is scale-free; for nearly rank-deficient parameters the squares would overflow without normalisation.
+    overlap /= np.maximum(np.abs(overlap).max(axis=(1, 2), keepdims=True), 1e-300)
+    trace = np.einsum("cgg->c", overlap)
+    freedom = trace**2 / np.maximum(np.einsum("cgh,cgh->c", overlap, overlap), 1e-300)
+    return ClusterCovariance(whitening.back(moved.T @ moved), np.maximum(freedom, 1.0), whitening.rankless)
+
+
+@dataclass(frozen=True, eq=False)
+class _Whitening:
+    """Coordinates in which the total curvature H is the identity, without rank-deficient directions.
+
+    :param forward: H^{-1/2} restricted to directions with rank (k, n).
+    :param leverage: M_g (G, k, k).
+    :param rankless: parameters that are part of a rank-deficient direction (n,).
+    """
+
+    forward: Array
+    leverage: Array
+    rankless: Mask
+
+    @classmethod
+    def of(cls, curvatures: Array, precision: Array | None = None) -> _Whitening:
+        total = np.sum(curvatures, axis=0) + (0.0 if precision is None else precision)
+        scale = np.sqrt(np.maximum(np.diag(total), 1e-300))
+        values, vectors = np.linalg.eigh(total / np.outer(scale, scale))
+        ranked = values > RANKLESS * values[-1]
+        forward = (vectors[:, ranked] / np.sqrt(values[ranked])).T / scale
+        blind = np.diag(total) <= 0.0
+        rankless = np.any(np.abs(vectors[:, ~ranked]) > TAKES_PART, axis=1) | blind
+        leverage = np.einsum("ki,gij,lj->gkl", forward, curvatures, forward, optimize=True)
+        return cls(forward, leverage, rankless)
+
+    def scores(self, scores: Array) -> Array:
+        return scores @ self.forward.T
+
+    def back(self, matrix: Array) -> Array:
+        """Transform a covariance back to the original parameters (n, n)."""
+        return self.forward.T @ matrix @ self.forward
+
+
+def _remaining(leverage: Array) -> Array:
+    """1 - leverage: the information in all other clusters, kept above zero."""
+    return np.maximum(1.0 - leverage, 1e-6)

@@ -1,0 +1,171 @@
+"""The section ``calibration`` of a robot's YAML file.
+
+.. code-block:: yaml
+
+    calibration:
+      data:
+        joints: {file: measured_joints.txt, unit: deg}     # or a list of units, one for each joint
+        markers: {SMR_1: {file: measured_SMR_1.txt, unit: mm}}
+        pose: {file: measured_pose.txt, unit: mm, lever: 100}   # or with markers: x y z qx qy qz qw
+        base: {file: measured_base_1.txt, unit: mm}        # a reflector that does not move; optional
+      nominal: {dh: [[theta, d, a, alpha], …], convention: standard, lengths: mm, angles: deg}   # or urdf: true
+      gravity: [0, 0, -1]
+      fits: [nominal, offsets, full]
+      extra: [gain, compliance, eccentricity, bending]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from stribeck.errors import ConfigError
+from stribeck.files.robots import RobotConfig
+from stribeck.files.schema import Name, Positive, Schema, convert
+from stribeck.identify.geometry.calibration import FITS, Fit
+from stribeck.identify.geometry.chain import SerialChain, dh_chain
+from stribeck.identify.geometry.model import DOWN, EXTRA, ExtraGroup
+
+AngleUnit = Literal["rad", "deg"]
+LengthUnit = Literal["m", "mm"]
+UNITS = {"rad": 1.0, "deg": math.pi / 180.0, "m": 1.0, "mm": 1e-3}
+"""Factors to SI."""
+
+
+class JointsFile(Schema):
+    """A file of joint positions, one row per pose."""
+
+    file: Annotated[str, Meta(min_length=1, description="name, or a pattern with * and ?")]
+    unit: Annotated[
+        AngleUnit | LengthUnit | tuple[AngleUnit | LengthUnit, ...],
+        Meta(description="one, or one for each joint"),
+    ]
+
+    def units(self, joints: int) -> tuple[str, ...]:
+        """The unit of each joint.
+
+        :raises ConfigError: for a list whose length is not ``joints``.
+        """
+        units = (self.unit,) * joints if isinstance(self.unit, str) else self.unit
+        if len(units) != joints:
+            raise ConfigError(
+                f"calibration: data: joints: {len(units)} units for {joints} joints; give one, or one for each"
+            )
+        return units
+
+
+class PointsFile(Schema):
+    """A file of points x, y, z, one row per pose.
+
+    :param file: name, or a pattern with * and ?.
+    :param unit: of its lengths.
+    """
+
+    file: Name
+    unit: LengthUnit
+
+
+class PoseFile(PointsFile):
+    """A file of full poses x y z qx qy qz qw; quaternions have no unit."""
+
+    lever: Annotated[
+        Positive, Meta(description="distance from the origin of the points that represent the pose")
+    ]
+
+
+class MeasuredFiles(Schema):
+    """The files that hold the measured quantities."""
+
+    joints: JointsFile
+    markers: Annotated[dict[str, PointsFile], Meta(description="points on the tool")] = msgspec.field(
+        default_factory=dict
+    )
+    pose: Annotated[PoseFile | None, Meta(description="poses of the tool")] = None
+    base: Annotated[PointsFile | None, Meta(description="a point that does not move")] = None
+
+    def __post_init__(self) -> None:
+        if not self.markers and self.pose is None:
+            raise ValueError("name markers or a pose: otherwise nothing is measured")
+
+
+class NominalSection(Schema):
+    """The nominal geometry: a Denavit-Hartenberg table, or the URDF.
+
+    :param urdf: whether the URDF of the robot gives the geometry.
+    :param lengths: unit of d and a.
+    :param angles: unit of theta and alpha.
+    :param convention: of the Denavit-Hartenberg parameters.
+    """
+
+    urdf: bool = False
+    dh: Annotated[
+        tuple[tuple[float, float, float, float], ...], Meta(description="rows [theta, d, a, alpha]")
+    ] = ()
+    lengths: LengthUnit | None = None
+    angles: AngleUnit | None = None
+    convention: Literal["standard", "modified"] = "standard"
+
+    def __post_init__(self) -> None:
+        if self.urdf and (self.dh or self.lengths or self.angles):
+            raise ValueError("give either urdf: true, or dh with lengths and angles")
+        if not self.urdf and not (self.dh and self.lengths and self.angles):
+            raise ValueError("dh, lengths and angles belong together, and are needed without urdf: true")
+
+
+class CalibrationConfig(Schema):
+    """How to calibrate an arm.
+
+    :param fits: sets of free parameters, from the simplest.
+    """
+
+    data: MeasuredFiles
+    nominal: NominalSection
+    gravity: Annotated[
+        tuple[float, float, float],
+        Meta(description="its direction in the frame of the base; length is irrelevant"),
+    ] = DOWN
+    fits: tuple[Fit, ...] = tuple(FITS)
+    extra: Annotated[
+        tuple[ExtraGroup, ...], Meta(description="groups beyond the geometry that cross-validation may add")
+    ] = EXTRA
+
+    def __post_init__(self) -> None:
+        if not any(self.gravity):
+            raise ValueError(f"gravity needs a direction, found {list(self.gravity)}")
+
+
+def read_calibration(robot: RobotConfig) -> CalibrationConfig:
+    """Read the section from a robot's file.
+
+    :raises ConfigError: for unknown or missing keys, and invalid values.
+    """
+    return convert(robot.section("calibration"), CalibrationConfig, f"{robot.path}: calibration")
+
+
+def nominal_chain(robot: RobotConfig, config: CalibrationConfig, beside: Sequence[Path]) -> SerialChain:
+    """The nominal geometry, from the table in the YAML file or from the URDF.
+
+    :param beside: data files, whose folders are searched for the URDF.
+    :raises ConfigError: for an invalid geometry.
+    """
+    nominal, place = config.nominal, f"{robot.path}: calibration: nominal"
+    if nominal.urdf:
+        from stribeck.identify.geometry.urdf import read_urdf_chain
+
+        path = robot.find_urdf(beside)
+        if path is None:
+            raise ConfigError(f"{place}: urdf is true, but the file names no urdf")
+        return read_urdf_chain(path, robot.joints)
+    names = robot.joints or tuple(f"joint_{j + 1}" for j in range(len(nominal.dh)))
+    if len(names) != len(nominal.dh):
+        raise ConfigError(
+            f"{place}: dh has {len(nominal.dh)} rows for {len(names)} joints; one row each is needed"
+        )
+    length, angle = UNITS[nominal.lengths or "m"], UNITS[nominal.angles or "rad"]
+    table = [(angle * theta, length * d, length * a, angle * alpha) for theta, d, a, alpha in nominal.dh]
+    return dh_chain(table, names, nominal.convention)

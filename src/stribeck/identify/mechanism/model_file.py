@@ -1,0 +1,442 @@
+"""Reads model files: YAML descriptions of mechanisms, the columns of their recordings and estimation settings.
+
+The subclasses of :class:`~stribeck.files.schema.Schema` declare the format; docs/multibody.md shows an example. A
+:data:`Number` is a number or an affine expression of parameters such as ``-l2`` or ``0.0935 + 0.5 l2``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from stribeck import strict
+from stribeck.errors import ConfigError, check_valid
+from stribeck.files.folders import included_file
+from stribeck.files.schema import Count, Positive, Schema, check_keys, convert
+from stribeck.identify.mechanism.mechanism import (
+    JointKind,
+    Mechanism,
+    MechanismJoint,
+    Motor,
+    Quantity,
+    Regularization,
+    Ripple,
+    Sensor,
+    shapes,
+)
+from stribeck.identify.mechanism.plausibility import check_mechanism
+from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.parameters import Parameter, ParameterSet
+from stribeck.recordings.signals.sources import SignalSource
+from stribeck.recordings.signals.units import SIGNAL_UNITS
+
+TERM = re.compile(r"([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*\*?\s*)?([A-Za-z_]\w*)?\s*")
+"""One term of an affine expression: sign, factor, parameter."""
+
+Number = float | str
+Vector = Annotated[tuple[Number, Number, Number], Meta(description="x, y, z in the zero pose [m]")]
+
+
+class ParameterSection(Schema):
+    """A parameter; free ones are estimated within their bounds.
+
+    :param value: start of the search, or the value if it is not free.
+    :param unit: its unit, for tables.
+    :param lower, upper: bounds of the search.
+    :param free: whether it is estimated.
+    """
+
+    value: float
+    unit: str
+    lower: float | None = None
+    upper: float | None = None
+    free: bool = True
+
+    def __post_init__(self) -> None:
+        missing = [key for key in ("lower", "upper") if getattr(self, key) is None]
+        if self.free and missing:
+            raise ValueError(f"{', '.join(missing)} missing: a free parameter has search bounds")
+
+    def parameter(self, name: str) -> Parameter:
+        """Convert to a fit parameter."""
+        lower = self.value - 1.0 if self.lower is None else self.lower
+        upper = self.value + 1.0 if self.upper is None else self.upper
+        return Parameter(name, self.unit, self.value, lower, upper, self.free)
+
+
+class InertiaSection(Schema):
+    """Inertia about the centre of mass [kg m²].
+
+    :param xx, yy, zz: moments of inertia.
+    :param xy, xz, yz: products of inertia, as in a URDF.
+    """
+
+    xx: Number
+    yy: Number
+    zz: Number
+    xy: Number = 0.0
+    xz: Number = 0.0
+    yz: Number = 0.0
+
+
+class BodySection(Schema):
+    """A rigid body."""
+
+    mass: Annotated[Number, Meta(description="[kg]")]
+    com: Vector
+    inertia: InertiaSection
+
+
+class RippleSection(Schema):
+    """A periodic torque over a joint's angle (cogging)."""
+
+    order: Annotated[Count, Meta(description="waves per turn")]
+    cos: Annotated[Number, Meta(description="[N m]")]
+    sin: Annotated[Number, Meta(description="[N m]")]
+
+
+class JointSection(Schema):
+    """A joint between two bodies, or between ``world`` and a body.
+
+    :param kind: its freedom.
+    :param parent, child: the bodies that it connects.
+    :param axis: of rotation or translation, in the zero pose; needed unless it is fixed.
+    :param coulomb: dry friction [N m or N].
+    :param viscous: viscous friction [N m s/rad or N s/m].
+    """
+
+    kind: JointKind
+    parent: str
+    child: str
+    point: Vector
+    axis: tuple[float, float, float] | None = None
+    coulomb: Number | None = None
+    viscous: Number | None = None
+    ripple: list[RippleSection] = msgspec.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.child in (self.parent, "world"):
+            raise ValueError("a joint leads from a body or the world to another body")
+        if self.ripple and self.kind != "revolute":
+            raise ValueError("ripple: only a revolute joint's torque repeats with each turn")
+        if self.kind == "fixed" and not (self.coulomb is None and self.viscous is None):
+            raise ValueError("a fixed joint has no friction")
+        if self.kind != "fixed" and self.axis is None:
+            raise ValueError("axis missing")
+        if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
+            raise ValueError("the axis has no direction")
+
+
+class MotorSection(Schema):
+    """A DC motor driven by a voltage."""
+
+    joint: Annotated[str, Meta(description="that it drives")]
+    kt: Annotated[Number, Meta(description="[N m/A], behind the gear")]
+    resistance: Annotated[Number, Meta(description="[ohm]")]
+    voltage_offset: Annotated[Number, Meta(description="added to the command [V]")] = 0.0
+
+
+class SensorSection(Schema):
+    """A sensor of a joint's coordinate or velocity."""
+
+    joint: Annotated[str, Meta(description="that it measures")]
+    quantity: Annotated[Quantity, Meta(description="what it measures")] = "position"
+    sign: Annotated[Literal[1, -1], Meta(description="-1 if it counts against the axis")] = 1
+    offset: Annotated[Number, Meta(description="unit of the signal")] = 0.0
+    lag: Annotated[Number, Meta(description="[s]")] = 0.0
+    deviation: Annotated[Positive, Meta(description="standard deviation of the noise")] = 1.0
+
+
+class BaseSection(Schema):
+    """Tilt of the base [rad].
+
+    :param tilt_x, tilt_y: angle about the horizontal axis.
+    """
+
+    tilt_x: Number = 0.0
+    tilt_y: Number = 0.0
+
+
+class DataSection(Schema):
+    """Sources of the signals in recordings, or their columns; without a unit they are in SI units."""
+
+    time: str | SignalSource
+    sensors: dict[str, str | SignalSource]
+    motors: dict[str, str | SignalSource] = msgspec.field(default_factory=dict)
+    clamped: Annotated[
+        dict[str, dict[str, Positive]], Meta(description="brakes by recording and joint [N m or N]")
+    ] = msgspec.field(default_factory=dict)
+    release: Annotated[
+        dict[str, float], Meta(description="positions before a release from rest, by sensor")
+    ] = msgspec.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EstimationSettings:
+    """Settings of an estimation.
+
+    :param step: time step h [s].
+    :param ratio: weight of the inverse dynamics relative to the observations, see :mod:`stribeck.identify.mechanism.problem`.
+    """
+
+    step: Positive = 0.005
+    ratio: Positive = 1000.0
+
+
+class MechanismFile(Schema):
+    """A model file."""
+
+    schema: Annotated[Literal[1], Meta(description="version of the format")]
+    name: Annotated[str, Meta(description="of the mechanism, in results")]
+    title: Annotated[str | None, Meta(description="full name, for figures")] = None
+    parameters: dict[str, ParameterSection] = msgspec.field(default_factory=dict)
+    bodies: dict[str, BodySection] = msgspec.field(default_factory=dict)
+    joints: dict[str, JointSection] = msgspec.field(default_factory=dict)
+    motors: dict[str, MotorSection] = msgspec.field(default_factory=dict)
+    sensors: dict[str, SensorSection] = msgspec.field(default_factory=dict)
+    base: BaseSection = BaseSection()
+    gravity: Annotated[float, Meta(description="along -z of the world [m/s²]")] = STANDARD_GRAVITY
+    regularization: Regularization = Regularization()
+    data: DataSection | None = None
+    estimation: EstimationSettings = EstimationSettings()
+
+    def __post_init__(self) -> None:
+        if not self.bodies or not self.joints:
+            raise ValueError("a mechanism needs bodies and joints")
+        if "world" in self.bodies:
+            raise ValueError("bodies: world is the name of the base; give the body another name")
+
+
+@dataclass(frozen=True)
+class DataFormat:
+    """Format of the recordings of a mechanism.
+
+    :param sensors: sources by sensor name.
+    :param motors: sources by motor name; commands are held between rows.
+    :param clamped: torque or force of brakes by joint, for each recording (file name without extension).
+    :param release: position sensor readings at the start of recordings that begin with a release from rest.
+    """
+
+    time: SignalSource
+    sensors: Mapping[str, SignalSource]
+    motors: Mapping[str, SignalSource]
+    clamped: Mapping[str, Mapping[str, float]]
+    release: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class MechanismModel:
+    """The content of a model file."""
+
+    path: Path
+    title: str
+    mechanism: Mechanism
+    data: DataFormat | None = None
+    settings: EstimationSettings = field(default_factory=EstimationSettings)
+
+
+def read_model(name: str) -> MechanismModel:
+    """Read an included mechanism by name, or a YAML file.
+
+    :raises ConfigError: for unknown names and invalid files.
+    """
+    path = included_file("mechanisms", "mechanism", name)
+    return model_of(strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError), path)
+
+
+def model_of(data: Any, path: Path) -> MechanismModel:
+    """Build the model from a parsed file.
+
+    :raises ConfigError: if it is invalid.
+    """
+    content = convert(data, MechanismFile, str(path))
+    mechanism = _mechanism(content, path)
+    check_mechanism(mechanism, str(path))
+    form = None if content.data is None else _format(content.data, mechanism, f"{path}: data")
+    return MechanismModel(path, content.title or content.name, mechanism, form, content.estimation)
+
+
+def affine(value: Number, names: Sequence[str], where: str) -> tuple[float, Any]:
+    """Constant and coefficients (p,) of a number or an affine expression of parameters.
+
+    :raises ConfigError: for other text and unknown names.
+    """
+    row = np.zeros(len(names))
+    if not isinstance(value, str):
+        return float(value), row
+    constant, position, text = 0.0, 0, value.strip()
+    while position < len(text) or not text:
+        match = TERM.match(text, position)
+        sign, factor, name = match.groups() if match else ("", None, None)
+        if match is None or (factor is None and name is None) or (position > 0 and not sign):
+            raise ConfigError(
+                f"{where}: {value!r} is neither a number nor a sum of parameters, as '0.1 - 0.5 l2'"
+            )
+        number = (-1.0 if sign == "-" else 1.0) * float(factor or 1.0)
+        if name is None:
+            constant += number
+        else:
+            row[_index(name, names, where, "parameter ")] += number
+        position = match.end()
+    return constant, row
+
+
+def _index(name: str, names: Iterable[str], where: str, kind: str = "") -> int:
+    names = list(names)
+    if name not in names:
+        raise ConfigError(f"{where}: unknown {kind}{name!r}; valid: {', '.join(names) or 'none'}")
+    return names.index(name)
+
+
+class _Numbers:
+    """Collects the affine expressions of all physical constants of a mechanism."""
+
+    def __init__(self, names: Sequence[str], sizes: Mapping[str, tuple[int, ...]]) -> None:
+        self.names = names
+        self.constant = {name: np.zeros(shape) for name, shape in sizes.items()}
+        self.matrix = {name: np.zeros((*shape, len(names))) for name, shape in sizes.items()}
+
+    def put(self, name: str, index: int | tuple[int, int], value: Number | None, where: str) -> None:
+        constant, row = affine(0.0 if value is None else value, self.names, where)
+        self.constant[name][index], self.matrix[name][index] = constant, row
+
+    def put_all(self, name: str, index: int, values: Sequence[Number], where: str) -> None:
+        for k, value in enumerate(values):
+            self.put(name, (index, k), value, where)
+
+    def flat(self) -> tuple[Any, Any]:
+        constant = np.concatenate([part.reshape(-1) for part in self.constant.values()])
+        matrix = np.concatenate([part.reshape(-1, len(self.names)) for part in self.matrix.values()])
+        return constant, matrix
+
+
+SCALARS = {
+    "bodies": ("mass",),
+    "joints": ("coulomb", "viscous"),
+    "motors": ("kt", "resistance", "voltage_offset"),
+    "sensors": ("offset", "lag"),
+}
+"""Keys that are one :data:`Number`, by section."""
+
+
+def _numbers(content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path) -> _Numbers:
+    numbers = _Numbers(
+        list(content.parameters),
+        shapes(
+            len(content.bodies), len(content.joints), len(content.motors), len(content.sensors), len(ripples)
+        ),
+    )
+    for section, keys in SCALARS.items():
+        for k, (name, entry) in enumerate(getattr(content, section).items()):
+            for key in keys:
+                numbers.put(key, k, getattr(entry, key), f"{path}: {section}: {name}: {key}")
+    for k, (name, body) in enumerate(content.bodies.items()):
+        where = f"{path}: bodies: {name}"
+        numbers.put_all("com", k, body.com, f"{where}: com")
+        numbers.put_all("inertia", k, msgspec.structs.astuple(body.inertia), f"{where}: inertia")
+    for k, (name, joint) in enumerate(content.joints.items()):
+        numbers.put_all("point", k, joint.point, f"{path}: joints: {name}: point")
+    for k, (ripple, wave) in enumerate(ripples):
+        name = list(content.joints)[ripple.joint]
+        numbers.put_all("ripple", k, (wave.cos, wave.sin), f"{path}: joints: {name}: ripple: {ripple.order}")
+    for k, value in enumerate((content.base.tilt_x, content.base.tilt_y)):
+        numbers.put("tilt", k, value, f"{path}: base")
+    return numbers
+
+
+def _mechanism(content: MechanismFile, path: Path) -> Mechanism:
+    joints, bodies = list(content.joints), ["world", *content.bodies]
+    ripples = [
+        (Ripple(j, wave.order), wave) for j, at in enumerate(content.joints.values()) for wave in at.ripple
+    ]
+    constant, matrix = _numbers(content, ripples, path).flat()
+    return Mechanism(
+        content.name,
+        tuple(content.bodies),
+        tuple(_joint(name, at, bodies, f"{path}: joints: {name}") for name, at in content.joints.items()),
+        tuple(
+            Motor(name, _index(at.joint, joints, f"{path}: motors: {name}: joint"))
+            for name, at in content.motors.items()
+        ),
+        tuple(
+            Sensor(
+                name,
+                _index(at.joint, joints, f"{path}: sensors: {name}: joint"),
+                at.quantity,
+                float(at.sign),
+                at.deviation,
+            )
+            for name, at in content.sensors.items()
+        ),
+        ParameterSet(section.parameter(name) for name, section in content.parameters.items()),
+        constant,
+        matrix,
+        content.regularization,
+        content.gravity,
+        _brakes(content.data, joints, path),
+        tuple(ripple for ripple, _ in ripples),
+    )
+
+
+def _joint(name: str, section: JointSection, bodies: list[str], where: str) -> MechanismJoint:
+    parent, child = (_index(getattr(section, key), bodies, f"{where}: {key}") for key in ("parent", "child"))
+    axis = np.array(section.axis or (0.0, 0.0, 1.0), dtype=np.float64)
+    x, y, z = (axis / np.linalg.norm(axis)).tolist()
+    return MechanismJoint(name, section.kind, parent, child, (x, y, z))
+
+
+def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[int, ...]:
+    """Indices of joints that are clamped in a recording."""
+    clamped = {} if data is None else data.clamped
+    indices = {
+        _index(joint, joints, f"{path}: data: clamped: {stem}")
+        for stem, brakes in clamped.items()
+        for joint in brakes
+    }
+    return tuple(sorted(indices))
+
+
+def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
+    """Columns and units by the sensors and motors of the mechanism.
+
+    :raises ConfigError: for unknown sensors or motors, missing columns, and wrong units.
+    """
+    sensors = {sensor.name: _units(mechanism, sensor) for sensor in mechanism.sensors}
+    motors = dict.fromkeys((motor.name for motor in mechanism.motors), ("V", "mV", "percent"))
+    check_keys(data.sensors, sensors, (), f"{where}: sensors", ConfigError)
+    check_keys(data.motors, motors, (), f"{where}: motors", ConfigError)
+    if data.release:
+        positions = [sensor.name for sensor in mechanism.sensors if sensor.quantity == "position"]
+        check_keys(data.release, positions, (), f"{where}: release", ConfigError)
+    return DataFormat(
+        _source(data.time, SIGNAL_UNITS["time"], f"{where}: time"),
+        {name: _source(data.sensors[name], sensors[name], f"{where}: sensors: {name}") for name in sensors},
+        {name: _source(data.motors[name], motors[name], f"{where}: motors: {name}") for name in motors},
+        data.clamped,
+        data.release,
+    )
+
+
+def _source(value: str | SignalSource, units: tuple[str, ...], where: str) -> SignalSource:
+    source = SignalSource(column=value) if isinstance(value, str) else value
+    if source.place not in ("table", "bag"):
+        raise ConfigError(f"{where}: column, variable or topic missing")
+    if source.place == "bag" and source.joint is None:
+        raise ConfigError(f"{where}: joint missing: which of the joints in the messages is it?")
+    if source.unit is not None:
+        check_valid(source.unit, units, f"{where}: unknown unit")
+    return source
+
+
+def _units(mechanism: Mechanism, sensor: Sensor) -> tuple[str, ...]:
+    turns = mechanism.joints[sensor.joint].kind == "revolute"
+    if sensor.quantity == "position":
+        return ("rad", "deg", "turn", "counts") if turns else ("m", "mm")
+    return ("rad/s", "deg/s", "rpm") if turns else ("m/s", "mm/s")

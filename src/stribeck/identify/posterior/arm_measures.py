@@ -1,0 +1,82 @@
+"""Comparison of sampled arm parameters with a nominal model and measurements (Reiners et al. 2025, table II)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stribeck.errors import ConfigError
+from stribeck.identify.arm.base_parameters import BaseParameters
+from stribeck.identify.arm.inertia import consistency
+from stribeck.identify.arm.model import INERTIALS, ArmModel
+from stribeck.identify.arm.motion import ProcessedMotion
+from stribeck.identify.arm.regressor import Machine, design
+from stribeck.identify.posterior.arm import ArmDraws
+from stribeck.identify.posterior.likelihood import TorquePosterior
+from stribeck.identify.posterior.measures import (
+    cosine_similarity,
+    mae,
+    mechanical_cosine,
+    mechanical_mae,
+    rmse,
+)
+from stribeck.identify.posterior.network import Mechanical, mechanical_of
+from stribeck.model.arrays import Array
+
+MOST = 400
+"""Maximum number of draws used to predict torques."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nominal:
+    """Parameters of a URDF: mechanical, and standard inertial ones with motor inertias (11 n,)."""
+
+    links: Mechanical
+    standard: Array
+
+
+def nominal_of(arm: ArmModel, rotors: Array | None) -> Nominal | None:
+    """Reference parameters from the URDF; ``None`` without ``rotors`` or if its inertias are physically inconsistent."""
+    if rotors is None or not np.all(consistency(arm.inertials.reshape(-1, INERTIALS)) > 0.0):
+        return None
+    return Nominal(mechanical_of(arm, rotors), np.concatenate([arm.inertials, rotors]))
+
+
+def measures(
+    draws: ArmDraws, base: BaseParameters, nominal: Nominal | None, measured: Array | None
+) -> dict[str, float]:
+    """Errors of the posterior means: MAE [%] and cosine similarity of mechanical and base parameters relative to the
+    nominal ones, and RMSE [%] of axis inertias relative to the measured ones (N,), where available.
+    """
+    compared: dict[str, float] = {}
+    if nominal is not None:
+        means = base.projection @ draws.standard.mean(axis=(0, 1)), base.projection @ nominal.standard
+        compared |= {
+            "mechanical_mae": mechanical_mae(draws.mean, nominal.links)["all"],
+            "mechanical_cosine": mechanical_cosine(draws.mean, nominal.links),
+            "base_mae": mae(*means),
+            "base_cosine": cosine_similarity(*means),
+        }
+    if measured is not None:
+        if isinstance(draws.posterior, TorquePosterior):
+            raise ConfigError("a posterior of torques has no measured inertias")
+        compared["inertia_rmse"] = rmse(draws.inertias(draws.posterior.regressor).mean(axis=(0, 1)), measured)
+    return compared
+
+
+def torques_of(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest: float) -> Array:
+    """Torques (K, M, n) [N m] of a motion for at most :data:`MOST` draws, including friction if sampled.
+
+    :raises ConfigError: for a machine without a URDF.
+    """
+    if isinstance(draws.posterior, TorquePosterior):
+        return draws.torques(motion, rest, MOST)
+    if machine.arm is None:
+        raise ConfigError("torques of links need a URDF")
+    designed = design(machine, motion.states, rest)
+    names = (*machine.arm.parameter_names, *(f"{machine.inertia_name}_{joint}" for joint in machine.joints))
+    columns = designed.columns[..., [designed.names.index(name) for name in names]]
+    flat = draws.standard.reshape(-1, draws.standard.shape[-1])
+    picked = flat[:: max(1, len(flat) // MOST)]
+    return np.asarray(np.einsum("mjp,sp->smj", columns, picked))

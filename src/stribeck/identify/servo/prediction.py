@@ -1,0 +1,319 @@
+r"""Predictive distribution of a motion: uncertain parameters, and the model's error.
+
+Around the simulated motion :math:`y(t;\hat\theta)` the measured one has the variance
+
+.. math:: s^2(t) = \kappa^2 (s_\theta^2(t) + \sigma^2)
+
+with :math:`s_\theta` the spread of motions whose parameters are drawn from :math:`N(\hat\theta, C)` within their bounds,
+and an error of the model that is a first-order autoregressive process with the standard deviation :math:`\sigma` and the
+correlation time of the residuals of the fit. The factor :math:`\kappa` is that with which the bands cover
+:data:`COVERAGE` of the samples: of the fitted runs for recorded conditions, of one more gain, load or trajectory for new
+ones (:func:`factor_of_one_more`). For the latter, the runs of each known condition are predicted by fits without them: by
+the whole fits of the choice of the law where there was one, otherwise by damped Newton steps from the optimum with the
+derivatives of the runs that remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.files.parameter_file import ParameterFile, PredictionEntry
+from stribeck.identify.common.correlation import correlation_time
+from stribeck.identify.servo.conditions import KINDS, kinds_of, one_more
+from stribeck.identify.servo.objective import smooth_absolute
+from stribeck.model.actuator import Actuator
+from stribeck.model.arrays import Mask
+from stribeck.model.bench import Pendulum
+from stribeck.model.control_laws import Gains
+from stribeck.model.law import FrictionLaw
+from stribeck.model.log import Batch, Log
+from stribeck.model.parameters import ParameterSet
+from stribeck.model.step import Integrator, simulate
+
+if TYPE_CHECKING:
+    from stribeck.identify.servo.prior import Prior
+    from stribeck.identify.servo.rollout import Scores
+
+FloatArray = npt.NDArray[np.float64]
+
+COVERAGE = 0.9
+"""Share of samples within a band."""
+
+QUANTILE = NormalDist().inv_cdf(0.5 + 0.5 * COVERAGE)
+
+DRAWS = 24
+"""Motions from which the spread due to the parameters is computed."""
+
+SAMPLES = 4_000_000
+"""Positions that are simulated together at most, unless :data:`DRAWS` motions have more: 32 MB for each signal."""
+
+FAR = 1e100
+"""Position [rad] of a motion that diverges; its square is a number."""
+
+LeftOut = Mapping[str, Sequence[FloatArray]]
+"""Equally good minima (M, n) in the unit cube of whole fits without each condition of a kind, by kind."""
+
+LEVELS = (np.arange(100) + 0.5) / 100.0
+"""Probabilities by whose quantiles distributions are represented."""
+
+SHARES = (1.0, 0.5, 0.25, 0.1, 0.0)
+"""Parts of a Newton step that are tried."""
+
+
+class Model(NamedTuple):
+    """Runs and what simulates them; the free parameters are uncertain."""
+
+    batch: Batch
+    actuator: Actuator
+    law: FrictionLaw
+    parameters: ParameterSet
+    integrator: Integrator
+    reset_period: float | None
+
+
+def prediction_of(
+    model: Model,
+    unit: FloatArray,
+    residual: FloatArray,
+    scores: Scores,
+    covariance: FloatArray,
+    prior: Prior | None = None,
+    left_out: LeftOut | None = None,
+) -> PredictionEntry:
+    """The distribution of motions around those of an optimum.
+
+    :param unit: the optimum in the unit cube (n,).
+    :param residual: simulated minus measured position there (T, R) [rad].
+    :param scores: contributions to the derivatives at the optimum.
+    :param covariance: of the parameters in the unit cube (n, n); zero for those held at a bound.
+    :param left_out: whole fits without the conditions.
+    """
+    parameters, batch = model.parameters, model.batch
+    widths = parameters.upper - parameters.lower
+    matrix = covariance * np.outer(widths, widths)
+    valid = batch.weight > 0.0
+    deviation = float(np.sqrt(np.mean(residual[valid] ** 2)))
+    drawn = _drawn(parameters.from_unit(unit), matrix, parameters.lower, parameters.upper)
+    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + deviation**2)
+    factors = {"recorded": _factor(_relative(residual, spread, valid))}
+    for kind in kinds_of(batch.logs):
+        known = (left_out or {}).get(kind.name)
+        if known is None:
+            errors = _without(model, unit, residual, scores, kind.masks, covariance, prior)
+        else:
+            errors = _errors(model, known)
+        missed = [_relative(e, spread, valid & mask) for e, mask in zip(errors, kind.masks, strict=True)]
+        fitted = [_relative(residual, spread, valid & mask) for mask in kind.masks]
+        factors[kind.name] = max(factor_of_one_more(missed, fitted), factors["recorded"])
+    return PredictionEntry(
+        names=parameters.free_names,
+        covariance=tuple(tuple(row) for row in matrix.tolist()),
+        deviation=deviation,
+        correlation_time=0.5 * batch.dt * correlation_time(residual.T, centred=False),
+        factors=factors,
+        conditions={
+            name: tuple(sorted({str(value(log)) for log in batch.logs})) for name, _, value, _ in KINDS
+        },
+    )
+
+
+def _relative(residual: FloatArray, spread: FloatArray, valid: Mask) -> FloatArray:
+    """Valid residuals (T, R, …) over their spread (T, R), without sign, in one row."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # at rest neither residual nor spread: unknown
+        return np.asarray(np.abs(residual[valid].T) / spread[valid]).ravel()
+
+
+def _factor(relative: FloatArray) -> float:
+    """Factor on the spread with which bands cover :data:`COVERAGE` of the samples (N,)."""
+    return float(np.quantile(relative, COVERAGE)) / QUANTILE
+
+
+def factor_of_one_more(missed: Sequence[FloatArray], fitted: Sequence[FloatArray]) -> float:
+    r"""Factor with which bands cover :data:`COVERAGE` of the samples of one more condition, on average.
+
+    Every condition has a factor :math:`\kappa_i`, the errors divided by it have one distribution, and the factors have a
+    log-normal one (:func:`~stribeck.identify.servo.conditions.one_more`). Fits without a condition know one less than the fit that
+    the bands belong to: with L conditions and p parameters of a linear model, the squared error is :math:`1 - p/L` times
+    the noise where fitted, :math:`1 + p/(L-1)` where left out, and :math:`1 + p/L` under one more, so that
+
+    .. math:: \kappa_i^2 = \kappa_{in,i}^2 + \frac{2(L-1)}{2L-1} (\kappa_{out,i}^2 - \kappa_{in,i}^2).
+
+    This is the bias of cross-validation with few folds (Burman 1989, 10.1093/biomet/76.3.503).
+
+    :param missed: errors of fits without each condition on its samples, over their spread (N,).
+    :param fitted: those of the fit to all of them.
+    """
+    from scipy.special import stdtrit  # not at the top: predictions with the bands of a file need no SciPy
+
+    count = len(missed)
+    out, within = (np.array([_factor(one) for one in errors]) for errors in (missed, fitted))
+    share = 2.0 * (count - 1) / (2.0 * count - 1.0)
+    scatter = one_more(0.5 * np.log(within**2 + share * (out**2 - within**2)))
+    factors = np.exp(scatter.mean + scatter.scale * stdtrit(scatter.freedom, LEVELS))
+    shapes = np.concatenate([np.quantile(one, LEVELS) / k for one, k in zip(missed, out, strict=True)])
+    return _factor(np.outer(factors, shapes))
+
+
+def _drawn(mean: FloatArray, matrix: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Parameters (DRAWS, n) from a normal distribution, in pairs about its mean, within bounds."""
+    values, axes = np.linalg.eigh(matrix)
+    normal = np.random.default_rng(0).standard_normal((DRAWS // 2, len(mean)))
+    moved = (normal * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+    return np.asarray(np.clip(mean + np.concatenate([moved, -moved]), lower, upper))
+
+
+def _repeated(batch: Batch, count: int) -> Batch:
+    """A batch whose runs are repeated ``count`` times, run by run."""
+    many: dict[str, Any] = {
+        name: np.repeat(getattr(batch, name), count, axis=1)
+        for name in (
+            "position",
+            "velocity",
+            "goal",
+            "torque_enable",
+            "supply_voltage",
+            "temperature",
+            "weight",
+        )
+    }
+    return replace(
+        batch,
+        logs=tuple(log for log in batch.logs for _ in range(count)),
+        pendulum=Pendulum(*(np.repeat(part, count) for part in batch.pendulum)),
+        gains=Gains(*(np.repeat(part, count) for part in batch.gains)),
+        nominal_supply=np.repeat(batch.nominal_supply, count),
+        **many,
+    )
+
+
+def motions(model: Model, points: FloatArray) -> FloatArray:
+    """Positions (T, R, S) [rad] with parameters (S, n) in their units, in float64."""
+    most = max(DRAWS, SAMPLES // model.batch.position.size)
+    return np.concatenate([_moved(model, points[k : k + most]) for k in range(0, len(points), most)], axis=2)
+
+
+def _moved(model: Model, points: FloatArray) -> FloatArray:
+    batch, parameters = model.batch, model.parameters
+    values: dict[str, Any] = {p.name: np.float64(p.value) for p in parameters} | {
+        name: np.tile(column, len(batch.logs))
+        for name, column in zip(parameters.free_names, points.T, strict=True)
+    }
+    if "command_delay" in parameters.free_names:
+        values["command_delay"] = float(np.mean(values["command_delay"]))
+    with np.errstate(all="ignore"):
+        position = simulate(
+            _repeated(batch, len(points)),
+            model.actuator,
+            model.law,
+            values,
+            integrator=model.integrator,
+            reset_period=model.reset_period,
+        ).position
+    position = np.clip(np.nan_to_num(position), -FAR, FAR)
+    return position.reshape(len(batch.time), len(batch.logs), len(points))
+
+
+def _errors(model: Model, sets: Sequence[FloatArray]) -> list[FloatArray]:
+    """Errors (T, R, S) [rad] at each of some sets of points (S, n) in the unit cube.
+
+    They are simulated together, for a time step of numpy takes as long for many; with a free delay one by one.
+    """
+    parameters, points = model.parameters, np.concatenate(sets)
+    alone = "command_delay" in parameters.free_names
+    moved = [
+        motions(model, parameters.from_unit(part))
+        for part in (np.split(points, len(points)) if alone else [points])
+    ]
+    errors = np.concatenate(moved, axis=2) - model.batch.position[:, :, None]
+    return np.split(errors, np.cumsum([len(part) for part in sets])[:-1], axis=2)
+
+
+def _without(
+    model: Model,
+    unit: FloatArray,
+    residual: FloatArray,
+    scores: Scores,
+    masks: Mask,
+    covariance: FloatArray,
+    prior: Prior | None,
+) -> list[FloatArray]:
+    """Errors (T, R, 1) [rad] of fits without some of the runs, for each of the sets of these (L, R)."""
+    weight = model.batch.weight
+    loss = float(np.sum(weight * smooth_absolute(residual)))
+    sets = [_shares(unit, loss, scores, ~mask, covariance, prior) for mask in masks]
+    best = []
+    for points, errors, mask in zip(sets, _errors(model, sets), masks, strict=True):
+        kept = ~mask
+        losses = np.sum(weight[:, kept, None] * smooth_absolute(errors[:, kept]), axis=(0, 1))
+        if prior is not None:
+            losses = losses * np.exp(prior.exponent(points))
+        best.append(errors[:, :, [int(np.argmin(losses))]])
+    return best
+
+
+def _shares(
+    unit: FloatArray,
+    loss: float,
+    scores: Scores,
+    kept: Mask,
+    covariance: FloatArray,
+    prior: Prior | None,
+) -> FloatArray:
+    """Points in the unit cube (S, n) on the way to the optimum of the runs that are kept, by a damped Newton step."""
+    inner = np.diag(covariance) > 0.0
+    gradient = np.sum(scores.gradient[0][:, kept], axis=(0, 1))
+    hessian = np.sum(scores.curvature[0][:, kept], axis=(0, 1))
+    if prior is not None:
+        gradient, hessian = gradient + loss * prior.gradient(unit[None])[0], hessian + loss * prior.hessian
+    gradient, hessian = gradient[inner], hessian[inner][:, inner]
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-30))
+    step = np.zeros(len(unit))
+    damped = hessian * np.outer(scale, scale) + 1e-4 * np.eye(len(hessian))
+    step[inner] = -scale * np.linalg.solve(damped, scale * gradient)
+    return np.asarray(np.clip(unit + np.array(SHARES)[:, None] * step, 0.0, 1.0))
+
+
+def factor_of(prediction: PredictionEntry, log: Log) -> float:
+    """Factor on the spread for the conditions of a run: the largest of those that are new in it."""
+    factors, seen = prediction["factors"], prediction["conditions"]
+    new = [name for name, _, value, _ in KINDS if str(value(log)) not in seen.get(name, ())]
+    largest = max(factors.values())
+    return max([factors["recorded"], *(factors.get(name, largest) for name in new)])
+
+
+def model_of(file: ParameterFile, batch: Batch, integrator: Integrator, reset_period: float | None) -> Model:
+    """A file's simulation of a batch of runs; its uncertain parameters are free."""
+    prediction = file.provenance.prediction if file.provenance is not None else None
+    names = prediction["names"] if prediction is not None else ()
+    parameters = file.actuator.parameters(file.law).freed(names)
+    parameters = parameters.fixed({name: file.values[name] for name in parameters.names if name not in names})
+    return Model(batch, file.actuator, file.law, parameters, integrator, reset_period)
+
+
+def half_widths(
+    file: ParameterFile, batch: Batch, integrator: Integrator, reset_period: float | None
+) -> FloatArray:
+    """Half-widths (T, R) [rad] of the bands of a file on a batch of runs; NaN if the file has no prediction."""
+    prediction = file.provenance.prediction if file.provenance is not None else None
+    if prediction is None:
+        return np.full_like(batch.position, np.nan)
+    model = model_of(file, batch, integrator, reset_period)
+    parameters = model.parameters
+    mean = np.array([file.values[name] for name in parameters.free_names])
+    drawn = _drawn(mean, np.array(prediction["covariance"]), parameters.lower, parameters.upper)
+    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + prediction["deviation"] ** 2)
+    return np.asarray(QUANTILE * spread * [factor_of(prediction, log) for log in batch.logs])
+
+
+def coverage_of(residual: FloatArray, widths: FloatArray, batch: Batch) -> list[float]:
+    """Share of each run's samples within its band (R,)."""
+    valid = batch.weight > 0.0
+    inside = (np.abs(residual) <= widths) & valid
+    shares: list[float] = (np.sum(inside, axis=0) / np.sum(valid, axis=0)).tolist()
+    return shares

@@ -1,0 +1,263 @@
+"""The result of a fit, and its export to JSON and to a parameter file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from stribeck.files.parameter_file import MinimumEntry, ParameterFile, Provenance
+from stribeck.files.versions import versions
+from stribeck.identify.common.solver_status import SolverStatus
+from stribeck.identify.servo.objective import SMOOTHING, Split
+from stribeck.identify.servo.uncertainty import Uncertainty
+from stribeck.model.actuator import Actuator
+from stribeck.model.estimate import CONFIDENCE, Estimate, estimates_to_json, fixed
+from stribeck.model.law import FrictionLaw
+from stribeck.model.log import TemperatureRange
+from stribeck.model.parameters import Parameter, ParameterSet
+from stribeck.model.step import Integrator
+from stribeck.recordings.sources import digest_of, fingerprint
+
+SCHEMA = 1
+
+MOST_IMPROVEMENTS = 200
+"""Maximum number of improvements in the search history of a parameter file."""
+
+Outcome = Literal["converged", "budget spent", "interrupted", "running"]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a law is fitted.
+
+    :param method: see :data:`stribeck.identify.servo.METHODS`.
+    :param trials: evaluations allowed; a derivative column counts as one.
+    :param seed: seed of all random numbers.
+    :param workers: number of processes that search in parallel.
+    :param study: URL of an Optuna storage.
+    :param resume: continue the existing study.
+    :param join: join the study if it exists, else create it.
+    :param batch: trials that a worker evaluates and adds to a study at a time.
+    :param dt: time step [s].
+    :param refine: reduce the time step after the search until its error is small beside the intervals.
+    :param reset_period: interval at which simulations are reset to the measurement [s].
+    :param dtype: floating-point type of the compiled simulations.
+    :param integrator: see :mod:`stribeck.model.step`.
+    :param prior_strength: factor on the exponent of the prior (:mod:`stribeck.identify.servo.prior`).
+    """
+
+    method: str = "hybrid"
+    trials: int = 60_000
+    seed: int = 0
+    workers: int = 1
+    study: str | None = None
+    resume: bool = False
+    join: bool = False
+    batch: int = 64
+    dt: float = 0.005
+    reset_period: float | None = None
+    dtype: Literal["float32", "float64"] = "float32"
+    refine: bool = True
+    integrator: Integrator = "exponential"
+    prior_strength: float = 1.0
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Mean absolute position errors in float64 [rad], by run."""
+
+    by_run: Mapping[str, float]
+
+    @property
+    def mean(self) -> float:
+        """Mean of the runs' errors [rad]."""
+        return float(np.mean(list(self.by_run.values())))
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A law identified from recordings.
+
+    :param parameters: all parameters with units, bounds and identified values.
+    :param train: errors on the runs that were fitted.
+    :param validation: errors on the runs that were held out, if any were.
+    :param uncertainty: intervals, and statements about what the data do not determine; none for an interrupted fit.
+    :param search_seconds: search time without compilation.
+    :param wall_seconds: wall time until this result.
+    :param minima: the best point and the minima that fit as well.
+    :param descent: status of the last descent by derivatives, if there was one.
+    :param selection: how the law was chosen and its error under new conditions, where laws were compared.
+    :param history: evaluations, and the constant error that has the loss [rad], at every improvement.
+    """
+
+    actuator: Actuator
+    law: FrictionLaw
+    parameters: ParameterSet
+    settings: FitSettings
+    split: Split
+    outcome: Outcome
+    train: Errors
+    validation: Errors | None
+    uncertainty: Uncertainty | None
+    evaluations: int
+    compile_seconds: float
+    search_seconds: float
+    wall_seconds: float
+    minima: tuple[MinimumEntry, ...] = ()
+    history: tuple[tuple[int, float], ...] = ()
+    descent: SolverStatus | None = None
+    selection: Mapping[str, Any] | None = None
+
+    @property
+    def status(self) -> SolverStatus:
+        """Solver status of the last descent by derivatives, or of the search if there was none."""
+        if self.outcome in ("interrupted", "running") or (
+            self.descent is None and self.outcome != "converged"
+        ):
+            return SolverStatus.LIMIT
+        return self.descent or SolverStatus.CONVERGED
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """All parameters, including fixed ones."""
+        unfinished = "how sure it is is not known: the fit was not finished"
+        estimated = self.uncertainty.estimates if self.uncertainty is not None else {}
+        measured = TemperatureRange.of(self.split.train)
+
+        def of(p: Parameter) -> Estimate:
+            if p.free:
+                return estimated.get(p.name, Estimate(p.value, p.unit, "not determined", reason=unfinished))
+            if p.name.endswith("_per_kelvin") and p.value == 0.0 and measured and not measured.varies:
+                return Estimate(p.value, p.unit, "not determined", reason=measured.words)
+            return fixed(p.value, p.unit)
+
+        return {p.name: of(p) for p in self.parameters}
+
+    def summary(self) -> dict[str, Any]:
+        """The object printed by ``--json``; errors in rad, times in s."""
+        uncertainty = self.uncertainty or NO_UNCERTAINTY
+        return {
+            "schema": SCHEMA,
+            "model": self.law.name,
+            "actuator": self.actuator.name,
+            "method": self.settings.method,
+            "seed": self.settings.seed,
+            "evaluations": self.evaluations,
+            "compile_seconds": self.compile_seconds,
+            "search_seconds": self.search_seconds,
+            "wall_seconds": self.wall_seconds,
+            "outcome": self.outcome,
+            "status": self.status,
+            "train_mae": self.train.mean,
+            "validation_mae": None if self.validation is None else self.validation.mean,
+            "parameters": self.parameters.values(),
+            "estimates": estimates_to_json(self.estimates),
+            "intervals": {name: list(pair) for name, pair in uncertainty.intervals.items()},
+            "confidence": CONFIDENCE,
+            "dt": self.settings.dt,
+            "integrator": self.settings.integrator,
+            "step_errors": dict(uncertainty.step_errors),
+            "not_determined": uncertainty.not_determined,
+            "at_bounds": sorted(uncertainty.at_bounds),
+            "statements": list(uncertainty.statements),
+            "prior_strength": self.settings.prior_strength,
+            "effects": sorted(self.actuator.active_effects),
+            **(self.selection or {}),
+        }
+
+    def parameter_file(self) -> ParameterFile:
+        """The result as a parameter file."""
+        uncertainty = self.uncertainty or NO_UNCERTAINTY
+        logs = self.split.train
+        free = self.parameters.free
+        provenance = Provenance(
+            units={parameter.name: parameter.unit for parameter in self.parameters},
+            bounds={parameter.name: (parameter.lower, parameter.upper) for parameter in free},
+            fixed=tuple(parameter.name for parameter in self.parameters if not parameter.free),
+            intervals=uncertainty.intervals,
+            confidence=CONFIDENCE,
+            not_determined=uncertainty.not_determined,
+            at_bounds=uncertainty.at_bounds,
+            statements=uncertainty.statements,
+            loss={
+                "name": "mean absolute position error, mean over runs",
+                "smoothing": SMOOTHING,
+                "train_mae": self.train.mean,
+                "validation_mae": None if self.validation is None else self.validation.mean,
+                "unit": "rad",
+            },
+            split={
+                "rule": self.split.rule,
+                "train": [log.name for log in self.split.train],
+                "validation": [log.name for log in self.split.validation],
+            },
+            simulation={
+                "dt": self.settings.dt,
+                "integrator": self.settings.integrator,
+                "reset_period": self.settings.reset_period,
+                "dtype": self.settings.dtype,
+            },
+            effects=tuple(sorted(self.actuator.active_effects)),
+            supply_voltage=_spread(
+                [log.setup.supply_voltage for log in logs],
+                [
+                    v
+                    for log in logs
+                    if log.supply_voltage is not None
+                    for v in log.supply_voltage.value.tolist()
+                ],
+            ),
+            temperature=measured._asdict() if (measured := TemperatureRange.of(logs)) else None,
+            data={
+                "fingerprint": fingerprint((*logs, *self.split.validation)),
+                "runs": len(logs),
+                "digests": {log.name: digest_of(log) for log in (*logs, *self.split.validation)},
+            },
+            search=self._search() | {"clusters": uncertainty.clusters},
+            versions=versions("numpy", "jax", "cmaes", "optuna"),
+            correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
+            minima=self.minima or None,
+            convergence=_thinned(self.history) or None,
+            estimates=self.estimates,
+            selection=self.selection,
+            prediction=uncertainty.prediction,
+        )
+        return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
+
+    def _search(self) -> dict[str, Any]:
+        """How the parameters were searched for."""
+        settings = self.settings
+        return {
+            "method": settings.method,
+            "seed": settings.seed,
+            "trials": settings.trials,
+            "evaluations": self.evaluations,
+            "prior_strength": settings.prior_strength,
+            "outcome": self.outcome,
+            "status": self.status,
+        }
+
+
+NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values are is not known.",), "none")
+
+
+def _thinned(history: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """The search history without the improvements that follow most closely on another; the last one stays."""
+    if len(history) <= MOST_IMPROVEMENTS:
+        return tuple(history)
+    evaluations = np.log([max(count, 1) for count, _ in history])
+    wanted = np.linspace(evaluations[0], evaluations[-1], MOST_IMPROVEMENTS)
+    kept = np.unique(np.searchsorted(evaluations, wanted - 1e-9)).clip(max=len(history) - 1)
+    return tuple(history[k] for k in sorted({*kept.tolist(), len(history) - 1}))
+
+
+def _spread(nominal: list[float], measured: list[float]) -> dict[str, float] | None:
+    found: dict[str, float] = {}
+    if nominal:
+        found["nominal"] = float(np.mean(nominal))
+    if measured:
+        found |= {"min": min(measured), "max": max(measured)}
+    return found or None

@@ -1,0 +1,346 @@
+r"""Choice of a law by its error under conditions left out, with the error to expect under a new one.
+
+Laws, effects and strengths of the prior are fitted without each gain, load and trajectory in turn, and compared by the
+mean error there. The simplest law within one standard error of the best one is chosen (the standard error is that of
+the differences over the conditions). Of equally simple candidates there, the one with most effects is chosen: they are
+known from the datasheet, cost no parameter, and may act beyond the recorded conditions only. Of those with as many, it is
+the one with the strongest prior, the most regularised one. Smaller sets of effects are compared for the law that is
+chosen with the largest one. Sources: Breiman et al., "Classification and Regression
+Trees", 1984, §3.4.3; Hastie et al., "The Elements of Statistical Learning", 2009, §7.10.
+
+The errors that led to the choice are too small on average, so the expected error is nested: for each condition, the
+choice is repeated without its runs, and the error is that of the law chosen then. Errors under different conditions of
+one kind have a log-normal distribution, and the interval is that of the error under one more condition
+(:func:`~stribeck.identify.servo.conditions.one_more`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.errors import ConfigError
+from stribeck.identify.common.quantiles import student_quantile
+from stribeck.identify.servo.conditions import ConditionKind, kinds_of, one_more
+from stribeck.identify.servo.parallel import QUASI_RANDOM, ParallelFits
+from stribeck.identify.servo.prediction import LeftOut
+from stribeck.identify.servo.task import FitTask
+from stribeck.model.arrays import Mask
+from stribeck.model.estimate import CONFIDENCE, Interval
+
+FloatArray = npt.NDArray[np.float64]
+
+STRENGTHS = (1.0 / 3.0, 1.0, 3.0)
+"""Strengths of the prior that are compared, where there is one."""
+
+MOST_NESTED = 4
+"""Gains and loads are left out in pairs too, up to this number of them; for others a nested choice uses fits that
+leave out one condition, without the errors under the other."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One candidate: a law with effects and a strength of the prior.
+
+    :param free: number of free parameters.
+    """
+
+    law: str
+    effects: tuple[str, ...]
+    strength: float
+    free: int
+
+    @property
+    def label(self) -> str:
+        """Short description."""
+        parts = [self.law.upper(), *self.effects]
+        return ", ".join(parts) + (f", prior × {self.strength:.2g}" if self.strength != 1.0 else "")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Expected error under a new condition of a kind [rad], and its interval."""
+
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The chosen law, and the errors that it was chosen by.
+
+    :param task: fit task of the chosen law.
+    :param start: its best point for all runs, in the unit cube (n,).
+    :param variants: all candidates.
+    :param chosen: index of the chosen one.
+    :param fitted: error on the runs that were fitted (V,) [rad].
+    :param left_out: mean error under each condition left out, by kind, (V, L) [rad].
+    :param minima: equally good minima (M, n) of its fits without each condition, by kind.
+    :param kinds: the kinds of conditions.
+    :param expected: expected error under a new condition, by kind.
+    """
+
+    task: FitTask
+    start: FloatArray
+    variants: tuple[Variant, ...]
+    chosen: int
+    fitted: FloatArray
+    left_out: Mapping[str, FloatArray]
+    minima: LeftOut
+    kinds: tuple[ConditionKind, ...]
+    expected: Mapping[str, Expected]
+    seconds: float = 0.0
+    evaluations: int = 0
+
+    @property
+    def scores(self) -> FloatArray:
+        """Mean over kinds of the mean error under conditions left out (V,) [rad]."""
+        return np.asarray(np.mean([np.mean(errors, axis=1) for errors in self.left_out.values()], axis=0))
+
+    @property
+    def sentence(self) -> str:
+        """Whether a simpler law predicts better than the one that fits best."""
+        chosen, scores = self.variants[self.chosen], self.scores
+        best = int(np.argmin(np.where(np.isfinite(self.fitted), self.fitted, np.inf)))
+        rival = self.variants[best]
+        new, fitted = 1e3 * scores, 1e3 * self.fitted
+        if rival.law == chosen.law or rival.free <= chosen.free:
+            text = f"{chosen.label} has {new[self.chosen]:.1f} mrad under conditions left out"
+            first = int(np.argmin(scores))
+            if first == self.chosen:
+                return f"{text}, less than all others."
+            return f"{text}, within one standard error of the least ({self.variants[first].label}: {new[first]:.1f} mrad)."
+        verb = "predicts better" if new[self.chosen] < new[best] else "predicts as well"
+        return (
+            f"A simpler law {verb}: {chosen.law.upper()} has {new[self.chosen]:.1f} mrad under conditions left out, "
+            f"{rival.law.upper()}, which fits best ({fitted[best]:.1f} against {fitted[self.chosen]:.1f} mrad), "
+            f"{new[best]:.1f} mrad."
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Keys for ``--json`` and parameter files; errors in rad."""
+        return {
+            "expected_error": {
+                kind: {"value": one.value, "interval": list(one.interval)}
+                for kind, one in self.expected.items()
+            },
+            "selection": {
+                "chosen": self.variants[self.chosen].label,
+                "sentence": self.sentence,
+                "seconds": self.seconds,
+                "left_out": {kind.name: [name for name, _ in kind.levels] for kind in self.kinds},
+                "candidates": [
+                    {
+                        "model": variant.law,
+                        "effects": list(variant.effects),
+                        "prior_strength": variant.strength,
+                        "fitted": _finite(self.fitted[k]),
+                        "left_out": {
+                            kind: [_finite(error) for error in errors[k]]
+                            for kind, errors in self.left_out.items()
+                        },
+                    }
+                    for k, variant in enumerate(self.variants)
+                ],
+            },
+        }
+
+
+def _finite(error: float) -> float | None:
+    return float(error) if np.isfinite(error) else None
+
+
+class Subsets:
+    """Subsets of the runs, each once."""
+
+    def __init__(self, runs: int) -> None:
+        self.masks: list[Mask] = []
+        self._index: dict[bytes, int] = {}
+        self.add(np.ones(runs, dtype=bool))
+
+    def add(self, mask: Mask) -> None:
+        """Add a subset, unless it is empty."""
+        if np.any(mask) and mask.tobytes() not in self._index:
+            self._index[mask.tobytes()] = len(self.masks)
+            self.masks.append(mask)
+
+    def find(self, mask: Mask) -> int | None:
+        """Index of a subset, ``None`` if it is not one of them."""
+        return self._index.get(mask.tobytes())
+
+    def without(self, kind: ConditionKind) -> list[int]:
+        """Indices of the subsets without each condition of a kind."""
+        return [self._index[mask.tobytes()] for mask in ~kind.masks]
+
+
+def subsets_for(kinds: Sequence[ConditionKind], runs: int) -> Subsets:
+    """All runs, all without one condition, and without two of a kind that has few."""
+    subsets = Subsets(runs)
+    for kind in kinds:
+        for mask in kind.masks:
+            subsets.add(~mask)
+        if kind.beyond is not None and len(kind.levels) <= MOST_NESTED:
+            for one, other in combinations(kind.masks, 2):
+                subsets.add(~(one | other))
+        if kind.beyond is not None:
+            for k in range(1, len(kind.levels)):
+                subsets.add(np.any(kind.masks[:k], axis=0))
+    return subsets
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutErrors:
+    """Mean absolute error of each run for every candidate and subset fitted, (V, F, R) [rad].
+
+    :param sizes: number of free parameters of each candidate (V,).
+    :param effects: number of effects of each (V,).
+    :param strengths: strength of the prior of each (V,).
+    """
+
+    by_run: FloatArray
+    subsets: Subsets
+    kinds: Sequence[ConditionKind]
+    sizes: npt.NDArray[np.int_]
+    effects: npt.NDArray[np.int_]
+    strengths: FloatArray
+
+    def on(self, fitted: Mask, runs: Mask) -> FloatArray:
+        """Mean error on runs of the fits to a subset (V,)."""
+        index = self.subsets.find(fitted)
+        if index is None or not np.any(runs):
+            raise ValueError("this subset was not fitted, or no run is left")
+        return np.asarray(np.mean(self.by_run[:, index][:, runs], axis=1))
+
+    def left_out(self, without: tuple[int, int] | None = None) -> list[FloatArray]:
+        """Errors under each condition left out, (V, L) for each kind.
+
+        :param without: kind and level of a condition whose runs do not count, and are left out where such fits exist.
+        """
+        every = np.ones(self.by_run.shape[2], dtype=bool)
+        excluded = ~every if without is None else self.kinds[without[0]].masks[without[1]]
+        found = []
+        for k, kind in enumerate(self.kinds):
+            columns = []
+            for level, mask in enumerate(kind.masks):
+                runs = mask & ~excluded
+                if without == (k, level) or not np.any(runs):
+                    continue
+                both = ~(mask | excluded)
+                nested = without is not None and without[0] == k and self.subsets.find(both) is not None
+                columns.append(self.on(both if nested else ~mask, runs))
+            found.append(np.stack(columns, axis=1))
+        return found
+
+    def choose(self, without: tuple[int, int] | None = None) -> int:
+        """The simplest candidate within one standard error of the best; then most effects, then the strongest prior."""
+        left_out = self.left_out(without)
+        score = np.mean([np.mean(errors, axis=1) for errors in left_out], axis=0)
+        best = int(np.argmin(score))
+        variance = np.zeros(len(score))
+        for errors in left_out:
+            count = errors.shape[1]
+            if count > 1:
+                variance += np.var(errors - errors[best], axis=1, ddof=1) / count / len(left_out) ** 2
+        near = np.flatnonzero((self.sizes <= self.sizes[best]) & (score <= score[best] + np.sqrt(variance)))
+        return int(min(near, key=lambda k: (self.sizes[k], -self.effects[k], -self.strengths[k], score[k])))
+
+    def expected(self) -> dict[str, Expected]:
+        """Expected error under a new condition of each kind; beyond the recorded ones too, where they have an order."""
+        found = {}
+        for k, kind in enumerate(self.kinds):
+            chosen = [self.choose((k, level)) for level in range(len(kind.levels))]
+            errors = [self.on(~mask, mask)[v] for v, mask in zip(chosen, kind.masks, strict=True)]
+            found[kind.name] = expected_of(np.array(errors))
+            if kind.beyond is not None:
+                steps = [
+                    self.on(np.any(kind.masks[:level], axis=0), kind.masks[level])[chosen[level]]
+                    for level in range(1, len(kind.levels))
+                ]
+                found[kind.beyond] = expected_of(np.array(steps))
+        return found
+
+
+def expected_of(errors: FloatArray, confidence: float = CONFIDENCE) -> Expected:
+    """Mean of errors (L,) [rad], and the interval of one more."""
+    scatter = one_more(np.log(np.maximum(errors, 1e-9)))
+    mean, half = scatter.mean, scatter.scale * student_quantile(scatter.freedom, confidence)
+    return Expected(float(np.mean(errors)), (float(np.exp(mean - half)), float(np.exp(mean + half))))
+
+
+def _told(on_progress: Callable[[int], None], before: int, evaluations: int) -> None:
+    on_progress(before + evaluations)
+
+
+def _judged(
+    variants: Sequence[Variant], by_run: FloatArray, subsets: Subsets, kinds: Sequence[ConditionKind]
+) -> LeftOutErrors:
+    return LeftOutErrors(
+        by_run,
+        subsets,
+        kinds,
+        sizes=np.array([variant.free for variant in variants]),
+        effects=np.array([len(variant.effects) for variant in variants]),
+        strengths=np.array([variant.strength for variant in variants]),
+    )
+
+
+def select(
+    groups: Sequence[Sequence[FitTask]], on_progress: Callable[[int], None] = lambda evaluations: None
+) -> Selection:
+    """Compare laws, effects and strengths of the prior by conditions left out.
+
+    :param groups: tasks of all laws, the most general law last, for each set of effects.
+    :param on_progress: called with the number of evaluations after every batch; may raise to end the comparison.
+    :raises ConfigError: if there is one run only.
+    """
+    begin = time.perf_counter()
+    settings = groups[0][0].settings
+    logs = groups[0][0].split.train
+    kinds = kinds_of(logs)
+    if not kinds:
+        raise ConfigError("one run alone: nothing can be left out")
+    subsets = subsets_for(kinds, len(logs))
+    variants: list[Variant] = []
+    tasks: list[FitTask] = []
+    errors: list[FloatArray] = []
+    minima: list[Callable[[int], FloatArray]] = []
+    evaluations = 0
+    chosen = 0
+    for group in sorted(groups, key=lambda group: -len(group[0].actuator.active_effects)):
+        # Smaller sets of effects are compared for the law chosen with the largest one.
+        laws = [task for task in group if not variants or task.law.name == variants[chosen].law]
+        actuator = group[0].actuator
+        strengths = STRENGTHS if "current-limit" in actuator.active_effects else (1.0,)
+        told = partial(_told, on_progress, evaluations)
+        fits = ParallelFits(laws, laws[-1].rollout(), np.stack(subsets.masks), strengths, told)
+        pool = fits.fit(count=int(np.clip(settings.trials // 100, 8, QUASI_RANDOM)))
+        errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
+        evaluations += fits.rollout.meter.evaluations
+        effects = tuple(sorted(actuator.active_effects))
+        for law, task in enumerate(laws):
+            for k, strength in enumerate(strengths):
+                variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))
+                tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
+                minima.append(partial(fits.minima, pool, law, k))
+        judged = _judged(variants, np.concatenate(errors), subsets, kinds)
+        chosen = judged.choose()
+    every = np.ones(len(logs), dtype=bool)
+    return Selection(
+        task=tasks[chosen],
+        start=minima[chosen](0)[0],
+        variants=tuple(variants),
+        chosen=chosen,
+        fitted=judged.on(every, every),
+        left_out=dict(zip((kind.name for kind in kinds), judged.left_out(), strict=True)),
+        minima={kind.name: [minima[chosen](index) for index in subsets.without(kind)] for kind in kinds},
+        kinds=tuple(kinds),
+        expected=judged.expected(),
+        seconds=time.perf_counter() - begin,
+        evaluations=evaluations,
+    )

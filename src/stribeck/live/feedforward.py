@@ -1,0 +1,448 @@
+r"""Feed-forward torque for friction: direction, magnitude and limits for each joint, from its motion and its goal.
+
+With a goal, the goal's path gives the direction, corrected by the measured motion and the error, and the deviation
+from the identified law is learnt. Without a goal, the torque stays below a fraction of the guaranteed friction.
+All arrays are (n,), in the coordinates of the parameter files unless stated otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from stribeck.live.direction import formulas
+from stribeck.live.direction.goals import GoalPath
+from stribeck.live.direction.motion import Tuning
+from stribeck.live.direction.travel import Travel, Turning
+from stribeck.live.formulas import Compiler, compiled_by
+from stribeck.live.friction import (
+    AS_IDENTIFIED,
+    LARGEST_FEEDBACK,
+    FrictionModel,
+    JointModel,
+    Scales,
+    load_feedback,
+)
+from stribeck.live.learning.contact import Contact
+from stribeck.live.learning.energy import EnergyTank, SpeedLimit
+from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
+from stribeck.live.settings import Settings
+from stribeck.model.arrays import Array, Mask
+from stribeck.model.joint_map import JointMap
+from stribeck.rigid.dynamics import Dynamics
+
+SAFETY = 0.85
+"""Without a goal: largest fraction of the guaranteed friction that is cancelled [1]."""
+
+STICK_TIME = 0.4
+"""Time in which the extra torque of a stuck joint with a moving goal grows by the friction at rest [s]."""
+
+RELEASE_TIME = 0.03
+"""Time constant with which that extra torque decays once the joint moves [s]."""
+
+HELD = 0.9
+"""Fraction of the friction up to which friction alone is considered to hold a joint [1]."""
+
+BEYOND_PRESLIDING = 3.0
+"""Distance after a reversal, in presliding lengths, beyond which friction is fully developed [1]."""
+
+RESIDUAL_TIME = 0.02
+"""Shortest time constant of the momentum residual [s]."""
+
+RESIDUAL_LOOPS = 4.0
+"""Shortest time constant of the momentum residual, in loop times [1]."""
+
+LOOP_SHARE = 0.3
+r"""Largest bandwidth of the loop through the error of a joint at rest, times the loop delay: :math:`\omega_c T` [rad]."""
+
+RETUNED = 0.5
+"""Period with which the tuning is adapted to inertia and friction [s]."""
+
+UNLED_TIME = 0.1
+"""A goal without a position is dropped once its velocity has been zero for this long [s]."""
+
+LARGEST_LEARNED = 1.25
+"""Largest factor by which learning raises the gain [1]."""
+
+
+class State(NamedTuple):
+    """A measured state at ``stamp`` [s], (n,) each, [rad] and [rad/s].
+
+    ``joint_position`` and ``joint_velocity`` are in the robot's coordinates, the others in the parameter files'.
+    """
+
+    stamp: float
+    joint_position: Array
+    joint_velocity: Array
+    position: Array
+    velocity: Array
+
+
+class Wish(NamedTuple):
+    """Goals of a controller, (n,) each.
+
+    :param goal: NaN where unknown [rad].
+    :param rate: velocity of the goal [rad/s].
+    :param known: joints whose goal has a position or a velocity.
+    """
+
+    goal: Array
+    rate: Array
+    known: Mask
+
+
+class Loads(NamedTuple):
+    """Motor and external torques on the transmissions [N m], (n,) each.
+
+    :param motor: without the feed-forward torque.
+    :param matter: whether the friction depends on them.
+    """
+
+    motor: Array
+    external: Array
+    matter: bool
+
+
+class FeedForward:
+    """Computes the wanted feed-forward torque of several joints, before ramp and slew limit.
+
+    :param joint_map: from the robot's coordinates to those of the parameter files.
+    :param dynamics: of the joints in the robot's coordinates; without it nothing is learnt.
+    """
+
+    def __init__(
+        self,
+        model: FrictionModel,
+        joint_map: JointMap,
+        settings: Settings,
+        compiler: Compiler,
+        dynamics: Dynamics | None,
+    ) -> None:
+        n = len(model.joints)
+        self.model, self.settings, self.gain = model, settings, settings.gain
+        self._map, self._dynamics = joint_map, dynamics
+        self._zero: Array = np.zeros(n)
+        self._base = self._initial_tuning(model.joints)
+        rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
+        self._rotors: Array = np.array(rotors, dtype=np.float64)
+        self._steepest = self._largest_scales(model, settings)
+        self._joints, self._compiler = n, compiler
+        nothing: Array = np.full(n, math.nan)
+        self.no_wish = Wish(nothing, self._zero, np.zeros(n, dtype=np.bool_))
+        """Used when no controller has sent a goal."""
+        self._compile(compiler)
+        self.path, self.travel, self.turning = (
+            GoalPath(n, compiler),
+            Travel(n, compiler),
+            Turning(n, compiler),
+        )
+        self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
+        ratio = np.ones(n) * joint_map.ratio
+        self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
+        self._guaranteed = self._zero
+        """Part of the last torque that the guaranteed friction takes [N m]."""
+        self.observer: FrictionObserver | None = None
+        self._recalled: Sequence[Learned] | None = None
+        self.warmth: Array = np.ones(n)
+        """Ratio of the friction at the joints' temperature to the identified friction."""
+        self.restart()
+
+    def _compile(self, compiler: Compiler) -> None:
+        compiled = partial(compiled_by, compiler)
+        self._moving, self._measured = compiled(formulas.moving), compiled(formulas.measured)
+        self._error_share = compiled(formulas.error_share)
+        self._free, self._free_at = compiled(formulas.free), compiled(formulas.free_at)
+        self._unled_of, self._threshold, self._behind = (
+            compiled(formulas.unled),
+            compiled(formulas.threshold),
+            compiled(formulas.behind),
+        )
+        self._intended, self._direction = compiled(formulas.intended), compiled(formulas.direction)
+        self._law_velocity = compiled(formulas.law_velocity)
+        self._following, self._stuck = compiled(formulas.following), compiled(formulas.stuck)
+        self._learned_gain, self._offset = compiled(formulas.learned_gain), compiled(formulas.offset)
+        self._refilled, self._moving_at = compiled(formulas.refilled), compiled(formulas.moving_at)
+        self._guaranteed_of = compiled(formulas.guaranteed)
+
+    def restart(self) -> None:
+        """Forget the motion but keep what was learnt."""
+        self._solution = self._boost = self._steep = self._guaranteed = self._zero
+        self._period, self._since_tuned, self.tuning = 0.0, math.inf, self._base
+        self._unled = np.full_like(self._zero, math.inf)
+        self.path.restart()
+        self.travel.restart()
+        self.turning.restart()
+        self.contact.restart()
+        self.speed_limit.restart()
+        if self.observer is not None:
+            self.observer.restart()
+
+    def suspend(self) -> None:
+        """Nothing can be learnt from a state: forget the motion that led to it."""
+        if self.observer is not None:
+            self.observer.restart()
+
+    def begin(self) -> None:
+        """Start anew, also the joints whose compensation has ended; keep what was learnt."""
+        self.tank.restart()
+        self.speed_limit.ended = np.zeros_like(self.speed_limit.ended)
+
+    def recall(self, learned: Sequence[Learned] | None) -> None:
+        """Start with scales learnt earlier, or with none. Without a goal, they count once motion has confirmed them."""
+        self.observer, self._recalled = None, learned
+        self.tank.forget()
+
+    @property
+    def loop_delay(self) -> float:
+        """Time from a measurement to the torque computed from it [s]."""
+        return self.settings.loop_delay or 2.0 * self._period
+
+    def torque(
+        self,
+        state: State,
+        wish: Wish,
+        loads: Loads,
+        acting: Array | None,
+        applied: Array,
+        dt: float,
+    ) -> Array:
+        """Feed-forward torque of the law, (n,) [N m].
+
+        :param acting: motor torque that acts at this state, in the robot's coordinates [N m], if known.
+        :param applied: feed-forward torque contained in it [N m].
+        :param dt: time since the last state [s].
+        """
+        self._period = self._period + 0.05 * (dt - self._period) if self._period else dt
+        # The observer's time constant depends on the period of the states, which a single state does not give.
+        observing = (
+            self._dynamics is not None and self.settings.adapt and acting is not None and self._period > 0.0
+        )
+        known = self._known(wish, dt)
+        led_count = known.tolist().count(True)
+        if not observing and not led_count:
+            return self._without_goal(state, loads, applied, dt)
+        speed, tuning, travel, path = state.velocity, self._tune(dt), self.travel, self.path
+        moving = self._threshold(tuning.moving_velocity, known, self._steep, travel.bends)
+        travel.update(state.position, speed, tuning.deadband, dt)
+        motion = self._measured(speed, travel.velocity, travel.step, moving)
+        behind = self._behind(wish.goal, state.position, tuning.deadband)
+        error = self._error_share(wish.goal, state.position, tuning.deadband)
+        path.update(
+            wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
+        )
+        self.turning.update(state.position, motion, tuning.presliding)
+        leads = known & path.leads
+        self._draw(applied, speed, moving, known, wish.goal, dt)
+        if observing and self._dynamics is not None and acting is not None:
+            self._observe(
+                self._present_observer(self._dynamics), state, acting, motion, loads, leads, wish.rate, dt
+            )
+        led = path.share * known
+        direction = self._free(motion, self.turning.share)
+        if led_count:
+            widths = tuning.deadband, tuning.error_width, tuning.command_velocity, tuning.away
+            intended = self._intended(speed, state.position, wish.goal, wish.rate, moving, *widths)
+            direction = self._direction(
+                motion, behind, path.direction, path.leads, led, known, intended, direction,
+                tuning.error_width, tuning.away,
+            )  # fmt: skip
+        gain, scales = self._strength(known, led, led_count)
+        at = speed
+        if self.observer is not None:
+            at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
+        torque = self._of_law(gain, direction, at, state, loads, scales)
+        dry, viscous = AS_IDENTIFIED if scales is None else scales
+        self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.sure)
+        return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
+
+    def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, goal: Array, dt: float) -> None:
+        """Account for the energy that the torque so far has added."""
+        travel, deadband = self.travel, self.tuning.deadband
+        refilled = self._refilled(
+            known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
+        )
+        drawing = self._moving_at(speed, travel.velocity, moving)
+        delay = self.loop_delay + self._period
+        self.tank.update(applied, self._guaranteed, drawing, refilled, dt, delay)
+        self.speed_limit.update(applied, speed, known & refilled, dt, travel.velocity)
+
+    def _known(self, wish: Wish, dt: float) -> Mask:
+        """Joints that have a goal. Without a position, a velocity that stays zero is no goal."""
+        if wish is self.no_wish:
+            self._unled = self._unled + dt
+            return self.no_wish.known
+        self._unled = self._unled_of(self._unled, wish.goal, wish.rate, self.tuning.command_velocity, dt)
+        return np.asarray(wish.known & (self._unled < UNLED_TIME))
+
+    def _without_goal(self, state: State, loads: Loads, applied: Array, dt: float) -> Array:
+        """Torque of joints without goal and observer: a fraction of the identified friction."""
+        self.speed_limit.update(applied, state.velocity, None, dt)
+        moving = self.tuning.moving_velocity
+        motion = None if self.turning.begun else self._moving(state.velocity, moving)
+        self.turning.update(state.position, motion, self.tuning.presliding)
+        direction = self._free_at(state.velocity, moving, self.turning.share)
+        gain = min(self.gain, 1.0) * min(self.settings.sure, 1.0)
+        return self._of_law(gain, direction, state.velocity, state, loads, None)
+
+    def _of_law(self, gain: float | Array, sign: Array, at: Array, state: State, loads: Loads, scales: Scales | None) -> Array:  # fmt: skip
+        """Torque at a velocity, which is the next guess of the one where friction depends on it."""
+        guess, acting = self._solution if loads.matter else None, (loads.motor, loads.external)
+        self._solution = self.model.feed_forward(gain, sign, at, *acting, guess, scales, state.position)
+        return self._solution
+
+    def _strength(self, known: Mask, led: Array, led_count: int) -> tuple[Array, Scales | None]:
+        """Gain of each joint, and the scales of its identified friction.
+
+        Without a goal, intended motion is indistinguishable from motion that the compensation itself causes. The torque
+        then stays below a fraction of the guaranteed friction.
+        """
+        gain, sure = self.gain, self.settings.sure
+        observer, fades, least = self.observer, self.tank.fades, min(gain, 1.0) * sure
+        if observer is None:
+            warm = gain * self.warmth
+            warm = formulas.faded(warm, least, self.tank.share) if fades else warm
+            return warm if led_count == self._joints else np.where(known, warm, least), None
+        reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
+        learned = self._learned_gain(gain, led, observer.certainty, reached)
+        dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
+        viscous_now = observer.scales.viscous
+        if fades:
+            floor, share = least / np.maximum(learned, 1e-9), self.tank.share
+            dry_now, viscous_now = (
+                formulas.faded(dry_now, floor, share),
+                formulas.faded(viscous_now, floor, share),
+            )
+        if led_count == self._joints:
+            return learned, Scales(dry_now, viscous_now)
+        least = sure / SAFETY
+        free = self.tank.free_share
+        known_shares = Scales(free, free * observer.met)
+        dry, viscous = (
+            least + share * (np.maximum(part, least) - least)
+            for part, share in zip(observer.surely, known_shares, strict=True)
+        )
+        return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(
+            np.where(known, dry_now, dry), np.where(known, viscous_now, viscous)
+        )
+
+    def _bounded(
+        self,
+        torque: Array,
+        direction: Array,
+        led: Array,
+        leads: Mask,
+        behind: Array,
+        rate: Array,
+        dt: float,
+    ) -> Array:
+        """The torque with the learnt offset, zero where opposite to the direction, faded out at a contact.
+
+        An extra torque grows while a joint sticks although its goal moves on.
+        """
+        observer, path, contact = self.observer, self.path.direction, self.contact.share
+        if observer is None:
+            return torque
+        follows = self._follows(rate)
+        release = math.exp(-dt / RELEASE_TIME)
+        self._boost = self._stuck(
+            self._boost, dt / STICK_TIME, observer.doubtful, release, leads, follows, path, behind, contact
+        )
+        if self.gain == 0.0:
+            return torque
+        if self.settings.control != "tracking":
+            return np.asarray(torque * (1.0 - contact))
+        at_rest, limit, boost = self.model.at_rest, self.model.limit, self._boost
+        if self.tank.fades:
+            led, boost = led * self.tank.share, boost * self.tank.share
+        return np.asarray(
+            self._offset(torque, led, direction, observer.offset, boost, path, at_rest, limit, contact)
+        )
+
+    def _follows(self, rate: Array) -> Mask:
+        travel = self.travel
+        return np.asarray(
+            self._following(
+                travel.direction, travel.velocity, self.path.direction, rate, self.tuning.command_velocity
+            )
+        )
+
+    def _observe(
+        self,
+        seen: FrictionObserver,
+        state: State,
+        acting: Array,
+        motion: Array,
+        loads: Loads,
+        leads: Mask,
+        rate: Array,
+        dt: float,
+    ) -> None:
+        path, tuning = self.path.direction, self.tuning
+        if not seen.update(state.joint_position, state.joint_velocity, acting, dt):
+            return
+        beyond = self.travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
+        follows = leads & self._follows(rate) & beyond
+        direction = np.where(leads, path, motion)
+        now = Motion(state.position, state.velocity, direction, loads.motor, loads.external, leads, follows)
+        elapsed = seen.conclude(now)
+        self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
+        held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
+        self.contact.update(seen.contact, held, leads, follows, path, elapsed)
+
+    def _present_observer(self, dynamics: Dynamics) -> FrictionObserver:
+        """The observer, created at the first state because its time constant depends on the period of the states."""
+        if self.observer is None:
+            slowest = max(RESIDUAL_TIME, RESIDUAL_LOOPS * (self.loop_delay + self._period))
+            constants = np.full(self._joints, slowest)
+            self.observer = FrictionObserver(
+                self.model, dynamics, self._map, constants, self.settings.adaptation, self._compiler
+            )
+            self.observer.begin(self._recalled, self.warmth)
+        return self.observer
+
+    def _tune(self, dt: float) -> Tuning:
+        r"""The tuning with widths large enough for the loop through motion or error to be stable despite its delay.
+
+        All simulated loops were stable with :math:`1.5\,g F_s/e_w \le J\omega_c^2`, :math:`\omega_c = 0.3/T`.
+        Without known dynamics, J is the rotor's inertia alone.
+        """
+        self._since_tuned += dt
+        if self._since_tuned < RETUNED or not self._period:
+            return self.tuning
+        observer, inertia = self.observer, self._rotors
+        if observer is not None and observer.residual.inertia is not None:
+            whole = observer.residual.inertia
+            inertia = (whole if whole.ndim == 1 else np.diagonal(whole)) / self._map.ratio**2
+            self._since_tuned = 0.0
+        elif self._dynamics is None:
+            self._since_tuned = 0.0
+        loop = self.loop_delay + self._period
+        friction = self.model.at_rest if observer is None else observer.scales.dry * self.model.at_rest
+        width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
+        self._steep = friction * loop / inertia
+        self.speed_limit.set_inertia(inertia)
+        self.tuning = replace(self._base, error_width=np.maximum(self._base.error_width, width))
+        return self.tuning
+
+    @staticmethod
+    def _largest_scales(model: FrictionModel, settings: Settings) -> Array:
+        """Scales beyond which feed-forward at gain 1 would amplify the friction that it causes itself (n,) [1]."""
+        if settings.effort_meaning == "none":
+            return np.full(len(model.joints), math.inf)
+        slopes = [load_feedback(j.law, j.values, j.max_torque) for j in model.joints]
+        return np.array([LARGEST_FEEDBACK / slope if slope > 0.0 else math.inf for slope in slopes])
+
+    def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
+        """Tuning of each joint from the settings or the joint models."""
+        common_tuning = self.settings.tuning
+        if common_tuning is None:
+            tunings = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]
+            return Tuning.stacked(tunings)
+        ratios = {name: 1.0 if name == "away" else self._map.ratio for name in vars(common_tuning)}
+        n = len(joints)
+        return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(common_tuning, name) for name in ratios})

@@ -1,0 +1,1 @@
+"""Present friction learnt from motion: residual torque, Kalman filters, contact, energy, and the file that keeps it."""

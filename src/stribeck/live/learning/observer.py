@@ -1,0 +1,260 @@
+r"""Estimates the present friction from motion: scales and offset of the identified law, and a lower bound.
+
+It combines the momentum residual (:mod:`stribeck.live.learning.residual`) and a Kalman filter (:mod:`stribeck.live.learning.adaptation`)
+for joints of known inertia, in the coordinates of the parameter files. It learns only while a joint follows a goal.
+Without a goal, a pushing hand looks like less friction and a braking hand like more, and no measurement of the joint
+distinguishes the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stribeck.live.formulas import Compiler, as_written, compiled_by
+from stribeck.live.friction import FrictionModel, Scales
+from stribeck.live.learning.adaptation import AdaptationSettings, ScaleFilter
+from stribeck.live.learning.residual import LowPass, MomentumResidual
+from stribeck.model.arrays import Array, Mask
+from stribeck.model.joint_map import JointMap
+from stribeck.model.namespace import array_namespace
+from stribeck.rigid.dynamics import Dynamics
+
+PERIOD = 0.004
+"""Shortest period of learning [s]: friction changes slowly, and computing time per cycle is limited."""
+
+ONE_WAY = 0.7
+"""Magnitude of the smoothed direction of motion above which a reversal is over."""
+
+SURPRISE = 0.4
+"""Deviation of a residual from its expected value that may be a contact, as a fraction of the friction at rest."""
+
+SURPRISE_TIME = 0.3
+"""Time for which such a deviation is treated as a contact [s], long enough for a blocked joint to stop."""
+
+CONTACT_MARGIN = 1.15
+"""Ratio to the largest possible friction above which a torque is a contact."""
+
+ABSURD = 1e100
+"""Torques beyond this multiple of the friction at rest restart the observer; with them, products overflow to NaN."""
+
+SURE_DEVIATIONS = 2.0
+"""Number of standard deviations between the estimated and the guaranteed friction."""
+
+
+class Motion(NamedTuple):
+    """A measured state in the coordinates of the parameter files, (n,) each, [rad], [rad/s] and [N m].
+
+    :param direction: of the measured motion, in [-1, 1]; where a goal leads, of the goal's motion.
+    :param led: joints that a goal leads.
+    :param follows: joints that have moved with their goal beyond their presliding.
+    """
+
+    position: Array
+    velocity: Array
+    direction: Array
+    motor: Array
+    external: Array
+    led: Mask
+    follows: Mask
+
+
+class Learned(NamedTuple):
+    """Learnt friction of one joint.
+
+    :param dry: scale of all identified friction except viscous friction [1].
+    :param viscous: scale of the viscous friction [1].
+    :param deviation_dry, deviation_viscous: standard deviations [1].
+    """
+
+    dry: float
+    viscous: float
+    deviation_dry: float
+    deviation_viscous: float
+
+
+RECALLED = 0.15
+"""Standard deviation of the change of the learnt scales since an earlier run [1]."""
+
+
+class FrictionObserver:
+    """Scales and offset of the friction of n joints, from the momentum residual of their dynamics.
+
+    :param dynamics: inertia and gravity in the robot's coordinates.
+    :param joint_map: from the robot's coordinates to those of the parameter files.
+    :param time_constant: of the residual, (n,) [s].
+    """
+
+    def __init__(
+        self,
+        model: FrictionModel,
+        dynamics: Dynamics,
+        joint_map: JointMap,
+        time_constant: Array,
+        settings: AdaptationSettings,
+        compiler: Compiler = as_written,
+    ) -> None:
+        n = len(model.joints)
+        compiled = partial(compiled_by, compiler)
+        self._dry_part = compiled(_dry_part)
+        self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
+        self._most, self._surprises = compiled(_most), compiled(_surprises)
+        self._model, self._map = model, joint_map
+        self.level = model.at_rest
+        self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
+        self.filter = ScaleFilter(self.level, settings)
+        self._friction = LowPass((3, n), time_constant)
+        self.torque: Array = np.zeros(n)
+        """Residual torque [N m]: friction and all other unmodelled torques."""
+        self.contact: Mask = np.zeros(n, dtype=np.bool_)
+        """Joints on which more than friction acts against the motion."""
+        self._surprised: Array = np.zeros(n)
+        self.learning: Mask = np.zeros(n, dtype=np.bool_)
+        self._elapsed, self._impulse = 0.0, self.torque
+        self._fastest: Array = np.zeros(n)
+        """Largest identified viscous friction in a motion used for learning [N m]."""
+        self._conclude()
+
+    def begin(self, learned: Sequence[Learned] | None, warmth: Array) -> None:
+        """Start from scales learnt earlier, else from the identified friction at the present temperature.
+
+        :param warmth: ratio of the friction at that temperature to the identified friction (n,) [1].
+        """
+        state, covariance = self.filter.state, self.filter.covariance
+        if learned is None:
+            state[:, :2] = warmth[:, None]
+        else:
+            for k, found in enumerate(learned):
+                state[k, :2] = found.dry, found.viscous
+                for i, deviation in enumerate((found.deviation_dry, found.deviation_viscous)):
+                    prior = self.filter.settings.prior
+                    covariance[k, i, i] = min(deviation**2 + RECALLED**2, prior**2)
+                covariance[k, 0, 1] = covariance[k, 1, 0] = 0.0
+        self.filter.restrict()
+        self._conclude()
+
+    @property
+    def learned(self) -> tuple[Learned, ...]:
+        """Scales to start from in a later run."""
+        deviations = self._deviations
+        return tuple(
+            Learned(*map(float, (state[0], state[1], deviation[0], deviation[1])))
+            for state, deviation in zip(self.filter.state, deviations, strict=True)
+        )
+
+    def restart(self) -> None:
+        """Forget the motion but keep what was learnt."""
+        self.residual.restart()
+        self._friction.value = np.zeros_like(self._friction.value)
+        self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
+        self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
+
+    def update(self, q: Array, v: Array, acting: Array, dt: float) -> bool:
+        """Update with a state; returns whether :meth:`conclude` is due, every :data:`PERIOD`.
+
+        :param q: positions, in the robot's coordinates [rad].
+        :param v: velocities, in the robot's coordinates [rad/s].
+        :param acting: motor torque that acts at this state, in the robot's coordinates [N m].
+        :param dt: time since the last state [s].
+        """
+        self._impulse = self._impulse + self.residual.update(q, v, acting, dt) * dt
+        self._elapsed += dt
+        return self._elapsed >= PERIOD
+
+    def conclude(self, motion: Motion) -> float:
+        """Learn from the residual and detect contacts; returns the time since the last call [s].
+
+        The residual is averaged since the last call, because quantised velocities cause pulses in it.
+        """
+        elapsed, self._elapsed = self._elapsed, 0.0
+        self.torque = self._map.servo_torque(self._impulse / max(elapsed, 1e-9))
+        self._impulse = np.zeros_like(self.torque)
+        model, level, learned = self._model, self.level, self.filter
+        whole = model.budget(
+            motion.direction, motion.velocity, motion.motor, motion.external, motion.position
+        )
+        if not ((np.abs(self.torque) + np.abs(whole)) / level < ABSURD).all():
+            self.restart()
+            self.learning = np.zeros_like(self.learning)
+            return elapsed
+        viscous = model.viscous(motion.direction, motion.velocity)
+        dry = self._dry_part(whole, motion.direction, viscous, model.offset)
+        share = -np.expm1(-elapsed / self.residual.time_constant)
+        dry, viscous, direction = self._friction.update(np.array((dry, viscous, motion.direction)), share)
+        friction = self._without_offset(self.torque, direction, model.offset)
+        base = self._most(*self._upper, dry, viscous, level)
+        foreign = self._exceeds(friction, direction, base, learned.settings.offset_limit, level)
+        self.contact = self._exceeds(friction, direction, base, self._offset_size, level)
+        innovation = learned.innovation(friction, dry, viscous)
+        surprising = self._surprises(innovation, learned.deviation)
+        self._surprised = np.where(surprising, self._surprised + elapsed, 0.0)
+        foreign |= surprising & (self._surprised < SURPRISE_TIME)
+        moving = (np.abs(direction) > ONE_WAY) & motion.led & motion.follows & ~foreign
+        self.learning = learned.update(friction, dry, viscous, moving, self.residual.time_constant, elapsed)
+        if True in self.learning.tolist():
+            self._fastest = np.where(moving, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
+            self._conclude()
+        else:
+            self._meet()
+        return elapsed
+
+    def _conclude(self) -> None:
+        """Update the estimates that hold until the next call of :meth:`conclude`."""
+        settings, prior = self.filter.settings, self.filter.settings.prior
+        dry, viscous, offset = np.ascontiguousarray(self.filter.state.T)
+        self._deviations = np.sqrt(np.diagonal(self.filter.covariance, axis1=1, axis2=2))
+        spread_dry, spread_viscous = SURE_DEVIATIONS * self._deviations.T[:2]
+        upper = settings.scale_upper
+        self._upper = np.minimum(dry + spread_dry, upper), np.minimum(viscous + spread_viscous, upper)
+        self._offset_size = np.abs(offset)
+        self.scales = Scales(dry, viscous)
+        """Estimated scales of the identified friction."""
+        self.offset: Array = offset * self.level
+        """Residual that the scaled friction does not explain, against positive motion [N m], (n,)."""
+        certainty = 1.0 - (self.filter.deviation / (0.5 * prior)) ** 2
+        self.certainty: Array = np.maximum(certainty, 0.0)
+        """Certainty of the estimate, from 0 before any motion to 1, (n,)."""
+        self.doubtful: Array = spread_dry + self._offset_size + 0.1
+        """Largest excess of the friction at rest over the estimate, as a fraction of the identified friction, (n,)."""
+        sure = dry - spread_dry - self._offset_size
+        self.surely = Scales(sure, np.minimum(viscous - spread_viscous, sure))
+        """Lower bounds of the present scales.
+
+        A single motion hardly separates the two scales, so the bound of the viscous scale is never above the dry one.
+        """
+        self._meet()
+
+    def _meet(self) -> None:
+        met = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
+        self.met: Array = np.minimum(met, 1.0)
+        """Fraction of the present viscous friction covered by learning; faster motion is unexplored, (n,)."""
+
+
+def _dry_part(whole: Any, direction: Any, viscous: Any, offset: Any) -> Any:
+    """All friction except viscous friction, without the law's offset torque [N m]."""
+    return whole + array_namespace(direction).abs(direction) * offset - viscous
+
+
+def _without_offset(torque: Any, direction: Any, offset: Any) -> Any:
+    """A residual without the law's offset torque, which is not friction."""
+    return torque - array_namespace(direction).abs(direction) * offset
+
+
+def _most(upper_dry: Any, upper_viscous: Any, dry: Any, viscous: Any, level: Any) -> Any:
+    """Upper bound of the friction during a motion, without the offset [N m]."""
+    xp = array_namespace(dry, viscous)
+    return upper_dry * xp.maximum(xp.abs(dry), level) + upper_viscous * xp.abs(viscous)
+
+
+def _exceeds(friction: Any, direction: Any, base: Any, offset: Any, level: Any) -> Any:
+    """Joints on which more than friction acts against the motion; ``offset`` relative to the friction at rest."""
+    xp = array_namespace(friction, direction)
+    against = (xp.abs(direction) > ONE_WAY) & (friction * direction < 0.0)
+    return against & (xp.abs(friction) > CONTACT_MARGIN * (base + offset * level))
+
+
+def _surprises(innovation: Any, deviation: Any) -> Any:
+    return array_namespace(innovation).abs(innovation) > SURPRISE + 3.0 * deviation

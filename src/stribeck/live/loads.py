@@ -1,0 +1,153 @@
+"""Motor and external torques on the transmissions, from commands and measured efforts."""
+
+from __future__ import annotations
+
+from operator import le
+
+import numpy as np
+
+from stribeck.live.feedforward import Loads, State
+from stribeck.live.friction import FrictionModel
+from stribeck.live.learning.residual import Delayed
+from stribeck.live.settings import Settings
+from stribeck.live.states.doubt import DoubtError, finite
+from stribeck.live.states.incoming import Command
+from stribeck.live.states.servo_state import ServoStates
+from stribeck.model.arrays import Array
+from stribeck.model.joint_map import JointMap
+
+LOAD_FILTER = 0.05
+r"""Time constant of the measured motor torque without the feed-forward torque [s].
+
+A delay :math:`\delta` leaves at most :math:`\delta / T` of the feed-forward torque in the estimate, so that even with
+20 ms of delay the loop through the robot is a contraction.
+"""
+
+LARGEST_EFFORT = 10.0
+"""Efforts beyond this multiple of the motor's stall torque are rejected as impossible."""
+
+
+class LoadEstimate:
+    """Loads of n joints; arrays in the coordinates of the parameter files unless stated otherwise.
+
+    :param observed: whether an observer needs the acting torques.
+    """
+
+    def __init__(
+        self,
+        model: FrictionModel,
+        joint_map: JointMap,
+        settings: Settings,
+        servos: ServoStates,
+        observed: bool,
+    ) -> None:
+        self._model, self._map, self._servos, self.observed = model, joint_map, servos, observed
+        self._mode, self._meaning = settings.mode, settings.effort_meaning
+        self._largest_effort = (LARGEST_EFFORT * model.stall).tolist()
+        self._matter = settings.effort_meaning != "none" and model.load_dependent
+        zero: Array = np.zeros(len(model.joints))
+        self._idle = Loads(zero, zero, False)
+        self._filtered: Array | None = None
+        self._state: State | None = None
+        self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
+
+    def restart(self) -> None:
+        """Forget the measured and the feed-forward torques; keep those of the controller."""
+        self._filtered = self._state = None
+        self._own.clear()
+
+    def sent(self, stamp: float, torque: Array) -> None:
+        """Store the friction torque sent in response to a state, in the robot's coordinates [N m]."""
+        if self.observed:
+            self._own.add(stamp, torque)
+
+    def commanded(self, time: float | None, effort: Array) -> None:
+        """Store a controller's effort that applies from ``time`` on, in the robot's coordinates [N m]."""
+        if self.observed and time is not None:
+            self._controller.add(time, effort)
+
+    def acting(self, stamp: float, effort: Array, delay: float) -> Array | None:
+        """Motor torque that acts at a state, in the robot's coordinates [N m]; ``None`` if unknown.
+
+        :param effort: as measured, in the robot's coordinates.
+        :param delay: from a measurement to the torque sent in response [s].
+        """
+        if self._mode == "sum":
+            self._own.delay = self._controller.delay = delay
+            own, controller = self._own.at(stamp), self._controller.at(stamp)
+            if own is None or controller is None or not finite(controller):
+                return None
+            return own + controller
+        return effort if self._meaning == "motor" and finite(effort) else None
+
+    def loads(
+        self,
+        state: State,
+        effort: Array,
+        command: Command | None,
+        goal: Array,
+        applied: Array,
+        dt: float,
+    ) -> Loads:
+        """Motor torque without the feed-forward torque, and external torque; zero if friction depends on neither.
+
+        :param effort: as measured.
+        :param applied: feed-forward torque contained in it [N m].
+        :raises DoubtError: for an impossible effort where one is needed.
+        """
+        self._state = state
+        if not self._matter:
+            return self._idle
+        motor = None if command is None else self._controller_torque(state, goal, command)
+        if self._meaning == "link":
+            external = -self._possible(effort)
+            return Loads(-external if motor is None else self._possible(motor), external, True)
+        if motor is None:
+            motor = self._without_own(self._possible(effort), applied, dt)
+            return Loads(motor, -motor, True)
+        self._filtered = None
+        return Loads(motor, -self._possible(motor), True)
+
+    def feed_forward_of(self, command: Command) -> Array:
+        """Feed-forward torque that a controller sends beside its goal (gravity, for example), 0 if it sends none."""
+        return np.asarray(np.where(np.isfinite(command.effort), self._map.servo_torque(command.effort), 0.0))
+
+    def goal_offset(self, command: Command, friction: Array) -> Array:
+        """Offset of a command's goal that makes the firmware add friction and the controller's torque [rad].
+
+        :param friction: feed-forward torque against friction [N m].
+        """
+        goal = self._map.servo_position(command.position)
+        return self._offset(goal, friction + self.feed_forward_of(command), self._state)
+
+    def _offset(self, goal: Array, torque: Array, state: State | None) -> Array:
+        kp, supply, acting = self._servos.kp, self._servos.supply, None
+        if state is not None and self._model.saturated.any():
+            acting = self._model.firmware_torque(goal, state.position, state.velocity, kp, supply)
+        return self._model.offsets(torque, kp, supply, acting)
+
+    def _controller_torque(self, state: State, goal: Array, command: Command) -> Array | None:
+        """The controller's torque without friction compensation, if the output mode determines it."""
+        torque, kp, supply = None, self._servos.kp, self._servos.supply
+        if self._mode == "sum":
+            torque = np.asarray(self._map.servo_torque(command.effort))
+        elif self._mode == "goal_offset":
+            offset = self._offset(goal, self.feed_forward_of(command), state)
+            torque = self._model.firmware_torque(goal + offset, state.position, state.velocity, kp, supply)
+        return torque if torque is not None and np.isfinite(torque).all() else None
+
+    def _possible(self, torque: Array) -> Array:
+        """The torque; :class:`DoubtError` if a servo cannot have it."""
+        if all(map(le, map(abs, torque.tolist()), self._largest_effort)):
+            return torque
+        if not np.isfinite(torque).all():
+            raise DoubtError(f"effort is not a number, but effort_meaning is {self._meaning}")
+        raise DoubtError(f"an effort beyond {LARGEST_EFFORT:g} times the stall torque cannot be")
+
+    def _without_own(self, effort: Array, applied: Array, dt: float) -> Array:
+        """The low-pass filtered motor torque without the feed-forward torque."""
+        apart = effort - applied
+        if self._filtered is not None:
+            apart = self._filtered + min(1.0, dt / LOAD_FILTER) * (apart - self._filtered)
+        self._filtered = apart
+        return apart

@@ -1,0 +1,37 @@
+"""What a compensator returns: values to publish, and its estimate of the present friction."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stribeck.model.arrays import Array
+
+
+class Output(NamedTuple):
+    """Values to publish.
+
+    :param values: efforts [N m], goals [rad] or currents [A], (n,), depending on the output mode.
+    :param friction: the friction torque contained in them [N m], (n,).
+    """
+
+    values: Array
+    friction: Array
+
+
+class Account(NamedTuple):
+    """Estimate of the present friction of the joints, (n,) each.
+
+    :param dry: ratio of present to identified friction without its viscous part [1].
+    :param viscous: ratio of present to identified viscous friction [1].
+    :param offset: torque that cancels the remaining residual, in the robot's coordinates [N m].
+    :param certainty: certainty of the ratios, 0 to 1.
+    :param contact: degree of contact, 0 to 1.
+    :param energy: without a goal, remaining fraction of the torque beyond the guaranteed friction, 0 to 1.
+    """
+
+    dry: Array
+    viscous: Array
+    offset: Array
+    certainty: Array
+    contact: Array
+    energy: Array

@@ -1,0 +1,263 @@
+"""Creates the objects of the compensation from the parameters of node and guard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from stribeck.errors import ConfigError
+from stribeck.files.parameter_file import ParameterFile, cautious_values, read_parameter_file
+from stribeck.live.compensator import Compensator
+from stribeck.live.compiled import compiled
+from stribeck.live.direction.motion import Tuning
+from stribeck.live.friction import EffortMeaning, JointModel
+from stribeck.live.learning.file import Identified, digest_of
+from stribeck.live.parameters import (
+    CompensatedJointParameters,
+    CompensationParameters,
+    InterfaceParameters,
+)
+from stribeck.live.settings import Settings
+from stribeck.model.arrays import Array
+from stribeck.model.bench import Pendulum
+from stribeck.model.joint_map import JointMap
+from stribeck.rigid.dynamics import Dynamics, PendulumModel
+from stribeck.rigid.payload import payload_of
+from stribeck.rigid.rigid_body import GRAVITY
+from stribeck.rigid.urdf import read_urdf
+
+PASSED_ON = (
+    *("gain", "state_timeout", "command_timeout", "ramp_time", "other_joints", "control"),
+    *("adapt", "sure", "loop_delay", "state_lag", "learned_gain"),
+)
+"""Parameters that become settings of the compensator with the same name."""
+
+TUNED = ("deadband", "error_width", "command_velocity", "moving_velocity", "away", "presliding")
+"""Parameters of a joint that become fields of its :class:`Tuning`."""
+
+
+class CompensatedJoint(NamedTuple):
+    """A joint with its parameter file and its node parameters."""
+
+    model: JointModel
+    map: JointMap
+    file: ParameterFile
+    p_gain: float
+    supply_voltage: float
+    identified: Identified
+
+    @property
+    def temperature(self) -> float | None:
+        """Temperature at which the friction was identified [°C], if the file states it."""
+        return self.file.temperature
+
+
+def compensated_joints(parameters: InterfaceParameters, base: Path | None = None) -> list[CompensatedJoint]:
+    """The joints named in ``joints``, with their parameter files.
+
+    :param base: folder to which relative file names refer.
+    :raises ConfigError: for a joint without a file or without a torque limit.
+    :raises ParameterFileError: for an invalid file.
+    """
+    return [_compensated_joint(parameters, name, base) for name in parameters.joints]
+
+
+def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | None) -> CompensatedJoint:
+    joint = parameters.by_joint[name]
+    if not joint.parameter_file:
+        raise ConfigError(f"joint {name!r} has no parameter_file: set {name}.parameter_file")
+    path = Path(joint.parameter_file).expanduser()
+    absolute = _beside(base, path)
+    quantile = getattr(parameters, "friction_quantile", 0.5)
+    file = read_parameter_file(absolute)
+    per_kelvin = file.estimates.get("friction_per_kelvin")
+    limit = joint.max_torque or 0.5 * (file.actuator.datasheet_torque or 0.0)
+    if not limit > 0.0:
+        raise ConfigError(
+            f"joint {name!r}: how much torque it may get is not known, {file.actuator.title} has no datasheet: set "
+            f"{name}.max_torque [N m], for a robot to its effort limit (stribeck compensate: --max-torque)"
+        )
+    try:
+        joint_map = JointMap(joint.sign, joint.ratio, joint.offset)
+    except ConfigError as error:
+        raise ConfigError(f"joint {name!r}: {error}") from None
+    model = JointModel(
+        name,
+        file.actuator,
+        file.law,
+        cautious_values(file, quantile),
+        limit,
+        str(path),
+        _tuning(parameters, joint, file, joint_map),
+        file.temperature,
+        per_kelvin.value if per_kelvin is not None and per_kelvin.known else None,
+    )
+    identified = Identified(name, file.law.name, digest_of(absolute, quantile))
+    return CompensatedJoint(model, joint_map, file, joint.p_gain, joint.supply_voltage, identified)
+
+
+def _tuning(
+    parameters: InterfaceParameters,
+    joint: CompensatedJointParameters,
+    file: ParameterFile,
+    joint_map: JointMap,
+) -> Tuning:
+    """The tuning of a joint: per-joint values, otherwise values for all joints, otherwise automatic ones."""
+    values = {key: getattr(joint, key) or getattr(parameters, key, 0.0) for key in TUNED}
+    return Tuning.of_resolution(file.actuator.resolution).told(
+        joint_map.ratio, **{key: value for key, value in values.items() if value}
+    )
+
+
+def _beside(base: Path | None, path: Path) -> Path:
+    return path if base is None or path.is_absolute() else base / path
+
+
+class Learning(NamedTuple):
+    """Dynamics used to learn the current friction.
+
+    :param dynamics: dynamics of the joints; ``None`` if unknown.
+    :param words: remarks for the log, one line each.
+    :param gap: why nothing is learned; empty if something is.
+    """
+
+    dynamics: Dynamics | None
+    words: tuple[str, ...]
+    gap: str
+
+
+def learning_of(
+    parameters: CompensationParameters, joints: list[CompensatedJoint], base: Path | None = None
+) -> Learning:
+    """The dynamics of the joints: from a URDF, or from inertia or load of each joint.
+
+    :param base: folder to which relative file names refer.
+    :raises ConfigError: for a URDF that does not match, or if only some of the joints have loads.
+    """
+    if parameters.payload and not parameters.urdf:
+        raise ConfigError("payload belongs to a urdf, and none is given: give it, or leave the payload out")
+    if not parameters.adapt:
+        return Learning(None, (), "adapt is false")
+    dynamics, words = (
+        _of_urdf(parameters, joints, base) if parameters.urdf else (_of_loads(parameters, joints), ())
+    )
+    mode, gap = parameters.output_mode, ""
+    if dynamics is None:
+        gap = "neither a urdf, nor inertia or load of the joints is given"
+    elif mode != "sum" and parameters.effort_meaning != "motor":
+        gap = f"the torque of the motors is not known: effort_meaning is {parameters.effort_meaning}"
+    elif not parameters.goal_topic and mode == "sum" and parameters.command_type == "array":
+        gap = "no goals are received: set goal_topic"
+    words = (*words, *([f"no friction is learnt: {gap}"] if gap else []))
+    return Learning(dynamics, words, gap)
+
+
+def _of_urdf(
+    parameters: CompensationParameters, joints: list[CompensatedJoint], base: Path | None
+) -> tuple[Dynamics, tuple[str, ...]]:
+    path = Path(parameters.urdf).expanduser()
+    robot = read_urdf(_beside(base, path))
+    names = [joint.model.name for joint in joints]
+    if parameters.payload:
+        robot = robot.with_payload(
+            payload_of(parameters.payload, parameters.payload_link or names[-1], "payload")
+        )
+    if len(gravity := parameters.gravity or GRAVITY) != 3:
+        raise ConfigError(f"gravity: expected three numbers, found {len(gravity)}")
+    locked = [name for name in robot.movable if name not in names]
+    words = [f"{path}: locked at 0, as they are not compensated: {', '.join(locked)}"] if locked else []
+    return robot.model(names, gravity=gravity, armature=_rotors(joints)), (*words, *robot.doubts)
+
+
+def _rotors(joints: list[CompensatedJoint]) -> list[float]:
+    """Rotor inertia of each joint, reflected to the joint [kg m²]."""
+    return [float(joint.map.inertia(joint.model.values.get("armature", 0.0))) for joint in joints]
+
+
+def _of_loads(parameters: CompensationParameters, joints: list[CompensatedJoint]) -> Dynamics | None:
+    """Joints without dynamic coupling; ``None`` if neither inertia nor load of any joint is given."""
+
+    def of_each(key: str) -> Array:
+        return np.array([getattr(parameters.by_joint[joint.model.name], key) for joint in joints])
+
+    load = Pendulum(of_each("load_mass"), of_each("load_length"), of_each("rod_mass"))
+    for joint, mass, length in zip(joints, load.mass + load.arm_mass, load.length, strict=True):
+        if (mass > 0.0) != (length > 0.0):
+            present, missing = (
+                ("a mass", "load_length") if mass > 0.0 else ("load_length", "load_mass or rod_mass")
+            )
+            raise ConfigError(
+                f"{joint.model.name}: the load has {present} but no {missing}: give both, or neither"
+            )
+    given = (of_each("inertia") > 0.0) | ((load.length > 0.0) & ((load.mass > 0.0) | (load.arm_mass > 0.0)))
+    if not given.any():
+        return None
+    if not given.all():
+        lacking = [joint.model.name for joint, is_given in zip(joints, given, strict=True) if not is_given]
+        raise ConfigError(
+            f"inertia or load is given for some joints only: give it for {', '.join(lacking)} too, or a urdf"
+        )
+    hangs = [joint.map.position(-joint.model.values.get("q_offset", 0.0)) for joint in joints]
+    return PendulumModel(load, of_each("inertia") + np.array(_rotors(joints)), -np.array(hangs))
+
+
+def compensator_of(
+    parameters: CompensationParameters, joints: list[CompensatedJoint], dynamics: Dynamics | None = None
+) -> Compensator:
+    """The compensator described by the parameters of the compensation node.
+
+    :param dynamics: dynamics used to learn friction (:func:`learning_of`).
+    """
+    if parameters.goal_topic.lstrip("/") == "joint_states":
+        raise ConfigError(
+            "goal_topic: /joint_states holds measurements, and a goal that follows the measurement commands nothing; "
+            "give the topic of the controller's reference"
+        )
+    if parameters.goal_topic and parameters.output_mode == "goal_offset":
+        raise ConfigError("goal_topic: in output_mode goal_offset the commands are the goals; leave it empty")
+    settings = Settings(
+        mode=parameters.output_mode,
+        effort_meaning=cast(EffortMeaning, parameters.effort_meaning),
+        slew=parameters.slew_limit,
+        **{key: getattr(parameters, key) for key in PASSED_ON},
+    )
+    return _compensator(settings, joints, dynamics)
+
+
+def check_lease(parameters: InterfaceParameters) -> None:
+    """Check that a paused node stops compensating before its guard takes over; otherwise both would publish.
+
+    :raises ConfigError: if the pause limit is not shorter than the lease.
+    """
+    pause, lease = parameters.pause_limit, parameters.lease
+    if not pause < lease:
+        raise ConfigError(
+            f"pause_limit must be shorter than lease, found {pause:g} s and {lease:g} s: give both under /**, alike for "
+            "node and guard"
+        )
+
+
+def passthrough_of(parameters: InterfaceParameters, joints: list[CompensatedJoint]) -> Compensator:
+    """A compensator that is never enabled, so it passes the controller's command through."""
+    settings = Settings(
+        mode=parameters.output_mode,
+        effort_meaning="none",
+        command_timeout=parameters.command_timeout,
+        slew=parameters.slew_limit,
+    )
+    return _compensator(settings, joints)
+
+
+def _compensator(
+    settings: Settings, joints: list[CompensatedJoint], dynamics: Dynamics | None = None
+) -> Compensator:
+    models, maps = [joint.model for joint in joints], [joint.map for joint in joints]
+    compensator = Compensator(models, maps, settings, compiled, dynamics)
+    for joint in joints:
+        fixed = {"kp": joint.p_gain, "supply_voltage": joint.supply_voltage}
+        compensator.on_telemetry(
+            joint.model.name, **{key: value for key, value in fixed.items() if value > 0.0}
+        )
+    return compensator

@@ -1,0 +1,1 @@
+"""Incoming states of joints: order, merging, admission, plausibility."""

@@ -1,0 +1,1 @@
+"""Recordings: bags, tables and JSON, their signals and units."""

@@ -1,0 +1,1 @@
+"""Bags: storage, messages, writing, recovery, and the signals in them."""

@@ -1,0 +1,1 @@
+"""Signals of recordings: where they are, their units, and their joints."""

@@ -1,0 +1,1 @@
+"""Tables: text, MAT, NPZ and LeRobot files, and the signals in them."""

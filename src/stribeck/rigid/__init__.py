@@ -1,0 +1,1 @@
+"""Rigid bodies of robots: trees, dynamics, payloads and URDF files; numpy only."""

@@ -1,0 +1,1 @@
+"""Guesses about foreign recordings, with their reasons."""

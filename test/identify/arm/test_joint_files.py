@@ -1,0 +1,27 @@
+"""Parameter files of an arm's joints."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from stribeck.files.actuators import load_actuator
+from stribeck.identify.arm.friction.joint_files import joint_estimates
+
+
+def test_what_cannot_be_negative_has_no_negative_limit():
+    """What happened: a load term at its bound 0 got the interval -0.02 to 0.02, and its file did not say that it is at the bound.
+    What must happen: it is at the bound, and intervals of other magnitudes end at 0; those with a sign do not."""
+    values = {"armature": 0.1, "friction_base": 0.01, "load_friction_base": 0.0, "torque_offset": 0.01}
+    fit = SimpleNamespace(
+        values=lambda element: values,
+        machine=SimpleNamespace(elements=("joint",)),
+        sigma=(np.array([0.001, 0.01, 0.01, 0.01]),),
+        bounds=(np.array([[0.0, np.inf], [0.0, np.inf], [0.0, 0.5], [-np.inf, np.inf]]),),
+    )
+    found = joint_estimates(fit, "joint", load_actuator("torque_joint"))
+    assert found["armature"].status == "determined"
+    assert found["friction_base"].interval == (0.0, pytest.approx(0.0296, abs=1e-4))
+    assert (found["load_friction_base"].status, found["load_friction_base"].side) == ("at bound", "lower")
+    assert found["load_friction_base"].interval is None
+    assert found["torque_offset"].interval[0] < 0.0

@@ -1,0 +1,111 @@
+"""Verdicts on fits of an arm whose recordings or URDF have one fault each."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from moving_arms import JOINTS, arm, low_pass, protocol, recording, urdf
+from stribeck.errors import RecordingError
+from stribeck.identify.arm.config import IdentificationConfig, RecordingFormat
+from stribeck.identify.arm.identify import Identification
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.plausibility import check_torques
+from stribeck.identify.arm.regressor import machine_of
+from stribeck.identify.arm.verdict import judge_filters, judge_fits
+
+CONFIG = IdentificationConfig(
+    RecordingFormat("bag"),
+    protocol(every=10, position_filter=low_pass(50.0), effort_filter=low_pass(50.0)),
+)
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory):
+    """A recording of the true arm, and a URDF whose last link is too heavy by 30 %."""
+    folder = tmp_path_factory.mktemp("arm")
+    run = recording(arm(folder), noise=0.1, seconds=6.0)
+    return run, urdf(folder, mass=2.6)
+
+
+def judged(run, path):
+    """The verdict, by key."""
+    given = load_arm(path, JOINTS)
+    work = Identification(machine_of(JOINTS, given, {}), CONFIG, [run])
+    fits = {name: work.fit(name) for name in ("ols", "full")}
+    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood)
+    return verdict, {reason.key: reason.text for reason in verdict.reasons}
+
+
+def scaled(run, *factors):
+    return replace(run, effort=run.effort * np.array(factors))
+
+
+def test_a_sound_recording_gives_no_reason(clean):
+    """Although the URDF is wrong by a third."""
+    verdict, reasons = judged(*clean)
+    assert verdict.use == "usable"
+    assert not reasons
+
+
+def test_an_effort_against_gravity_is_named(clean):
+    """One joint whose effort has the other sign."""
+    run, path = clean
+    verdict, reasons = judged(scaled(run, 1.0, 1.0, -1.0), path)
+    assert verdict.use == "unusable"
+    assert "the effort of elbow has the sign against gravity" in reasons["effort_sign"]
+    assert "full fits worse than ols" in reasons["worse_than_ols"]
+
+
+def test_currents_taken_for_torques_are_noticed(clean):
+    """So are what follows from it: rotor inertias of zero, and intervals without a width."""
+    run, path = clean
+    verdict, reasons = judged(scaled(run, 0.12, 0.12, 0.12), path)
+    assert verdict.use == "unusable"
+    assert "a current or a torque of the motor" in reasons["effort_unit"]
+    assert {"worse_than_ols", "no_rotor_inertia", "zero_intervals"} <= set(reasons)
+
+
+def test_efforts_of_another_machine_are_not_explained(clean):
+    """Most of the torque remains."""
+    run, path = clean
+    noise = np.random.default_rng(0).normal(0.0, 20.0, run.effort.shape)
+    verdict, reasons = judged(replace(run, effort=noise), path)
+    assert verdict.use == "unusable"
+    assert "more than 50 %" in reasons["large_error"]
+
+
+@pytest.mark.parametrize(("mass", "key"), [("2600", "grams"), ("40", "far_from_urdf")])
+def test_a_link_that_leaves_its_urdf_is_named(clean, tmp_path, mass, key):
+    """A mass in grams, and one that is ten times too large."""
+    run, path = clean
+    text = path.read_text().replace('mass value="2.6"', f'mass value="{mass}"')
+    (tmp_path / "arm.urdf").write_text(text)
+    verdict, reasons = judged(run, tmp_path / "arm.urdf")
+    assert verdict.use == "unusable"
+    assert "elbow" in reasons[key]
+
+
+def test_a_urdf_in_grams_is_refused(clean, tmp_path):
+    """Before any fit, in one line that says so."""
+    run, path = clean
+    grams = re.sub(r'mass value="([\d.]+)"', lambda m: f'mass value="{1e3 * float(m[1])}"', path.read_text())
+    (tmp_path / "arm.urdf").write_text(grams)
+    given = load_arm(tmp_path / "arm.urdf", JOINTS)
+    work = Identification(machine_of(JOINTS, given, {}), CONFIG, [run])
+    with pytest.raises(RecordingError, match="masses of the URDF in grams"):
+        check_torques(work.motions()["train"], given)
+
+
+def test_differences_of_unfiltered_positions_are_doubted(clean):
+    """`protocol: {moving: 0.05}` alone: 16-bit positions give accelerations that are mostly noise, measured velocities do not."""
+    run, _ = clean
+    quantum = 2.0 * np.pi / 65536
+    coarse = replace(run, position=quantum * np.round(run.position / quantum), velocity=None)
+    (reason,) = judge_filters([coarse], protocol())
+    assert reason.key == "unfiltered"
+    assert "position_filter" in reason.text
+    assert not judge_filters([coarse], CONFIG.protocol)
+    assert not judge_filters([run], protocol())
+    assert not judge_filters([replace(run, velocity=None)], protocol())

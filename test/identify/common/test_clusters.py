@@ -1,0 +1,123 @@
+"""Covariances against closed forms and brute force on linear problems."""
+
+import numpy as np
+import pytest
+
+from stribeck.identify.common.clusters import (
+    ClusterCovariance,
+    bias_reduced,
+    leave_one_out,
+    leave_one_out_of_few,
+)
+
+
+def regression(groups=30, size=3, seed=0):
+    """Ordinary least squares with clusters: design, residuals, scores and curvatures."""
+    rng = np.random.default_rng(seed)
+    designs = [rng.standard_normal((int(rng.integers(3, 12)), size)) for _ in range(groups)]
+    targets = [
+        design @ np.ones(size) + rng.standard_normal(len(design)) + rng.standard_normal()
+        for design in designs
+    ]
+    whole, wanted = np.vstack(designs), np.concatenate(targets)
+    estimate = np.linalg.lstsq(whole, wanted, rcond=None)[0]
+    residuals = [design @ estimate - target for design, target in zip(designs, targets, strict=True)]
+    scores = np.array([design.T @ residual for design, residual in zip(designs, residuals, strict=True)])
+    curvatures = np.array([design.T @ design for design in designs])
+    return designs, targets, residuals, scores, curvatures
+
+
+def test_leave_one_out_is_the_jackknife():
+    """CR3 equals refitting without each cluster, which is exact for a linear model."""
+    designs, targets, _, scores, curvatures = regression()
+    groups = len(designs)
+    refits = []
+    for left_out in range(groups):
+        kept = [k for k in range(groups) if k != left_out]
+        whole, wanted = np.vstack([designs[k] for k in kept]), np.concatenate([targets[k] for k in kept])
+        refits.append(np.linalg.lstsq(whole, wanted, rcond=None)[0])
+    full = np.linalg.lstsq(np.vstack(designs), np.concatenate(targets), rcond=None)[0]
+    moved = np.array(refits) - full
+    expected = (groups - 1) / groups * moved.T @ moved
+    np.testing.assert_allclose(leave_one_out(scores, curvatures).matrix, expected, rtol=1e-9)
+
+
+def test_bias_reduced_is_the_textbook_form():
+    """CR2 equals Bell and McCaffrey's (I - H_gg)^(-1/2) on the residuals of each cluster."""
+    designs, _, residuals, scores, curvatures = regression(groups=12)
+    inverse = np.linalg.inv(curvatures.sum(axis=0))
+    middle = np.zeros_like(inverse)
+    for design, residual in zip(designs, residuals, strict=True):
+        values, vectors = np.linalg.eigh(np.eye(len(design)) - design @ inverse @ design.T)
+        adjusted = design.T @ (vectors @ ((vectors.T @ residual) / np.sqrt(values)))
+        middle += np.outer(adjusted, adjusted)
+    np.testing.assert_allclose(bias_reduced(scores, curvatures).matrix, inverse @ middle @ inverse, rtol=1e-8)
+
+
+def test_freedom_is_that_of_equal_clusters():
+    """The mean of G equal clusters has G - 1 degrees of freedom."""
+    groups = 9
+    scores = np.random.default_rng(1).standard_normal((groups, 1))
+    found = bias_reduced(scores - scores.mean(axis=0), np.ones((groups, 1, 1)))
+    assert found.freedom[0] == pytest.approx(groups - 1)
+
+
+@pytest.mark.parametrize("covariance", [bias_reduced, leave_one_out])
+def test_a_direction_without_rank_is_never_narrow(covariance):
+    """Two parameters of which only the sum matters have infinite intervals, the third does not."""
+    _, _, _, scores, curvatures = regression(groups=20)
+    mix = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    found = covariance(scores @ mix, mix.T @ curvatures @ mix)
+    widths = found.half_widths(0.95)
+    assert np.all(np.isinf(widths[:2]))
+    assert np.isfinite(widths[2])
+
+
+def test_fewer_blocks_than_parameters_determine_nothing():
+    """Leave-one-out needs more clusters than parameters."""
+    _, _, _, scores, curvatures = regression(groups=3)
+    assert np.all(np.isinf(leave_one_out(scores, curvatures).half_widths(0.95)))
+
+
+def test_correlation_by_hand():
+    """Covariance 4, 9, 3 is correlation 0.5; a parameter without rank or variance has none."""
+    matrix = np.array([[4.0, 3.0, 0.0], [3.0, 9.0, 0.0], [0.0, 0.0, 0.0]])
+    covariance = ClusterCovariance(matrix, np.ones(3), np.array([False, False, False]))
+    found = covariance.correlation(["a", "b", "c"])
+    assert found is not None
+    assert (found.names, found.matrix) == (("a", "b"), ((1.0, 0.5), (0.5, 1.0)))
+    blind = ClusterCovariance(matrix, np.ones(3), np.array([False, True, False]))
+    assert blind.correlation(["a", "b", "c"]) is None
+
+
+def test_a_prior_that_tells_nothing_changes_nothing_and_a_firm_one_holds():
+    """Leave-one-out with the precision of a prior: none is zero; of a known parameter nothing moves."""
+    _, _, _, scores, curvatures = regression()
+    plain = leave_one_out(scores, curvatures)
+    np.testing.assert_allclose(leave_one_out(scores, curvatures, np.zeros((3, 3))).matrix, plain.matrix)
+    firm = leave_one_out(scores, curvatures, np.diag([1e9, 0.0, 0.0])).matrix
+    assert firm[0, 0] < 1e-9 * plain.matrix[0, 0]
+    assert firm[1, 1] > 0.5 * plain.matrix[1, 1]
+
+
+@pytest.mark.parametrize("covariance", [bias_reduced, leave_one_out])
+def test_intervals_of_clustered_data_cover_the_truth(covariance):
+    """400 regressions with an error common to each of 20 clusters: 95 % intervals hold the truth in 92 to 98 %."""
+    hits = []
+    for seed in range(400):
+        designs, targets, _, scores, curvatures = regression(groups=20, seed=seed)
+        estimate = np.linalg.lstsq(np.vstack(designs), np.concatenate(targets), rcond=None)[0]
+        hits.append(np.abs(estimate - 1.0) <= covariance(scores, curvatures).half_widths())
+    assert 0.92 <= np.mean(hits) <= 0.98
+
+
+def test_clusters_of_few_rows_give_the_same_jackknife():
+    """By matrices of the size of a cluster, up to the factor (G - 1)/G."""
+    rng = np.random.default_rng(3)
+    groups, jacobians, weights = 20, rng.standard_normal((20, 2, 4)), rng.uniform(0.2, 1.0, 20)
+    residuals, ridge = rng.standard_normal((20, 2)), np.array([0.0, 0.5, 0.0, 1.0])
+    scores = np.einsum("g,gmn,gm->gn", weights, jacobians, residuals)
+    curvatures = np.einsum("g,gmi,gmj->gij", weights, jacobians, jacobians)
+    expected = leave_one_out(scores, curvatures, np.diag(ridge)).matrix * groups / (groups - 1)
+    found = leave_one_out_of_few(jacobians, residuals, weights, ridge)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -1,0 +1,135 @@
+"""From parameters to a compensator: tuning per joint, and what friction is learnt from. No ROS here."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import write_json
+from stribeck.errors import ConfigError
+from stribeck.files.actuators import load_actuator
+from stribeck.live.direction.motion import Tuning
+from stribeck.live.parameters import CompensationParameters
+from stribeck.live.setup import compensated_joints, compensator_of, learning_of
+from stribeck.model.bench import Pendulum, inertia
+
+XL330 = load_actuator("xl330")
+NAMES = ["shoulder", "elbow"]
+AUTOMATIC = Tuning.of_resolution(XL330.resolution)
+ARMATURE = XL330.published["m1"]["armature"]
+
+URDF = """<robot name="arm"><link name="base"/>
+{links}
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/></joint>
+<joint name="elbow" type="revolute"><parent link="upper"/><child link="fore"/><axis xyz="0 1 0"/>
+<origin xyz="0 0 -0.2"/></joint>
+<joint name="finger" type="prismatic"><parent link="fore"/><child link="tip"/><axis xyz="0 1 0"/></joint></robot>
+""".format(
+    links="".join(
+        f'<link name="{name}"><inertial><mass value="0.1"/><origin xyz="0 0 -0.1"/><inertia ixx="1e-4" iyy="1e-4" '
+        'izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for name in ("upper", "fore", "tip")
+    )
+)
+
+
+@pytest.fixture
+def set_up(tmp_path: Path):
+    """Values of the node's parameters, and its joints."""
+    write_json(tmp_path / "m1.json", {**XL330.published["m1"], "model": "m1", "actuator": "xl330"})
+    (tmp_path / "arm.urdf").write_text(URDF)
+
+    def make(**given):
+        files = {f"{name}.parameter_file": "m1.json" for name in NAMES}
+        own = {name.replace("__", "."): value for name, value in given.items()}
+        values = CompensationParameters.complete(
+            {"joints": NAMES, "effort_meaning": "motor", **files, **own}, "test"
+        )
+        joints = compensated_joints(values, tmp_path)
+        return values, joints, learning_of(values, joints, tmp_path)
+
+    return make
+
+
+def test_tuning_is_automatic_global_or_a_joints_own(set_up):
+    """In the joint's coordinates, from which those of the servo are turns of the gear; 0 is automatic."""
+    values, joints, _ = set_up()
+    assert joints[0].model.tuning == AUTOMATIC
+    values, joints, _ = set_up(
+        deadband=0.01, away=0.5, elbow__deadband=0.02, elbow__ratio=3.0, elbow__presliding=0.004
+    )
+    shoulder, elbow = (joint.model.tuning for joint in joints)
+    assert (shoulder.deadband, shoulder.away, shoulder.presliding) == (0.01, 0.5, AUTOMATIC.presliding)
+    assert elbow.deadband == pytest.approx(0.06)
+    assert elbow.presliding == pytest.approx(0.012)
+    assert elbow.away == 0.5
+    assert elbow.error_width == AUTOMATIC.error_width
+    assert compensator_of(values, joints).names == ("shoulder", "elbow")
+
+
+def test_files_of_before_say_what_they_said(set_up):
+    """The numbers that stood in config/compensation.yaml."""
+    old = {"deadband": 0.0046, "error_width": 0.012, "command_velocity": 0.1, "moving_velocity": 0.3}
+    tuning = set_up(**old)[1][0].model.tuning
+    assert {name: getattr(tuning, name) for name in old} == old
+
+
+def test_a_urdf_gives_the_dynamics(set_up):
+    """Rotors as the joints feel them are added; joints that are not compensated are locked, and that is said."""
+    _, _, learning = set_up(urdf="arm.urdf", elbow__ratio=2.0)
+    assert learning.gap == ""
+    assert "locked at 0, as they are not compensated: finger" in learning.words[0]
+    bare = set_up(urdf="arm.urdf")[2].dynamics
+    np.testing.assert_allclose(
+        learning.dynamics.mass_matrix_and_bias(np.zeros(2), np.zeros(2))[0]
+        - bare.mass_matrix_and_bias(np.zeros(2), np.zeros(2))[0],
+        np.diag([0.0, 3.0 * ARMATURE]),
+        atol=1e-12,
+    )
+    q = np.array([0.3, -0.1])
+    hung = set_up(urdf="arm.urdf", gravity=[0.0, 0.0, 9.80665])[2].dynamics
+    up, down = (model.mass_matrix_and_bias(q, np.zeros(2))[1] for model in (bare, hung))
+    np.testing.assert_allclose(up, -down)
+    with pytest.raises(ConfigError, match="gravity: expected three numbers, found 1"):
+        set_up(urdf="arm.urdf", gravity=[9.81])
+    with pytest.raises(ConfigError, match="payload belongs to a urdf"):
+        set_up(payload=[1.0, 0.0, 0.0, 0.1])
+
+
+def test_loads_of_each_joint_give_the_dynamics(set_up):
+    """A bench and a bare inertia; the pendulum hangs where the parameter file says, whatever the sign."""
+    given = {"shoulder__load_mass": 0.1, "shoulder__load_length": 0.2, "elbow__inertia": 1e-3}
+    _, joints, learning = set_up(**given, shoulder__sign=-1.0, shoulder__offset=0.5)
+    matrix, _ = learning.dynamics.mass_matrix_and_bias(np.array([0.5, 1.0]), np.zeros(2))
+    assert matrix[0, 0] == pytest.approx(inertia(Pendulum(0.1, 0.2, 0.0), ARMATURE))
+    assert matrix[1, 1] == pytest.approx(1e-3 + ARMATURE)
+    hangs = joints[0].map.position(-joints[0].model.values.get("q_offset", 0.0))
+    assert learning.dynamics.mass_matrix_and_bias(np.array([hangs, 1.0]), np.zeros(2))[1] == pytest.approx(
+        [0.0, 0.0]
+    )
+    beside = learning.dynamics.mass_matrix_and_bias(np.array([hangs + 0.1, 1.0]), np.zeros(2))[1]
+    assert beside[0] > 0.0, "gravity pulls back"
+    with pytest.raises(ConfigError, match="give it for elbow too, or a urdf"):
+        set_up(shoulder__inertia=1e-3)
+    with pytest.raises(ConfigError, match="shoulder: the load has a mass but no load_length"):
+        set_up(shoulder__load_mass=0.1, shoulder__inertia=1e-3, elbow__inertia=1e-3)
+    with pytest.raises(ConfigError, match="elbow: the load has load_length but no load_mass or rod_mass"):
+        set_up(elbow__load_length=0.1, shoulder__inertia=1e-3, elbow__inertia=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"adapt": False}, "adapt is false"),
+        ({}, "neither a urdf, nor inertia"),
+        ({"urdf": "arm.urdf", "effort_meaning": "none"}, "effort_meaning is none"),
+        ({"urdf": "arm.urdf", "output_mode": "sum", "command_type": "array"}, "set goal_topic"),
+        ({"urdf": "arm.urdf", "output_mode": "sum", "command_type": "array", "goal_topic": "goals"}, ""),
+        ({"urdf": "arm.urdf"}, ""),
+    ],
+)
+def test_why_nothing_is_learnt(set_up, given, part):
+    """One reason, or none."""
+    gap = set_up(**given)[2].gap
+    assert part in gap
+    assert bool(gap) == bool(part)
