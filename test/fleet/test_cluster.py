@@ -11,6 +11,8 @@ from helpers import REPOSITORY, refusal
 from stribeck.identify.common.jobs import Job
 
 pytest.importorskip("distributed", reason="Dask is not installed")
+import dask.config
+
 from stribeck.fleet.cluster import cluster_at, local_cluster, run_on_cluster
 
 
@@ -123,3 +125,4 @@ def test_no_cluster_there_is_one_line(monkeypatch):
 
     refusal(lambda: connect("tcp://127.0.0.1:9"), "tcp://127.0.0.1:9", "dask scheduler")
     refusal(lambda: connect("nonsense://x"), "nonsense://x")
+    assert dask.config.get("scheduler", None) is None

@@ -63,9 +63,11 @@ def cluster_at(address: str) -> Iterator[Client]:
     :raises StribeckError: if there is none at the address.
     """
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # the error below explains the cause
+    before = dask.config.get("scheduler", None)
     try:
         client = Client(address, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
+        dask.config.set(scheduler=before)  # a client that cannot connect stays the default in Dask
         reason = " ".join(str(error).split())[:200]
         raise StribeckError(
             f"no Dask scheduler at {address}: {reason}; start one with `dask scheduler`, or say --scheduler local"
