@@ -51,7 +51,7 @@ def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) ->
             dashboard_address="127.0.0.1:0",  # None would open a fixed port
             silence_logs=logging.CRITICAL,
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield client
 
@@ -63,11 +63,10 @@ def cluster_at(address: str) -> Iterator[Client]:
     :raises StribeckError: if there is none at the address.
     """
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # the error below explains the cause
-    before = dask.config.get("scheduler", None)
     try:
-        client = Client(address, timeout=CONNECT_TIMEOUT)
+        # Dask would keep one that cannot connect as its default.
+        client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        dask.config.set(scheduler=before)  # a client that cannot connect stays the default in Dask
         reason = " ".join(str(error).split())[:200]
         raise StribeckError(
             f"no Dask scheduler at {address}: {reason}; start one with `dask scheduler`, or say --scheduler local"
@@ -148,7 +147,7 @@ def _finished(
                 if looked - manned > PATIENCE:
                     raise StribeckError(f"the Dask cluster has had no workers for {PATIENCE:g} s: start some")
                 running([job.name for future, job in pending.items() if future.key in keys])
-            for future in _done(pending):
+            for future in _done(client, pending):
                 yield pending.pop(future), future
     except (CancelledError, OSError) as error:  # the connection to the scheduler was lost
         raise StribeckError(LOST) from error
@@ -168,13 +167,12 @@ def _at_work(client: Client) -> tuple[int, Collection[str]]:
     return answer
 
 
-def _done(futures: Collection[Future]) -> Collection[Future]:
+def _done(client: Client, futures: Collection[Future]) -> Collection[Future]:
     """Futures that have ended, after a short wait for the first."""
-    try:
+    with client.as_current(), suppress(TimeoutError):
         done: Collection[Future] = wait(list(futures), timeout=POLL, return_when="FIRST_COMPLETED").done
-    except TimeoutError:
-        return ()
-    return done
+        return done
+    return ()
 
 
 def _ended(job: Job, future: Future) -> Ended:
