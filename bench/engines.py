@@ -24,9 +24,8 @@ from stribeck.exports.loss import as_controller, documented
 from stribeck.exports.registry import format_named
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
-from stribeck.files.servo import Servo
 from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import law_named
 from stribeck.model.log import Log, Series, Setup
 from stribeck.model.step import batch_for
@@ -41,7 +40,7 @@ ABOUT = 1e-6
 
 XL330 = load_actuator("xl330")
 SERVO = Servo(
-    ParameterFile(XL330, law_named("m1"), {**XL330.published["m1"], "q_offset": 0.0}),
+    Drive(XL330, law_named("m1"), {**XL330.published["m1"], "q_offset": 0.0}),
     400.0,
     supply_voltage=5.0,
 )

@@ -10,8 +10,7 @@ from pathlib import Path
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
-from stribeck.files.servo import Servo
+from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import LAWS, law_named
 
 PROGRAM = """
@@ -55,7 +54,7 @@ def measure() -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         servos = [
-            JointServo(law, Servo(ParameterFile(actuator, law_named(law), actuator.published[law]), 400.0))
+            JointServo(law, Servo(Drive(actuator, law_named(law), actuator.published[law]), 400.0))
             for law in LAWS
         ]
         for path, text in FORMATS["c"].write(ExportTask(tuple(servos), folder / "laws.h")).files.items():

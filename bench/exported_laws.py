@@ -21,8 +21,8 @@ import numpy as np
 
 from stribeck.cli.main import main as stribeck
 from stribeck.exports.mjcf_runs import pendulum, servo_of_run
-from stribeck.files.parameter_file import read_parameter_file
-from stribeck.files.servo import Servo
+from stribeck.files.drives import read_drive
+from stribeck.model.joint import Servo
 from stribeck.model.step import batch_for, simulate
 from stribeck.mujoco import Controller
 from stribeck.recordings.sources import read_recordings
@@ -48,7 +48,7 @@ def run(words: list[str]) -> None:
 
 def controller(params: Path, recordings: Path, arm_mass: float) -> np.ndarray:
     """Errors of the runs (R,) [rad] of the controller in MuJoCo from the law itself."""
-    file, logs = read_parameter_file(params), read_recordings(recordings, arm_mass=arm_mass)
+    file, logs = read_drive(params), read_recordings(recordings, arm_mass=arm_mass)
     every, accurate = round(ROW / STEP), round(ROW / ACCURATE)
     law = batch_for(logs, ACCURATE, "exponential")
     wanted = simulate(law, file.actuator, file.law, file.values).position[::accurate]

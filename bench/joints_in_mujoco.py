@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.mujoco import Controller, Servo
 
@@ -33,7 +33,7 @@ def measure() -> dict[str, dict[str, float]]:
 def one_case(name: str, law: str, joints: int) -> dict[str, float]:
     """A chain of equal joints that follow a sine."""
     servo = load_actuator(name)
-    parameters = ParameterFile(servo, law_named(law), {"q_offset": 0.0, **servo.published[law]})
+    parameters = Drive(servo, law_named(law), {"q_offset": 0.0, **servo.published[law]})
     model = mujoco.MjModel.from_xml_string(chain(joints))
     names = [f"joint{k}" for k in range(joints)]
     controller = Controller(model, dict.fromkeys(names, Servo(parameters, 400.0)))

@@ -35,9 +35,14 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "Parameter files",
-        "JSON that fits write and all else reads, see [](parameter_file.md). Beside these keys the values of the parameters.",
-        ("stribeck.files.parameter_file:FileHead",),
+        "Drives",
+        "JSON that identifications write and all else reads, see [](parameter_file.md): of a file with one joint the keys of each "
+        "joint beside the values of the parameters, the block `stribeck` in it, and the keys of a file with several joints.",
+        (
+            "stribeck.files.drive_entry:FlatHead",
+            "stribeck.files.drives:OneJointBlock",
+            "stribeck.files.drives:ManyJointsFile",
+        ),
     ),
     (
         "Robots",

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.model import Log, Setup, law_named, trajectory_named
+from stribeck.model.joint import Drive
 from stribeck.model.law import friction_budget
 from stribeck.recordings.bags.bag import write_bag
 
@@ -87,7 +88,7 @@ def simulate_fleet(folder: Path, seed: int = 0, trials: int = 20_000, damage: bo
     names = list(FLEET)
     for name, bench in FLEET.items():
         truth = truth_of(bench)
-        write_parameter_file(folder / "truth" / f"{name}.json", truth)
+        write_drive(folder / "truth" / f"{name}.json", truth)
         for mass, kp in product(bench.masses, bench.gains):
             write_bag(folder / "bags" / name / f"m{mass:g}_kp{kp:g}", recorded(bench, truth, mass, kp, rng))
     if damage:
@@ -102,7 +103,7 @@ def simulate_fleet(folder: Path, seed: int = 0, trials: int = 20_000, damage: bo
     (folder / "fleet.yaml").write_text(f"{head}servos:\n{servos}", encoding="utf-8")
 
 
-def truth_of(bench: Bench) -> ParameterFile:
+def truth_of(bench: Bench) -> Drive:
     """The published parameters, worn."""
     servo = load_actuator(bench.actuator)
     values = {"q_offset": 0.0, "R": 1.0, **servo.published[bench.law]}
@@ -110,12 +111,10 @@ def truth_of(bench: Bench) -> ParameterFile:
     for name in ("friction_base", "friction_stribeck"):
         if name in values:
             values[name] *= bench.wear
-    return ParameterFile(servo, law_named(bench.law), {name: values[name] for name in parameters.values()})
+    return Drive(servo, law_named(bench.law), {name: values[name] for name in parameters.values()})
 
 
-def recorded(
-    bench: Bench, truth: ParameterFile, mass: float, kp: float, rng: np.random.Generator
-) -> list[Log]:
+def recorded(bench: Bench, truth: Drive, mass: float, kp: float, rng: np.random.Generator) -> list[Log]:
     """Runs of one load and gain, as an encoder with noise of one step sees them."""
     setup = Setup(mass, bench.length, bench.rod, bench.supply, kp)
     plays = [(setup, trajectory_named(name)) for name in TRAJECTORIES]
@@ -127,16 +126,16 @@ def check(folder: Path) -> None:
     """Print how far the fitted friction is from the simulated one, for the law that was simulated and the best."""
     best = json.loads((folder / "fits" / "fleet.json").read_text(encoding="utf-8"))["best"]
     for name, bench in FLEET.items():
-        truth = read_parameter_file(folder / "truth" / f"{name}.json")
+        truth = read_drive(folder / "truth" / f"{name}.json")
         errors = {
-            law: friction_error(bench, truth, read_parameter_file(folder / "fits" / name / f"{law}.json"))
+            law: friction_error(bench, truth, read_drive(folder / "fits" / name / f"{law}.json"))
             for law in dict.fromkeys([bench.law, best[name]])
         }
         text = ", ".join(f"{law.upper()} {100 * error:.1f} %" for law, error in errors.items())
         print(f"{name:12} {bench.actuator:10} simulated with {bench.law.upper()}, friction off by: {text}")
 
 
-def friction_error(bench: Bench, truth: ParameterFile, found: ParameterFile) -> float:
+def friction_error(bench: Bench, truth: Drive, found: Drive) -> float:
     """Root mean square of the difference of the friction torques over that of the truth's.
 
     Over steady motion at 0.2 to 3 rad/s in both directions, against up to 80 % of the heaviest load.

@@ -97,7 +97,7 @@ def test_a_plain_installation_has_what_a_robot_needs(tmp_path):
     subprocess.run(["git", "clone", "-q", REPOSITORY, source], check=True)
     subprocess.run([python, "-m", "pip", "install", "-q", source], check=True)
     code = (
-        "import stribeck.model, stribeck.files.parameter_file as p, sys\n"
+        "import stribeck.model, stribeck.files.drives as p, sys\n"
         "from pathlib import Path\n"
         "from stribeck.files.actuators import actuator_names, load_actuator\n"
         "from stribeck.files.folders import shared_directory\n"

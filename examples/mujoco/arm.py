@@ -14,7 +14,8 @@ import mujoco
 import numpy as np
 
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file
+from stribeck.files.drives import read_drive
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.mujoco import Controller, Servo
@@ -43,7 +44,7 @@ def goals_at(time: float) -> tuple[float, float]:
     return 0.8 * math.sin(time), 0.6 * math.sin(2.0 * time)
 
 
-def following_error(parameters: ParameterFile, seconds: float) -> np.ndarray:
+def following_error(parameters: Drive, seconds: float) -> np.ndarray:
     """Mean distance between goal and position of each joint [rad]."""
     model = mujoco.MjModel.from_xml_string(ARM)
     data = mujoco.MjData(model)
@@ -66,9 +67,9 @@ def main() -> None:
     arguments = parser.parse_args()
     servo = load_actuator("xl330")
     parameters = (
-        read_parameter_file(arguments.params)
+        read_drive(arguments.params)
         if arguments.params
-        else ParameterFile(servo, law_named("m6"), servo.published["m6"])
+        else Drive(servo, law_named("m6"), servo.published["m6"])
     )
     smooth = {name: value for name, value in parameters.values.items() if name not in FRICTION_PARAMETERS}
     frictionless = replace(

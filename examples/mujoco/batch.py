@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.mujoco import Servo
 from stribeck.mujoco.batch import BatchController, mjx
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     arguments = parser.parse_args()
     actuator = load_actuator("xl330")
-    parameters = ParameterFile(actuator, law_named("m6"), actuator.published["m6"])
+    parameters = Drive(actuator, law_named("m6"), actuator.published["m6"])
     model = mujoco.MjModel.from_xml_string(PENDULUM)
     servos = BatchController(model, {"joint": Servo(parameters, kp=400.0, supply_voltage=5.0)})
     steps = round(arguments.seconds / model.opt.timestep)

@@ -24,9 +24,9 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model.actuator import Actuator
 from stribeck.model.control_laws import Gains
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.model.log import Log
 from stribeck.model.trajectories import cubic
@@ -51,13 +51,13 @@ APPROACH, REST = 2.0, 1.0
 """The arm moves from hanging to the start of the path, and rests there [s]."""
 
 
-def truth_of(actuator: Actuator) -> ParameterFile:
+def truth_of(actuator: Actuator) -> Drive:
     """The servo as it truly is: the published parameters of M6."""
-    return ParameterFile(actuator, law_named(TRUE_LAW), {"q_offset": 0.0, **actuator.published[TRUE_LAW]})
+    return Drive(actuator, law_named(TRUE_LAW), {"q_offset": 0.0, **actuator.published[TRUE_LAW]})
 
 
 def pendulum_runs(
-    bench: Bench, truth: ParameterFile, runs: int, seed: int, substeps: int = TRUE_SUBSTEPS
+    bench: Bench, truth: Drive, runs: int, seed: int, substeps: int = TRUE_SUBSTEPS
 ) -> list[Log]:
     """Recordings of the true servo on pendulums.
 
@@ -109,7 +109,7 @@ class PathTests:
         gains = np.array([bench.gains[gain] for _, gain in names]).T
         return cls(bench, names, gains, goals, first, first + lasting)
 
-    def arm(self, servos: tuple[ParameterFile, ParameterFile]) -> TwoLinkArm:
+    def arm(self, servos: tuple[Drive, Drive]) -> TwoLinkArm:
         """The arm with given servos, one for each test."""
         nothing = np.zeros(len(self.names))
         one, two = (
@@ -118,17 +118,13 @@ class PathTests:
         )
         return TwoLinkArm(self.bench.links, (one, two))
 
-    def true_motion(
-        self, servos: tuple[ParameterFile, ParameterFile], substeps: int = TRUE_SUBSTEPS
-    ) -> Motion:
+    def true_motion(self, servos: tuple[Drive, Drive], substeps: int = TRUE_SUBSTEPS) -> Motion:
         """Motion of the true arm on the paths, (N, 2, L), from a start at rest at the hanging position."""
         hanging = np.zeros((2, len(self.names)))
         found = simulate(self.arm(servos), Motion(hanging, hanging), self.goals, PERIOD, substeps)
         return Motion(*(part[self.first :] for part in found))
 
-    def motion(
-        self, servos: tuple[ParameterFile, ParameterFile], start: Motion, substeps: int = SUBSTEPS
-    ) -> Motion:
+    def motion(self, servos: tuple[Drive, Drive], start: Motion, substeps: int = SUBSTEPS) -> Motion:
         """Motion of another arm on the paths, from a start (2, L)."""
         return simulate(self.arm(servos), start, self.goals[self.first :], PERIOD, substeps)
 
@@ -190,8 +186,8 @@ class Validation:
 
 def validate(
     bench: Bench,
-    truth: tuple[ParameterFile, ParameterFile],
-    laws: Mapping[str, tuple[ParameterFile, ParameterFile]],
+    truth: tuple[Drive, Drive],
+    laws: Mapping[str, tuple[Drive, Drive]],
     paths: Sequence[str],
 ) -> Validation:
     """Test laws on the arm.

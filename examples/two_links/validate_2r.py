@@ -25,12 +25,14 @@ from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import format_table
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.folders import check_writable, write_atomically
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import identify
 from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import FitResult, FitSettings
 from stribeck.identify.servo.task import task_for
+from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS, law_named
 from stribeck.report.style import save
 from two_link import end_point
@@ -147,7 +149,7 @@ def _fit_servo(arguments: argparse.Namespace, bench: Bench, servo: str, stop: Ca
     settings = FitSettings(trials=arguments.trials, seed=arguments.seed)
     for law in arguments.models:
         result = identify(task_for(split, actuator, law_named(law), settings), stop=stop)
-        write_parameter_file(_file(arguments.output, servo, law), result.parameter_file())
+        write_drive(_file(arguments.output, servo, law), fitted_drive(result))
         print(_fit_line(result), flush=True)
         if stop():
             return
@@ -161,12 +163,12 @@ def _fit_line(result: FitResult) -> str:
     )
 
 
-def _servos(folder: Path, bench: Bench, law: str) -> tuple[ParameterFile, ParameterFile]:
+def _servos(folder: Path, bench: Bench, law: str) -> tuple[Drive, Drive]:
     """Both servos with a law, as their parameter files say."""
     found = []
     for servo in bench.servos:
         path = _file(folder, servo, law)
-        file = read_parameter_file(path)
+        file = read_drive(path)
         if (file.actuator.name, file.law.name) != (servo, law):
             raise ConfigError(
                 f"{path} has law {file.law.name} of {file.actuator.name!r}; expected {law} of {servo!r}"
@@ -178,7 +180,7 @@ def _servos(folder: Path, bench: Bench, law: str) -> tuple[ParameterFile, Parame
 def _write(
     arguments: argparse.Namespace,
     bench: Bench,
-    laws: dict[str, tuple[ParameterFile, ParameterFile]],
+    laws: dict[str, tuple[Drive, Drive]],
     found: Validation,
 ) -> None:
     folder = arguments.output
@@ -244,7 +246,7 @@ def _csv(found: Validation) -> str:
 def _summary(
     arguments: argparse.Namespace,
     bench: Bench,
-    laws: dict[str, tuple[ParameterFile, ParameterFile]],
+    laws: dict[str, tuple[Drive, Drive]],
     found: Validation,
 ) -> dict[str, Any]:
     """Errors in rad and m; what the fits reached on the pendulums comes from their parameter files."""
@@ -262,10 +264,10 @@ def _summary(
     }
 
 
-def _fit_errors(file: ParameterFile) -> dict[str, Any] | None:
-    if file.provenance is None:
+def _fit_errors(file: Drive) -> dict[str, Any] | None:
+    if file.loss.train is None:
         return None
-    return {key: file.provenance.loss.get(key) for key in ("train_mae", "validation_mae")}
+    return {"train_mae": file.loss.train, "validation_mae": file.loss.validation}
 
 
 def _panels(bench: Bench, found: Validation) -> list[LawErrors]:

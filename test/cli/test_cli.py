@@ -16,7 +16,7 @@ from helpers import REPOSITORY, XL330, needs_xl330
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.cli.main import main
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder
 
@@ -81,7 +81,7 @@ def test_a_run_that_was_ended_at_once_does_not_stop_a_fit(bags, tmp_path, capsys
     assert main([*words, "--actuator", "mx106", "--quiet"]) == 0
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
     assert "at_once" in line
-    assert read_parameter_file(Path(output))
+    assert read_drive(Path(output))
 
 
 def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
@@ -119,7 +119,7 @@ def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
     assert 0 < summary["validation_mae"] < 0.01
     assert summary["wall_seconds"] > summary["search_seconds"]
     assert set(summary["intervals"]) <= set(summary["parameters"])
-    file = read_parameter_file(tmp_path / "m1.json")
+    file = read_drive(tmp_path / "m1.json")
     assert file.values == summary["parameters"]
     truth = truth_of(SMALL, "m1").values()
     for name in ("kt", "armature", "friction_base", "friction_viscous"):
@@ -140,7 +140,7 @@ def test_by_default_the_law_is_chosen_by_conditions_left_out(bags, tmp_path, cap
     assert set(told["expected_error"]) == {"gain", "higher gain", "load", "heavier load", "trajectory"}
     for one in told["expected_error"].values():
         assert one["interval"][0] < one["value"] < one["interval"][1] < 0.02
-    assert read_parameter_file(output).provenance.selection["expected_error"] == told["expected_error"]
+    assert read_drive(output).provenance.choice.to_json()["expected_error"] == told["expected_error"]
     assert "Expected error under a new gain: " in capsys.readouterr().out
 
 
@@ -187,7 +187,7 @@ def test_evaluate_gives_errors_by_run(bags, fitted, tmp_path, capsys):
         *("log", "kp", "trajectory", "mae", "band_half_width", "band_coverage")
     }
     assert results[0]["mae"] == pytest.approx(np.mean([entry["mae"] for entry in results[0]["per_log"]]))
-    assert results[0]["mae"] == pytest.approx(read_parameter_file(fitted).provenance.loss["train_mae"])
+    assert results[0]["mae"] == pytest.approx(read_drive(fitted).loss.train)
     assert "mean of all runs" in capsys.readouterr().out
 
 
@@ -357,7 +357,7 @@ def test_evaluate_uses_the_time_step_of_the_fit(bags, tmp_path):
     assert main(["fit", *options, "--output", str(output), "--quiet"]) == 0
     assert main(["evaluate", "--params", str(output), "--logdir", str(bags), "--json", str(errors)]) == 0
     mae = json.loads(errors.read_text())["results"][0]["mae"]
-    assert mae == pytest.approx(read_parameter_file(output).provenance.loss["train_mae"])
+    assert mae == pytest.approx(read_drive(output).loss.train)
 
 
 @pytest.mark.slow
@@ -449,14 +449,14 @@ def test_an_interrupted_fit_exits_130_and_keeps_the_best(bags, tmp_path):
                 process.wait(timeout=0.2)
             except subprocess.TimeoutExpired:
                 continue
-        assert read_parameter_file(output).provenance.search["outcome"] == "running"
+        assert read_drive(output).provenance.search.outcome == "running"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    assert read_parameter_file(output).provenance.search["outcome"] == "interrupted"
+    assert read_drive(output).provenance.search.outcome == "interrupted"
 
 
 @needs_xl330

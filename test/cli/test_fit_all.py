@@ -21,7 +21,7 @@ from stribeck.cli.fit_all.fleet import fit_options
 from stribeck.cli.main import main
 from stribeck.cli.parser import parse
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.model import Setup, trajectory_named
 from stribeck.model.law import law_named
 from stribeck.recordings.bags.bag import write_bag
@@ -91,10 +91,10 @@ def test_every_fit_is_saved_and_a_bag_that_cannot_be_read_is_named(first):
         rows = list(csv.DictReader(table))
     assert [float(row["train"]) for row in rows] == [fit["train"] for fit in summary["fits"]]
     for servo, wear in (("knee", 1.0), ("hip", 2.0)):
-        found = read_parameter_file(folder / "fits" / servo / "m1.json")
+        found = read_drive(folder / "fits" / servo / "m1.json")
         truth = wear * SERVO.published["m1"]["friction_base"]
         assert found.values["friction_base"] == pytest.approx(truth, rel=0.1)
-        assert found.provenance.data["runs"] == 2
+        assert len(found.provenance.runs.train) == 2
 
 
 def test_the_next_run_does_what_is_missing_or_has_changed(first, tmp_path, capsys):
@@ -160,7 +160,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(first, tmp_path):
     assert process.returncode == 130, err
     assert "Traceback" not in err
     wait_for(lambda: not members(process.pid), "the last child ends", 10.0)
-    assert read_parameter_file(tmp_path / "fits" / "quick" / "m1.json")
+    assert read_drive(tmp_path / "fits" / "quick" / "m1.json")
     summary = json.loads((tmp_path / "fits" / "fleet.json").read_text())
     assert summary["complete"] is False
     assert [fit["failure"] for fit in summary["fits"]] == ["", "not done", "not done"]
@@ -301,8 +301,8 @@ def test_eight_servos_and_six_laws_with_bags_cut_off_and_a_worker_killed(where, 
     assert [fit["servo"] for fit in summary["fits"] if fit["failure"]] == ["spare"] * 6
     assert {name: len(reasons) for name, reasons in summary["left_out"].items()} == {"left_ankle": 1}
     for name, bench in simulation["FLEET"].items():
-        truth = read_parameter_file(tmp_path / "truth" / f"{name}.json")
-        found = read_parameter_file(fits / name / f"{bench.law}.json")
+        truth = read_drive(tmp_path / "truth" / f"{name}.json")
+        found = read_drive(fits / name / f"{bench.law}.json")
         assert simulation["friction_error"](bench, truth, found) < 0.03, name
     before = files(tmp_path)
     (fits / "elbow" / "m3.json").unlink()

@@ -12,7 +12,7 @@ from helpers import assert_clear
 from stribeck.cli.main import main
 from stribeck.errors import RecordingError
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.model.control_laws import VoltageControl
 from stribeck.model.law import law_named
 from stribeck.model.log import Log, Series, Setup, batch_of
@@ -210,7 +210,7 @@ def test_import_fit_compensate(request, tmp_path, name, truth, one):
     ]
     assert main([*fit, "--json", str(summary)]) == 0
     assert json.loads(summary.read_text())["train_mae"] < 4e-3
-    values = read_parameter_file(params).values
+    values = read_drive(params).values
     for friction in ("friction_base", "friction_viscous"):
         assert values[friction] / values["kt"] == pytest.approx(truth[friction] / truth["kt"], rel=0.15), (
             friction

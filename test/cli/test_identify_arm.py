@@ -9,7 +9,7 @@ from bags import Bag, joint_state
 from moving_arms import JOINTS, ROBOT, motion, saved_arm, urdf
 from stribeck.cli.identify_arm.compensation import write_compensation
 from stribeck.cli.main import main
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.identify.arm.inertia import consistency
 from stribeck.identify.arm.model import load_arm
 from stribeck.live.direction.motion import Tuning
@@ -68,11 +68,11 @@ def test_all_fits_to_files(folder, tmp_path, capsys):
     new = load_arm(out / "little.urdf", JOINTS)
     assert (consistency(new.inertials.reshape(-1, 10)) > 0.0).all()
     for joint, coulomb in zip(JOINTS, (3.0, 2.0, 1.0), strict=True):
-        file = read_parameter_file(out / f"{joint}.json")
+        file = read_drive(out / "little.json", joint=joint)
         assert file.actuator.name == "torque_joint"
         budget = file.values["friction_base"]
         assert budget == pytest.approx(coulomb, rel=0.15)
-        lower, upper = file.provenance.intervals["friction_base"]
+        lower, upper = file.intervals["friction_base"]
         assert lower < budget < upper
     pictures = {path.name for path in (tmp_path / "plots").iterdir()}
     assert {"errors.png", "friction.png", "torque_train_train.png", "torque_validation_other.png"} <= pictures
@@ -109,7 +109,7 @@ def compensated(out, folder):
 def test_parameters_that_were_changed_by_hand_are_kept(tmp_path):
     """Beside the new ones, with a number; equal ones are not written twice."""
     path = tmp_path / "compensation.yaml"
-    words = {"files": {"base": tmp_path / "base.json"}, "urdf": None, "rate": 100.0, "unit": "rad"}
+    words = {"joints": ["base"], "drives": tmp_path / "arm.json", "urdf": None, "rate": 100.0, "unit": "rad"}
     words |= {"limits": np.array([60.0]), "tunings": [Tuning()], "verdict": Verdict()}
     assert write_compensation(path, **words) is None
     assert write_compensation(path, **words) is None

@@ -12,7 +12,7 @@ from helpers import REPOSITORY
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.cli.main import main
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.model.control_laws import Gains
 from stribeck.model.electrics import duty_ratio
 from virtual import Encoder
@@ -68,7 +68,7 @@ def test_a_servo_of_ones_own_needs_its_file_only_for_the_fit(own, bag, tmp_path,
     for bench in (f"actuator={own},{DESCRIPTION}", f"actuator=own,{DESCRIPTION}", DESCRIPTION):
         assert main([*fit, "--bench", bench, "--output", str(params)]) == 0, bench
     own.unlink()
-    file = read_parameter_file(params)
+    file = read_drive(params)
     assert (file.actuator.name, file.actuator.title) == ("own", "A servo of one's own")
     described = [*recordings, "--bench", f"actuator=own,{DESCRIPTION}"]
     assert main(["evaluate", "--params", str(params), *described]) == 0

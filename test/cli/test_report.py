@@ -6,7 +6,7 @@ import pytest
 
 from reporting import file_of, logs_of, provenance_of
 from stribeck.cli.main import main
-from stribeck.files.parameter_file import write_parameter_file
+from stribeck.files.drives import write_drive
 from stribeck.recordings.bags.bag import write_bag
 
 
@@ -20,7 +20,7 @@ def bags(tmp_path_factory):
 @pytest.fixture
 def params(tmp_path):
     path = tmp_path / "m3.json"
-    write_parameter_file(path, file_of("m3", provenance_of("m3", logs_of()[:2])))
+    write_drive(path, file_of("m3", provenance_of(logs_of()[:2])))
     return path
 
 
@@ -93,7 +93,7 @@ def test_files_of_one_name_are_told_by_their_folders(params, bags, tmp_path, cap
     """As many folders as it takes; one file twice is refused."""
     paths = [tmp_path / f"seed_{k}" / "fit" / "m3.json" for k in (0, 1)]
     for path in paths:
-        write_parameter_file(path, file_of("m3", None))
+        write_drive(path, file_of("m3", None))
     words = ["report", "--logdir", str(bags), "--output", str(tmp_path / "report.html"), "--params"]
     assert main([*words, *map(str, paths)]) == 0
     text = (tmp_path / "report.html").read_text()

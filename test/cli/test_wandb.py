@@ -12,7 +12,7 @@ import pytest
 from helpers import REPOSITORY
 from recovery import truth_of, virtual_logs
 from stribeck.cli.main import main
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.recordings.bags.bag import write_bag
 from studies import TINY
 from virtual import Encoder
@@ -85,11 +85,11 @@ def test_a_run_has_the_arguments_the_figures_and_the_parameter_file(bags, tmp_pa
     config = wandb.asked["config"]
     assert (config["model"], config["method"], config["trials"]) == ("m1", "random", 64)
     assert config["study"] == study
-    fitted = read_parameter_file(output)
+    fitted = read_drive(output)
     step, figures = wandb.run.logged[-1]
     assert step == 64
-    assert figures["train_mae"] == fitted.provenance.loss["train_mae"]
-    assert figures["validation_mae"] == fitted.provenance.loss["validation_mae"]
+    assert figures["train_mae"] == fitted.loss.train
+    assert figures["validation_mae"] == fitted.loss.validation
     assert figures["parameters/kt"] == fitted.values["kt"]
     assert wandb.run.summary["outcome"] == "budget spent"
     assert wandb.run.finished
@@ -101,7 +101,7 @@ def test_an_error_of_the_run_is_a_warning(bags, tmp_path, wandb, capsys, fails_a
     wandb.run.fails_at = fails_at
     output = tmp_path / "m1.json"
     assert main(command(bags, output, "--wandb")) == 0
-    assert read_parameter_file(output).values["kt"] > 0.0
+    assert read_drive(output).values["kt"] > 0.0
     lines = [line for line in capsys.readouterr().err.splitlines() if "Weights & Biases" in line]
     assert len(lines) == 1
     assert lines[0].endswith("the fit goes on without it")
@@ -157,7 +157,7 @@ def test_offline_mode_writes_a_run_and_needs_no_network(bags, tmp_path):
     assert "goes on without it" not in done.stderr
     (run,) = (tmp_path / "wandb").glob("offline-run-*")
     assert next(run.glob("run-*.wandb")).stat().st_size > 0
-    assert read_parameter_file(run / "files" / "m1.json").values == read_parameter_file(output).values
+    assert read_drive(run / "files" / "m1.json").values == read_drive(output).values
 
 
 def test_nothing_is_sent_unless_asked_for(bags, tmp_path, monkeypatch):

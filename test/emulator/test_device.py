@@ -11,8 +11,8 @@ from helpers import FRICTIONLESS, log_of, published, refusal
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.protocol import Error1, Error2
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model.bench import Pendulum, gravity_amplitude, gravity_torque
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.model.log import Setup, batch_of
 from stribeck.model.step import simulate
@@ -31,7 +31,7 @@ def test_the_motion_is_that_of_core(model, kp, load, law):
     actuator = load_actuator(model)
     values = published(model, law) | {"q_offset": 0.0}
     device = EmulatedServo(
-        model, ParameterFile(actuator, law_named(law), values), load, noise=0.0, supply_resistance=0.0
+        model, Drive(actuator, law_named(law), values), load, noise=0.0, supply_resistance=0.0
     )
     device.begin(0.0)
     count = 2000
@@ -188,7 +188,7 @@ def test_a_command_delay_of_the_parameters_is_kept():
     """With command_delay 20 ms nothing moves for 20 ms."""
     actuator = load_actuator("xl330").with_effects(["delay"])
     values = {**published("xl330", "m6"), "q_offset": 0.0, "command_delay": 0.02}
-    device = EmulatedServo("xl330", ParameterFile(actuator, law_named("m6"), values), LOAD, noise=0.0)
+    device = EmulatedServo("xl330", Drive(actuator, law_named("m6"), values), LOAD, noise=0.0)
     device.begin(0.0)
     put(device, torque_enable=1, goal_position=2600)
     device.advance_to(0.02)
@@ -211,9 +211,7 @@ def test_noise_is_rounded_to_counts_and_has_its_deviation():
 def test_hanging_is_where_the_mounting_offset_says():
     """The joint begins in its equilibrium: at -θ_0, and stays there."""
     values = {**published("xl330", "m6"), "q_offset": 0.1}
-    device = EmulatedServo(
-        "xl330", ParameterFile(load_actuator("xl330"), law_named("m6"), values), LOAD, noise=0.0
-    )
+    device = EmulatedServo("xl330", Drive(load_actuator("xl330"), law_named("m6"), values), LOAD, noise=0.0)
     device.begin(0.0)
     device.advance_to(1.0)
     assert device.state.position == -0.1
@@ -332,13 +330,11 @@ def test_servos_that_cannot_be_are_refused():
     refusal(lambda: servo().fail("hunger"), "hunger", "overload")
     torque = load_actuator("unitree_go1")
     values = {"ratio": 1.0, "armature": 0.1, "q_offset": 0.0, "friction_base": 0.0, "friction_viscous": 0.0}
-    refusal(
-        lambda: EmulatedServo("xl330", ParameterFile(torque, law_named("m1"), values)), "Unitree", "voltage"
-    )
+    refusal(lambda: EmulatedServo("xl330", Drive(torque, law_named("m1"), values)), "Unitree", "voltage")
     coasting = replace(
         load_actuator("xl330"), control=replace(load_actuator("xl330").control, bridge="coast")
     )
-    refusal(lambda: EmulatedServo("xl330", ParameterFile(coasting, law_named("m1"), values)), "brake")
+    refusal(lambda: EmulatedServo("xl330", Drive(coasting, law_named("m1"), values)), "brake")
 
 
 @pytest.mark.parametrize("model", ["xl330", "xl320", "mx64", "mx106"])

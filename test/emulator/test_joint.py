@@ -8,9 +8,9 @@ import pytest
 
 from stribeck.emulator.joint import SETTINGS, EmulatedJoint, Firmware, JointKind, JointMotion, joint_step
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
+from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS
 from stribeck.model.terms import FRICTION_PARAMETERS
 
@@ -29,7 +29,7 @@ def joint_of(law, saturates=False):
         values.setdefault(name, entry.lower + 0.3 * (entry.upper - entry.lower))
     if saturates:
         values["torque_saturation"] = 0.1
-    return EmulatedJoint(ParameterFile(actuator, law, values), LOAD, 0.3, 1e-3)
+    return EmulatedJoint(Drive(actuator, law, values), LOAD, 0.3, 1e-3)
 
 
 COMMANDS = [

@@ -9,14 +9,14 @@ import pytest
 
 from helpers import refusal
 from recovery import truth_of
-from reporting import BENCH, assessed, file_of, logs_of, provenance_of, values_of
+from reporting import BENCH, assessed, file_of, logs_of, provenance_of, stated_of, values_of
 from stribeck.evaluate.judgement import carries_over, compare, judge
 from stribeck.evaluate.trends import trend
-from stribeck.files.parameter_file import read_parameter_file, write_parameter_file
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.minima import equally_good, with_minima
 from stribeck.identify.servo.uncertainty import Uncertainty
-from stribeck.model.estimate import estimate_of
+from stribeck.model.estimate import at_bound, estimate_of, fixed
 from stribeck.model.log import Series
 
 
@@ -27,7 +27,7 @@ def logs():
 
 def test_runs_are_known_by_their_content_not_their_names(logs):
     """Renamed recordings keep their role, others by the same name have none of a fit."""
-    told = provenance_of("m3", logs[:4], logs[4:6])
+    told = provenance_of(logs[:4], logs[4:6])
     renamed = [replace(log, name=f"renamed {k}") for k, log in enumerate(logs)]
     (one,) = assessed({"m3": file_of("m3", told)}, renamed).files
     assert list(one.roles.values()) == ["fitted"] * 4 + ["held out"] * 2 + ["not in the fit"] * 2
@@ -40,8 +40,8 @@ def test_runs_are_known_by_their_content_not_their_names(logs):
 
 def test_older_files_are_matched_by_names_if_the_digest_of_all_agrees(logs):
     """They have no digest of each run; with other content under the same names nothing is claimed."""
-    told = provenance_of("m3", logs[:4], logs[4:6])
-    old = replace(told, data={"fingerprint": told.data["fingerprint"], "runs": 6})
+    told = provenance_of(logs[:4], logs[4:6])
+    old = replace(told, runs=replace(told.runs, digests={}))
     (one,) = assessed({"m3": file_of("m3", old)}, logs).files
     assert (one.matched, one.same_data) == ("name", True)
     assert list(one.roles.values()) == ["fitted"] * 4 + ["held out"] * 2 + ["not in the fit"] * 2
@@ -59,9 +59,13 @@ def test_a_file_with_values_alone_determines_nothing(logs):
 
 def test_a_parameter_without_interval_or_at_a_bound_is_not_determined(logs):
     """Whatever else the file says."""
-    told = provenance_of("m3", logs, fixed=("q_offset",), at_bounds={"R": "upper"})
-    del told.intervals["kt"]
-    (one,) = assessed({"m3": file_of("m3", told)}, logs).files
+    stated = stated_of("m3")
+    stated |= {
+        "q_offset": fixed(0.0, "rad"),
+        "R": at_bound(stated["R"].value, "ohm", "upper"),
+        "kt": estimate_of(stated["kt"].value, "N m/A", None),
+    }
+    (one,) = assessed({"m3": file_of("m3", provenance_of(logs), stated=stated)}, logs).files
     standing = {known.name: known.standing for known in one.known}
     assert standing.pop("kt") == "not determined"
     assert standing.pop("R") == "at a bound"
@@ -71,12 +75,12 @@ def test_a_parameter_without_interval_or_at_a_bound_is_not_determined(logs):
 
 def test_two_fits_of_a_law_that_are_as_good_take_back_each_others_certainty(logs):
     """Without a Stribeck term its exponent is without effect; a fit that is worse takes back nothing."""
-    told = provenance_of("m4", logs)
+    told = provenance_of(logs)
     faded = {**values_of("m3"), "friction_stribeck": 0.0, "load_friction_stribeck": 0.0}
-    near = file_of("m4", told, **{**faded, "alpha": 7.0})
-    far = file_of("m4", told, **{**faded, "kt": 1.5 * faded["kt"]})
+    near = file_of("m4", told, values={**faded, "alpha": 7.0})
+    far = file_of("m4", told, values={**faded, "kt": 1.5 * faded["kt"]})
     one, two, _ = assessed(
-        {"a": file_of("m4", told, **{**faded, "alpha": 2.0}), "b": near, "c": far}, logs
+        {"a": file_of("m4", told, values={**faded, "alpha": 2.0}), "b": near, "c": far}, logs
     ).files
     for found in (one, two):
         (taken,) = found.standing("not determined")
@@ -86,17 +90,17 @@ def test_two_fits_of_a_law_that_are_as_good_take_back_each_others_certainty(logs
 
 def test_values_that_leave_all_bounds_are_refused_in_one_line(logs):
     """A motor constant in other units."""
-    file = file_of("m3", None, kt=1e200, R=1e-200)
+    file = file_of("m3", None, values={"kt": 1e200, "R": 1e-200})
     refusal(lambda: assessed({"wild": file}, logs[:1]), "wild.json", "SI units")
 
 
 def test_laws_are_judged_on_runs_that_no_fit_has_seen(logs):
     """The law that made the recordings wins there; without such runs the fitted ones count."""
-    files = {law: file_of(law, provenance_of(law, logs[:5], logs[5:])) for law in ("m1", "m3")}
+    files = {law: file_of(law, provenance_of(logs[:5], logs[5:])) for law in ("m1", "m3")}
     found = judge(assessed(files, logs))
     assert (found.basis, found.best, found.simplest) == ("held out", "m3", "m3")
     assert found.runs == tuple(log.name for log in logs[5:])
-    everywhere = {law: file_of(law, provenance_of(law, logs)) for law in ("m1", "m3")}
+    everywhere = {law: file_of(law, provenance_of(logs)) for law in ("m1", "m3")}
     assert judge(assessed(everywhere, logs)).basis == "fitted"
     mixed = {"m1": file_of("m1", None), "m3": everywhere["m3"]}
     assert judge(assessed(mixed, logs)).basis == "all"
@@ -106,8 +110,8 @@ def test_a_simpler_law_that_does_as_well_is_named(logs):
     """M4 with its Stribeck terms at zero is M3."""
     none = {"friction_stribeck": 0.0, "load_friction_stribeck": 0.0, **values_of("m3")}
     files = {
-        "m4": file_of("m4", provenance_of("m4", logs), **none),
-        "m3": file_of("m3", provenance_of("m3", logs)),
+        "m4": file_of("m4", provenance_of(logs), values=none),
+        "m3": file_of("m3", provenance_of(logs)),
     }
     found = judge(assessed(files, logs))
     assert found.simplest == "m3"
@@ -128,11 +132,11 @@ def test_a_comparison_by_hand():
 
 def test_what_carries_over_is_a_ratio_of_means(logs):
     """Mean error of held-out runs over that of fitted ones; nothing without either."""
-    (one,) = assessed({"m1": file_of("m1", provenance_of("m1", logs[:5], logs[5:]))}, logs).files
+    (one,) = assessed({"m1": file_of("m1", provenance_of(logs[:5], logs[5:]))}, logs).files
     errors = list(one.runs.values())
     by_hand = np.mean([run.error for run in errors[5:]]) / np.mean([run.error for run in errors[:5]])
     assert carries_over(one) == pytest.approx(by_hand)
-    (one,) = assessed({"m1": file_of("m1", provenance_of("m1", logs))}, logs).files
+    (one,) = assessed({"m1": file_of("m1", provenance_of(logs))}, logs).files
     assert carries_over(one) is None
 
 
@@ -167,7 +171,7 @@ def test_minima_as_good_as_the_best_take_back_narrow_intervals():
     incumbent = Incumbent(1000, lambda: 1, loss=0.01, unit=best)
     incumbent.settle([best, elsewhere, worse], [0.01, 0.01005, 0.0102])
     minima = equally_good(parameters, best, incumbent)
-    assert [list(minimum["values"].values()) for minimum in minima] == [
+    assert [list(minimum.values.values()) for minimum in minima] == [
         pytest.approx(list(parameters.from_unit(point))) for point in (best, elsewhere)
     ]
     name = parameters.free_names[0]
@@ -181,9 +185,9 @@ def test_minima_as_good_as_the_best_take_back_narrow_intervals():
 def test_what_a_fit_adds_to_its_file_comes_back_and_is_checked(tmp_path, logs):
     """Correlation, minima and convergence; a matrix that does not fit its names is refused."""
     path = tmp_path / "m3.json"
-    content = file_of("m3", provenance_of("m3", logs))
-    write_parameter_file(path, content)
-    assert read_parameter_file(path) == content
+    content = file_of("m3", provenance_of(logs))
+    write_drive(path, content)
+    assert read_drive(path) == content
     for key, value, part in (
         ("correlation", {"names": ["kt"], "matrix": [[1.0], [1.0]]}, "1 rows"),
         ("correlation", {"names": ["kt"], "matrix": [[2.0]]}, "between -1 and 1"),
@@ -192,10 +196,11 @@ def test_what_a_fit_adds_to_its_file_comes_back_and_is_checked(tmp_path, logs):
         ("convergence", [[1.0, 2.0, 3.0]], "expected 2 values"),
     ):
         data = json.loads(path.read_text())
-        data["stribeck"][key] = value
+        block = data["stribeck"]
+        (block if key == "correlation" else block["provenance"]["search"])[key] = value
         damaged = tmp_path / "damaged.json"
         damaged.write_text(json.dumps(data))
-        assert part in refusal(partial(read_parameter_file, damaged), key)
+        assert part in refusal(partial(read_drive, damaged), key)
 
 
 def test_temperatures_are_read_where_the_servo_tells_them(logs):

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, write_parameter_file
+from stribeck.files.drives import write_drive
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from two_link_benches import BENCHES
 from validate_2r import build_parser, main
@@ -20,9 +21,7 @@ def write_published(folder, servos, laws):
         actuator = load_actuator(servo)
         for law in laws:
             values = {"q_offset": 0.0, **actuator.published[law]}
-            write_parameter_file(
-                folder / servo / f"{law}.json", ParameterFile(actuator, law_named(law), values)
-            )
+            write_drive(folder / servo / f"{law}.json", Drive(actuator, law_named(law), values))
 
 
 def ratios(summary):

@@ -13,10 +13,9 @@ from helpers import refusal
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
-from stribeck.files.servo import Servo
 from stribeck.live.friction import cancelling_torque
 from stribeck.model.actuator import ServoCommand, output_torque
+from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import LAWS, friction_budget, friction_torque, law_named, stopping_torque
 
 COMPILERS = {
@@ -36,7 +35,7 @@ def servo_of(name: str, law: str, **more) -> Servo:
     actuator = load_actuator(name)
     effects = {"current_limit": "current-limit", "torque_saturation": "saturation"}
     values = {"q_offset": 0.0, **actuator.published.get(law, {}), **more}
-    file = ParameterFile(
+    file = Drive(
         actuator.with_effects([effect for name, effect in effects.items() if name in more]),
         law_named(law).with_terms(**terms),
         values,

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from helpers import PUBLISHED, XL330, needs_xl330, published
-from reporting import provenance_of
 from stribeck.cli.main import main
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.exports.projection import missing_terms, plain, rest_remark
@@ -17,8 +16,8 @@ from stribeck.exports.registry import FORMATS
 from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
-from stribeck.files.servo import Servo
+from stribeck.files.drives import read_drive, write_drive
+from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import friction_budget, law_named
 
 
@@ -30,9 +29,9 @@ def params(folder, law="m6", servo="xl330", **more):
     if "R" not in load_actuator(servo).published[law]:
         del values["R"]
     effects = ("saturation",) if "torque_saturation" in more else ()
-    actuator, told = load_actuator(servo).with_effects(effects), provenance_of(law, (), effects=effects)
+    actuator = load_actuator(servo).with_effects(effects)
     law_used = law_named(law).with_terms(**terms)
-    write_parameter_file(path, ParameterFile(actuator, law_used, values, told if effects else None))
+    write_drive(path, Drive(actuator, law_used, values))
     return path
 
 
@@ -56,11 +55,11 @@ def test_the_list_explains_every_format(capsys):
 @pytest.mark.parametrize(("servo", "law"), PUBLISHED)
 def test_bam_files_come_back_bit_by_bit(tmp_path, servo, law):
     """All laws of all published servos, and nothing but the keys of the format."""
-    source, target = read_parameter_file(params(tmp_path, law, servo)), tmp_path / "out"
+    source, target = read_drive(params(tmp_path, law, servo)), tmp_path / "out"
     (text,) = FORMATS["bam"].write(ExportTask((JointServo("a", Servo(source, 1.0)),), target)).files.values()
     target.write_text(text)
     assert "stribeck" not in json.loads(text)
-    found = read_parameter_file(target)
+    found = read_drive(target)
     assert (found.values, found.law, found.actuator) == (source.values, source.law, source.actuator)
 
 
@@ -72,7 +71,7 @@ def test_the_table_is_the_law(tmp_path):
     assert head[0] == "joint"
     assert {row[0] for row in rows} == {"a", "b"}
     velocity, motor, external, positive, negative = np.array([row[1:] for row in rows], dtype=float).T
-    file = read_parameter_file(source)
+    file = read_drive(source)
     wanted = friction_budget(file.law, file.values, motor, external, velocity)
     np.testing.assert_allclose([positive, negative], wanted, rtol=1e-7, atol=1e-9)
     assert velocity.min() == -velocity.max()
@@ -141,7 +140,7 @@ SATURATION = {"torque_saturation": 0.18}
 @pytest.mark.parametrize("form", FORMATS)
 def test_iron_saturation_is_held_or_said_to_be_lost(tmp_path, form):
     """Formats with friction alone, or with all numbers of the motor, keep the law; the others name what they lack."""
-    source = read_parameter_file(params(tmp_path, "m1", **SATURATION))
+    source = read_drive(params(tmp_path, "m1", **SATURATION))
     missing = "the effect saturation" in missing_terms(source, FORMATS[form])
     assert missing == (form not in ("c", "ros2_control", "onnx", "csv"))
     held = plain(source, FORMATS[form])
@@ -151,7 +150,7 @@ def test_iron_saturation_is_held_or_said_to_be_lost(tmp_path, form):
 
 def test_friction_at_rest_that_gets_lost_is_told(tmp_path):
     """Moving runs do not show that a joint no longer holds itself; half of the friction is still enough."""
-    source, form = read_parameter_file(params(tmp_path, "m2")), FORMATS["mjcf"]
+    source, form = read_drive(params(tmp_path, "m2")), FORMATS["mjcf"]
     whole = source.values["friction_base"] + source.values["friction_stribeck"]
     held = [
         replace(source, law=law_named("m1"), values={**source.values, "friction_base": share * whole})
@@ -165,7 +164,7 @@ def test_friction_at_rest_that_gets_lost_is_told(tmp_path):
 @pytest.mark.parametrize("law", ["m1", "m6"])
 def test_one_bench_run_is_a_rest_that_half_of_the_friction_does_not_hold(tmp_path, law):
     """What happened: a projection of an M6 over moving runs had no Coulomb friction, and a joint sank under its weight."""
-    source = read_parameter_file(params(tmp_path, law))
+    source = read_drive(params(tmp_path, law))
     rests = [log for log in bench_runs(source, 400.0, 5.0) if log.trajectory == "rest"]
     weaker = replace(source, law=law_named("m1"), values=published("xl330", "m1") | source.values)
     base = 0.5 * friction_budget(source.law, source.values, 0.0, 0.0, 0.0)[0]

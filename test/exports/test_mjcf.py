@@ -17,12 +17,12 @@ from stribeck.exports.mjcf import DC_MOTOR, export_onto, exported, simulated, sn
 from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.exports.task import JointServo
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, write_parameter_file
-from stribeck.files.servo import Servo
+from stribeck.files.drives import write_drive
 from stribeck.model import LAWS, Setup, law_named
 from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.control_laws import Gains
+from stribeck.model.joint import Drive, Servo
 from stribeck.model.step import simulate
 
 M1 = parameters_of("xl330", "m1")
@@ -38,7 +38,7 @@ NEWER = pytest.mark.skipif(int(mujoco.__version__[0]) < 4, reason="actuators of 
 
 @pytest.fixture
 def params(tmp_path):
-    write_parameter_file(tmp_path / "m1.json", M1)
+    write_drive(tmp_path / "m1.json", M1)
     return tmp_path / "m1.json"
 
 
@@ -212,7 +212,7 @@ def test_what_plain_mjcf_has_no_place_for_is_refused():
         "xl330", law_named("m1").with_terms(asymmetric=True), {k: extra[k] for k in list(extra)[:2]}
     )
     offset = parameters_of("xl330", law_named("m1").with_terms(offset=True), {"torque_offset": 0.01})
-    limited = ParameterFile(
+    limited = Drive(
         load_actuator("xl330").with_effects(["current-limit"]), M1.law, {**M1.values, "current_limit": 1.75}
     )
     coasting = replace(M1.actuator, control=replace(M1.actuator.control, bridge="coast"))
@@ -349,14 +349,14 @@ def test_a_servo_with_limits_ramp_and_delay_is_a_dcmotor():
     actuator = load_actuator("xl330").with_effects(["current-limit", "delay"])
     actuator = replace(actuator, control=replace(actuator.control, goal_speed=2.0))
     values = {**M1.values, "current_limit": 0.3, "command_delay": 0.01}
-    file = ParameterFile(actuator, M1.law, values)
+    file = Drive(actuator, M1.law, values)
     logs = bench_runs(file, 600.0, 5.0)
     batch, source = batch_of_source(file, logs, Stepping(0.005))
     servo = Servo(file, 600.0, supply_voltage=5.0)
     found = simulated(servo, source, Stepping(0.005))
     errors = np.mean(np.abs(found - source.position), axis=0)
     assert np.all(errors < 6e-3), errors
-    without = ParameterFile(load_actuator("xl330"), M1.law, M1.values)
+    without = Drive(load_actuator("xl330"), M1.law, M1.values)
     free = simulate(batch, without.actuator, without.law, without.values)
     assert np.max(np.mean(np.abs(free.position - source.position), axis=0)) > 0.05
 

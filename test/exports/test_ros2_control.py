@@ -9,8 +9,7 @@ from helpers import REPOSITORY, published
 from stribeck.exports.ros2_control import write
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
-from stribeck.files.servo import Servo
+from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import LAWS
 
 DECLARED = REPOSITORY / "controllers" / "src" / "friction_compensation_controller_parameters.yaml"
@@ -20,7 +19,7 @@ DECLARED = REPOSITORY / "controllers" / "src" / "friction_compensation_controlle
 def test_the_controller_takes_every_parameter_of_the_file(name):
     """Declared names, the file's values, and a positive limit of the torque, for servos controlled by voltage and by current."""
     values, law = {**published(name, "m6"), "q_offset": 0.0}, LAWS["m6"]
-    servo = Servo(ParameterFile(load_actuator(name), law, values), kp=400.0)
+    servo = Servo(Drive(load_actuator(name), law, values), kp=400.0)
     output = Path("out.yaml")
     found = yaml.safe_load(
         write(ExportTask((JointServo("knee", servo),), output, sources=(Path("m6.json"),))).files[output]

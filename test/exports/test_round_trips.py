@@ -12,8 +12,8 @@ from stribeck.exports.registry import FORMATS
 from stribeck.exports.runs import bench_runs
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
-from stribeck.files.servo import Servo
+from stribeck.files.drives import read_drive, write_drive
+from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import LAWS, friction_budget, law_named
 from stribeck.model.step import batch_for, simulate
 from stribeck.rigid.urdf import read_urdf
@@ -44,7 +44,7 @@ def servo_of(name="xl330", kp=400.0, **more) -> Servo:
     if "R" not in load_actuator(name).published["m1"]:
         del values["R"]
     effects = ["current-limit"] if "current_limit" in more else []
-    return Servo(ParameterFile(load_actuator(name).with_effects(effects), law_named("m1"), values), kp)
+    return Servo(Drive(load_actuator(name).with_effects(effects), law_named("m1"), values), kp)
 
 
 def written(folder, form, *joints, model=None, output="out.yaml") -> None:
@@ -54,7 +54,7 @@ def written(folder, form, *joints, model=None, output="out.yaml") -> None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def imported(folder, form, *words, file="out.yaml", servo="xl330") -> ParameterFile:
+def imported(folder, form, *words, file="out.yaml", servo="xl330") -> Drive:
     """The parameters that ``import-params`` reads."""
     arguments = [
         str(folder / file),
@@ -66,7 +66,7 @@ def imported(folder, form, *words, file="out.yaml", servo="xl330") -> ParameterF
         str(folder / "back.json"),
     ]
     assert main(["import-params", *arguments, *map(str, words)]) == 0
-    return read_parameter_file(folder / "back.json")
+    return read_drive(folder / "back.json")
 
 
 @pytest.mark.parametrize("more", [{}, {"current_limit": 0.9}])
@@ -110,7 +110,7 @@ def test_a_urdf_keeps_everything_else(tmp_path):
     wanted = URDF.replace("effort='9' velocity=\"9\"/>", f"{limits}/>\n    <dynamics {friction}/>")
     wanted = wanted.replace('<dynamics damping="7"/>', f"<dynamics {friction}/>\n    <limit {limits}/>")
     assert (tmp_path / "out.yaml").read_text() == wanted
-    write_parameter_file(tmp_path / "m1.json", servo.parameters)
+    write_drive(tmp_path / "m1.json", servo.parameters)
     found = imported(tmp_path, "urdf", "--joint", "elbow", "--motor", tmp_path / "m1.json")
     assert found.values == p
 
@@ -250,7 +250,7 @@ def test_an_onnx_graph_computes_what_core_computes(tmp_path, law):
     pytest.importorskip("onnx", reason="ONNX is not installed: pip install '.[export]'")
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     values = published("xl330", law)
-    servo = Servo(ParameterFile(load_actuator("xl330"), law_named(law), values), 1.0)
+    servo = Servo(Drive(load_actuator("xl330"), law_named(law), values), 1.0)
     written(tmp_path, "onnx", ("a", servo), output="law.onnx")
     rng = np.random.default_rng(1)
     state = {name: rng.uniform(-1.0, 1.0, 10_000) for name in ("motor", "external", "velocity")}
@@ -287,7 +287,7 @@ def test_files_of_several_programs_are_compared_in_one_command(tmp_path, capsys)
     """A parameter file and what Isaac Lab's file holds of it: one error each; without gain or servo one line."""
     servo, own = servo_of(), tmp_path / "own.json"
     written(tmp_path, "isaaclab", ("elbow", servo))
-    write_parameter_file(own, servo.parameters)
+    write_drive(own, servo.parameters)
     files = ["evaluate", "--params", str(own), str(tmp_path / "out.yaml")]
     recordings = ["--logdir", str(XL330 / "kp400_sin_sin.json"), "--arm-mass", "0"]
     known = ["--actuator", "xl330", "--file-supply", str(servo.voltage)]

@@ -16,8 +16,8 @@ import pytest
 from helpers import REPOSITORY, assert_clear, bam_recording, full_log, write_json
 from stribeck.errors import StribeckError
 from stribeck.files.actuators import load_actuator, read_actuator
+from stribeck.files.drives import read_drive
 from stribeck.files.folders import shared_directory
-from stribeck.files.parameter_file import read_parameter_file
 from stribeck.recordings.bags.bag import read_bag, write_bag
 from stribeck.recordings.bam_json import read_bam_json
 from stribeck.recordings.signals.sources import load_signals
@@ -101,7 +101,7 @@ def test_damaged_parameter_files_are_read_or_refused(tmp_path, batch):
     refused = 0
     for _ in range(PER_BATCH):
         path.write_bytes(damaged(content, rng))
-        refused += not read_or_refused(lambda: read_parameter_file(path), path)
+        refused += not read_or_refused(lambda: read_drive(path), path)
     assert refused > 0, "damage like this must be noticed now and then"
 
 

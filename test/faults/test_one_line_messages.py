@@ -8,7 +8,7 @@ from bags import Bag, joint_state, one_run
 from helpers import bam_recording, full_log, refusal, write_json
 from stribeck.errors import StribeckError
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.model.actuator import Actuator
 from stribeck.recordings.bags.bag import read_bag, write_bag
 from stribeck.recordings.sources import read_recordings
@@ -21,7 +21,7 @@ def parameter_file(folder: Path) -> None:
     servo: Actuator = load_actuator("xl330")
     block = {"schema": 1, "bounds": {BROKEN: [2.0, 1.0]}}
     content = {**servo.published["m1"], "model": "m1", "actuator": "xl330", "stribeck": block, BROKEN: 1.0}
-    read_parameter_file(write_json(folder / "m1.json", content))
+    read_drive(write_json(folder / "m1.json", content))
 
 
 def servo_file(folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stribeck.files.parameter_file import read_parameter_file, write_parameter_file
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import friction_budget
@@ -31,7 +31,7 @@ def test_all_kept_files_are_tried():
 @pytest.mark.parametrize("name", NAMES)
 def test_torques_are_those_of_then(name):
     """Motor torque and the friction in both directions, at rest and in motion, under load."""
-    file = read_parameter_file(KEPT / f"{name}.json")
+    file = read_drive(KEPT / f"{name}.json")
     at = {key: np.array(values) for key, values in EXPECTED["states"].items()}
     state = initial_control_state(file.actuator, at["goal"])
     command = ServoCommand(at["goal"], 1.0, at["supply"])
@@ -53,7 +53,7 @@ def test_torques_are_those_of_then(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_motions_on_a_kept_bag_are_those_of_then(name):
     """The bag's run, simulated with the file."""
-    file = read_parameter_file(KEPT / f"{name}.json")
+    file = read_drive(KEPT / f"{name}.json")
     (log,) = read_bag(KEPT / "bag")
     batch = batch_of([log.resample(0.01)])
     found = simulate(batch, file.actuator, file.law, file.values, integrator="semi-implicit")
@@ -62,11 +62,27 @@ def test_motions_on_a_kept_bag_are_those_of_then(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "flat"])
 def test_what_a_file_says_of_its_origin_is_kept(name, tmp_path):
-    """Written again, it holds the same, and the description of the servo that files did not have then."""
-    write_parameter_file(tmp_path / "again.json", read_parameter_file(KEPT / f"{name}.json"))
-    again = json.loads((tmp_path / "again.json").read_text())
-    assert again["stribeck"].pop("actuator")["name"] == again["actuator"]
-    assert again == json.loads((KEPT / f"{name}.json").read_text())
+    """Written again, it says the same as before, entry by entry."""
+    file, then = read_drive(KEPT / f"{name}.json"), json.loads((KEPT / f"{name}.json").read_text())
+    write_drive(tmp_path / "again.json", file)
+    assert read_drive(tmp_path / "again.json") == file
+    block = then.pop("stribeck")
+    assert {**file.values, "model": file.law.name, "actuator": file.actuator.name} == then
+    assert {key: list(pair) for key, pair in file.intervals.items()} == block["intervals"]
+    assert {key: list(pair) for key, pair in file.bounds.items()} == block["bounds"]
+    assert {key: one.unit for key, one in file.stated.items() if one.unit} == block["units"]
+    assert [key for key, one in file.stated.items() if one.status == "fixed"] == block["fixed"]
+    assert {key: one.side for key, one in file.stated.items() if one.side} == block["at_bounds"]
+    assert list(file.statements) == block["statements"]
+    assert (file.loss.train, file.loss.validation) == tuple(
+        block["loss"][f"{key}_mae"] for key in ("train", "validation")
+    )
+    origin = file.provenance
+    assert list(origin.runs.train) == block["split"]["train"]
+    assert origin.runs.fingerprint == block["data"]["fingerprint"]
+    assert origin.simulation.dt == block["simulation"]["dt"]
+    assert {**vars(origin.search), **origin.search.settings}.items() >= block["search"].items()
+    assert origin.versions == block["versions"]
 
 
 def test_the_kept_bag_says_what_it_said_then():

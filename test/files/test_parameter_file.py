@@ -11,13 +11,12 @@ import pytest
 from helpers import PUBLISHED, refusal, write_json
 from stribeck.errors import OutputError
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import (
-    ParameterFile,
-    Provenance,
-    read_parameter_file,
-    write_parameter_file,
-)
+from stribeck.files.drives import read_drive, write_drive
+from stribeck.model.estimate import Estimate, at_bound, fixed
+from stribeck.model.joint import CorrelationMatrix, Drive
 from stribeck.model.law import LAWS
+from stribeck.model.provenance import Loss, Provenance, Runs, Search, Simulation, Spread
+from stribeck.model.verdict import Reason, Verdict
 
 XL330 = load_actuator("xl330")
 
@@ -28,37 +27,65 @@ def flat(law: str = "m6", **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in content.items() if value is not None}
 
 
-PROVENANCE = Provenance(
-    units={"kt": "N m/A", "friction_base": "N m"},
+WRITTEN = Drive(
+    XL330,
+    LAWS["m6"],
+    XL330.published["m6"],
+    stated={
+        "kt": Estimate(0.36, "N m/A", "determined", (0.35, 0.37)),
+        "friction_base": at_bound(0.0, "N m", "lower"),
+        "q_offset": fixed(0.0, "rad"),
+        "delay": Estimate(0.004, "s", "not determined", reason="its interval is as wide as before the data"),
+    },
     bounds={"kt": (0.1, 3.0), "friction_base": (0.0, 0.2)},
-    fixed=("q_offset",),
-    intervals={"kt": (0.35, 0.37)},
-    confidence=0.95,
-    not_determined={"friction_base": "only its sum with friction_stribeck is seen"},
-    at_bounds={"friction_base": "lower"},
+    correlation=CorrelationMatrix(("kt", "R"), ((1.0, 0.9), (0.9, 1.0))),
+    temperatures=Spread(mean=30.0, min=25.0, max=33.0),
     statements=("One load only: load-dependent terms are barely told apart from constant ones.",),
-    loss={"name": "smooth_absolute", "train_mae": 0.0214, "validation_mae": None},
-    split={"rule": "gain 400 held out"},
-    simulation={"dt": 0.005, "integrator": "semi-implicit", "reset_period": None},
-    effects=(),
-    supply_voltage={"min": 7.1, "max": 7.4},
-    temperature=None,
-    data={"fingerprint": "sha256:00", "runs": 12},
-    search={"method": "hybrid", "seed": 3, "evaluations": 12345, "status": "converged"},
-    versions={"stribeck": "0.1.0", "numpy": "2.0"},
+    verdict=Verdict((Reason("at_bound", "doubtful", "friction_base at its lower bound"),)),
+    loss=Loss("smooth_absolute", "rad", 0.0214),
+    provenance=Provenance(
+        Runs("gain 400 held out", ("a", "b"), fingerprint="sha256:00"),
+        Simulation(0.005, "semi-implicit"),
+        Search("hybrid", 3, 12345, status="converged"),
+        supply_voltage=Spread(min=7.1, max=7.4),
+        versions={"stribeck": "0.1.0", "numpy": "2.0"},
+    ),
 )
+"""A drive of which all is known."""
+
+EARLIER: dict[str, Any] = {
+    "schema": 1,
+    "units": {"kt": "N m/A", "friction_base": "N m"},
+    "bounds": {"kt": [0.1, 3.0], "friction_base": [0.0, 0.2]},
+    "fixed": ["q_offset"],
+    "intervals": {"kt": [0.35, 0.37]},
+    "confidence": 0.95,
+    "not_determined": {"alpha": "only its sum with others is seen"},
+    "at_bounds": {"friction_base": "lower"},
+    "statements": ["One load only: load-dependent terms are barely told apart from constant ones."],
+    "loss": {"name": "smooth_absolute", "train_mae": 0.0214, "validation_mae": None},
+    "split": {"rule": "gain 400 held out"},
+    "simulation": {"dt": 0.005, "integrator": "semi-implicit"},
+    "effects": [],
+    "supply_voltage": {"min": 7.1, "max": 7.4},
+    "temperature": None,
+    "data": {"fingerprint": "sha256:00", "runs": 12},
+    "search": {"method": "hybrid", "seed": 3, "evaluations": 12345, "status": "converged", "trials": 99},
+    "versions": {"stribeck": "0.1.0", "numpy": "2.0"},
+}
+"""The block of schema 1."""
 
 
-def read(folder: Path, content: Any) -> ParameterFile:
+def read(folder: Path, content: Any) -> Drive:
     """Read a parameter file with some content."""
-    return read_parameter_file(write_json(folder / "m.json", content))
+    return read_drive(write_json(folder / "m.json", content))
 
 
 def refused(folder: Path, content: Any, *parts: object) -> None:
     """A file with this content is refused; the message names it and says all of ``parts``."""
     path = folder / "m.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    refusal(lambda: read_parameter_file(path), path, *parts)
+    refusal(lambda: read_drive(path), path, *parts)
 
 
 @pytest.mark.parametrize(("name", "law"), PUBLISHED)
@@ -70,22 +97,20 @@ def test_files_of_other_programs_are_read(tmp_path, name, law):
     assert (found.law, found.actuator, found.provenance) == (LAWS[law], servo, None)
 
 
-@pytest.mark.parametrize("provenance", [None, PROVENANCE])
+@pytest.mark.parametrize("drive", [Drive(XL330, LAWS["m6"], {}), WRITTEN])
 @pytest.mark.parametrize("law", LAWS)
-def test_what_is_written_comes_back(tmp_path, law, provenance):
+def test_what_is_written_comes_back(tmp_path, law, drive):
     """Values to the last bit, and the block as it was."""
-    content = ParameterFile(XL330, LAWS[law], XL330.published[law], provenance)
-    write_parameter_file(tmp_path / "m.json", content)
-    assert read_parameter_file(tmp_path / "m.json") == content
+    content = replace(drive, law=LAWS[law], values=XL330.published[law])
+    write_drive(tmp_path / "m.json", content)
+    assert read_drive(tmp_path / "m.json") == content
 
 
 def test_the_flat_keys_stay_what_other_programs_read(tmp_path):
     """Plain numbers at the top, one block beside them, and a version in it."""
-    write_parameter_file(
-        tmp_path / "m.json", ParameterFile(XL330, LAWS["m6"], XL330.published["m6"], PROVENANCE)
-    )
+    write_drive(tmp_path / "m.json", WRITTEN)
     found = json.loads((tmp_path / "m.json").read_text())
-    assert found.pop("stribeck")["schema"] == 1
+    assert found.pop("stribeck")["schema"] == 3
     assert found == flat("m6")
 
 
@@ -93,25 +118,24 @@ def test_the_terms_of_robot_joints_come_back(tmp_path):
     """Their keys alone switch them on."""
     law = LAWS["m2"].with_terms(asymmetric=True, offset=True)
     added = {"friction_base_negative": 0.01, "friction_viscous_negative": 0.0, "torque_offset": -0.02}
-    content = ParameterFile(XL330, law, {**XL330.published["m2"], **added})
-    write_parameter_file(tmp_path / "m.json", content)
-    assert read_parameter_file(tmp_path / "m.json") == content
+    content = Drive(XL330, law, {**XL330.published["m2"], **added})
+    write_drive(tmp_path / "m.json", content)
+    assert read_drive(tmp_path / "m.json") == content
 
 
 def test_effects_that_are_on_come_back_with_their_parameters(tmp_path):
     """A file fitted with a current limit is simulated with it."""
     servo = XL330.with_effects(["current-limit", "supply", "delay"])
     values = {**XL330.published["m6"], "current_limit": 1.75, "command_delay": 0.004}
-    provenance = replace(PROVENANCE, effects=("current-limit", "supply", "delay"))
-    content = ParameterFile(servo, LAWS["m6"], values, provenance)
-    write_parameter_file(tmp_path / "m.json", content)
-    assert read_parameter_file(tmp_path / "m.json") == content
+    content = Drive(servo, LAWS["m6"], values)
+    write_drive(tmp_path / "m.json", content)
+    assert read_drive(tmp_path / "m.json") == content
 
 
 def test_an_effects_parameter_without_the_effect_is_refused(tmp_path):
     """A number that nothing reads would be silently lost; so would an effect without its number."""
     refused(tmp_path, flat(current_limit=1.75), "'current_limit'")
-    block = {"schema": 1, **vars(replace(PROVENANCE, effects=("current-limit",)))}
+    block = {**EARLIER, "effects": ["current-limit"]}
     refused(tmp_path, flat(stribeck=block), "current_limit", "missing")
 
 
@@ -119,7 +143,7 @@ def test_a_servo_of_the_users_own_can_be_handed_in(tmp_path):
     """For a file that names one which this installation does not have."""
     own = replace(XL330, name="own")
     path = write_json(tmp_path / "m.json", flat(actuator="own"))
-    assert read_parameter_file(path, own).actuator is own
+    assert read_drive(path, own).actuator is own
     refused(tmp_path, flat(actuator="own"), "'own'", "xl330")
 
 
@@ -129,29 +153,25 @@ OWN = replace(XL330, name="own", title="A servo of one's own", published={})
 def test_a_file_describes_its_servo(tmp_path):
     """No other file is needed beside it; effects are those that were on."""
     servo = OWN.with_effects(["supply"])
-    content = ParameterFile(
-        servo, LAWS["m6"], XL330.published["m6"], replace(PROVENANCE, effects=("supply",))
-    )
-    write_parameter_file(tmp_path / "m.json", content)
-    assert read_parameter_file(tmp_path / "m.json") == content
-    assert read_parameter_file(tmp_path / "m.json", OWN) == content
+    content = replace(WRITTEN, actuator=servo)
+    write_drive(tmp_path / "m.json", content)
+    assert read_drive(tmp_path / "m.json") == content
+    assert read_drive(tmp_path / "m.json", OWN) == content
 
 
 def test_a_description_outlives_the_included_file(tmp_path):
     """The values hold for the control law that they were identified with, whatever an update of the program includes."""
     before = replace(XL330, control=replace(XL330.control, gain=0.5 * XL330.control.gain))
-    write_parameter_file(
-        tmp_path / "m.json", ParameterFile(before, LAWS["m6"], XL330.published["m6"], PROVENANCE)
-    )
-    assert read_parameter_file(tmp_path / "m.json").actuator.control == before.control
+    write_drive(tmp_path / "m.json", replace(WRITTEN, actuator=before))
+    assert read_drive(tmp_path / "m.json").actuator.control == before.control
 
 
 def test_a_description_that_contradicts_is_refused(tmp_path):
     """The name at the top, the servo that is handed in, a control law that does not exist."""
     path = tmp_path / "m.json"
-    write_parameter_file(path, ParameterFile(OWN, LAWS["m6"], XL330.published["m6"], PROVENANCE))
+    write_drive(path, replace(WRITTEN, actuator=OWN))
     other = replace(OWN, control=replace(OWN.control, duty_max=0.5))
-    refusal(lambda: read_parameter_file(path, other), path, "another control law of 'own'", "--actuator")
+    refusal(lambda: read_drive(path, other), path, "another control law of 'own'", "--actuator")
     whole = json.loads(path.read_text())
     refused(tmp_path, {**whole, "actuator": "xl330"}, "'xl330'", "describes 'own'")
     whole["stribeck"]["actuator"]["control"]["kind"] = "magic"
@@ -281,9 +301,7 @@ def test_a_key_that_stands_twice_is_refused(tmp_path):
 
 def test_a_file_cut_off_anywhere_is_refused(tmp_path):
     """At every fifth character of a file with its block."""
-    write_parameter_file(
-        tmp_path / "whole.json", ParameterFile(XL330, LAWS["m1"], XL330.published["m1"], PROVENANCE)
-    )
+    write_drive(tmp_path / "whole.json", replace(WRITTEN, law=LAWS["m1"], values=XL330.published["m1"]))
     whole = (tmp_path / "whole.json").read_text().rstrip()
     for length in range(0, len(whole), 5):
         refused(tmp_path, whole[:length], "not valid JSON")
@@ -313,32 +331,23 @@ def test_json_that_is_no_parameter_file_is_refused(tmp_path, content):
         ({"versions": {"jax": 0.1}}, ["versions: jax", "expected text"]),
         ({"split": {"train": "run"}}, ["split: train", "expected a list"]),
         ({"data": {"digests": {"run": 1}}}, ["digests: run", "expected text"]),
-        ({"loss": {"train_mae": "small"}}, ["train_mae", "expected a number"]),
+        ({"loss": {"train_mae": "small"}}, ["loss: train", "expected a number"]),
         ({"supply_voltage": {"min": "5 V"}}, ["min", "expected a number"]),
         ({"simulation": {"dt": "5 ms"}}, ["dt", "expected a number"]),
         ({"simulation": {"dt": 0.005, "reset_period": -1}}, ["reset_period: must be above 0, found -1"]),
         ({"temperature": 30}, ["temperature", "expected named values"]),
-        ({"temperature": {"mean": 30}}, ["temperature", "max, min missing"]),
         ({"temperature": {"min": 20, "max": 40, "mean": "warm"}}, ["temperature: mean", "expected a number"]),
     ],
 )
 def test_a_block_that_is_not_what_this_version_writes_is_refused(tmp_path, changes, parts):
     """A wrong schema, unknown keys, wrong kinds."""
-    block = {"schema": 1, **vars(PROVENANCE), **changes}
-    refused(tmp_path, flat(stribeck=block), *parts)
+    refused(tmp_path, flat(stribeck={**EARLIER, **changes}), *parts)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        name
-        for name in vars(PROVENANCE)
-        if name not in ("correlation", "minima", "convergence", "estimates", "selection", "prediction")
-    ],
-)
+@pytest.mark.parametrize("key", [name for name in EARLIER if name != "schema"])
 def test_every_key_of_the_block_is_needed(tmp_path, key):
     """Results without their meaning are not half a result."""
-    block = {name: value for name, value in {"schema": 1, **vars(PROVENANCE)}.items() if name != key}
+    block = {name: value for name, value in EARLIER.items() if name != key}
     refused(tmp_path, flat(stribeck=block), key, "missing")
 
 
@@ -352,26 +361,25 @@ def test_every_key_of_the_block_is_needed(tmp_path, key):
 )
 def test_the_temperature_of_the_fit_is_read_from_old_and_new_files(tmp_path, block, temperature):
     """The mean, without one the middle, ``None`` where nobody measured; a file without block has none."""
-    content = ParameterFile(XL330, LAWS["m6"], XL330.published["m6"], replace(PROVENANCE, temperature=block))
-    write_parameter_file(tmp_path / "m.json", content)
-    assert read_parameter_file(tmp_path / "m.json").temperature == temperature
+    old = read(tmp_path, flat(stribeck={**EARLIER, "temperature": block}))
+    write_drive(tmp_path / "m.json", old)
+    assert read_drive(tmp_path / "m.json") == old
+    assert old.temperature == temperature
     assert read(tmp_path, flat()).temperature is None
 
 
 def test_files_that_are_none_are_refused(tmp_path):
     """Missing, a folder, or no text."""
-    refusal(lambda: read_parameter_file(tmp_path / "none.json"), tmp_path / "none.json", "no such file")
-    refusal(lambda: read_parameter_file(tmp_path), tmp_path, "folder")
+    refusal(lambda: read_drive(tmp_path / "none.json"), tmp_path / "none.json", "no such file")
+    refusal(lambda: read_drive(tmp_path), tmp_path, "folder")
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    refusal(
-        lambda: read_parameter_file(tmp_path / "binary.json"), tmp_path / "binary.json", "not a text file"
-    )
+    refusal(lambda: read_drive(tmp_path / "binary.json"), tmp_path / "binary.json", "not a text file")
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     """The disk is full at the worst moment: the old file is whole, and no remains lie beside it."""
     path = tmp_path / "m.json"
-    write_parameter_file(path, ParameterFile(XL330, LAWS["m1"], XL330.published["m1"]))
+    write_drive(path, Drive(XL330, LAWS["m1"], XL330.published["m1"]))
     before = path.read_bytes()
 
     def full(*_: Any) -> None:
@@ -380,9 +388,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
     for function in ("fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, function, full)
-            new = ParameterFile(XL330, LAWS["m2"], XL330.published["m2"])
+            new = Drive(XL330, LAWS["m2"], XL330.published["m2"])
             with pytest.raises(OutputError, match="No space left on device"):
-                write_parameter_file(path, new)
+                write_drive(path, new)
         assert path.read_bytes() == before
         assert list(tmp_path.iterdir()) == [path]
 

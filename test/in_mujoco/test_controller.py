@@ -9,9 +9,9 @@ from pendulums import SMALL, bench_of, model_of, mujoco, parameters_of, played, 
 from stribeck.emulator.joint import EmulatedJoint, Firmware
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model import LAWS, Setup, law_named
 from stribeck.model.bench import STANDARD_GRAVITY, Pendulum
+from stribeck.model.joint import Drive
 from stribeck.model.law import friction_budget
 from stribeck.mujoco import Controller, Servo
 
@@ -163,7 +163,7 @@ def test_a_linear_axis():
     """A servo of forces drives a slide: it holds its load, and settles at the goal without friction."""
     axis = load_actuator("force_axis")
     values = {"ratio": 1.0, "armature": 2.0, "q_offset": 0.0, "friction_base": 0.0, "friction_viscous": 40.0}
-    servo = Servo(ParameterFile(axis, law_named("m1"), values), kp=100.0)
+    servo = Servo(Drive(axis, law_named("m1"), values), kp=100.0)
     model = one_joint("slide", option='gravity="0 0 0"')
     data = hold(model, Controller(model, {"joint": servo}), 8.0, [0.1])
     assert data.qpos[0] == pytest.approx(0.1, abs=1e-3)
@@ -296,7 +296,7 @@ def test_commands_come_late():
     actuator = load_actuator("xl330").with_effects(["delay"])
     values = {**M1.values, "command_delay": 0.013}
     plays = [SMALL[0], SMALL[2], SMALL[3]]
-    bench = bench_of(ParameterFile(actuator, M1.law, values), 0.005, plays, finer=4)
+    bench = bench_of(Drive(actuator, M1.law, values), 0.005, plays, finer=4)
     model = model_of(bench.setups, bench.dt)
     late = bench.errors(played(model, Controller(model, bench.servos()), bench))
     assert np.all(late < 0.25 * bench_of(M1, 0.005, plays, finer=4).errors(bench.position)), late

@@ -12,7 +12,7 @@ from std_msgs.msg import String
 
 from helpers import REPOSITORY, published
 from launching import Launched, needs_launch, run
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.nodes.qos import latched
 from stribeck.recordings.sources import read_recordings
 
@@ -228,7 +228,7 @@ def test_the_demo_goes_round_the_whole_loop(launch, record, tmp_path):
     with launch("demo", config=record, model="m1", output=output) as running:
         assert running.wait(200.0) == 0
         running.check_clean_end(8)
-    assert read_parameter_file(output / "parameters.json").law.name == "m1"
+    assert read_drive(output / "parameters.json").law.name == "m1"
     for folder in ("bags", "compensated"):
         assert len(read_recordings(output / folder)) == 1
 

@@ -7,7 +7,7 @@ import pytest
 from compensating import XL330, model
 from helpers import write_json
 from stribeck.files.cdr import Stamp
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.live.compensator import Compensator
 from stribeck.live.learning.file import Identified
 from stribeck.live.settings import Settings
@@ -33,7 +33,7 @@ def test_what_parameters_say_telemetry_does_not_change(tmp_path, p_gain, supply,
     """Gain and supply come from telemetry only where they are not set; what it does not say stays."""
     path = write_json(tmp_path / "m1.json", {**XL330.published["m1"], "model": "m1", "actuator": "xl330"})
     joint = CompensatedJoint(
-        model("a"), JointMap(), read_parameter_file(path), p_gain, supply, Identified("a", "m1", "")
+        model("a"), JointMap(), read_drive(path), p_gain, supply, Identified("a", "m1", "")
     )
     compensator = Compensator([joint.model], [joint.map], Settings("goal_offset", "none"))
     compensator.on_telemetry("a", kp=200.0, supply_voltage=5.0)

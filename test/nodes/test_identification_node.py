@@ -422,8 +422,8 @@ def test_other_lines_are_no_progress(line):
 def test_a_real_fit_by_the_node(tmp_path):
     """Bundled recordings, the real child, this interpreter: progress on the way, and a valid file."""
     pytest.importorskip("jax", reason="a fit needs JAX: pip install '.[fit]'")
+    from stribeck.files.drives import read_drive
     from stribeck.files.folders import shared_directory
-    from stribeck.files.parameter_file import read_parameter_file
 
     parameters = {
         "watch": str(shared_directory("bags") / "xl330_simulated" / "m0.1_l0.1"),
@@ -441,4 +441,4 @@ def test_a_real_fit_by_the_node(tmp_path):
         assert 0 < done["error"] < 0.1
         fitting = [json.loads(m.data) for m in progress if json.loads(m.data)["state"] == "fitting"]
         assert len({told.get("evaluations") for told in fitting}) > 2
-    assert read_parameter_file(tmp_path / "m1.json").law.name == "m1"
+    assert read_drive(tmp_path / "m1.json").law.name == "m1"

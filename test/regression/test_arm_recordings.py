@@ -12,7 +12,7 @@ from small_arm import small_robot
 from stribeck.errors import TooShortError
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.arm.config import IdentificationConfig, RecordingFormat
-from stribeck.identify.arm.friction.joint_files import ACTUATORS, joint_files
+from stribeck.identify.arm.friction.drives import ACTUATORS, joint_drives
 from stribeck.identify.arm.identify import Identification
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.motion import motion_of, segments, time_blocks
@@ -147,8 +147,8 @@ def test_units_of_a_slide(tmp_path):
     scored = identification(model, [run], replace(FILTERED, moving=0.01, every=20)).fit("full")
     machine = scored.fit.machine
     actuators = [load_actuator(ACTUATORS[units]) for units in machine.units("rotary").values()]
-    files = joint_files(scored.fit, actuators, [run], scored.errors)
-    units = [files[joint].provenance.units for joint in SMALL]
+    files = joint_drives(scored.fit, actuators, [run], scored.errors)
+    units = [{name: one.unit for name, one in files[joint].stated.items()} for joint in SMALL]
     assert [found["armature"] for found in units] == ["kg m^2", "kg m^2", "kg"]
     assert [found["friction_base"] for found in units] == ["N m", "N m", "N"]
 

@@ -64,11 +64,12 @@ def test_names_that_the_locale_cannot_decode(tmp_path):
     """What happened: a traceback of matplotlib, and another one in printing. What must happen: figure and exit 0."""
     pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '.[fit]'")
     from stribeck.files.actuators import load_actuator
-    from stribeck.files.parameter_file import ParameterFile, write_parameter_file
+    from stribeck.files.drives import write_drive
+    from stribeck.model.joint import Drive
     from stribeck.model.law import law_named
 
-    file = ParameterFile(load_actuator("xl330"), law_named("m1"), published("xl330", "m1"))
-    write_parameter_file(tmp_path / "größe.json", file)
+    file = Drive(load_actuator("xl330"), law_named("m1"), published("xl330", "m1"))
+    write_drive(tmp_path / "größe.json", file)
     environment = {
         "LC_ALL": "C",
         "PYTHONUTF8": "0",

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from helpers import published
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, Provenance, cautious_values
+from stribeck.live.caution import cautious_values
 from stribeck.live.compensator import Compensator
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.friction import JointModel
 from stribeck.live.settings import Settings
+from stribeck.model.estimate import Estimate
+from stribeck.model.joint import Drive
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS, FrictionLaw, friction_budget
 
@@ -269,31 +271,13 @@ def test_by_default_a_gear_changes_nothing_for_the_servo() -> None:
     assert found[0] == pytest.approx(found[1], rel=1e-9)
 
 
-def provenance(intervals: dict[str, tuple[float, float]]) -> Provenance:
-    nothing: dict[str, Any] = {}
-    return Provenance(
-        nothing,
-        nothing,
-        (),
-        intervals,
-        0.95,
-        nothing,
-        nothing,
-        (),
-        nothing,
-        nothing,
-        nothing,
-        (),
-        None,
-        None,
-        nothing,
-        nothing,
-        nothing,
-    )
+def stated(values: dict[str, float], intervals: dict[str, tuple[float, float]]) -> dict[str, Estimate]:
+    """Estimates with these intervals."""
+    return {name: Estimate(values[name], "", "determined", pair) for name, pair in intervals.items()}
 
 
 @st.composite
-def files(draw: st.DrawFn) -> ParameterFile:
+def files(draw: st.DrawFn) -> Drive:
     """Any law with any terms, Stribeck terms of either sign, intervals of any width."""
     law: FrictionLaw = LAWS[draw(st.sampled_from(list(LAWS)))]
     law = law.with_terms(asymmetric=draw(st.booleans()), offset=draw(st.booleans()))
@@ -309,7 +293,7 @@ def files(draw: st.DrawFn) -> ParameterFile:
         for name, value in values.items()
         if (width := draw(st.floats(0.0, 0.5))) > 0.01
     } or {"friction_base": (0.0, 0.1)}
-    return ParameterFile(XL330, law, values, provenance(intervals))
+    return Drive(XL330, law, values, stated(values, intervals))
 
 
 def test_cautious_friction_opposes_motion() -> None:
@@ -326,7 +310,7 @@ def test_cautious_friction_opposes_motion() -> None:
         "dtheta_stribeck": 0.3,
         "alpha": 1.0,
     }
-    file = ParameterFile(XL330, law, values, provenance({"friction_base": (0.01, 0.09)}))
+    file = Drive(XL330, law, values, stated(values, {"friction_base": (0.01, 0.09)}))
     cautious = cautious_values(file, 0.025)
     assert cautious["friction_base"] == pytest.approx(0.01)
     assert cautious["friction_stribeck"] == pytest.approx(-0.006)
@@ -342,7 +326,7 @@ torques = st.floats(-1.0, 1.0)
 @settings(deadline=None)
 @given(files(), st.floats(0.001, 0.499), torques, torques)
 def test_cautious_friction_lies_between_none_and_that_identified(
-    file: ParameterFile, quantile: float, motor: float, external: float
+    file: Drive, quantile: float, motor: float, external: float
 ) -> None:
     """At all speeds and loads, in both directions, for all laws."""
     cautious = cautious_values(file, quantile)

@@ -8,7 +8,7 @@ import pytest
 
 from browsing import chromium, needs_chromium
 from helpers import XL330, needs_xl330
-from reporting import assessed, file_of, logs_of, provenance_of
+from reporting import assessed, file_of, logs_of, provenance_of, stated_of
 from stribeck.cli.main import main
 from stribeck.evaluate.judgement import judge
 from stribeck.files.actuators import load_actuator
@@ -33,7 +33,7 @@ def logs():
 @pytest.fixture(scope="module")
 def content(logs):
     """Three laws on 16 runs, of which six were held out; one law's file has values alone."""
-    files = {law: file_of(law, provenance_of(law, logs[:10], logs[10:])) for law in ("m1", "m3")}
+    files = {law: file_of(law, provenance_of(logs[:10], logs[10:])) for law in ("m1", "m3")}
     return written({**files, "m6": file_of("m6", None)}, logs)
 
 
@@ -193,11 +193,12 @@ def test_a_report_without_scripts_shows_the_same_lines_and_prints(page, address)
 def test_names_from_files_stay_text(page, logs, tmp_path):
     """Markup in names of runs, files, reasons and versions is shown, not obeyed."""
     attacked = [replace(log, name=f"{k} {ATTACK}", trajectory=ATTACK) for k, log in enumerate(logs[:2])]
-    told = provenance_of(
-        "m1", attacked, not_determined={"kt": ATTACK}, statements=(ATTACK,), versions={ATTACK: ATTACK}
-    )
+    told = provenance_of(attacked, versions={ATTACK: ATTACK})
+    stated = stated_of("m1")
+    stated["kt"] = stated["kt"].doubted(ATTACK)
+    content = file_of("m1", told, stated=stated, statements=(ATTACK,))
     path = tmp_path / "attacked.html"
-    path.write_bytes(written({ATTACK: file_of("m1", told)}, attacked))
+    path.write_bytes(written({ATTACK: content}, attacked))
     page.open(path.as_uri())
     assert_alone(page, path.as_uri())
     assert page.run("document.title") == "Friction of Dynamixel MX-106"
@@ -278,7 +279,7 @@ def test_the_recordings_of_the_xl330_with_files_of_another_program(page, tmp_pat
 
 def test_the_same_input_gives_the_same_file(content, logs):
     """Byte for byte, and no address in it but names of namespaces."""
-    files = {law: file_of(law, provenance_of(law, logs[:10], logs[10:])) for law in ("m1", "m3")}
+    files = {law: file_of(law, provenance_of(logs[:10], logs[10:])) for law in ("m1", "m3")}
     assert written({**files, "m6": file_of("m6", None)}, logs) == content
     assert set(re.findall(rb"https?://[^\s\"']+", content)) <= {b"http://www.w3.org/2000/svg"}
 

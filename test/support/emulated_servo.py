@@ -3,8 +3,8 @@
 from helpers import FRICTIONLESS
 from stribeck.emulator.device import EmulatedServo
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model.bench import Pendulum
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 
 LOAD = Pendulum(0.1, 0.1, 0.02)
@@ -19,7 +19,7 @@ def servo(model="xl330", load=LOAD, **options):
 
 def frictionless(model="xl330", load=LOAD, **options):
     """A servo that nothing slows down but its motor."""
-    parameters = ParameterFile(load_actuator(model), law_named("m1"), {**FRICTIONLESS, "armature": 1e-3})
+    parameters = Drive(load_actuator(model), law_named("m1"), {**FRICTIONLESS, "armature": 1e-3})
     made = EmulatedServo(model, parameters, load, noise=0.0, supply_resistance=0.0, **options)
     made.begin(0.0)
     return made

@@ -17,8 +17,8 @@ import numpy as np
 from helpers import bam_recording, full_log, write_json
 from stribeck.errors import StribeckError
 from stribeck.files.actuators import load_actuator, read_actuator
+from stribeck.files.drives import read_drive
 from stribeck.files.folders import shared_directory
-from stribeck.files.parameter_file import read_parameter_file
 from stribeck.recordings.bags.bag import read_bag, write_bag
 from stribeck.recordings.bam_json import read_bam_json
 from stribeck.recordings.signals.sources import load_signals
@@ -60,7 +60,7 @@ def sources(folder):
     recording = write_json(folder / "whole.json", bam_recording(entries=bam_recording()["entries"][:110]))
     config = shared_directory("config")
     found = {
-        "parameter file": (folder / "m6.json", folder / "m6.json", read_parameter_file, law.encode()),
+        "parameter file": (folder / "m6.json", folder / "m6.json", read_drive, law.encode()),
         "recording": (folder / "run.json", folder / "run.json", read_bam_json, recording.read_bytes()),
         "servo": (
             folder / "s.yaml",

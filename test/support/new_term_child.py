@@ -17,9 +17,10 @@ from cpp_compensator import CppCompensator, compiler
 from recovery import MX106, Bench
 from stribeck.cli.main import main
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.live.friction import cancelling_torque
 from stribeck.live.settings import Settings
+from stribeck.model.joint import Drive
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS, friction_budget
 from stribeck.recordings.bags.bag import write_bag
@@ -39,7 +40,7 @@ def servo_file(folder: Path, law, parameter: str, value: float) -> Path:
     """A parameter file of published values and the new one."""
     servo, path = load_actuator("mx106"), folder / "servo.json"
     values = {"q_offset": 0.0, **servo.published["m1"], parameter: value}
-    write_parameter_file(path, ParameterFile(servo, law, values))
+    write_drive(path, Drive(servo, law, values))
     return path
 
 
@@ -64,7 +65,7 @@ def exported(folder: Path, law, term: str, parameter: str, value: float) -> None
     import onnx.reference
 
     source = servo_file(folder, law, parameter, value)
-    file = read_parameter_file(source)
+    file = read_drive(source)
     assert file.law.terms == law.terms
     outputs = {form: folder / f"out.{form}" for form in ("c", "onnx", "csv", "mjcf")}
     for form, path in outputs.items():
@@ -112,7 +113,7 @@ def servo(folder: Path, law, term: str, parameter: str, value: float) -> None:
     fitted = folder / "fitted.json"
     words = ["--logdir", folder / "bags", "--model", "m1", "--terms", term, "--trials", "3000"]
     told("fit", *words, "--actuator", "mx106", "--output", fitted, "--quiet")
-    file = read_parameter_file(fitted)
+    file = read_drive(fitted)
     found = file.estimates[parameter]
     assert abs(found.value - value) < 0.05 * abs(value), found
     assert found.interval[0] < found.value < found.interval[1]
@@ -136,7 +137,7 @@ def arm(folder: Path, law, term: str, parameter: str, value: float) -> None:
     words = ["--config", path, "--data", folder / "train.csv", "--fits", "full", "--terms", term]
     told("identify-arm", *words, "--output", folder / "arm", "--json", folder / "arm.json", "--quiet")
     for joint in moving_arms.JOINTS:
-        file = read_parameter_file(next((folder / "arm").glob(f"*{joint}*.json")))
+        file = read_drive(next((folder / "arm").glob(f"*{joint}*.json")))
         found = file.estimates[parameter]
         assert abs(found.value - value) < 0.1 * abs(value), (joint, found)
         assert found.interval[0] < found.value < found.interval[1]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model import Setup, law_named, trajectory_named
 from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.joint import Drive
 from stribeck.model.law import FrictionLaw
 from virtual import Encoder, record
 
@@ -49,7 +49,7 @@ SETUPS = {"xl330": SMALL, "mx64": MEDIUM, "mx106": MEDIUM, "erob80_50": LARGE, "
 class Bench:
     """Runs of one servo and law on several benches: (T, R) arrays of our own simulation."""
 
-    parameters: ParameterFile
+    parameters: Drive
     setups: tuple[Setup, ...]
     dt: float
     position: np.ndarray
@@ -68,14 +68,14 @@ class Bench:
         return np.mean(np.abs(position - self.position), axis=0)
 
 
-def parameters_of(name: str, law: str | FrictionLaw, values: dict[str, float] | None = None) -> ParameterFile:
+def parameters_of(name: str, law: str | FrictionLaw, values: dict[str, float] | None = None) -> Drive:
     """A parameter file of published values, without the mounting offset."""
     law = law_named(law) if isinstance(law, str) else law
     known = {**load_actuator(name).published[law.name], "q_offset": 0.0}
-    return ParameterFile(load_actuator(name), law, {**known, **(values or {})})
+    return Drive(load_actuator(name), law, {**known, **(values or {})})
 
 
-def bench_of(parameters: ParameterFile, dt: float, plays=None, finer: int = 1) -> Bench:
+def bench_of(parameters: Drive, dt: float, plays=None, finer: int = 1) -> Bench:
     """Our own simulation of the runs of a servo: with the step that MuJoCo takes, or accurately with ``finer`` steps in it."""
     plays = SETUPS[parameters.actuator.name] if plays is None else plays
     rng = np.random.default_rng(0)

@@ -13,9 +13,11 @@ from helpers import log_of
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.evaluate.assessment import Assessment, assess
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, Provenance
+from stribeck.model.estimate import Estimate
+from stribeck.model.joint import CorrelationMatrix, Drive
 from stribeck.model.law import law_named
 from stribeck.model.log import Log
+from stribeck.model.provenance import Minimum, Provenance, Runs, Search, Simulation
 from stribeck.recordings.sources import digest_of, fingerprint
 from virtual import Encoder
 
@@ -38,53 +40,54 @@ def values_of(law: str, **changes: float) -> dict[str, float]:
     return {**truth_of(BENCH, law).values(), **changes}
 
 
-def provenance_of(
-    law: str, fitted: Sequence[Log], held_out: Sequence[Log] = (), **changes: Any
-) -> Provenance:
-    """What a fit to these runs would say: every parameter within 1 %."""
-    parameters = truth_of(BENCH, law)
+def stated_of(law: str, **changes: Estimate) -> dict[str, Estimate]:
+    """Estimates of the true values, every parameter within 1 %."""
+    return {
+        p.name: Estimate(p.value, p.unit, "determined", (p.value - 0.01 * abs(p.value), p.value + 0.01 * abs(p.value)))
+        for p in truth_of(BENCH, law)
+    } | changes  # fmt: skip
+
+
+def provenance_of(fitted: Sequence[Log], held_out: Sequence[Log] = (), **changes: Any) -> Provenance:
+    """What a fit to these runs would say of its origin."""
     runs = (*fitted, *held_out)
     content: dict[str, Any] = {
-        "units": {parameter.name: parameter.unit for parameter in parameters},
-        "bounds": {parameter.name: (parameter.lower, parameter.upper) for parameter in parameters.free},
-        "fixed": (),
-        "intervals": {p.name: (p.value - 0.01 * abs(p.value), p.value + 0.01 * abs(p.value)) for p in parameters},
-        "confidence": 0.95,
-        "not_determined": {},
-        "at_bounds": {},
-        "statements": (),
-        "loss": {"train_mae": None},
-        "split": {
-            "rule": "as told",
-            "train": [log.name for log in fitted],
-            "validation": [log.name for log in held_out],
-        },
-        "simulation": {"dt": 0.005, "integrator": "semi-implicit", "reset_period": None},
-        "effects": (),
-        "supply_voltage": None,
-        "temperature": None,
-        "data": {
-            "fingerprint": fingerprint(runs),
-            "runs": len(runs),
-            "digests": {log.name: digest_of(log) for log in runs},
-        },
-        "search": {"method": "hybrid", "seed": 0, "evaluations": 4000, "outcome": "converged", "clusters": "runs"},
-        "versions": {"stribeck": "0.1.0", "jax": "0.10"},
-        "correlation": {"names": ("kt", "R"), "matrix": ((1.0, 0.97), (0.97, 1.0))},
-        "minima": (
-            {"error": 0.0100, "values": {"kt": 1.0, "R": 4.0}},
-            {"error": 0.0101, "values": {"kt": 1.2, "R": 5.0}},
+        "runs": Runs(
+            "as told",
+            tuple(log.name for log in fitted),
+            tuple(log.name for log in held_out),
+            {log.name: digest_of(log) for log in runs},
+            fingerprint(runs),
         ),
-        "convergence": ((100, 0.08), (900, 0.02), (3900, 0.01)),
-    }  # fmt: skip
+        "simulation": Simulation(0.005, "semi-implicit"),
+        "search": Search(
+            "hybrid",
+            0,
+            4000,
+            "converged",
+            clusters="runs",
+            minima=(Minimum(0.0100, {"kt": 1.0, "R": 4.0}), Minimum(0.0101, {"kt": 1.2, "R": 5.0})),
+            convergence=((100, 0.08), (900, 0.02), (3900, 0.01)),
+        ),
+        "versions": {"stribeck": "0.1.0", "jax": "0.10"},
+    }
     return Provenance(**{**content, **changes})
 
 
-def file_of(law: str, provenance: Provenance | None, **values: float) -> ParameterFile:
-    """A parameter file with the true values, or some others."""
-    return ParameterFile(load_actuator(BENCH.actuator), law_named(law), values_of(law, **values), provenance)
+def file_of(law: str, provenance: Provenance | None, **changes: Any) -> Drive:
+    """A drive with the true values, or some others (``values``), as a fit would state it."""
+    values = values_of(law, **changes.pop("values", {}))
+    known: dict[str, Any] = {}
+    if provenance is not None:
+        known = {
+            "stated": stated_of(law),
+            "bounds": {parameter.name: (parameter.lower, parameter.upper) for parameter in truth_of(BENCH, law).free},
+            "correlation": CorrelationMatrix(("kt", "R"), ((1.0, 0.97), (0.97, 1.0))),
+            "provenance": provenance,
+        }  # fmt: skip
+    return Drive(load_actuator(BENCH.actuator), law_named(law), values, **{**known, **changes})
 
 
-def assessed(files: Mapping[str, ParameterFile], logs: Sequence[Log]) -> Assessment:
+def assessed(files: Mapping[str, Drive], logs: Sequence[Log]) -> Assessment:
     """Files by label, held against recordings."""
     return assess([(label, Path(f"{label}.json"), file) for label, file in files.items()], logs)

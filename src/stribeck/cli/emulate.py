@@ -31,7 +31,7 @@ from stribeck.emulator.served_line import ServedLine
 from stribeck.emulator.simulated import SimulationServer
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import actuator_names, load_actuator
-from stribeck.files.parameter_file import read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.model.bench import Pendulum
 from stribeck.servo.tables import MODELS, model_named
 
@@ -139,7 +139,7 @@ def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
     registers = registers_of(options.register)
     servos = []
     for k, (servo_id, model, path, load) in enumerate(zip(ids, models, files, loads, strict=True)):
-        parameters = published_parameters(model.name) if path is None else read_parameter_file(path, actuator)
+        parameters = published_parameters(model.name) if path is None else read_drive(path, actuator)
         if model.name in actuator_names() and parameters.actuator.name != model.name:
             warn(f"{path} is of {parameters.actuator.name!r}, emulated as {model.title}")
         if options.position_offset is not None:

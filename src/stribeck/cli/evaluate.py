@@ -31,8 +31,9 @@ from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, Stepping, simulated, stepping_of
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.identify.servo.prediction import COVERAGE, coverage_of, half_widths
+from stribeck.model.joint import Drive
 
 SCHEMA = 1
 
@@ -63,7 +64,7 @@ def run(options: EvaluateOptions) -> int:
     return 0
 
 
-def _imported(path: Path, options: EvaluateOptions) -> ParameterFile:
+def _imported(path: Path, options: EvaluateOptions) -> Drive:
     """A file of another program, as ``stribeck import-params`` reads it."""
     from stribeck.exports.import_task import ImportTask
     from stribeck.exports.imports import imported
@@ -71,14 +72,12 @@ def _imported(path: Path, options: EvaluateOptions) -> ParameterFile:
     if options.actuator is None:
         raise ConfigError(f"{path} does not name its servo: give --actuator, and --file-kp for its stiffness")
     actuator = load_actuator(options.actuator)
-    motor = None if options.file_motor is None else read_parameter_file(options.file_motor, actuator)
+    motor = None if options.file_motor is None else read_drive(options.file_motor, actuator)
     of_file = (options.file_joint, options.file_kp, options.file_supply, motor)
     return imported(OTHERS[path.suffix], ImportTask(path, actuator, *of_file))
 
 
-def evaluate_files(
-    files: Sequence[tuple[Path, ParameterFile]], options: EvaluateOptions | FitOptions
-) -> None:
+def evaluate_files(files: Sequence[tuple[Path, Drive]], options: EvaluateOptions | FitOptions) -> None:
     """Print and write the errors of parameter files on the recordings selected by the options."""
     logs = recordings_of(options, options.actuator)
     check_actuators(logs, files)
@@ -94,7 +93,7 @@ def evaluate_files(
     write_json(options.json, {"schema": SCHEMA, "results": results})
 
 
-def evaluation(path: Path, file: ParameterFile, recordings: Recordings, stepping: Stepping) -> dict[str, Any]:
+def evaluation(path: Path, file: Drive, recordings: Recordings, stepping: Stepping) -> dict[str, Any]:
     """Errors of one parameter file for each run [rad]."""
     batch, position = simulated(path, file, recordings, stepping)
     errors = batch.mean_absolute_errors(position).tolist()

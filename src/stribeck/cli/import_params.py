@@ -8,7 +8,8 @@ from pathlib import Path
 from stribeck.cli.inputs import check_outputs
 from stribeck.cli.options import Positive, option
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import check_possible, read_parameter_file, write_parameter_file
+from stribeck.files.drive_entry import check_possible
+from stribeck.files.drives import read_drive, write_drive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +37,11 @@ def run(options: ImportParamsOptions) -> int:
 
     check_outputs([options.output], [options.file, options.motor])
     actuator = load_actuator(options.actuator)
-    motor = None if options.motor is None else read_parameter_file(options.motor, actuator)
+    motor = None if options.motor is None else read_drive(options.motor, actuator)
     task = ImportTask(options.file, actuator, options.joint, options.kp, options.supply, motor)
     file = imported(options.format, task)
     for name, value in file.values.items():
         check_possible(name, value, f"{options.file}")
-    write_parameter_file(options.output, file)
+    write_drive(options.output, file)
     print(options.output)
     return 0

@@ -11,12 +11,13 @@ from typing import Any
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions
 from stribeck.errors import ConfigError, OutputError, RecordingError
 from stribeck.files.actuators import actuator_names, load_actuator
+from stribeck.files.drives import read_drive
 from stribeck.files.folders import check_writable, save_json
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file
 from stribeck.files.schema import convert
 from stribeck.model.actuator import Actuator
 from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.electrics import duty_ratio
+from stribeck.model.joint import Drive
 from stribeck.model.log import Log, common_value
 from stribeck.recordings.bags.storage import is_bag
 from stribeck.recordings.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
@@ -101,10 +102,10 @@ def as_number(text: str, what: str) -> float:
         raise ConfigError(f"{what}: expected a number, found {text!r}") from None
 
 
-def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, ParameterFile]]:
+def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]]:
     """The parameter files that ``--params`` names."""
     servo = None if options.actuator is None else load_actuator(options.actuator)
-    files = [(path, read_parameter_file(path, servo)) for path in options.params]
+    files = [(path, read_drive(path, servo)) for path in options.params]
     for path, file in files:
         if servo is not None and file.actuator.name != servo.name:
             raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
@@ -112,7 +113,7 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Parame
     return files
 
 
-def warn_of_friction(path: Path | str, file: ParameterFile) -> None:
+def warn_of_friction(path: Path | str, file: Drive) -> None:
     """Warn of constant friction above the servo's stall torque: it could never turn."""
     stall, friction = file.actuator.datasheet_torque, file.values.get("friction_base", 0.0)
     if stall and friction > stall:
@@ -135,7 +136,7 @@ def actuator_for(option: str | None, logs: Sequence[Log]) -> Actuator:
     return load_actuator(option or common_value(logs, "actuator"))
 
 
-def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFile]]) -> None:
+def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, Drive]]) -> None:
     """Refuse parameter files of a servo other than the recorded one; warn of what contradicts the set-up of the runs."""
     for path, file in files:
         others = sorted({log.actuator for log in logs} - {file.actuator.name})

@@ -30,9 +30,9 @@ from stribeck.emulator.joint import BARE, OFF, EmulatedJoint, Firmware, publishe
 from stribeck.emulator.protocol import ALERT, Error1, Error2
 from stribeck.emulator.refusal import DRIVES, mode_of, refusal, revives
 from stribeck.errors import check_valid
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
+from stribeck.model.joint import Drive
 from stribeck.model.step import PlantState
 from stribeck.servo.registers import ServoModel
 from stribeck.servo.tables import model_named
@@ -68,7 +68,7 @@ class EmulatedServo:
     def __init__(
         self,
         model: ServoModel | str = "xl330",
-        parameters: ParameterFile | None = None,
+        parameters: Drive | None = None,
         pendulum: Pendulum = BARE,
         *,
         servo_id: int = 1,

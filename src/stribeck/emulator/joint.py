@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import actuator_names, load_actuator
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model.actuator import (
     ControlState,
     ServoCommand,
@@ -26,12 +25,13 @@ from stribeck.model.actuator import (
 from stribeck.model.bench import Pendulum, gravity_torque, inertia
 from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
+from stribeck.model.joint import Drive
 from stribeck.model.law import FrictionLaw, law_named
 from stribeck.model.namespace import array_namespace
 from stribeck.model.step import PlantState, velocity_step
 from stribeck.model.trace.straight_line import Steps, compiled_loop
 
-Drive = Literal["off", "position", "pwm", "current"]
+BridgeMode = Literal["off", "position", "pwm", "current"]
 """Control mode of the motor bridge."""
 
 BARE = Pendulum(0.0, 0.0, 0.0)
@@ -42,7 +42,7 @@ BARE = Pendulum(0.0, 0.0, 0.0)
 class Firmware:
     """Command to the firmware, in SI units.
 
-    :param drive: see :data:`Drive`.
+    :param drive: see :data:`BridgeMode`.
     :param goal: position [rad], duty [1] or current [A].
     :param gains: position gains in firmware units.
     :param duty_limit: largest duty [1].
@@ -50,7 +50,7 @@ class Firmware:
     :param goal_speed: maximum speed towards a position goal [rad/s], ``None`` without a limit.
     """
 
-    drive: Drive
+    drive: BridgeMode
     goal: float
     gains: Gains
     duty_limit: float = 1.0
@@ -61,7 +61,7 @@ class Firmware:
 OFF = Firmware("off", 0.0, Gains(0.0, 0.0, 0.0))
 
 
-def published_parameters(name: str, law: str = "m6") -> ParameterFile:
+def published_parameters(name: str, law: str = "m6") -> Drive:
     """Published parameters of a servo family, with the mounting offset of the bench set to zero.
 
     :raises ConfigError: for a servo without published parameters.
@@ -72,7 +72,7 @@ def published_parameters(name: str, law: str = "m6") -> ParameterFile:
             f"no {law} parameters were published for {name}: give a parameter file; published for {', '.join(published)}"
         )
     values = {**actuator.published[law], "q_offset": 0.0}
-    return ParameterFile(actuator, law_named(law), values)
+    return Drive(actuator, law_named(law), values)
 
 
 class JointMotion(NamedTuple):
@@ -108,7 +108,7 @@ class JointKind:
 
     law: FrictionLaw
     control: VoltageControl
-    drive: Drive
+    drive: BridgeMode
     parameters: tuple[str, ...]
 
 
@@ -200,9 +200,7 @@ class EmulatedJoint:
     :raises ConfigError: for a servo without a drive/brake bridge.
     """
 
-    def __init__(
-        self, parameters: ParameterFile, pendulum: Pendulum, supply_resistance: float, dt: float
-    ) -> None:
+    def __init__(self, parameters: Drive, pendulum: Pendulum, supply_resistance: float, dt: float) -> None:
         control = parameters.actuator.control
         if not isinstance(control, VoltageControl) or control.bridge != "brake":
             raise ConfigError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stribeck.emulator.joint import Drive
+from stribeck.emulator.joint import BridgeMode
 from stribeck.emulator.protocol import Error1, Error2
 from stribeck.servo.registers import ServoModel
 
@@ -21,7 +21,7 @@ ONLY = {
 }
 """Registers of features that are not emulated, and the only value that they accept."""
 
-DRIVES: dict[str, Drive] = {
+DRIVES: dict[str, BridgeMode] = {
     "position": "position",
     "extended_position": "position",
     "current_position": "position",

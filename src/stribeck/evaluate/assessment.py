@@ -13,12 +13,12 @@ import numpy as np
 from stribeck.errors import ParameterFileError
 from stribeck.evaluate.diagram import SPEEDS, DiagramCurve, diagram_curve
 from stribeck.evaluate.trends import Trend, trends
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.identify.servo.objective import EQUALLY_GOOD
 from stribeck.identify.servo.prediction import half_widths
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.model.estimate import Status, disagreements
+from stribeck.model.joint import Drive
 from stribeck.model.law import friction_budget
 from stribeck.model.log import Batch, Log
 from stribeck.model.step import INTEGRATORS, Integrator, Simulation, batch_for, simulate
@@ -84,7 +84,7 @@ class Stepping(NamedTuple):
     reset_period: float | None = None
     integrator: Integrator = "exponential"
 
-    def motion(self, file: ParameterFile, runs: Batch) -> Simulation:
+    def motion(self, file: Drive, runs: Batch) -> Simulation:
         """Motion of a servo with the law and values of a file, in runs on a grid of ``dt``."""
         law, p = file.law, file.values
         integrator, resets = self.integrator, self.reset_period
@@ -143,7 +143,7 @@ class Assessed:
 
     label: str
     path: Path
-    file: ParameterFile
+    file: Drive
     runs: Mapping[str, Simulated]
     roles: Mapping[str, Role]
     matched: Literal["content", "name", "nothing"]
@@ -221,21 +221,21 @@ class Recordings:
         return {log.name: digest_of(log) for log in self.logs}
 
 
-def stated_stepping(file: ParameterFile) -> Stepping | None:
+def stated_stepping(file: Drive) -> Stepping | None:
     """Simulation settings that a parameter file states for its fit."""
-    stated = file.provenance.simulation if file.provenance is not None else {}
-    if not stated.get("dt"):
+    stated = file.provenance.simulation if file.provenance is not None else None
+    if stated is None or stated.dt is None:
         return None
-    integrator = stated.get("integrator", "semi-implicit")
+    integrator = stated.integrator or "semi-implicit"
     if integrator not in INTEGRATORS:
         raise ParameterFileError(
             f"the parameter file was fitted with the integrator {integrator!r}; valid: {', '.join(INTEGRATORS)}"
         )
-    return Stepping(float(stated["dt"]), stated.get("reset_period"), integrator)
+    return Stepping(stated.dt, stated.reset_period, integrator)
 
 
 def stepping_of(
-    file: ParameterFile,
+    file: Drive,
     dt: float | None = None,
     reset_period: float | None = None,
     integrator: Integrator | None = None,
@@ -248,9 +248,7 @@ def stepping_of(
     return Stepping(dt or stated.dt, reset_period or stated.reset_period, integrator or stated.integrator)
 
 
-def simulated(
-    path: Path, file: ParameterFile, recordings: Recordings, stepping: Stepping
-) -> tuple[Batch, Array]:
+def simulated(path: Path, file: Drive, recordings: Recordings, stepping: Stepping) -> tuple[Batch, Array]:
     """The runs on a time grid, and their simulated positions (T, R) [rad].
 
     :raises ParameterFileError: if a simulation diverges.
@@ -267,7 +265,7 @@ def simulated(
 
 
 def assess(
-    files: Sequence[tuple[str, Path, ParameterFile]],
+    files: Sequence[tuple[str, Path, Drive]],
     logs: Sequence[Log],
     dt: float | None = None,
     reset_period: float | None = None,
@@ -319,7 +317,7 @@ def _gravity(run: AssessedRun) -> Array:
 def _assessed(
     label: str,
     path: Path,
-    file: ParameterFile,
+    file: Drive,
     recordings: Recordings,
     coverage: Coverage,
     stepping: Stepping,
@@ -355,40 +353,40 @@ def _assessed(
 
 
 def _roles(
-    file: ParameterFile, recordings: Recordings
+    file: Drive, recordings: Recordings
 ) -> tuple[dict[str, Role], Literal["content", "name", "nothing"], bool | None]:
     """How the fit used each run, how runs were matched, and whether these are the fitted recordings."""
     names = tuple(recordings.digests)
     provenance = file.provenance
-    if provenance is None or "train" not in provenance.split:
+    if provenance is None or not provenance.runs.train:
         return dict.fromkeys(names, "not stated"), "nothing", None
     stated: dict[str, Role] = {
-        **dict.fromkeys(provenance.split["train"], "fitted"),
-        **dict.fromkeys(provenance.split.get("validation", ()), "held out"),
+        **dict.fromkeys(provenance.runs.train, "fitted"),
+        **dict.fromkeys(provenance.runs.validation, "held out"),
     }
-    digests = provenance.data.get("digests")
-    if isinstance(digests, Mapping):
+    digests = provenance.runs.digests
+    if digests:
         by_digest: dict[str, Role] = {digests[name]: stated[name] for name in stated if name in digests}
         roles = {name: by_digest.get(digest, "not in the fit") for name, digest in recordings.digests.items()}
         return roles, "content", set(by_digest) <= set(recordings.digests.values())
     of_fit = [log for log in recordings.logs if log.name in stated]
-    same = len(of_fit) == len(stated) and fingerprint(of_fit) == provenance.data.get("fingerprint")
+    same = len(of_fit) == len(stated) and fingerprint(of_fit) == provenance.runs.fingerprint
     if not same and len(of_fit) == len(stated):
         # Other recordings with the same names: whether they were fitted is unknown.
         return dict.fromkeys(names, "not stated"), "nothing", False
     return {name: stated.get(name, "not in the fit") for name in names}, "name", same or None
 
 
-def _parameters(file: ParameterFile) -> Iterator[AssessedParameter]:
-    parameters, provenance = file.actuator.parameters(file.law), file.provenance
+def _parameters(file: Drive) -> Iterator[AssessedParameter]:
+    parameters = file.actuator.parameters(file.law)
     estimates = file.estimates
     for name in sorted(
         file.values, key=lambda name: parameters.names.index(name) if name in parameters else -1
     ):
         estimate = estimates[name]
         unit = estimate.unit or (parameters[name].unit if name in parameters else "")
-        bounds = None if provenance is None else provenance.bounds.get(name)
-        standing = "not stated" if provenance is None else STANDINGS[estimate.status]
+        bounds = file.bounds.get(name)
+        standing = STANDINGS[estimate.status] if name in file.stated else "not stated"
         reason = "was not identified" if estimate.status == "fixed" else estimate.reason
         yield AssessedParameter(name, unit, estimate.value, estimate.interval, bounds, standing, reason)
 
@@ -424,7 +422,7 @@ def _mean(one: Assessed) -> float:
     return float(np.mean([run.error for run in one.runs.values()]))
 
 
-def _friction(file: ParameterFile, fastest: float, largest_load: float) -> Friction:
+def _friction(file: Drive, fastest: float, largest_load: float) -> Friction:
     law, values = file.law, file.values
     slowest = -fastest if law.differs_by_direction else 0.0
     velocity = np.linspace(slowest, max(fastest, 1e-3), CURVE_POINTS)

@@ -23,9 +23,9 @@ import numpy as np
 
 from stribeck.errors import ParameterFileError
 from stribeck.evaluate.assessment import Stepping
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.identify.servo.prediction import Model, model_of, motions
 from stribeck.model.arrays import Array
+from stribeck.model.joint import Drive
 from stribeck.model.log import Log, Series, Setup
 from stribeck.model.step import batch_for
 from stribeck.model.trajectories import TRAJECTORIES, Trajectory
@@ -70,24 +70,24 @@ class Suggestions:
     spread: float
 
 
-def suggest(file: ParameterFile, logs: Sequence[Log], stepping: Stepping) -> Suggestions:
+def suggest(file: Drive, logs: Sequence[Log], stepping: Stepping) -> Suggestions:
     """Rank set-ups and trajectories by how much a run of each would reduce the spread of all their motions.
 
     :raises ParameterFileError: if the file does not state the covariance of its parameters.
     """
-    prediction = file.provenance.prediction if file.provenance is not None else None
+    prediction = file.prediction
     if prediction is None:
         raise ParameterFileError(
             "the parameter file has no covariance of its parameters (block stribeck.prediction): fit it again with this version"
         )
     runs = _candidates(logs, stepping.dt)
     model = model_of(file, batch_for(runs, stepping.dt, stepping.integrator), stepping.integrator, None)
-    derivatives, reach = _derivatives(model, file, np.array(prediction["covariance"]))
+    derivatives, reach = _derivatives(model, file, np.array(prediction.covariance))
     possible = np.flatnonzero((reach < FARTHEST) & np.all(np.isfinite(derivatives), axis=(1, 2)))
     derivatives = derivatives[possible]
-    samples = 2.0 * prediction["correlation_time"] / stepping.dt
+    samples = 2.0 * prediction.correlation_time / stepping.dt
     information = np.einsum("rtn,rtm->rnm", derivatives, derivatives) / (
-        max(samples, 1.0) * prediction["deviation"] ** 2
+        max(samples, 1.0) * prediction.deviation**2
     )
     size = derivatives.shape[2]
     total = np.einsum("rtn,rtm->nm", derivatives, derivatives) / derivatives[:, :, 0].size
@@ -132,7 +132,7 @@ def _planned(log: Log, setup: Setup, trajectory: Trajectory, dt: float) -> Log:
     )
 
 
-def _derivatives(model: Model, file: ParameterFile, covariance: Array) -> tuple[Array, Array]:
+def _derivatives(model: Model, file: Drive, covariance: Array) -> tuple[Array, Array]:
     """Derivatives (R, T, n) of the motions along the axes of the covariance, and their largest angles (R,) [rad]."""
     mean = np.array([file.values[name] for name in model.parameters.free_names])
     values, axes = np.linalg.eigh(covariance)

@@ -12,10 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stribeck.files.parameter_file import ParameterFile
-from stribeck.files.servo import Servo
 from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
 from stribeck.model.control_laws import CurrentControl, TorqueControl, VoltageControl
+from stribeck.model.joint import Drive, Servo
 
 SMALL = 1e-6
 """Position error [rad] and speed [rad/s] within which a control law is linear."""
@@ -55,7 +54,7 @@ def affine(servo: Servo) -> Affine:
     )
 
 
-def as_torque_control(servo: Servo) -> ParameterFile:
+def as_torque_control(servo: Servo) -> Drive:
     r"""The servo as :math:`\tau_m = clip(k(\theta_d - \theta) - (c + c_e)\dot\theta, \pm\tau_{max})`, the controller of most engines.
 
     The back-EMF is clipped with the torque, which a saturated motor exceeds at speed.
@@ -66,7 +65,7 @@ def as_torque_control(servo: Servo) -> ParameterFile:
     )
     actuator = replace(file.actuator, control=control, active_effects=frozenset())
     kept = {name: value for name, value in file.values.items() if name not in ("kt", "R", "current_limit")}
-    return ParameterFile(actuator, file.law, {**kept, "ratio": 1.0})
+    return Drive(actuator, file.law, {**kept, "ratio": 1.0})
 
 
 def _speed(servo: Servo) -> float | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stribeck.errors import ConfigError
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.model.actuator import Actuator
 from stribeck.model.control_laws import TorqueControl, VoltageControl
+from stribeck.model.joint import Drive
 from stribeck.model.law import FrictionLaw, law_named
 
 M1: FrictionLaw = law_named("m1")
@@ -31,7 +31,7 @@ class ImportTask:
     joint: str | None = None
     kp: float | None = None
     supply: float | None = None
-    motor: ParameterFile | None = None
+    motor: Drive | None = None
 
     def gain(self) -> float:
         """The firmware gain.
@@ -66,13 +66,13 @@ class ImportTask:
 
 def torque_controlled(
     task: ImportTask, stiffness: float, damping: float, limit: float, values: Mapping[str, float]
-) -> ParameterFile:
+) -> Drive:
     """Law M1 with a position controller in place of the firmware."""
     control = TorqueControl(gain=stiffness / task.gain(), damping=damping, torque_max=limit)
     actuator = replace(
         task.actuator, control=control, active_effects=frozenset(), datasheet_prior={}, effects={}
     )
-    return ParameterFile(_bounded(actuator), M1, {"q_offset": 0.0, "ratio": 1.0, **values})
+    return Drive(_bounded(actuator), M1, {"q_offset": 0.0, "ratio": 1.0, **values})
 
 
 def voltage_controlled(
@@ -82,7 +82,7 @@ def voltage_controlled(
     stiffness: float,
     voltage: float,
     values: Mapping[str, float],
-) -> ParameterFile:
+) -> Drive:
     r"""Law M1 with a motor; the firmware's gain follows from the stiffness, :math:`g = k R d_{max} / (k_t U K_p)`.
 
     :param voltage: of full duty, U [V].
@@ -93,7 +93,7 @@ def voltage_controlled(
         control = replace(control, gain=gain)
     effects = ("current-limit",) if "current_limit" in values else ()
     actuator = replace(task.actuator, control=control).with_effects(effects)
-    return ParameterFile(actuator, M1, {"q_offset": 0.0, "kt": kt, "R": resistance, **values})
+    return Drive(actuator, M1, {"q_offset": 0.0, "kt": kt, "R": resistance, **values})
 
 
 def _voltage(task: ImportTask) -> VoltageControl:

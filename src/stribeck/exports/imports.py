@@ -14,19 +14,20 @@ from stribeck.errors import ConfigError, check_valid
 from stribeck.exports.import_task import M1, ImportTask, _voltage, torque_controlled, voltage_controlled
 from stribeck.exports.isaaclab import IsaacActuator, read_isaaclab
 from stribeck.exports.xml_text import XmlText
-from stribeck.files.parameter_file import ParameterFile, Provenance, read_parameter_file
-from stribeck.model.estimate import CONFIDENCE
+from stribeck.files.drives import read_drive
+from stribeck.model.estimate import fixed
+from stribeck.model.joint import Drive
 
 
-def import_bam(task: ImportTask) -> ParameterFile:
+def import_bam(task: ImportTask) -> Drive:
     """The parameters of a BAM file."""
-    file = read_parameter_file(task.path, task.actuator)
+    file = read_drive(task.path, task.actuator)
     if file.actuator.name != task.actuator.name:
         raise ConfigError(f"{task.path} is of {file.actuator.name!r}, --actuator is {task.actuator.name!r}")
     return file
 
 
-def import_isaaclab(task: ImportTask) -> ParameterFile:
+def import_isaaclab(task: ImportTask) -> Drive:
     """The parameters of the YAML file of an export to Isaac Lab.
 
     :raises ConfigError: for static friction that differs from the dynamic one, which no law M1 has.
@@ -46,7 +47,7 @@ def import_isaaclab(task: ImportTask) -> ParameterFile:
     )
 
 
-def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) -> ParameterFile:
+def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) -> Drive:
     control = _voltage(task)
     if one.velocity_limit is None or one.saturation_effort is None:
         raise ConfigError(f"{task.path}: a DCMotorCfg needs velocity_limit and saturation_effort")
@@ -62,7 +63,7 @@ def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) 
     )
 
 
-def import_urdf(task: ImportTask) -> ParameterFile:
+def import_urdf(task: ImportTask) -> Drive:
     """Damping and friction of a joint of a URDF, with the motor of another parameter file.
 
     :raises ConfigError: without that file, or for joints without friction.
@@ -90,17 +91,17 @@ def import_urdf(task: ImportTask) -> ParameterFile:
         for name in (*task.motor.actuator.control.motor_parameters, "q_offset")
         if name in task.motor.values
     }
-    return ParameterFile(replace(task.motor.actuator, active_effects=frozenset()), M1, {**kept, **friction})
+    return Drive(replace(task.motor.actuator, active_effects=frozenset()), M1, {**kept, **friction})
 
 
-def import_mjcf(task: ImportTask) -> ParameterFile:
+def import_mjcf(task: ImportTask) -> Drive:
     """The parameters of a joint of an MJCF file; needs MuJoCo."""
     from stribeck.exports.mjcf_import import import_joint
 
     return import_joint(task)
 
 
-def imported(form: str, task: ImportTask) -> ParameterFile:
+def imported(form: str, task: ImportTask) -> Drive:
     """The parameters of a file, with a block that describes the servo and where they come from.
 
     :raises ConfigError: for an unknown format, and for files that do not hold what is asked for.
@@ -108,29 +109,15 @@ def imported(form: str, task: ImportTask) -> ParameterFile:
     check_valid(form, IMPORTS, "unknown format")
     file = IMPORTS[form](task)
     known = file.actuator.parameters(file.law)
-    told = Provenance(
-        units={name: known[name].unit for name in file.values if name in known},
-        bounds={},
-        fixed=tuple(file.values),
-        intervals={},
-        confidence=CONFIDENCE,
-        not_determined={},
-        at_bounds={},
+    units = {name: known[name].unit if name in known else "" for name in file.values}
+    return replace(
+        file,
+        stated={name: fixed(value, units[name]) for name, value in file.values.items()},
         statements=(f"imported from {task.path.name} ({form}), which gives values alone",),
-        loss={},
-        split={},
-        simulation={},
-        effects=tuple(sorted(file.actuator.active_effects)),
-        supply_voltage=None,
-        temperature=None,
-        data={},
-        search={},
-        versions={},
     )
-    return replace(file, provenance=told)
 
 
-IMPORTS: dict[str, Callable[[ImportTask], ParameterFile]] = {
+IMPORTS: dict[str, Callable[[ImportTask], Drive]] = {
     "bam": import_bam,
     "mjcf": import_mjcf,
     "isaaclab": import_isaaclab,

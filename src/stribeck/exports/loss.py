@@ -12,8 +12,8 @@ from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import FARTHEST, Stepping
 from stribeck.exports.affine import as_torque_control
 from stribeck.exports.registry import Format
-from stribeck.files.servo import Servo
 from stribeck.model.arrays import Array
+from stribeck.model.joint import Servo
 from stribeck.model.log import Batch
 
 SCHEMA = 1

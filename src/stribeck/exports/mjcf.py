@@ -30,9 +30,9 @@ from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.affine import affine
 from stribeck.exports.mjcf_runs import JOINT, parts_of, runs_of, servo_of_run
 from stribeck.exports.task import ExportTask, JointServo, Written
-from stribeck.files.servo import Servo
 from stribeck.model.arrays import Array
 from stribeck.model.control_laws import CurrentControl, VoltageControl
+from stribeck.model.joint import Servo
 from stribeck.model.log import Batch
 from stribeck.mujoco.joints import actuators_of, check_options, friction_solver, joint_named
 

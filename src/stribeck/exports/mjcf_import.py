@@ -9,12 +9,12 @@ import mujoco
 
 from stribeck.errors import ConfigError
 from stribeck.exports.import_task import ImportTask, torque_controlled, voltage_controlled
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.identify.robot.tree import strip_mjcf
+from stribeck.model.joint import Drive
 from stribeck.strict import read_bytes
 
 
-def import_joint(task: ImportTask) -> ParameterFile:
+def import_joint(task: ImportTask) -> Drive:
     """Armature, friction and actuator of one joint.
 
     :raises ConfigError: for files that MuJoCo cannot read, joints that are missing or without a servo, and actuators other

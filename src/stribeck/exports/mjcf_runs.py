@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from stribeck.files.servo import Servo
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
+from stribeck.model.joint import Servo
 from stribeck.model.log import Batch, Setup
 
 JOINT = "joint"

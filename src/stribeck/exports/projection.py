@@ -16,12 +16,12 @@ from stribeck.errors import StribeckError
 from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.registry import Format
 from stribeck.exports.runs import rest_friction
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.search import hybrid
 from stribeck.model.actuator import Actuator
 from stribeck.model.control_laws import VoltageControl
+from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS, FrictionLaw
 from stribeck.model.log import Batch
 
@@ -32,25 +32,25 @@ BENCH = ("q_offset",)
 """Parameters of the bench, which are no part of an export and stay."""
 
 
-def target_law(source: ParameterFile, form: Format) -> FrictionLaw:
+def target_law(source: Drive, form: Format) -> FrictionLaw:
     """The law that a format holds of a source law."""
     if form.law == "source":
         return source.law if form.terms else source.law.with_terms()
     return LAWS["m1"]
 
 
-def target_actuator(source: ParameterFile, form: Format) -> Actuator:
+def target_actuator(source: Drive, form: Format) -> Actuator:
     """The servo with the effects that a format holds."""
     return replace(source.actuator, active_effects=source.actuator.active_effects & frozenset(form.effects))
 
 
-def lost(source: ParameterFile, form: Format) -> tuple[str, ...]:
+def lost(source: Drive, form: Format) -> tuple[str, ...]:
     """Effects of the source that a format has no place for, in words."""
     falls = not form.falling_limit and isinstance(source.actuator.control, VoltageControl)
     return (*missing_terms(source, form), *(("the torque limit that falls with speed",) if falls else ()))
 
 
-def missing_terms(source: ParameterFile, form: Format) -> tuple[str, ...]:
+def missing_terms(source: Drive, form: Format) -> tuple[str, ...]:
     """Terms of the law and effects that a format lacks, in words; a projection makes up for them."""
     law, other = source.law, target_law(source, form)
     words = list(dict.fromkeys(term.title for term in law.terms if term not in other.terms))
@@ -59,7 +59,7 @@ def missing_terms(source: ParameterFile, form: Format) -> tuple[str, ...]:
     return (*words, *(f"the effect {name}" for name in missing))
 
 
-def rest_remark(source: ParameterFile, held: ParameterFile, form: Format) -> str | None:
+def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
     """A remark if a format holds less than half of the friction at rest without load, which moving runs do not show."""
     own, written = rest_friction(source), rest_friction(held)
     if written >= 0.5 * own or "friction_base" in form.absent:
@@ -70,16 +70,16 @@ def rest_remark(source: ParameterFile, held: ParameterFile, form: Format) -> str
     )
 
 
-def plain(source: ParameterFile, form: Format) -> ParameterFile:
+def plain(source: Drive, form: Format) -> Drive:
     """The source with the terms that the format lacks left out."""
     law, actuator = target_law(source, form), target_actuator(source, form)
     kept = {*actuator.parameters(law).names, *actuator.control.motor_parameters, *BENCH}
     values = {name: value for name, value in source.values.items() if name in kept}
     values |= dict.fromkeys(form.absent, 0.0)
-    return ParameterFile(actuator, law, values)
+    return Drive(actuator, law, values)
 
 
-def projected(source: ParameterFile, form: Format, runs: Batch, stepping: Stepping) -> ParameterFile:
+def projected(source: Drive, form: Format, runs: Batch, stepping: Stepping) -> Drive:
     """The format's law with the parameters that move most like the source.
 
     :param runs: the runs with the motion of the source law.

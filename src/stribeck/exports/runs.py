@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from stribeck.evaluate.assessment import Stepping
-from stribeck.files.parameter_file import ParameterFile
 from stribeck.live.friction import stall_torque
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.control_laws import CurrentControl, VoltageControl
+from stribeck.model.joint import Drive
 from stribeck.model.law import friction_budget
 from stribeck.model.log import Batch, Log, Series, Setup
 from stribeck.model.step import batch_for
@@ -29,7 +29,7 @@ FULL_OUTPUT_AT = 0.2
 """Position error [rad] that takes the firmware to its full output at :func:`usual_gain`."""
 
 
-def usual_gain(file: ParameterFile) -> float:
+def usual_gain(file: Drive) -> float:
     """A firmware gain with which a position error of :data:`FULL_OUTPUT_AT` gives the full output."""
     control = file.actuator.control
     if isinstance(control, VoltageControl):
@@ -39,12 +39,12 @@ def usual_gain(file: ParameterFile) -> float:
     return full / (control.gain * FULL_OUTPUT_AT)
 
 
-def rest_friction(file: ParameterFile) -> float:
+def rest_friction(file: Drive) -> float:
     """Friction at rest without load, of the direction that has less [N m]."""
     return min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0))
 
 
-def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Log]:
+def bench_runs(file: Drive, kp: float, supply_voltage: float) -> list[Log]:
     """Runs with loads that suit the servo, at 5 ms for 6 s; positions are to be simulated from the first.
 
     Goals of the bench trajectories, from hanging at rest; and a rest beside the hanging position that friction holds,
@@ -81,7 +81,7 @@ def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Lo
     return logs
 
 
-def batch_of_source(source: ParameterFile, logs: Sequence[Log], stepping: Stepping) -> tuple[Batch, Batch]:
+def batch_of_source(source: Drive, logs: Sequence[Log], stepping: Stepping) -> tuple[Batch, Batch]:
     """The runs as recorded, and with the motion of the source law in place of the measurement."""
     recorded = batch_for(logs, stepping.dt, stepping.integrator)
     motion = stepping.motion(source, recorded)

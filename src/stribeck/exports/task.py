@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stribeck.errors import ConfigError, OutputError
-from stribeck.files.servo import Servo
+from stribeck.model.joint import Servo
 
 
 class JointServo(NamedTuple):

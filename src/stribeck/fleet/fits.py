@@ -13,8 +13,9 @@ from typing import Any
 
 import stribeck
 from stribeck.errors import ParameterFileError
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file
+from stribeck.files.drives import read_drive
 from stribeck.model.actuator import Actuator
+from stribeck.model.joint import Drive
 
 SCHEMA = 1
 
@@ -97,19 +98,19 @@ def inputs_digest(options: Mapping[str, Any], law: str, recordings: str) -> str:
     return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
 
 
-def up_to_date(path: Path, digest: str, actuator: Actuator | None) -> ParameterFile | None:
+def up_to_date(path: Path, digest: str, actuator: Actuator | None) -> Drive | None:
     """The parameter file at ``path`` if it was fitted from these inputs, else ``None``."""
     if not path.is_file():
         return None
     try:
-        file = read_parameter_file(path, actuator)
+        file = read_drive(path, actuator)
     except ParameterFileError:  # damaged or of another format: the fit replaces it
         return None
-    made_of = None if file.provenance is None else file.provenance.data.get(INPUTS)
+    made_of = "" if file.provenance is None else file.provenance.runs.inputs
     return file if made_of == digest else None
 
 
-def fit_of(servo: str, law: str, params: str, file: ParameterFile) -> Fit:
+def fit_of(servo: str, law: str, params: str, file: Drive) -> Fit:
     """Summary line of a parameter file written by a fleet fit."""
     provenance = file.provenance
     assert provenance is not None  # noqa: S101 - files of a fleet have one
@@ -118,13 +119,13 @@ def fit_of(servo: str, law: str, params: str, file: ParameterFile) -> Fit:
         law=law,
         params=params,
         actuator=file.actuator.name,
-        train=provenance.loss["train_mae"],
-        validation=provenance.loss["validation_mae"],
-        free=len(provenance.bounds),
-        runs=provenance.data["runs"],
-        evaluations=provenance.search["evaluations"],
-        outcome=provenance.search["outcome"],
-        left_out=tuple(provenance.data.get(LEFT_OUT, ())),
+        train=file.loss.train,
+        validation=file.loss.validation,
+        free=len(file.bounds),
+        runs=len(provenance.runs.train),
+        evaluations=provenance.search.evaluations,
+        outcome=provenance.search.outcome,
+        left_out=provenance.runs.unreadable,
     )
 
 

@@ -63,7 +63,9 @@ class TuningParameters(ParameterGroup):
 class CompensatedJointParameters(TuningParameters):
     """Parameters of each joint of the compensation node and the guard."""
 
-    parameter_file: str = parameter("", "parameter file of the joint, as `stribeck fit` writes it")
+    parameter_file: str = parameter(
+        "", "file with the drive of the joint, found by its name if it has several; empty: drives_file"
+    )
     sign: float = parameter(
         1.0, "1 or -1: direction of the joint relative to its parameter file or servo", -1.0, 1.0
     )
@@ -108,6 +110,9 @@ class InterfaceParameters(NodeParameters, RealTimeParameters):
 
     joints: list[str] = parameter([], "joints to compensate; each has a group of parameters")
     by_joint: Mapping[str, CompensatedJointParameters] = field(default_factory=dict)
+    drives_file: str = parameter(
+        "", "file of drives of all joints without a parameter_file, as every identification writes it"
+    )
     output_mode: OutputMode = parameter(
         "friction_only",
         "friction_only: friction torque alone; sum: controller's effort + friction; goal_offset: goal of a "

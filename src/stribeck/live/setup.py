@@ -8,7 +8,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.files.parameter_file import ParameterFile, cautious_values, read_parameter_file
+from stribeck.files.drives import read_drive
+from stribeck.live.caution import cautious_values
 from stribeck.live.compensator import Compensator
 from stribeck.live.compiled import compiled
 from stribeck.live.direction.motion import Tuning
@@ -22,6 +23,7 @@ from stribeck.live.parameters import (
 from stribeck.live.settings import Settings
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
+from stribeck.model.joint import Drive
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import Dynamics, PendulumModel
 from stribeck.rigid.payload import payload_of
@@ -43,7 +45,7 @@ class CompensatedJoint(NamedTuple):
 
     model: JointModel
     map: JointMap
-    file: ParameterFile
+    file: Drive
     p_gain: float
     supply_voltage: float
     identified: Identified
@@ -66,12 +68,15 @@ def compensated_joints(parameters: InterfaceParameters, base: Path | None = None
 
 def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | None) -> CompensatedJoint:
     joint = parameters.by_joint[name]
-    if not joint.parameter_file:
-        raise ConfigError(f"joint {name!r} has no parameter_file: set {name}.parameter_file")
-    path = Path(joint.parameter_file).expanduser()
+    given = joint.parameter_file or parameters.drives_file
+    if not given:
+        raise ConfigError(
+            f"joint {name!r} has no parameter_file: set {name}.parameter_file, or drives_file for all joints"
+        )
+    path = Path(given).expanduser()
     absolute = _beside(base, path)
     quantile = getattr(parameters, "friction_quantile", 0.5)
-    file = read_parameter_file(absolute)
+    file = read_drive(absolute, joint=name)
     per_kelvin = file.estimates.get("friction_per_kelvin")
     limit = joint.max_torque or 0.5 * (file.actuator.datasheet_torque or 0.0)
     if not limit > 0.0:
@@ -101,7 +106,7 @@ def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | 
 def _tuning(
     parameters: InterfaceParameters,
     joint: CompensatedJointParameters,
-    file: ParameterFile,
+    file: Drive,
     joint_map: JointMap,
 ) -> Tuning:
     """The tuning of a joint: per-joint values, otherwise values for all joints, otherwise automatic ones."""

@@ -33,6 +33,7 @@ class Reason:
     """A reason against a result.
 
     :param key: short name for programs.
+    :param use: how far the result may be used in spite of it.
     :param text: what was found, and what to do.
     """
 

@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
         f"stribeck.mujoco needs {error.name}: pip install 'stribeck[mujoco]'"
     ) from None
 
-from stribeck.files.servo import Servo
+from stribeck.model.joint import Servo
 from stribeck.mujoco.controller import Controller
 
 __all__ = ["Controller", "Servo"]

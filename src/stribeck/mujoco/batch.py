@@ -24,8 +24,8 @@ import mujoco
 import numpy as np
 
 from stribeck.errors import MissingDependencyError
-from stribeck.files.servo import Servo
-from stribeck.mujoco.drive import Drive, ServoMemory
+from stribeck.model.joint import Servo
+from stribeck.mujoco.drive import ServoMemory, SteppedServo
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 
 try:
@@ -68,7 +68,7 @@ class BatchController:
             model, impl="jax"
         )  # the implementation whose constraint forces are read below
         self.joints = tuple(joint.name for joint in joints)
-        self._drives = [Drive(servo, float(model.opt.timestep)) for servo in servos.values()]
+        self._drives = [SteppedServo(servo, float(model.opt.timestep)) for servo in servos.values()]
         self._positions = np.array([joint.position for joint in joints])
         self._dofs = np.array([joint.dof for joint in joints])
         # Friction rows are in the order of the degrees of freedom with friction.

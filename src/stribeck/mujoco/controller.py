@@ -20,9 +20,9 @@ import mujoco
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.files.servo import Servo
 from stribeck.model.arrays import Array
-from stribeck.mujoco.drive import Drive, ServoMemory
+from stribeck.model.joint import Servo
+from stribeck.mujoco.drive import ServoMemory, SteppedServo
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 
 Numbers = Sequence[float] | Array
@@ -46,7 +46,7 @@ class Controller:
         self._model = model
         self._joints = take_over(model, servos, replace_actuators)
         self._timestep = float(model.opt.timestep)
-        self._drives = [Drive(servo, self._timestep) for servo in servos.values()]
+        self._drives = [SteppedServo(servo, self._timestep) for servo in servos.values()]
         self._time = math.inf
         self._cycle = 0
         self._memory: list[ServoMemory] = []

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.files.servo import Servo
 from stribeck.model.actuator import (
     ControlState,
     ServoCommand,
@@ -33,6 +32,7 @@ from stribeck.model.actuator import (
     output_torque,
 )
 from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
+from stribeck.model.joint import Servo
 from stribeck.model.law import friction_budget, with_offset
 from stribeck.model.namespace import array_namespace
 from stribeck.model.step import delayed, mean_velocity
@@ -69,7 +69,7 @@ class Action(NamedTuple):
     frictionloss: Any
 
 
-class Drive:
+class SteppedServo:
     """A servo simulated with a fixed time step.
 
     :param dt: time step of the simulation [s].

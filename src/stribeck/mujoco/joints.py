@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import mujoco
 
 from stribeck.errors import ConfigError
-from stribeck.files.servo import Servo
+from stribeck.model.joint import Servo
 
 IMPEDANCE = 0.9999
 """Impedance of the friction constraint, i.e. the fraction of the stopping torque; the maximum that MuJoCo accepts."""

@@ -17,8 +17,8 @@ from std_srvs.srv import Trigger
 
 from stribeck import strict
 from stribeck.errors import ConfigError, NodeStateError, OutputError, StribeckError
+from stribeck.files.drives import read_drive
 from stribeck.files.folders import check_writable, replace_keeping
-from stribeck.files.parameter_file import read_parameter_file
 from stribeck.live.parameters import IdentificationParameters
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.qos import latched
@@ -183,7 +183,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     def _finish(self, result: Path) -> None:
         try:
-            read_parameter_file(result)
+            read_drive(result)
             kept = replace_keeping(result, self._output)
             self._publish_result()
         except StribeckError as error:
@@ -206,7 +206,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
     # -- what goes out
 
     def _publish_result(self) -> None:
-        read_parameter_file(self._output)
+        read_drive(self._output)
         self._content.publish(String(data=strict.read_text(self._output, OutputError)))
         self._path.publish(String(data=str(self._output)))
         self._result = f"parameters in {self._output}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
 from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment, Stepping
+from stribeck.model.provenance import Spread
 from stribeck.report.markup import Child, element, table
 from stribeck.report.words import steps, title
 
@@ -33,16 +34,23 @@ def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
         ],
         [
             "fingerprint of its data",
-            *(element("code", _of(one, "data", "fingerprint"), class_="digest") for one in files),
+            *(element("code", _of(one, "fingerprint"), class_="digest") for one in files),
             "",
         ],
         ["these recordings are the fitted ones", *(SAME[one.same_data] for one in files), ""],
         ["runs matched by", *(MATCHED[one.matched] for one in files), ""],
-        ["split", *(_of(one, "split", "rule") for one in files), ""],
+        ["split", *(_of(one, "rule") for one in files), ""],
         ["simulation of the fit", *(_simulation(one.fitted_stepping) for one in files), ""],
         ["simulation here", *(_simulation(one.stepping) for one in files), ""],
-        ["temperature of the fit", *(_spread(one, "temperature", "°C") for one in files), ""],
-        ["supply of the fit", *(_spread(one, "supply_voltage", "V") for one in files), ""],
+        ["temperature of the fit", *(_spread(one.file.temperatures, "°C") for one in files), ""],
+        [
+            "supply of the fit",
+            *(
+                _spread(one.file.provenance.supply_voltage if one.file.provenance else None, "V")
+                for one in files
+            ),
+            "",
+        ],
     ]
     names = dict.fromkeys(name for one in files for name in _versions(one)) | dict.fromkeys(versions)
     rows += [
@@ -56,21 +64,19 @@ def _versions(one: Assessed) -> Mapping[str, str]:
     return one.file.provenance.versions if one.file.provenance else {}
 
 
-def _of(one: Assessed, section: str, key: str) -> str:
-    if one.file.provenance is None:
-        return "not in this file"
-    return str(getattr(one.file.provenance, section).get(key, "not in this file"))
+def _of(one: Assessed, key: str) -> str:
+    found = getattr(one.file.provenance.runs, key) if one.file.provenance else ""
+    return str(found or "not in this file")
 
 
 def _simulation(found: Stepping | None) -> str:
     return "not in this file" if found is None else steps(found)
 
 
-def _spread(one: Assessed, name: str, unit: str) -> str:
-    statistics = getattr(one.file.provenance, name) if one.file.provenance else None
-    if not statistics:
+def _spread(found: Spread | None, unit: str) -> str:
+    if found is None:
         return "not in this file"
-    return ", ".join(f"{key} {value:.3g} {unit}" for key, value in statistics.items())
+    return ", ".join(f"{key} {value:.3g} {unit}" for key, value in vars(found).items() if value is not None)
 
 
 def recording_table(assessment: Assessment) -> Element:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 from xml.etree.ElementTree import Element
 
 from stribeck.evaluate.assessment import Assessed, AssessedParameter, Assessment
+from stribeck.model.provenance import Search
 from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.report.markup import Child, element, table
 from stribeck.report.plot import Axis, Panel, figure, plain, spanning
@@ -40,8 +40,8 @@ def parameter_section(one: Assessed, look: int) -> Element:
 
 
 def _parameters(one: Assessed) -> Element:
-    provenance = one.file.provenance
-    level = f"{100 * provenance.confidence:g} % interval" if provenance is not None else "interval"
+    levels = {f"{100 * estimate.confidence:g} % " for estimate in one.file.stated.values()}
+    level = f"{levels.pop() if len(levels) == 1 else ''}interval"
     header: list[Child] = ["parameter", "value", level, "within the search range", "standing"]
     rows: list[list[Child]] = [
         [_name(known), _value(known.value, known.unit), _interval(known), _strip(known), _standing(known)]
@@ -96,25 +96,24 @@ def _strip(known: AssessedParameter) -> Child:
 
 def _statements(one: Assessed) -> list[Element]:
     heading = element("h4", "What these data cannot tell")
-    provenance = one.file.provenance
-    if provenance is None:
+    if not one.file.stated:
         return [
             heading,
             element("p", "Nothing but values is in this file: no intervals, no bounds, no data, no search."),
         ]
-    if not provenance.statements:
+    if not one.file.statements:
         return [heading, element("p", "The file names nothing.")]
-    return [heading, element("ul", *(element("li", text) for text in provenance.statements))]
+    return [heading, element("ul", *(element("li", text) for text in one.file.statements))]
 
 
 def _minima(one: Assessed) -> list[Element]:
     heading = element("h4", "Minima that fit as well")
-    minima = one.file.provenance.minima if one.file.provenance else None
+    minima = one.file.provenance.search.minima if one.file.provenance else ()
     if not minima:
         return [heading, element("p", NOT_THERE)]
     if len(minima) == 1:
         return [heading, element("p", "No search ended at another minimum as good as the best one.")]
-    errors = [minimum["error"] for minimum in minima]
+    errors = [minimum.error for minimum in minima]
     text = (
         f"{len(minima)} distinct minima with losses within 1 %, as much as constant errors of {mrad(min(errors))} to "
         f"{mrad(max(errors))}. Where they differ, these data do not decide:"
@@ -122,8 +121,8 @@ def _minima(one: Assessed) -> list[Element]:
     units = {known.name: known.unit for known in one.known}
     header: list[Child] = ["parameter", "best", "lowest", "highest"]
     rows: list[list[Child]] = []
-    for name, value in minima[0]["values"].items():
-        values = [minimum["values"].get(name, value) for minimum in minima]
+    for name, value in minima[0].values.items():
+        values = [minimum.values.get(name, value) for minimum in minima]
         rows.append(
             [
                 element("code", name),
@@ -135,13 +134,12 @@ def _minima(one: Assessed) -> list[Element]:
 
 def _correlation(one: Assessed) -> list[Element]:
     heading = element("h4", "Correlation")
-    provenance = one.file.provenance
-    correlation = provenance.correlation if provenance else None
-    if not correlation:
+    correlation = one.file.correlation
+    if correlation is None:
         # A file with convergence data also has correlations, if they could be computed.
-        complete = provenance is not None and provenance.convergence is not None
+        complete = bool(_searched(one).convergence)
         return [heading, element("p", "These data tell no two parameters apart." if complete else NOT_THERE)]
-    names, matrix = correlation["names"], correlation["matrix"]
+    names, matrix = correlation.names, correlation.matrix
     close = [
         f"{names[i]} and {names[j]} ({plain(round(matrix[i][j], 3))})"
         for i, j in combinations(range(len(names)), 2)
@@ -199,16 +197,9 @@ def convergence(assessment: Assessment, looks: Mapping[str, int]) -> list[Elemen
     """Convergence and outcome of the searches."""
     rows: list[list[Child]] = []
     for one in assessment.files:
-        search: Mapping[str, Any] = one.file.provenance.search if one.file.provenance else {}
-        rows.append(
-            [
-                title(one),
-                *(
-                    str(search.get(key, "not stated"))
-                    for key in ("method", "seed", "evaluations", "outcome", "clusters")
-                ),
-            ]
-        )
+        search = _searched(one)
+        found = (search.method, search.seed, search.evaluations, search.outcome, search.clusters)
+        rows.append([title(one), *("not stated" if value in ("", None) else str(value) for value in found)])
     header: list[Child] = [
         "law",
         "method",
@@ -217,11 +208,7 @@ def convergence(assessment: Assessment, looks: Mapping[str, int]) -> list[Elemen
         "how it ended",
         "independent for intervals",
     ]
-    courses = [
-        (one, one.file.provenance.convergence)
-        for one in assessment.files
-        if one.file.provenance is not None and one.file.provenance.convergence
-    ]
+    courses = [(one, _searched(one).convergence) for one in assessment.files if _searched(one).convergence]
     missing = [title(one) for one in assessment.files if one not in [other for other, _ in courses]]
     made = [table(header, rows)]
     if missing:
@@ -265,5 +252,8 @@ def _course(
 
 
 def _evaluations(one: Assessed, course: Sequence[tuple[float, float]]) -> float:
-    stated = one.file.provenance.search.get("evaluations") if one.file.provenance else None
-    return max(float(stated) if isinstance(stated, int) else 1.0, course[-1][0])
+    return max(float(_searched(one).evaluations or 1), course[-1][0])
+
+
+def _searched(one: Assessed) -> Search:
+    return one.file.provenance.search if one.file.provenance else Search()

@@ -119,7 +119,7 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
         return
     means = [sum(errors.values()) / len(errors) for errors in (unseen, fitted)]
     figures = f"{mrad(means[0])} on {runs(len(unseen))} not fitted, {mrad(means[1])} on {len(fitted)} fitted"
-    rule = best.file.provenance.split.get("rule", "") if best.file.provenance else ""
+    rule = best.file.provenance.runs.rule if best.file.provenance else ""
     rule = f" ({rule})" if rule and best.errors("held out") else ""
     if ratio <= CARRIES_OVER:
         yield Statement(
@@ -204,21 +204,21 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
 
 def _expected(best: Assessed) -> Iterator[Statement]:
     """The choice of the law, and the error to expect under new conditions."""
-    chosen = best.file.provenance.selection if best.file.provenance else None
-    if not chosen:
+    choice = best.file.provenance.choice if best.file.provenance else None
+    if choice is None:
         return
-    yield Statement("note", str(chosen["selection"]["sentence"]))
-    for kind, one in chosen["expected_error"].items():
-        low, high = one["interval"]
+    yield Statement("note", choice.sentence)
+    for kind, one in choice.expected_error.items():
+        low, high = one.interval
         yield Statement(
             "note",
-            f"Expected error, {kind} not recorded: {mrad(one['value'])} ({mrad(low)} to {mrad(high)}).",
+            f"Expected error, {kind} not recorded: {mrad(one.value)} ({mrad(low)} to {mrad(high)}).",
         )
 
 
 def _shared_statements(best: Assessed) -> Iterator[str]:
     """Statements on the best file and all its data."""
-    for text in best.file.provenance.statements if best.file.provenance else ():
+    for text in best.file.statements:
         if text.startswith("All runs"):  # of the fit, which may differ from those of the report
             yield f"Of the recordings that {title(best)} was fitted to: {text}"
         elif text.startswith("The fit was not finished"):
@@ -238,9 +238,9 @@ def _data(assessment: Assessment) -> Iterator[Statement]:
 
 def _reproduced(assessment: Assessment) -> Iterator[Statement]:
     for one in assessment.files:
-        stated = one.file.provenance.loss.get("train_mae") if one.file.provenance else None
+        stated = one.file.loss.train
         errors = one.errors("fitted")
-        if not isinstance(stated, float) or not errors or one.same_data is not True:
+        if stated is None or not errors or one.same_data is not True:
             continue
         computed = sum(errors.values()) / len(errors)
         if abs(computed - stated) > NOTICEABLE * stated:

@@ -5,18 +5,15 @@ import pytest
 
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.files.actuators import actuator_names, load_actuator
-from stribeck.files.parameter_file import (
-    ParameterFile,
-    cautious_values,
-    read_parameter_file,
-    write_parameter_file,
-)
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.identify.posterior.servo import mean_position, sample_servo
 from stribeck.identify.posterior.servo_priors import servo_prior
-from stribeck.identify.posterior.servo_result import as_json, parameter_file
+from stribeck.identify.posterior.servo_result import as_json, drawn_drive
 from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Rollout
+from stribeck.live.caution import cautious_values
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.model.log import Setup, batch_of
 from stribeck.model.trajectories import trajectory_named
@@ -65,13 +62,13 @@ def test_parameter_file_holds_the_posterior(known, tmp_path):
     """Means, intervals and the runs held out go into the parameter file and come back; JSON names every parameter."""
     found, logs = known
     path = tmp_path / "m1.json"
-    write_parameter_file(path, parameter_file(found, split_runs(logs, validation_kp=200.0), FitSettings()))
-    content = read_parameter_file(path)
+    write_drive(path, drawn_drive(found, split_runs(logs, validation_kp=200.0), FitSettings()))
+    content = read_drive(path)
     assert content.values["friction_base"] == pytest.approx(found.mean["friction_base"])
     assert content.provenance is not None
-    assert len(content.provenance.split["validation"]) == 1
-    assert content.provenance.loss["validation_mae"] < 0.01
-    lower, upper = content.provenance.intervals["friction_base"]
+    assert len(content.provenance.runs.validation) == 1
+    assert content.loss.validation < 0.01
+    lower, upper = content.intervals["friction_base"]
     assert lower < content.values["friction_base"] < upper
     assert set(as_json(found, logs, 1.0)["parameters"]) == set(found.posterior.names)
 
@@ -79,8 +76,8 @@ def test_parameter_file_holds_the_posterior(known, tmp_path):
 def test_cautious_quantile_takes_less_friction(known):
     """At the 2.5 % quantile friction is half an interval's width below; the motor's constants stay."""
     found, logs = known
-    content = parameter_file(found, split_runs(logs), FitSettings())
-    lower, upper = content.provenance.intervals["friction_viscous"]
+    content = drawn_drive(found, split_runs(logs), FitSettings())
+    lower, upper = content.intervals["friction_viscous"]
     cautious = cautious_values(content, 0.025)
     assert cautious["friction_viscous"] == pytest.approx(
         max(content.values["friction_viscous"] - 0.5 * (upper - lower), 0.0)
@@ -88,7 +85,7 @@ def test_cautious_quantile_takes_less_friction(known):
     assert cautious["kt"] == content.values["kt"]
     assert cautious_values(content, 0.5) == dict(content.values)
     with pytest.raises(ParameterFileError, match="intervals"):
-        cautious_values(ParameterFile(SERVO, LAW, TRUTH), 0.1)
+        cautious_values(Drive(SERVO, LAW, TRUTH), 0.1)
 
 
 WITHOUT_PRIOR = (

@@ -10,16 +10,18 @@ from helpers import XL330, needs_xl330
 from recovery import MX106, Bench, truth_of, virtual_logs
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import read_parameter_file, write_parameter_file
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.schema import convert
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.identify.servo.acceptance import check_freed
+from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import errors_of, identify, snapshot
 from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import task_for
 from stribeck.model import Series, law_named
 from stribeck.model.estimate import Estimate
+from stribeck.model.provenance import Spread
 from stribeck.recordings.sources import read_recordings
 from virtual import Encoder, record
 
@@ -74,23 +76,23 @@ def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     """The file round-trips and carries intervals, split, data, seed and versions."""
     settings = FitSettings(trials=1_000, seed=5, refine=False)
     result = identify(task_for(split_runs(logs, validation_kp=32), servo, law_named("m1"), settings))
-    write_parameter_file(tmp_path / "m1.json", result.parameter_file())
-    file = read_parameter_file(tmp_path / "m1.json")
+    write_drive(tmp_path / "m1.json", fitted_drive(result))
+    file = read_drive(tmp_path / "m1.json")
     assert file.values == result.parameters.values()
     block = file.provenance
-    assert block.search["seed"] == 5
-    assert block.split["rule"] == "gain 32 held out"
-    assert len(block.split["validation"]) == len(result.validation.by_run) == 8
-    assert block.data["fingerprint"].startswith("sha256:")
-    assert block.intervals == result.uncertainty.intervals
-    assert block.supply_voltage == {"nominal": 15.0}
-    assert block.estimates == result.estimates
+    assert block.search.seed == 5
+    assert block.runs.rule == "gain 32 held out"
+    assert len(block.runs.validation) == len(result.validation.by_run) == 8
+    assert block.runs.fingerprint.startswith("sha256:")
+    assert file.intervals == result.uncertainty.intervals
+    assert block.supply_voltage == Spread(nominal=15.0)
+    assert file.stated == result.estimates
     assert file.estimates.keys() == file.values.keys()
-    assert block.search["status"] == result.status
+    assert block.search.status == result.status
     summary = json.loads(json.dumps(result.summary(), allow_nan=False))
     assert convert(summary["estimates"], dict[str, Estimate], "summary") == result.estimates
     assert SolverStatus(summary["status"]) is result.status
-    lists = {name: list(pair) for name, pair in block.intervals.items()}
+    lists = {name: list(pair) for name, pair in file.intervals.items()}
     assert summary["intervals"] == lists, "keys that scripts use stay"
     train = [log for log in logs if log.setup.kp != 32]
     again = errors_of(train, file.actuator, file.law, file.values, result.settings)
@@ -109,9 +111,9 @@ def test_the_file_says_how_warm_the_servo_was(logs, servo, tmp_path):
     told = [warmed(train[0], 30.0, 34.0), warmed(train[1], 38.0, 42.0), *train[2:]]
     split = split_runs([*told, *held_out], validation_kp=32)
     result = identify(task_for(split, servo, law_named("m1"), FitSettings(trials=200, refine=False)))
-    write_parameter_file(tmp_path / "m1.json", result.parameter_file())
-    file = read_parameter_file(tmp_path / "m1.json")
-    assert file.provenance.temperature == pytest.approx({"mean": 36.0, "min": 30.0, "max": 42.0})
+    write_drive(tmp_path / "m1.json", fitted_drive(result))
+    file = read_drive(tmp_path / "m1.json")
+    assert vars(file.temperatures) == {"nominal": None, "mean": 36.0, "min": 30.0, "max": 42.0}
     assert file.temperature == pytest.approx(36.0)
 
 
@@ -121,7 +123,7 @@ def test_a_fixed_parameter_keeps_its_value(logs, servo):
     task = task_for(split_runs(logs), servo, law_named("m1"), FitSettings(trials=1_000), fixed={"kt": 5.0})
     result = identify(task)
     assert result.parameters["kt"].value == 5.0
-    assert "kt" in result.parameter_file().provenance.fixed
+    assert fitted_drive(result).stated["kt"].status == "fixed"
     assert "kt" not in result.uncertainty.intervals
 
 

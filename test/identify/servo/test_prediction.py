@@ -10,7 +10,8 @@ from recovery import Bench, truth_of, virtual_logs
 from stribeck.evaluate.assessment import Stepping
 from stribeck.evaluate.suggestion import suggest
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import read_parameter_file, write_parameter_file
+from stribeck.files.drives import read_drive, write_drive
+from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import identify
 from stribeck.identify.servo.objective import Split
 from stribeck.identify.servo.prediction import QUANTILE, coverage_of, factor_of_one_more, half_widths
@@ -40,7 +41,7 @@ def fitted(train, law="m1", left_out=None):
         law_named(law),
         FitSettings(trials=1000, refine=False),
     )
-    return identify(task, left_out=left_out).parameter_file()
+    return fitted_drive(identify(task, left_out=left_out))
 
 
 def covered(file, logs):
@@ -68,17 +69,17 @@ def test_bands_cover_runs_left_out_with_an_autoregressive_error(logs, file):
     """
     left_out = [log for log in logs if log.setup.kp == 16.0 or log.setup.mass == 1.5]
     assert 0.82 <= np.mean(covered(file, left_out)) <= 0.97
-    prediction = file.provenance.prediction
-    assert prediction["deviation"] == pytest.approx(0.02, rel=0.3)
-    assert prediction["correlation_time"] == pytest.approx(0.5, rel=0.5)
+    prediction = file.prediction
+    assert prediction.deviation == pytest.approx(0.02, rel=0.3)
+    assert prediction.correlation_time == pytest.approx(0.5, rel=0.5)
 
 
 def test_bands_widen_with_the_errors_of_whole_fits_without_a_condition(logs, file):
     """Fits without each gain that hold nowhere widen the bands at a new gain, and leave those at recorded ones."""
     train = [log for log in logs if log.setup.kp != 16.0 and log.setup.mass == 0.5]
-    wrong = np.full((2, len(file.provenance.prediction["names"])), 0.9)
-    wide = fitted(train, left_out={"gain": [wrong, wrong]}).provenance.prediction["factors"]
-    known = file.provenance.prediction["factors"]
+    wrong = np.full((2, len(file.prediction.names)), 0.9)
+    wide = fitted(train, left_out={"gain": [wrong, wrong]}).prediction.factors
+    known = file.prediction.factors
     assert wide["gain"] > 5.0 * known["gain"]
     assert wide["recorded"] == pytest.approx(known["recorded"])
     assert wide["trajectory"] == pytest.approx(known["trajectory"])
@@ -111,9 +112,9 @@ def test_errors_left_out_count_as_those_of_a_fit_to_one_condition_more(count):
 
 def test_the_prediction_survives_its_parameter_file(file, tmp_path):
     """Bands of a file that was written and read are those of the fit."""
-    write_parameter_file(tmp_path / "m1.json", file)
-    again = read_parameter_file(tmp_path / "m1.json")
-    assert again.provenance.prediction == file.provenance.prediction
+    write_drive(tmp_path / "m1.json", file)
+    again = read_drive(tmp_path / "m1.json")
+    assert again.prediction == file.prediction
 
 
 def test_a_run_that_is_suggested_narrows_the_spread_and_the_best_has_a_new_load(logs, file):

@@ -8,7 +8,8 @@ import pytest
 from helpers import published
 from recovery import refit
 from stribeck.files.actuators import load_actuator
-from stribeck.files.parameter_file import read_parameter_file, write_parameter_file
+from stribeck.files.drives import read_drive, write_drive
+from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import snapshot
 from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.objective import split_runs
@@ -95,8 +96,8 @@ def test_coefficients_of_friction_and_resistance_come_back_from_a_servo_that_war
 def test_files_of_the_effect_predict_the_motions_again(recorded, tmp_path):
     """Coefficients and reference are in the file; a simulation in numpy has the error of the result."""
     result = preliminary(task(recorded[:2]))
-    write_parameter_file(tmp_path / "m1.json", result.parameter_file())
-    read = read_parameter_file(tmp_path / "m1.json")
+    write_drive(tmp_path / "m1.json", fitted_drive(result))
+    read = read_drive(tmp_path / "m1.json")
     assert read.temperature == result.parameters["reference_temperature"].value
     batch = batch_for(recorded[:2], 0.005, "exponential")
     motion = simulate(batch, read.actuator, read.law, read.values)

@@ -37,11 +37,12 @@ from stribeck.cli.main import main
 from stribeck.cli.table import print_table
 from stribeck.errors import OutputError, StribeckError
 from stribeck.evaluate.assessment import Recordings, stepping_of
+from stribeck.files.drives import read_drive
 from stribeck.files.folders import check_writable
-from stribeck.files.parameter_file import ParameterFile, read_parameter_file
 from stribeck.live.friction import JointModel
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
+from stribeck.model.joint import Drive
 from stribeck.nodes.demo import DemoController, DemoMotion, NaiveCompensator, SessionWatcher, Spinner, Trace
 from stribeck.recordings.bags.bag import EVERY_JOINT
 from stribeck.recordings.sources import read_recordings
@@ -267,7 +268,7 @@ def lost_samples(output: Path) -> int:
 # -- fit
 
 
-def fit(output: Path, seed: int) -> ParameterFile:
+def fit(output: Path, seed: int) -> Drive:
     """Fit law M6 with the command line that a user would type."""
     path = output / "m6.json"
     command = ["fit", "--model", LAW, "--logdir", str(output / "bags"), "--output", str(path)]
@@ -275,15 +276,13 @@ def fit(output: Path, seed: int) -> ParameterFile:
     print(f"\nFit: stribeck {' '.join(command)}", flush=True)
     if main(command) != 0:
         raise StribeckError("the fit failed")
-    return read_parameter_file(path)
+    return read_drive(path)
 
 
 # -- compensate
 
 
-def compensate(
-    output: Path, fitted: ParameterFile
-) -> tuple[list[Case], dict[str, float], list[CompensationDrawing]]:
+def compensate(output: Path, fitted: Drive) -> tuple[list[Case], dict[str, float], list[CompensationDrawing]]:
     """Follow trajectories with and without friction compensation, then measure rest after a push."""
     joints = [f"{kind}_{kp}" for kp in FIRMWARE_GAINS for kind in KINDS] + ["firm", "naive"]
     gains = [float(kp) for kp in FIRMWARE_GAINS for _ in KINDS] + [float(REST_KP)] * 2
@@ -409,9 +408,9 @@ def distances(
 # -- print
 
 
-def print_results(fitted: ParameterFile, cases: Sequence[Case], summary: dict[str, Any]) -> None:
+def print_results(fitted: Drive, cases: Sequence[Case], summary: dict[str, Any]) -> None:
     """Print identified and true parameters, prediction errors, distances, and rest."""
-    intervals = fitted.provenance.intervals if fitted.provenance else {}
+    intervals = fitted.intervals
     rows = []
     for name, value in truth().values.items():
         within = "{:.5g} .. {:.5g}".format(*intervals[name]) if name in intervals else "not determined"

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 from stribeck.emulator.joint import published_parameters
 from stribeck.errors import StribeckError
-from stribeck.files.parameter_file import ParameterFile, write_parameter_file
+from stribeck.files.drives import write_drive
 from stribeck.model.bench import Pendulum
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.nodes.transport import stay_on_this_machine
 from stribeck.processes import ChildProcess, exit_reason
@@ -45,24 +46,24 @@ LIMITS = {"velocity": float("inf"), "acceleration": float("inf"), "following_err
 """Limits of emulated joints, which cannot be damaged."""
 
 
-def truth() -> ParameterFile:
+def truth() -> Drive:
     """True parameters of the emulated servos: the published parameters of law M6 for the XL330."""
     return published_parameters(SERVO, "m6")
 
 
-def frictionless() -> ParameterFile:
+def frictionless() -> Drive:
     """The same joint without friction."""
     parameters = truth()
     law = law_named("m1")
     values = {name: parameters.values[name] for name in ("kt", "R", "armature", "q_offset")}
-    return ParameterFile(parameters.actuator, law, {**values, **dict.fromkeys(law.parameter_names, 0.0)})
+    return Drive(parameters.actuator, law, {**values, **dict.fromkeys(law.parameter_names, 0.0)})
 
 
 class EmulatedLoad(NamedTuple):
     """An emulated servo: its load and its parameters."""
 
     load: Pendulum
-    parameters: ParameterFile
+    parameters: Drive
 
 
 def servo_yaml(
@@ -179,7 +180,7 @@ class NodeProcesses:
         command += ["--id", *map(str, range(1, len(servos) + 1)), "--params"]
         for number, one in enumerate(servos, start=1):
             path = self.folder / f"{name}_{number}.json"
-            write_parameter_file(path, one.parameters)
+            write_drive(path, one.parameters)
             command.append(str(path))
         for one in servos:
             command += ["--bench", ",".join(f"{key}={value}" for key, value in one.load._asdict().items())]

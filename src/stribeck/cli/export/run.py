@@ -26,8 +26,7 @@ from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
 from stribeck.files.folders import write_atomically
-from stribeck.files.parameter_file import ParameterFile
-from stribeck.files.servo import Servo
+from stribeck.model.joint import Drive, Servo
 from stribeck.model.log import Batch, Log
 from stribeck.strict import read_bytes
 
@@ -36,10 +35,10 @@ class _Judged(NamedTuple):
     """A parameter file with its runs, as recorded and as the source law moves, and what the format holds of it."""
 
     path: Path
-    source: ParameterFile
+    source: Drive
     runs: tuple[Batch, Batch]
     stepping: Stepping
-    held: ParameterFile
+    held: Drive
 
 
 def run(options: ExportOptions) -> int:
@@ -63,7 +62,7 @@ def run(options: ExportOptions) -> int:
     _check_strict(options, form, missing)
     sources = [path for path, _ in files] * (len(joints) if len(files) == 1 else 1)
 
-    def task_of(held: Mapping[Path, ParameterFile]) -> ExportTask:
+    def task_of(held: Mapping[Path, Drive]) -> ExportTask:
         servos = tuple(
             JointServo(joint, _servo(options, form, logs, held[path]))
             for joint, path in zip(joints, sources, strict=True)
@@ -92,7 +91,7 @@ def _finish(
     written: Written,
     losses: Sequence[Loss],
     beside: Path,
-    files: Sequence[tuple[Path, ParameterFile]],
+    files: Sequence[tuple[Path, Drive]],
     options: ExportOptions,
 ) -> None:
     for path, content in written.files.items():
@@ -145,9 +144,7 @@ def _logs(options: ExportOptions) -> list[Log]:
     return recordings_of(chosen, options.actuator)
 
 
-def _judged(
-    path: Path, file: ParameterFile, form: Format, options: ExportOptions, logs: Sequence[Log]
-) -> _Judged:
+def _judged(path: Path, file: Drive, form: Format, options: ExportOptions, logs: Sequence[Log]) -> _Judged:
     """The runs of a file, and its law as the format holds it."""
     gain, supply = options.kp or usual_gain(file), options.supply or file.actuator.supply.nominal
     stepping = stepping_of(file)
@@ -160,7 +157,7 @@ def _judged(
     return _Judged(path, file, runs, stepping, held)
 
 
-def _servo(options: ExportOptions, form: Format, logs: Sequence[Log], held: ParameterFile) -> Servo:
+def _servo(options: ExportOptions, form: Format, logs: Sequence[Log], held: Drive) -> Servo:
     """The servo with its gain and supply, from the options or from the recordings."""
     gains = sorted({log.setup.kp for log in logs})
     supplies = {log.setup.supply_voltage for log in logs}

@@ -28,9 +28,10 @@ from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
 from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.folders import check_writable
-from stribeck.files.parameter_file import read_parameter_file, write_parameter_file
 from stribeck.identify.servo.acceptance import LeftOutGain, check_freed
+from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import identify, snapshot
 from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.objective import equivalent_error, split_runs
@@ -205,16 +206,16 @@ def _fit(
                 if so_far is not None and tracker is not None:
                     tracker.log(so_far)
                 if so_far is not None and output is not None:
-                    write_parameter_file(output, so_far.parameter_file())
+                    write_drive(output, fitted_drive(so_far))
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
 
         start, left_out = (None, None) if selection is None else (selection.start, selection.minima)
         result = identify(task, tell, started=started, stop=stop, start=start, left_out=left_out)
     if selection is not None:
-        result = replace(result, selection=selection.to_json())
+        result = replace(result, selection=selection.choice())
     if output is not None:
-        write_parameter_file(output, result.parameter_file())
+        write_drive(output, fitted_drive(result))
     return result
 
 
@@ -229,7 +230,7 @@ def _evaluate(options: FitOptions) -> int:
     if options.output is None:
         raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
     servo = None if options.actuator is None else load_actuator(options.actuator)
-    evaluate_files([(options.output, read_parameter_file(options.output, servo))], options)
+    evaluate_files([(options.output, read_drive(options.output, servo))], options)
     return DONE
 
 

@@ -16,7 +16,8 @@ from typing import Any
 from stribeck.cli.fit.options import FitOptions
 from stribeck.cli.inputs import warn
 from stribeck.errors import MissingDependencyError
-from stribeck.files.parameter_file import write_parameter_file
+from stribeck.files.drives import write_drive
+from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.result import FitResult
 from stribeck.identify.servo.study import shown
 
@@ -52,7 +53,7 @@ class Tracker:
         with self._harmless():
             self._run.summary.update(result.summary())
             # Files in a run's folder belong to the run and are uploaded with it.
-            write_parameter_file(Path(self._run.dir) / f"{result.law.name}.json", result.parameter_file())
+            write_drive(Path(self._run.dir) / f"{result.law.name}.json", fitted_drive(result))
 
     def close(self) -> None:
         """End the run, whether complete or not."""

@@ -19,8 +19,8 @@ from stribeck.cli.options import options_from
 from stribeck.cli.stop import StopRequest
 from stribeck.errors import ConfigError, MissingDependencyError, OutputError
 from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import write_drive
 from stribeck.files.folders import check_writable, write_atomically
-from stribeck.files.parameter_file import write_parameter_file
 from stribeck.fleet.file import SUMMARIES, FleetServo, read_fleet
 from stribeck.fleet.fits import Fit, fit_of, inputs_digest, summary_csv, summary_json, up_to_date
 from stribeck.identify.common.jobs import Ended, Job, Running, run_in_processes
@@ -154,7 +154,7 @@ def _fit(
                 if ended.failure:
                     fit = Fit(name, law, path, failure=ended.failure)
                 else:
-                    write_parameter_file(output / path, ended.value)
+                    write_drive(output / path, ended.value)
                     fit = fit_of(name, law, path, ended.value)
                 fits[name, law] = fit
                 progress.fitted(fit, ended)

@@ -14,12 +14,13 @@ from stribeck.cli.fit.options import FitOptions
 from stribeck.cli.fit.run import tasks_of
 from stribeck.cli.inputs import recordings_of, warn_of_control, warn_of_supply
 from stribeck.errors import RecordingError, StribeckError
-from stribeck.files.parameter_file import ParameterFile
-from stribeck.fleet.fits import INPUTS, LEFT_OUT, Prepared, inputs_digest
+from stribeck.fleet.fits import Prepared, inputs_digest
 from stribeck.identify.common.jobs import ABANDONED
 from stribeck.identify.servo.acceptance import check_freed
+from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import identify
 from stribeck.identify.servo.task import FitTask
+from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.recordings.sources import check_names, files_digest
 
@@ -45,7 +46,7 @@ def prepare(options: FitOptions, folders: Sequence[Path], laws: Sequence[str]) -
     )
 
 
-def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> ParameterFile:
+def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> Drive:
     """Fit one law.
 
     :param compiled: folder in which processes share compiled programs.
@@ -58,14 +59,12 @@ def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> ParameterFil
     try:
         if prepared.freed:
             check_freed(task, prepared.freed, stop=abandoned)
-        file = identify(task, stop=abandoned).parameter_file()
+        file = fitted_drive(identify(task, stop=abandoned))
     except KeyboardInterrupt:
         raise StribeckError("abandoned: its result is no longer needed") from None
     assert file.provenance is not None  # noqa: S101 - set by every fit
-    data = {**file.provenance.data, INPUTS: prepared.inputs[law]}
-    if prepared.left_out:
-        data[LEFT_OUT] = list(prepared.left_out)
-    return replace(file, provenance=replace(file.provenance, data=data))
+    runs = replace(file.provenance.runs, inputs=prepared.inputs[law], unreadable=prepared.left_out)
+    return replace(file, provenance=replace(file.provenance, runs=runs))
 
 
 def _logs(options: FitOptions, folders: Sequence[Path], left_out: list[str], notes: list[str]) -> list[Log]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from stribeck.files.commented_yaml import Commented, commented_yaml
@@ -28,7 +28,8 @@ SLOWEST = 100.0
 
 def write_compensation(
     path: Path,
-    files: Mapping[str, Path],
+    joints: Sequence[str],
+    drives: Path,
     urdf: Path | None,
     limits: Array,
     tunings: Sequence[Tuning],
@@ -39,7 +40,7 @@ def write_compensation(
 ) -> Path | None:
     """Write a parameter file of the compensation node and its guard; returns the new path of an older, different one.
 
-    :param files: parameter file of each joint, by joint name.
+    :param drives: file with the drives of the joints.
     :param urdf: the identified URDF, ``None`` if there is none.
     :param limits: largest torque of each joint (n,).
     :param tunings: rest thresholds of each joint.
@@ -53,7 +54,7 @@ def write_compensation(
         + verdict.lines()[0]
         + "."
     )
-    entries = [*_of_node(urdf, rate, payload), *_of_both(files, limits, tunings, unit)]
+    entries = [*_of_node(urdf, rate, payload), *_of_both(joints, drives, limits, tunings, unit)]
     return write_keeping(path, commented_yaml(head, entries))
 
 
@@ -85,10 +86,11 @@ def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterato
 
 
 def _of_both(
-    files: Mapping[str, Path], limits: Array, tunings: Sequence[Tuning], unit: str
+    joints: Sequence[str], drives: Path, limits: Array, tunings: Sequence[Tuning], unit: str
 ) -> Iterator[Commented]:
     torque = "N m" if unit == "rad" else "N"
-    yield Commented(f"{BOTH}.joints", list(files), "as in the URDF and /joint_states")
+    yield Commented(f"{BOTH}.joints", list(joints), "as in the URDF and /joint_states")
+    yield Commented(f"{BOTH}.drives_file", str(drives.resolve()), "identified drives of all joints")
     yield Commented(
         f"{BOTH}.output_mode",
         "friction_only",
@@ -97,14 +99,12 @@ def _of_both(
     yield Commented(f"{BOTH}.output_type", "array", "std_msgs/Float64MultiArray in the order of joints")
     meaning = "effort in /joint_states is the motors' torque at the joints, as in the recordings"
     yield Commented(f"{BOTH}.effort_meaning", "motor", meaning)
-    first = next(iter(files))
-    for (joint, path), limit, tuning in zip(files.items(), limits.tolist(), tunings, strict=True):
+    for joint, limit, tuning in zip(joints, limits.tolist(), tunings, strict=True):
 
         def entry(name: str, value: float | str, comment: str, joint: str = joint) -> Commented:
             rounded = float(f"{value:.4g}") if isinstance(value, float) else value
-            return Commented(f"{BOTH}.{joint}.{name}", rounded, comment if joint == first else "")
+            return Commented(f"{BOTH}.{joint}.{name}", rounded, comment if joint == joints[0] else "")
 
-        yield entry("parameter_file", str(path.resolve()), "")
         yield entry("max_torque", limit, f"{torque}: effort limit, or the largest recorded effort")
         for name, comment in TUNED.items():
             quantity = f"{unit}/s" if name.endswith("velocity") else unit

@@ -48,7 +48,7 @@ class IdentifyArmOptions:
         f"terms to add to the friction law of full: {','.join(optional_parts())}", (), "LIST"
     )
     output: Path | None = _output(
-        "new URDF, a parameter file for each joint, and those of the compensation node", None, "DIR"
+        "new URDF, file of drives of all joints, and the parameters of the compensation node", None, "DIR"
     )
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
     plots: Path | None = _output("pictures of torques, errors and friction", None, "DIR")

@@ -21,12 +21,12 @@ from stribeck.cli.setup_robot.machine import set_up
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import Drives, MachineParameters, write_drives
 from stribeck.files.folders import write_atomically
-from stribeck.files.parameter_file import write_parameter_file
 from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.identify.arm.config import IdentificationConfig, identification_config
+from stribeck.identify.arm.friction.drives import ACTUATORS, joint_drives, parameter_unit
 from stribeck.identify.arm.friction.full_fit import FullFit
-from stribeck.identify.arm.friction.joint_files import ACTUATORS, joint_files, parameter_unit
 from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
 from stribeck.identify.arm.joint_limits import torque_limits, tunings
 from stribeck.identify.arm.least_squares import LinearFit
@@ -38,6 +38,7 @@ from stribeck.identify.arm.regressor import Machine, machine_of, regressor_unit
 from stribeck.identify.arm.residuals import explain
 from stribeck.identify.arm.urdf import urdf_with_inertials
 from stribeck.identify.arm.verdict import judge_filters, judge_fits
+from stribeck.model.actuator import Actuator
 from stribeck.model.estimate import estimates_to_json
 from stribeck.model.verdict import Reason, Verdict
 
@@ -212,17 +213,16 @@ def _write(
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
         units = work.machine.units(robot.units)
         actuators = [load_actuator(ACTUATORS[units[joint]]) for joint in work.machine.joints]
-        files = {}
-        for joint, content in joint_files(fit, actuators, runs, fits["full"].errors).items():
-            files[joint] = folder / f"{joint}.json"
-            write_parameter_file(files[joint], content)
+        drives = folder / f"{robot.name}.json"
+        write_drives(drives, _drives(robot, fits["full"], fit, actuators, runs, verdict))
         urdf = written[0] if written else None
-        written += [*files.values(), folder / COMPENSATION]
+        written += [drives, folder / COMPENSATION]
         kept = write_compensation(
             written[-1],
-            files,
+            work.machine.joints,
+            drives,
             urdf,
-            torque_limits(fit.machine.arm, robot.limit("effort", len(files)), runs),
+            torque_limits(fit.machine.arm, robot.limit("effort", len(actuators)), runs),
             tunings(runs, fit.choice.presliding),
             rate=min(1.0 / float(np.median(np.diff(run.time))) for run in runs),
             unit="rad" if robot.units == "rotary" else "m",
@@ -234,6 +234,22 @@ def _write(
     if not written:
         warn(f"nothing to write into {folder}: only the fits consistent, log-cholesky and full give files")
     return written, verdict
+
+
+def _drives(
+    robot: RobotConfig,
+    scored: Scored,
+    fit: FullFit,
+    actuators: Sequence[Actuator],
+    runs: Sequence[ArmRecording],
+    verdict: Verdict,
+) -> Drives:
+    """The joints, and inertial parameters and couplings of the arm."""
+    joints = joint_drives(fit, actuators, runs, scored.errors)
+    of_joints = {f"{name}_{joint}" for joint, drive in joints.items() for name in drive.stated}
+    others = {name: one for name, one in scored.estimates(robot.units).items() if name not in of_joints}
+    provenance = next(iter(joints.values())).provenance
+    return Drives(joints, MachineParameters(robot.name, others), verdict, provenance)
 
 
 def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from stribeck.cli.inputs import (
 )
 from stribeck.cli.posterior.options import PosteriorOptions
 from stribeck.cli.posterior.print import SamplerProgress, print_summary
-from stribeck.files.parameter_file import write_parameter_file
+from stribeck.files.drives import write_drive
 from stribeck.identify.posterior.diagnostics import write_netcdf
 from stribeck.identify.posterior.metropolis import POPULATION
 from stribeck.identify.posterior.ridges import pairs_to_show
@@ -34,8 +34,8 @@ from stribeck.identify.posterior.servo import (
 from stribeck.identify.posterior.servo_priors import ServoPrior, servo_prior
 from stribeck.identify.posterior.servo_result import (
     as_json,
+    drawn_drive,
     estimates_of,
-    parameter_file,
     prior_draws,
     summary_of,
 )
@@ -135,7 +135,7 @@ def _write(
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     else:
-        write_parameter_file(options.output, parameter_file(draws, split, settings))
+        write_drive(options.output, drawn_drive(draws, split, settings))
     write_json(options.json, content)
     if options.netcdf is not None:
         before = {name: prior[None, :, k] for k, name in enumerate(names)}

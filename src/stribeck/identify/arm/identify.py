@@ -13,8 +13,8 @@ from stribeck.errors import ConfigError, check_valid
 from stribeck.identify.arm.base_parameters import BaseParameters
 from stribeck.identify.arm.config import IdentificationConfig
 from stribeck.identify.arm.consistent import ConsistentFit, fit_consistent, fit_log_cholesky
+from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit, fit_full
-from stribeck.identify.arm.friction.joint_files import element_estimates
 from stribeck.identify.arm.friction.selection import FrictionSelection, ModelChoice
 from stribeck.identify.arm.least_squares import LinearFit, Weighting, fit_linear
 from stribeck.identify.arm.model import ArmModel

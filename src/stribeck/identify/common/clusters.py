@@ -23,20 +23,13 @@ import numpy as np
 from stribeck.identify.common.quantiles import student_quantile
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.estimate import CONFIDENCE
+from stribeck.model.joint import CorrelationMatrix
 
 RANKLESS = 1e-7
 """Directions whose scaled curvature is below this share of the largest are rank-deficient."""
 
 TAKES_PART = 0.1
 """A parameter is part of a rank-deficient direction if its component is larger than this."""
-
-
-@dataclass(frozen=True)
-class CorrelationMatrix:
-    """Correlation matrix of n estimated parameters, (n, n)."""
-
-    names: tuple[str, ...]
-    matrix: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.files.parameter_file import ParameterFile
+from stribeck.files.versions import versions
 from stribeck.identify.posterior.diagnostics import Summary, summarise
 from stribeck.identify.posterior.ridges import statements
 from stribeck.identify.posterior.servo import ServoDraws
+from stribeck.identify.servo.drive import LOSS, runs_of, simulation_of, supply_of, temperatures_of
 from stribeck.identify.servo.identify import errors_of
 from stribeck.identify.servo.objective import Split
-from stribeck.identify.servo.result import Errors, FitResult, FitSettings
-from stribeck.identify.servo.uncertainty import Uncertainty
-from stribeck.model.estimate import Estimate, estimates_to_json
+from stribeck.identify.servo.result import FitSettings
+from stribeck.model.estimate import Estimate, estimates_to_json, fixed
+from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.model.parameters import ParameterSet
+from stribeck.model.provenance import Loss, Provenance, Search
 
 SCHEMA = 1
 PRIOR_DRAWS = 2000
@@ -44,36 +46,37 @@ def estimates_of(drawn: ServoDraws) -> dict[str, Estimate]:
     return summary_of(drawn).estimates(units, prior_draws(drawn, 0), bounds)
 
 
-def parameter_file(drawn: ServoDraws, split: Split, settings: FitSettings) -> ParameterFile:
+def drawn_drive(drawn: ServoDraws, split: Split, settings: FitSettings) -> Drive:
     """Posterior means with 95 % intervals and status, and the errors on training and validation runs."""
     rollout, names = drawn.posterior.rollout, drawn.posterior.names[:-1]
     parameters = _within(rollout.parameters, drawn.mean)
     estimates = estimates_of(drawn)
-    uncertainty = Uncertainty(
-        {name: estimates[name] for name in names},
-        tuple(statements(names, drawn.flat[:, :-1], split.train)),
-        f"{drawn.posterior.samples.mean():.3g} effective samples per run",
-    )
 
-    def errors(logs: tuple[Log, ...]) -> Errors:
-        return errors_of(logs, rollout.actuator, rollout.law, parameters.values(), settings)
+    def error(logs: tuple[Log, ...]) -> float:
+        return errors_of(logs, rollout.actuator, rollout.law, parameters.values(), settings).mean
 
-    result = FitResult(
-        actuator=rollout.actuator,
-        law=rollout.law,
-        parameters=parameters,
-        settings=replace(settings, method="posterior mean"),
-        split=split,
-        outcome="converged" if summary_of(drawn).converged else "budget spent",
-        train=errors(split.train),
-        validation=errors(split.validation) if split.validation else None,
-        uncertainty=uncertainty,
-        evaluations=0,
-        compile_seconds=0.0,
-        search_seconds=0.0,
-        wall_seconds=0.0,
+    return Drive(
+        rollout.actuator,
+        rollout.law,
+        parameters.values(),
+        stated={p.name: estimates[p.name] if p.name in names else fixed(p.value, p.unit) for p in parameters},
+        bounds={p.name: (p.lower, p.upper) for p in parameters.free},
+        temperatures=temperatures_of(split.train),
+        statements=tuple(statements(names, drawn.flat[:, :-1], split.train)),
+        loss=Loss(LOSS, "rad", error(split.train), error(split.validation) if split.validation else None),
+        provenance=Provenance(
+            runs_of(split),
+            simulation_of(settings),
+            Search(
+                method="posterior mean",
+                seed=settings.seed,
+                outcome="converged" if summary_of(drawn).converged else "budget spent",
+                clusters=f"{drawn.posterior.samples.mean():.3g} effective samples per run",
+            ),
+            supply_voltage=supply_of(split.train),
+            versions=versions("numpy", "jax", "blackjax"),
+        ),
     )
-    return result.parameter_file()
 
 
 def _within(parameters: ParameterSet, values: Mapping[str, float]) -> ParameterSet:

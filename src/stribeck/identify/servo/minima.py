@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from stribeck.files.parameter_file import MinimumEntry
 from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.objective import EQUALLY_GOOD, equivalent_error
 from stribeck.identify.servo.uncertainty import Uncertainty
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import disagreements
 from stribeck.model.parameters import ParameterSet
+from stribeck.model.provenance import Minimum
 
 DISTINCT = 1e-3
 """Points of the unit cube closer than this along every axis count as the same."""
@@ -22,7 +22,7 @@ MOST_MINIMA = 12
 """Largest number of minima kept."""
 
 
-def equally_good(parameters: ParameterSet, best: Array, incumbent: Incumbent) -> tuple[MinimumEntry, ...]:
+def equally_good(parameters: ParameterSet, best: Array, incumbent: Incumbent) -> tuple[Minimum, ...]:
     """The best point (n,) of the unit cube, then the other minima that fit as well, the better first.
 
     Searches that ran out of evaluations have no minima; then the result is the best point alone.
@@ -36,7 +36,7 @@ def equally_good(parameters: ParameterSet, best: Array, incumbent: Incumbent) ->
             kept.append(point)
             losses.append(loss)
     return tuple(
-        MinimumEntry(
+        Minimum(
             error=float(equivalent_error(loss)),
             values=dict(zip(parameters.free_names, parameters.from_unit(point).tolist(), strict=True)),
         )
@@ -44,9 +44,7 @@ def equally_good(parameters: ParameterSet, best: Array, incumbent: Incumbent) ->
     )
 
 
-def with_minima(
-    uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[MinimumEntry]
-) -> Uncertainty:
+def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[Minimum]) -> Uncertainty:
     """The uncertainty, with all parameters on which equally good minima disagree marked as doubtful.
 
     An interval around one minimum does not cover another one elsewhere.
@@ -54,9 +52,7 @@ def with_minima(
     bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in parameters.free}
     reasons = {
         name: f"minima that fit as well lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
-        for name, (lowest, highest) in disagreements(
-            bounds, [minimum["values"] for minimum in minima]
-        ).items()
+        for name, (lowest, highest) in disagreements(bounds, [minimum.values for minimum in minima]).items()
         if uncertainty.estimates[name].status == "determined"
     }
     if not reasons:

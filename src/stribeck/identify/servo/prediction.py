@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.files.parameter_file import ParameterFile, PredictionEntry
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.identify.servo.conditions import KINDS, kinds_of, one_more
 from stribeck.identify.servo.objective import smooth_absolute
@@ -31,6 +30,7 @@ from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Mask
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
+from stribeck.model.joint import Drive, Prediction
 from stribeck.model.law import FrictionLaw
 from stribeck.model.log import Batch, Log
 from stribeck.model.parameters import ParameterSet
@@ -85,7 +85,7 @@ def prediction_of(
     covariance: FloatArray,
     prior: Prior | None = None,
     left_out: LeftOut | None = None,
-) -> PredictionEntry:
+) -> Prediction:
     """The distribution of motions around those of an optimum.
 
     :param unit: the optimum in the unit cube (n,).
@@ -111,7 +111,7 @@ def prediction_of(
         missed = [_relative(e, spread, valid & mask) for e, mask in zip(errors, kind.masks, strict=True)]
         fitted = [_relative(residual, spread, valid & mask) for mask in kind.masks]
         factors[kind.name] = max(factor_of_one_more(missed, fitted), factors["recorded"])
-    return PredictionEntry(
+    return Prediction(
         names=parameters.free_names,
         covariance=tuple(tuple(row) for row in matrix.tolist()),
         deviation=deviation,
@@ -279,35 +279,33 @@ def _shares(
     return np.asarray(np.clip(unit + np.array(SHARES)[:, None] * step, 0.0, 1.0))
 
 
-def factor_of(prediction: PredictionEntry, log: Log) -> float:
+def factor_of(prediction: Prediction, log: Log) -> float:
     """Factor on the spread for the conditions of a run: the largest of those that are new in it."""
-    factors, seen = prediction["factors"], prediction["conditions"]
+    factors, seen = prediction.factors, prediction.conditions
     new = [name for name, _, value, _ in KINDS if str(value(log)) not in seen.get(name, ())]
     largest = max(factors.values())
     return max([factors["recorded"], *(factors.get(name, largest) for name in new)])
 
 
-def model_of(file: ParameterFile, batch: Batch, integrator: Integrator, reset_period: float | None) -> Model:
+def model_of(file: Drive, batch: Batch, integrator: Integrator, reset_period: float | None) -> Model:
     """A file's simulation of a batch of runs; its uncertain parameters are free."""
-    prediction = file.provenance.prediction if file.provenance is not None else None
-    names = prediction["names"] if prediction is not None else ()
+    prediction = file.prediction
+    names = prediction.names if prediction is not None else ()
     parameters = file.actuator.parameters(file.law).freed(names)
     parameters = parameters.fixed({name: file.values[name] for name in parameters.names if name not in names})
     return Model(batch, file.actuator, file.law, parameters, integrator, reset_period)
 
 
-def half_widths(
-    file: ParameterFile, batch: Batch, integrator: Integrator, reset_period: float | None
-) -> FloatArray:
+def half_widths(file: Drive, batch: Batch, integrator: Integrator, reset_period: float | None) -> FloatArray:
     """Half-widths (T, R) [rad] of the bands of a file on a batch of runs; NaN if the file has no prediction."""
-    prediction = file.provenance.prediction if file.provenance is not None else None
+    prediction = file.prediction
     if prediction is None:
         return np.full_like(batch.position, np.nan)
     model = model_of(file, batch, integrator, reset_period)
     parameters = model.parameters
     mean = np.array([file.values[name] for name in parameters.free_names])
-    drawn = _drawn(mean, np.array(prediction["covariance"]), parameters.lower, parameters.upper)
-    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + prediction["deviation"] ** 2)
+    drawn = _drawn(mean, np.array(prediction.covariance), parameters.lower, parameters.upper)
+    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + prediction.deviation**2)
     return np.asarray(QUANTILE * spread * [factor_of(prediction, log) for log in batch.logs])
 
 

@@ -1,30 +1,25 @@
-"""The result of a fit, and its export to JSON and to a parameter file."""
+"""The result of a fit, and its export to JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from stribeck.files.parameter_file import MinimumEntry, ParameterFile, Provenance
-from stribeck.files.versions import versions
 from stribeck.identify.common.solver_status import SolverStatus
-from stribeck.identify.servo.objective import SMOOTHING, Split
+from stribeck.identify.servo.objective import Split
 from stribeck.identify.servo.uncertainty import Uncertainty
 from stribeck.model.actuator import Actuator
 from stribeck.model.estimate import CONFIDENCE, Estimate, estimates_to_json, fixed
 from stribeck.model.law import FrictionLaw
 from stribeck.model.log import TemperatureRange
 from stribeck.model.parameters import Parameter, ParameterSet
+from stribeck.model.provenance import LawChoice, Minimum
 from stribeck.model.step import Integrator
-from stribeck.recordings.sources import digest_of, fingerprint
 
 SCHEMA = 1
-
-MOST_IMPROVEMENTS = 200
-"""Maximum number of improvements in the search history of a parameter file."""
 
 Outcome = Literal["converged", "budget spent", "interrupted", "running"]
 
@@ -106,10 +101,10 @@ class FitResult:
     compile_seconds: float
     search_seconds: float
     wall_seconds: float
-    minima: tuple[MinimumEntry, ...] = ()
+    minima: tuple[Minimum, ...] = ()
     history: tuple[tuple[int, float], ...] = ()
     descent: SolverStatus | None = None
-    selection: Mapping[str, Any] | None = None
+    selection: LawChoice | None = None
 
     @property
     def status(self) -> SolverStatus:
@@ -165,99 +160,8 @@ class FitResult:
             "statements": list(uncertainty.statements),
             "prior_strength": self.settings.prior_strength,
             "effects": sorted(self.actuator.active_effects),
-            **(self.selection or {}),
-        }
-
-    def parameter_file(self) -> ParameterFile:
-        """The result as a parameter file."""
-        uncertainty = self.uncertainty or NO_UNCERTAINTY
-        logs = self.split.train
-        free = self.parameters.free
-        provenance = Provenance(
-            units={parameter.name: parameter.unit for parameter in self.parameters},
-            bounds={parameter.name: (parameter.lower, parameter.upper) for parameter in free},
-            fixed=tuple(parameter.name for parameter in self.parameters if not parameter.free),
-            intervals=uncertainty.intervals,
-            confidence=CONFIDENCE,
-            not_determined=uncertainty.not_determined,
-            at_bounds=uncertainty.at_bounds,
-            statements=uncertainty.statements,
-            loss={
-                "name": "mean absolute position error, mean over runs",
-                "smoothing": SMOOTHING,
-                "train_mae": self.train.mean,
-                "validation_mae": None if self.validation is None else self.validation.mean,
-                "unit": "rad",
-            },
-            split={
-                "rule": self.split.rule,
-                "train": [log.name for log in self.split.train],
-                "validation": [log.name for log in self.split.validation],
-            },
-            simulation={
-                "dt": self.settings.dt,
-                "integrator": self.settings.integrator,
-                "reset_period": self.settings.reset_period,
-                "dtype": self.settings.dtype,
-            },
-            effects=tuple(sorted(self.actuator.active_effects)),
-            supply_voltage=_spread(
-                [log.setup.supply_voltage for log in logs],
-                [
-                    v
-                    for log in logs
-                    if log.supply_voltage is not None
-                    for v in log.supply_voltage.value.tolist()
-                ],
-            ),
-            temperature=measured._asdict() if (measured := TemperatureRange.of(logs)) else None,
-            data={
-                "fingerprint": fingerprint((*logs, *self.split.validation)),
-                "runs": len(logs),
-                "digests": {log.name: digest_of(log) for log in (*logs, *self.split.validation)},
-            },
-            search=self._search() | {"clusters": uncertainty.clusters},
-            versions=versions("numpy", "jax", "cmaes", "optuna"),
-            correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
-            minima=self.minima or None,
-            convergence=_thinned(self.history) or None,
-            estimates=self.estimates,
-            selection=self.selection,
-            prediction=uncertainty.prediction,
-        )
-        return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
-
-    def _search(self) -> dict[str, Any]:
-        """How the parameters were searched for."""
-        settings = self.settings
-        return {
-            "method": settings.method,
-            "seed": settings.seed,
-            "trials": settings.trials,
-            "evaluations": self.evaluations,
-            "prior_strength": settings.prior_strength,
-            "outcome": self.outcome,
-            "status": self.status,
+            **(self.selection.to_json() if self.selection else {}),
         }
 
 
 NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values are is not known.",), "none")
-
-
-def _thinned(history: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    """The search history without the improvements that follow most closely on another; the last one stays."""
-    if len(history) <= MOST_IMPROVEMENTS:
-        return tuple(history)
-    evaluations = np.log([max(count, 1) for count, _ in history])
-    wanted = np.linspace(evaluations[0], evaluations[-1], MOST_IMPROVEMENTS)
-    kept = np.unique(np.searchsorted(evaluations, wanted - 1e-9)).clip(max=len(history) - 1)
-    return tuple(history[k] for k in sorted({*kept.tolist(), len(history) - 1}))
-
-
-def _spread(nominal: list[float], measured: list[float]) -> dict[str, float] | None:
-    found: dict[str, float] = {}
-    if nominal:
-        found["nominal"] = float(np.mean(nominal))
-    if measured:
-        found |= {"min": min(measured), "max": max(measured)}
-    return found or None

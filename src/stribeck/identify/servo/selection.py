@@ -32,7 +32,8 @@ from stribeck.identify.servo.parallel import QUASI_RANDOM, ParallelFits
 from stribeck.identify.servo.prediction import LeftOut
 from stribeck.identify.servo.task import FitTask
 from stribeck.model.arrays import Mask
-from stribeck.model.estimate import CONFIDENCE, Interval
+from stribeck.model.estimate import CONFIDENCE
+from stribeck.model.provenance import Candidate, Expected, LawChoice
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -61,14 +62,6 @@ class Variant:
         """Short description."""
         parts = [self.law.upper(), *self.effects]
         return ", ".join(parts) + (f", prior × {self.strength:.2g}" if self.strength != 1.0 else "")
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Expected error under a new condition of a kind [rad], and its interval."""
-
-    value: float
-    interval: Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,33 +116,25 @@ class Selection:
             f"{new[best]:.1f} mrad."
         )
 
-    def to_json(self) -> dict[str, object]:
-        """Keys for ``--json`` and parameter files; errors in rad."""
-        return {
-            "expected_error": {
-                kind: {"value": one.value, "interval": list(one.interval)}
-                for kind, one in self.expected.items()
-            },
-            "selection": {
-                "chosen": self.variants[self.chosen].label,
-                "sentence": self.sentence,
-                "seconds": self.seconds,
-                "left_out": {kind.name: [name for name, _ in kind.levels] for kind in self.kinds},
-                "candidates": [
-                    {
-                        "model": variant.law,
-                        "effects": list(variant.effects),
-                        "prior_strength": variant.strength,
-                        "fitted": _finite(self.fitted[k]),
-                        "left_out": {
-                            kind: [_finite(error) for error in errors[k]]
-                            for kind, errors in self.left_out.items()
-                        },
-                    }
-                    for k, variant in enumerate(self.variants)
-                ],
-            },
-        }
+    def choice(self) -> LawChoice:
+        """The choice, for files and ``--json``."""
+        return LawChoice(
+            chosen=self.variants[self.chosen].label,
+            sentence=self.sentence,
+            expected_error=self.expected,
+            left_out={kind.name: tuple(name for name, _ in kind.levels) for kind in self.kinds},
+            candidates=tuple(
+                Candidate(
+                    variant.law,
+                    tuple(variant.effects),
+                    variant.strength,
+                    _finite(self.fitted[k]),
+                    {kind: tuple(map(_finite, errors[k])) for kind, errors in self.left_out.items()},
+                )
+                for k, variant in enumerate(self.variants)
+            ),
+            seconds=self.seconds,
+        )
 
 
 def _finite(error: float) -> float | None:

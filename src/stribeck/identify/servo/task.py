@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stribeck.errors import ConfigError
-from stribeck.files.parameter_file import check_possible
+from stribeck.files.drive_entry import check_possible
 from stribeck.identify.servo.objective import Split
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import LANES, Rollout

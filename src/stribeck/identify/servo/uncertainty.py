@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from stribeck.files.parameter_file import PredictionEntry
 from stribeck.identify.common.clusters import (
     ClusterCovariance,
-    CorrelationMatrix,
     bias_reduced,
     leave_one_out,
 )
@@ -26,6 +24,7 @@ from stribeck.identify.servo.prior import Prior
 from stribeck.identify.servo.rollout import Rollout, Scores
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.estimate import CONFIDENCE, Estimate, Interval, Side, at_bound, estimate_of
+from stribeck.model.joint import CorrelationMatrix, Prediction
 from stribeck.model.log import Batch, TemperatureRange
 from stribeck.model.parameters import ParameterSet
 from stribeck.model.step import batch_for, simulate
@@ -63,7 +62,7 @@ class Uncertainty:
     correlation: CorrelationMatrix | None = None
     step_errors: Mapping[str, float] = field(default_factory=dict)
     covariance: Array | None = field(default=None, compare=False)
-    prediction: PredictionEntry | None = None
+    prediction: Prediction | None = None
 
     @property
     def step_share(self) -> float:
@@ -128,7 +127,7 @@ def with_prediction(
         rollout.reset_period,
     )
     prediction = prediction_of(model, unit, residual, scores, uncertainty.covariance, prior, left_out)
-    if not np.all(np.isfinite([*prediction["factors"].values()])):  # of a joint at rest
+    if not np.all(np.isfinite([*prediction.factors.values()])):  # of a joint at rest
         return uncertainty
     return replace(uncertainty, prediction=prediction)
 

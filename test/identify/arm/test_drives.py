@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stribeck.files.actuators import load_actuator
-from stribeck.identify.arm.friction.joint_files import joint_estimates
+from stribeck.identify.arm.friction.drives import joint_estimates
 
 
 def test_what_cannot_be_negative_has_no_negative_limit():

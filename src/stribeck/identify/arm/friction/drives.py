@@ -1,17 +1,18 @@
-"""Export of identified joint friction as parameter files, which the compensation node loads."""
+"""Identified joints of an arm as drives, which the compensation node loads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stribeck.files.parameter_file import ParameterFile, Provenance
 from stribeck.files.versions import versions
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import MOTOR_UNITS, Actuator, JointUnits
-from stribeck.model.estimate import CONFIDENCE, Estimate, at_bound, fixed
+from stribeck.model.estimate import Estimate, at_bound, fixed
+from stribeck.model.joint import Drive
+from stribeck.model.provenance import Loss, Provenance, Runs, Search
 from stribeck.model.terms import FRICTION_PARAMETERS
 
 ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
@@ -21,24 +22,29 @@ FIXED = {"ratio": 1.0, "q_offset": 0.0}
 """Parameters of the actuator that are not identified."""
 
 
-def joint_files(
+def joint_drives(
     fit: FullFit, actuators: Sequence[Actuator], runs: Sequence[ArmRecording], errors: Mapping[str, Any]
-) -> dict[str, ParameterFile]:
-    """A parameter file for each joint, by joint name.
+) -> dict[str, Drive]:
+    """The drive of each joint, by joint name.
 
     :param actuators: one of :data:`ACTUATORS` for each joint: prismatic joints have N and kg, others N m and kg m².
     :param runs: the fitted recordings, for the provenance.
     :param errors: scores by set.
     """
-    return {
-        joint: ParameterFile(
-            actuator=actuator,
-            law=fit.laws[k],
-            values={**FIXED, **fit.values(joint)},
-            provenance=_provenance(fit, joint, actuator, runs, errors),
+    provenance = _provenance(fit, runs)
+    found = {}
+    for k, (joint, actuator) in enumerate(zip(fit.machine.joints, actuators, strict=True)):
+        error = {name: scores["moving"]["per_joint"][k] for name, scores in errors.items()}
+        found[joint] = Drive(
+            actuator,
+            fit.laws[k],
+            {**FIXED, **fit.values(joint)},
+            stated=joint_estimates(fit, joint, actuator),
+            statements=_statements(fit, joint),
+            loss=Loss("relative error of torque", "1", error["train"], error.get("validation")),
+            provenance=provenance,
         )
-        for k, (joint, actuator) in enumerate(zip(fit.machine.joints, actuators, strict=True))
-    }
+    return found
 
 
 def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str, Estimate]:
@@ -69,41 +75,21 @@ def parameter_unit(name: str, units: JointUnits) -> str:
     return MOTOR_UNITS[name][units]
 
 
-def _provenance(
-    fit: FullFit, joint: str, actuator: Actuator, runs: Sequence[ArmRecording], errors: Mapping[str, Any]
-) -> Provenance:
-    estimates, choice = joint_estimates(fit, joint, actuator), fit.choice
-    index = fit.machine.joints.index(joint)
-    error = {name: scores["moving"]["per_joint"][index] for name, scores in errors.items()}
+def _provenance(fit: FullFit, runs: Sequence[ArmRecording]) -> Provenance:
+    choice = fit.choice
     return Provenance(
-        units={name: estimate.unit for name, estimate in estimates.items()},
-        bounds={},
-        fixed=tuple(FIXED),
-        intervals={name: one.interval for name, one in estimates.items() if one.interval is not None},
-        confidence=CONFIDENCE,
-        not_determined={name: one.reason for name, one in estimates.items() if one.reason},
-        at_bounds={name: one.side for name, one in estimates.items() if one.side is not None},
-        statements=_statements(fit, joint),
-        loss={
-            "name": "relative error of torque",
-            "train": error["train"],
-            "validation": error.get("validation"),
-            "unit": "1",
-        },
-        split={"rule": "as given", "train": [run.name for run in runs], "validation": []},
-        simulation={"inverse_dynamics": True, "delay": choice.delay, "presliding": choice.presliding},
-        effects=(),
-        supply_voltage=None,
-        temperature=None,
-        data={"runs": len(runs)},
-        search={
-            "method": "identify-arm",
-            "status": fit.status.value,
-            "prior": choice.prior,
-            "correlated_rows": choice.correlated,
-        },
+        runs=Runs("as given", tuple(run.name for run in runs)),
+        search=Search(
+            method="identify-arm",
+            status=fit.status.value,
+            settings={
+                "prior": choice.prior,
+                "correlated_rows": choice.correlated,
+                "delay": choice.delay,
+                "presliding": choice.presliding,
+            },
+        ),
         versions=versions("numpy", "scipy", "jax", "pin", "casadi"),
-        estimates=estimates,
     )
 
 

@@ -1,0 +1,179 @@
+"""What drives a joint: its actuator and friction, as identified, and a servo with its settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stribeck.errors import ConfigError
+from stribeck.model.actuator import Actuator
+from stribeck.model.control_laws import CurrentControl, Gains, VoltageControl
+from stribeck.model.estimate import Estimate, Interval
+from stribeck.model.law import FrictionLaw
+from stribeck.model.provenance import Loss, Provenance, Spread
+from stribeck.model.verdict import Verdict
+
+VALUE_ALONE = "the file gives a value and nothing else"
+"""Reason of estimates that no file states."""
+
+
+@dataclass(frozen=True)
+class CorrelationMatrix:
+    """Correlation of n estimated parameters.
+
+    :param names: of the rows and columns.
+    :param matrix: (n, n).
+    """
+
+    names: tuple[str, ...]
+    matrix: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        count = len(self.names)
+        square = len(self.matrix) == count and all(len(row) == count for row in self.matrix)
+        if not square or any(abs(number) > 1.0 for row in self.matrix for number in row):
+            raise ValueError(
+                f"correlation: expected {count} rows of as many numbers between -1 and 1, found {len(self.matrix)} rows"
+            )
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predictive distribution of motions (:mod:`stribeck.identify.servo.prediction`).
+
+    :param names: uncertain parameters.
+    :param covariance: of these, in their units (n, n).
+    :param deviation: standard deviation of the model's error [rad].
+    :param correlation_time: of that error [s].
+    :param factors: on the standard deviation: under recorded conditions, and under a new one of each kind.
+    :param conditions: recorded conditions of each kind.
+    """
+
+    names: tuple[str, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    deviation: float
+    correlation_time: float
+    factors: Mapping[str, float]
+    conditions: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Drive:
+    """Actuator and friction of one joint.
+
+    :param actuator: with the effects that are on.
+    :param law: friction law, with its terms.
+    :param values: of the parameters of actuator, bench and law.
+    :param stated: estimates that a fit states, also of parameters of the joint beyond actuator and law (``delay``, ``bias``).
+    :param bounds: search bounds of each free parameter.
+    :param correlation: of the estimates.
+    :param prediction: predictive distribution of motions.
+    :param temperatures: of the servo during the recordings [°C].
+    :param statements: conclusions that the recordings do not allow, as text.
+    :param verdict: whether the result may be used.
+    :param loss: errors on the recordings.
+    :param provenance: origin of the parameters.
+    """
+
+    actuator: Actuator
+    law: FrictionLaw
+    values: Mapping[str, float]
+    stated: Mapping[str, Estimate] = field(default_factory=dict)
+    bounds: Mapping[str, Interval] = field(default_factory=dict)
+    correlation: CorrelationMatrix | None = None
+    prediction: Prediction | None = None
+    temperatures: Spread | None = None
+    statements: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+    loss: Loss = field(default_factory=Loss)
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        for name, (lower, upper) in (*self.bounds.items(), *self.intervals.items()):
+            if lower > upper:
+                raise ValueError(f"{name}: {lower:g} is above {upper:g}")
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """All parameters as estimates; those that no fit states are not determined."""
+        values = {
+            name: Estimate(value, "", "not determined", reason=VALUE_ALONE)
+            for name, value in self.values.items()
+        }
+        return {**values, **self.stated}
+
+    @property
+    def intervals(self) -> dict[str, Interval]:
+        """Interval of each parameter that has one."""
+        return {name: one.interval for name, one in self.stated.items() if one.interval is not None}
+
+    @property
+    def temperature(self) -> float | None:
+        """Temperature of the servo at which the parameters are valid [°C], if it is known."""
+        if "reference_temperature" in self.values:
+            return self.values["reference_temperature"]
+        return self.temperatures.middle if self.temperatures is not None else None
+
+
+@dataclass(frozen=True)
+class Servo:
+    r"""A servo with its settings.
+
+    :param parameters: identified parameters; ``q_offset``, a property of the test bench, is ignored.
+    :param kp: proportional gain, in firmware units.
+    :param ki: integral gain.
+    :param kd: derivative gain.
+    :param supply_voltage: no-load supply voltage :math:`V_0` [V]; default: the servo's nominal voltage.
+    :param supply_resistance: resistance :math:`R_s` of supply and cables [ohm], 0 for a stiff supply; the voltage sags
+        with this servo's current in the previous step (:func:`stribeck.model.electrics.sagging_supply`).
+    :param period: the firmware's control period [s], during which its output is constant; ``None``: it is updated in
+        every step, as in the simulation used for a fit.
+    :raises ConfigError: for values that are not finite or out of range, or a sag that cannot be computed.
+    """
+
+    parameters: Drive
+    kp: float
+    ki: float = 0.0
+    kd: float = 0.0
+    supply_voltage: float | None = None
+    supply_resistance: float = 0.0
+    period: float | None = None
+
+    def __post_init__(self) -> None:
+        actuator = self.parameters.actuator
+        for name in ("kp", "ki", "kd", "supply_resistance"):
+            value = getattr(self, name)
+            if not 0.0 <= value < math.inf:
+                raise ConfigError(
+                    f"{actuator.name}: {name} must be zero or positive and finite, found {value}"
+                )
+        for name, value in (("supply_voltage", self.voltage), ("period", self.period)):
+            if value is not None and not 0.0 < value < math.inf:
+                raise ConfigError(f"{actuator.name}: {name} must be positive and finite, found {value}")
+        self._check_terms()
+
+    def _check_terms(self) -> None:
+        actuator, control = self.parameters.actuator, self.parameters.actuator.control
+        for name in actuator.lacks_gains(self.gains):
+            raise ConfigError(
+                f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}; use 0"
+            )
+        bridged = isinstance(control, VoltageControl) and control.bridge == "brake"
+        driven = bridged or (isinstance(control, CurrentControl) and "R" in self.parameters.values)
+        if self.supply_resistance and not driven:
+            raise ConfigError(
+                f"{actuator.name}: the sag of its supply cannot be computed, that needs a drive/brake bridge and R; "
+                "use supply_resistance 0"
+            )
+
+    @property
+    def gains(self) -> Gains:
+        """The firmware's gains."""
+        return Gains(float(self.kp), float(self.ki), float(self.kd))
+
+    @property
+    def voltage(self) -> float:
+        """No-load supply voltage [V]."""
+        nominal = self.parameters.actuator.supply.nominal
+        return float(nominal if self.supply_voltage is None else self.supply_voltage)
