@@ -178,7 +178,14 @@ class CppCompensator:
             replace(settings, gain=0.0) if unchecked else settings
         )  # leaves the check of the gain to the C++
         base = Compensator(joints, maps, checked, dynamics=dynamics).feed_forward._base
-        fields = ("deadband", "error_width", "command_velocity", "moving_velocity", "overshoot_fraction", "presliding")
+        fields = (
+            "deadband",
+            "error_width",
+            "command_velocity",
+            "moving_velocity",
+            "overshoot_fraction",
+            "presliding",
+        )
         tunings = np.stack([getattr(base, name) for name in fields], axis=1)
         table = row([joint_row(j, m, t) for j, m, t in zip(joints, maps, tunings, strict=True)])
         chosen = row(settings_row(settings))
