@@ -46,7 +46,7 @@ def servo_file(folder: Path, law, parameter: str, value: float) -> Path:
 def live(folder: Path, law, term: str, parameter: str, value: float) -> None:
     """Python and C++ cancel the term at the same motion; without it they do not."""
     joint = replace(model("a", **{parameter: value}), law=law)
-    settings = Settings("friction_only", "none", ramp_time=0.0, slew=1e6, sure=1.0)
+    settings = Settings("friction_only", "none", ramp_time=0.0, slew=1e6, certain_fraction=1.0)
     for other, differs in ((joint, False), (model("a"), True)):
         driven = Driven([joint])
         cpp = CppCompensator([other], [JointMap()], settings)
