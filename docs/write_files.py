@@ -102,11 +102,7 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Servo drives of Isaac Lab",
         "YAML that `export --to isaaclab-bam` writes beside the Python module, and `import-params` reads, see [](export.md).",
-        (
-            "stribeck.exports.isaaclab_bam:IsaacLabBamFile",
-            "stribeck.exports.bam_drive:BamDrive",
-            "stribeck.exports.bam_drive:BamMotor",
-        ),
+        ("stribeck.exports.isaaclab_bam:IsaacLabBamFile",),
     ),
     (
         "BAM recordings",
