@@ -15,7 +15,7 @@ from stribeck.files.drives import read_drive, write_drive
 from stribeck.model.estimate import Estimate, at_bound, fixed
 from stribeck.model.joint import CorrelationMatrix, Drive
 from stribeck.model.law import LAWS
-from stribeck.model.provenance import Loss, Provenance, Runs, Search, Simulation, Spread
+from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord, SimulationSettings, Spread
 from stribeck.model.verdict import Reason, Verdict
 
 XL330 = load_actuator("xl330")
@@ -42,11 +42,11 @@ WRITTEN = Drive(
     temperatures=Spread(mean=30.0, min=25.0, max=33.0),
     statements=("One load only: load-dependent terms are barely told apart from constant ones.",),
     verdict=Verdict((Reason("at_bound", "doubtful", "friction_base at its lower bound"),)),
-    loss=Loss("smooth_absolute", "rad", 0.0214),
+    loss=ModelErrors("smooth_absolute", "rad", 0.0214),
     provenance=Provenance(
         Runs("gain 400 held out", ("a", "b"), fingerprint="sha256:00"),
-        Simulation(0.005, "semi-implicit"),
-        Search("hybrid", 3, 12345, status="converged"),
+        SimulationSettings(0.005, "semi-implicit"),
+        SearchRecord("hybrid", 3, 12345, status="converged"),
         supply_voltage=Spread(min=7.1, max=7.4),
         versions={"stribeck": "0.1.0", "numpy": "2.0"},
     ),

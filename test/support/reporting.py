@@ -17,7 +17,7 @@ from stribeck.model.estimate import Estimate
 from stribeck.model.joint import CorrelationMatrix, Drive
 from stribeck.model.law import law_named
 from stribeck.model.log import Log
-from stribeck.model.provenance import Minimum, Provenance, Runs, Search, Simulation
+from stribeck.model.provenance import Minimum, Provenance, Runs, SearchRecord, SimulationSettings
 from stribeck.recordings.sources import digest_of, fingerprint
 from virtual import Encoder
 
@@ -59,8 +59,8 @@ def provenance_of(fitted: Sequence[Log], held_out: Sequence[Log] = (), **changes
             {log.name: digest_of(log) for log in runs},
             fingerprint(runs),
         ),
-        "simulation": Simulation(0.005, "semi-implicit"),
-        "search": Search(
+        "simulation": SimulationSettings(0.005, "semi-implicit"),
+        "search": SearchRecord(
             "hybrid",
             0,
             4000,

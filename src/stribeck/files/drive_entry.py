@@ -26,7 +26,7 @@ from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.model.estimate import Estimate, Interval, estimates_to_json
 from stribeck.model.joint import CorrelationMatrix, Drive, Prediction
 from stribeck.model.law import FrictionLaw, law_named
-from stribeck.model.provenance import Loss, Spread
+from stribeck.model.provenance import ModelErrors, Spread
 from stribeck.model.temperature import TEMPERATURE_PARAMETERS
 from stribeck.model.terms import COULOMB_PARAMETERS, with_sign
 from stribeck.model.verdict import Reason, Use, Verdict
@@ -76,7 +76,7 @@ class DriveBlock(Schema):
     temperature: Spread | None = None
     statements: tuple[str, ...] = ()
     verdict: VerdictEntry | None = None
-    loss: Loss = Loss()
+    loss: ModelErrors = ModelErrors()
 
 
 class FlatHead(Schema):

@@ -16,16 +16,16 @@ from stribeck.files.schema import Positive, Schema, convert
 from stribeck.model.estimate import Estimate, Interval, Side, Status, at_bound, fixed
 from stribeck.model.joint import CorrelationMatrix, Prediction
 from stribeck.model.provenance import (
-    Candidate,
     Expected,
+    LawCandidate,
     LawChoice,
-    Loss,
     Minimum,
+    ModelErrors,
     Provenance,
     Runs,
-    Search,
+    SearchRecord,
     Setting,
-    Simulation,
+    SimulationSettings,
     Spread,
 )
 
@@ -33,7 +33,7 @@ INVERSE = "inverse_dynamics"
 """Key of ``simulation`` in files of ``identify-arm``, whose other keys there are settings."""
 
 
-LOSS = tuple(Loss.__dataclass_fields__)
+LOSS = tuple(ModelErrors.__dataclass_fields__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class EarlierBlock:
             prediction=self.prediction,
             temperature=self.temperature,
             statements=self.statements,
-            loss=convert(loss, Loss, f"{where}: loss", ParameterFileError),
+            loss=convert(loss, ModelErrors, f"{where}: loss", ParameterFileError),
         )
 
     def _estimate(self, name: str, value: float) -> Estimate:
@@ -135,13 +135,13 @@ class EarlierBlock:
                 entry("data", "left_out", names, ()),
                 entry("data", "inputs", str, ""),
             ),
-            simulation=Simulation(
+            simulation=SimulationSettings(
                 entry("simulation", "dt", Positive),
                 entry("simulation", "integrator", str, ""),
                 entry("simulation", "reset_period", Positive),
                 entry("simulation", "dtype", str, ""),
             ),
-            search=Search(
+            search=SearchRecord(
                 entry("search", "method", str, ""),
                 entry("search", "seed", int),
                 entry("search", "evaluations", int),
@@ -150,7 +150,7 @@ class EarlierBlock:
                 entry("search", "clusters", str, ""),
                 self.minima or (),
                 self.convergence or (),
-                {**_settings(self.search, Search), **(_settings(self.simulation) if arm else {})},
+                {**_settings(self.search, SearchRecord), **(_settings(self.simulation) if arm else {})},
             ),
             choice=None if self.selection is None else _choice(self.selection, where),
             supply_voltage=self.supply_voltage,
@@ -170,7 +170,7 @@ def _settings(content: Mapping[str, Any], known: type | None = None) -> dict[str
 def _choice(selection: Mapping[str, Any], where: str) -> LawChoice:
     content = {**selection["selection"], "expected_error": selection["expected_error"]}
     place = f"{where}: selection"
-    candidates = convert(content.pop("candidates", []), tuple[Candidate, ...], place, ParameterFileError)
+    candidates = convert(content.pop("candidates", []), tuple[LawCandidate, ...], place, ParameterFileError)
     expected = convert(content.pop("expected_error"), dict[str, Expected], place, ParameterFileError)
     return LawChoice(
         content["chosen"],
@@ -182,7 +182,7 @@ def _choice(selection: Mapping[str, Any], where: str) -> LawChoice:
     )
 
 
-class FittedJoint(Schema):
+class EarlierJoint(Schema):
     """A joint in a file of ``identify-robot``.
 
     :param rms: error by kind of run [rad].
@@ -195,7 +195,7 @@ class FittedJoint(Schema):
     centre: float = 0.0
 
 
-class RobotFitFile(Schema):
+class EarlierRobotFile(Schema):
     """What ``identify-robot`` wrote.
 
     :param rms: total errors [rad].
@@ -210,7 +210,7 @@ class RobotFitFile(Schema):
 
     schema: Literal[1]
     rms: Any
-    per_joint: dict[str, FittedJoint]
+    per_joint: dict[str, EarlierJoint]
     per_run: Any
     laws: dict[str, str]
     base: dict[str, Estimate]
@@ -219,7 +219,7 @@ class RobotFitFile(Schema):
     seconds: float = 0.0
 
 
-class MechanismFile(Schema):
+class EarlierMechanismFile(Schema):
     """What ``estimate`` wrote.
 
     :param kind: of the file.

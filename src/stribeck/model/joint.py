@@ -11,7 +11,7 @@ from stribeck.model.actuator import Actuator
 from stribeck.model.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.model.estimate import Estimate, Interval
 from stribeck.model.law import FrictionLaw
-from stribeck.model.provenance import Loss, Provenance, Spread
+from stribeck.model.provenance import ModelErrors, Provenance, Spread
 from stribeck.model.verdict import Verdict
 
 VALUE_ALONE = "the file gives a value and nothing else"
@@ -86,7 +86,7 @@ class Drive:
     temperatures: Spread | None = None
     statements: tuple[str, ...] = ()
     verdict: Verdict | None = None
-    loss: Loss = field(default_factory=Loss)
+    loss: ModelErrors = field(default_factory=ModelErrors)
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Loss:
+class ModelErrors:
     """Errors of a model.
 
     :param name: what was minimised.
@@ -73,7 +73,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Simulation:
+class SimulationSettings:
     """How the fit simulated.
 
     :param dt: time step [s], ``None`` without simulation.
@@ -107,7 +107,7 @@ class Minimum:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchRecord:
     """How the parameters were searched for.
 
     :param method: of the search.
@@ -145,7 +145,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class LawCandidate:
     """A law that was compared with others.
 
     :param model: its name.
@@ -178,7 +178,7 @@ class LawChoice:
     sentence: str
     expected_error: Mapping[str, Expected]
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[LawCandidate, ...] = ()
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -200,8 +200,8 @@ class Provenance:
     """
 
     runs: Runs = field(default_factory=Runs)
-    simulation: Simulation = field(default_factory=Simulation)
-    search: Search = field(default_factory=Search)
+    simulation: SimulationSettings = field(default_factory=SimulationSettings)
+    search: SearchRecord = field(default_factory=SearchRecord)
     choice: LawChoice | None = None
     supply_voltage: Spread | None = None
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from itertools import combinations
 from xml.etree.ElementTree import Element
 
 from stribeck.evaluate.assessment import Assessed, AssessedParameter, Assessment
-from stribeck.model.provenance import Search
+from stribeck.model.provenance import SearchRecord
 from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.report.markup import Child, element, table
 from stribeck.report.plot import Axis, Panel, figure, plain, spanning
@@ -255,5 +255,5 @@ def _evaluations(one: Assessed, course: Sequence[tuple[float, float]]) -> float:
     return max(float(_searched(one).evaluations or 1), course[-1][0])
 
 
-def _searched(one: Assessed) -> Search:
-    return one.file.provenance.search if one.file.provenance else Search()
+def _searched(one: Assessed) -> SearchRecord:
+    return one.file.provenance.search if one.file.provenance else SearchRecord()

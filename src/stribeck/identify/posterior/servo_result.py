@@ -20,7 +20,7 @@ from stribeck.model.estimate import Estimate, estimates_to_json, fixed
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.model.parameters import ParameterSet
-from stribeck.model.provenance import Loss, Provenance, Search
+from stribeck.model.provenance import ModelErrors, Provenance, SearchRecord
 
 SCHEMA = 1
 PRIOR_DRAWS = 2000
@@ -63,11 +63,13 @@ def drawn_drive(drawn: ServoDraws, split: Split, settings: FitSettings) -> Drive
         bounds={p.name: (p.lower, p.upper) for p in parameters.free},
         temperatures=temperatures_of(split.train),
         statements=tuple(statements(names, drawn.flat[:, :-1], split.train)),
-        loss=Loss(LOSS, "rad", error(split.train), error(split.validation) if split.validation else None),
+        loss=ModelErrors(
+            LOSS, "rad", error(split.train), error(split.validation) if split.validation else None
+        ),
         provenance=Provenance(
             runs_of(split),
             simulation_of(settings),
-            Search(
+            SearchRecord(
                 method="posterior mean",
                 seed=settings.seed,
                 outcome="converged" if summary_of(drawn).converged else "budget spent",

@@ -12,7 +12,7 @@ from stribeck.identify.servo.result import NO_UNCERTAINTY, FitResult, FitSetting
 from stribeck.identify.servo.verdict import judge_result
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log, TemperatureRange
-from stribeck.model.provenance import Loss, Provenance, Runs, Search, Simulation, Spread
+from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord, SimulationSettings, Spread
 from stribeck.recordings.sources import digest_of, fingerprint
 
 LOSS = "mean absolute position error, mean over runs"
@@ -26,7 +26,7 @@ def fitted_drive(result: FitResult) -> Drive:
     """The identified servo, with its verdict and provenance."""
     uncertainty = result.uncertainty or NO_UNCERTAINTY
     settings = result.settings
-    search = Search(
+    search = SearchRecord(
         settings.method,
         settings.seed,
         result.evaluations,
@@ -48,7 +48,9 @@ def fitted_drive(result: FitResult) -> Drive:
         temperatures=temperatures_of(result.split.train),
         statements=uncertainty.statements,
         verdict=judge_result(result),
-        loss=Loss(LOSS, "rad", result.train.mean, result.validation.mean if result.validation else None),
+        loss=ModelErrors(
+            LOSS, "rad", result.train.mean, result.validation.mean if result.validation else None
+        ),
         provenance=Provenance(
             runs_of(result.split),
             simulation_of(settings),
@@ -72,9 +74,9 @@ def runs_of(split: Split) -> Runs:
     )
 
 
-def simulation_of(settings: FitSettings) -> Simulation:
+def simulation_of(settings: FitSettings) -> SimulationSettings:
     """How the fit simulated."""
-    return Simulation(settings.dt, settings.integrator, settings.reset_period, settings.dtype)
+    return SimulationSettings(settings.dt, settings.integrator, settings.reset_period, settings.dtype)
 
 
 def temperatures_of(logs: Sequence[Log]) -> Spread | None:

@@ -33,7 +33,7 @@ from stribeck.identify.servo.prediction import LeftOut
 from stribeck.identify.servo.task import FitTask
 from stribeck.model.arrays import Mask
 from stribeck.model.estimate import CONFIDENCE
-from stribeck.model.provenance import Candidate, Expected, LawChoice
+from stribeck.model.provenance import Expected, LawCandidate, LawChoice
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -124,7 +124,7 @@ class Selection:
             expected_error=self.expected,
             left_out={kind.name: tuple(name for name, _ in kind.levels) for kind in self.kinds},
             candidates=tuple(
-                Candidate(
+                LawCandidate(
                     variant.law,
                     tuple(variant.effects),
                     variant.strength,

@@ -12,7 +12,7 @@ from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import MOTOR_UNITS, Actuator, JointUnits
 from stribeck.model.estimate import Estimate, at_bound, fixed
 from stribeck.model.joint import Drive
-from stribeck.model.provenance import Loss, Provenance, Runs, Search
+from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
 from stribeck.model.terms import FRICTION_PARAMETERS
 
 ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
@@ -41,7 +41,7 @@ def joint_drives(
             {**FIXED, **fit.values(joint)},
             stated=joint_estimates(fit, joint, actuator),
             statements=_statements(fit, joint),
-            loss=Loss("relative error of torque", "1", error["train"], error.get("validation")),
+            loss=ModelErrors("relative error of torque", "1", error["train"], error.get("validation")),
             provenance=provenance,
         )
     return found
@@ -79,7 +79,7 @@ def _provenance(fit: FullFit, runs: Sequence[ArmRecording]) -> Provenance:
     choice = fit.choice
     return Provenance(
         runs=Runs("as given", tuple(run.name for run in runs)),
-        search=Search(
+        search=SearchRecord(
             method="identify-arm",
             status=fit.status.value,
             settings={
