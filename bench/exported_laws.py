@@ -99,7 +99,7 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
                 words = ["--params", str(params[law]), "--output", str(output), "--kp", options.kp, *more]
                 model = ["--model", str(folder / "bench.urdf")] if form in ("urdf", "drake") else []
                 run(["export", "--to", form, *words, *model, *recordings])
-                text = output.with_name(f"{output.name}.loss.json").read_text(encoding="utf-8")
+                text = output.with_name(f"{output.name}.loss").read_text(encoding="utf-8")
                 found[name] = json.loads(text)["joints"][0]
             errors = {name: one["from_measurement"]["mean"] for name, one in found.items()}
             cells = [

@@ -100,6 +100,11 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("stribeck.exports.isaaclab:IsaacLabFile",),
     ),
     (
+        "Servo drives of Isaac Lab",
+        "YAML that `export --to isaaclab-bam` writes beside the Python module, and `import-params` reads, see [](export.md).",
+        ("stribeck.exports.isaaclab_bam:IsaacLabBamFile",),
+    ),
+    (
         "BAM recordings",
         "JSON, of `stribeck import` and `--logdir`.",
         ("stribeck.recordings.bam_json:BamFile",),

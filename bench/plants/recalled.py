@@ -59,7 +59,7 @@ class Case:
     :param goals: none, the position measured last, or that of some states before.
     :param model: whether inertia and gravity are known, so that friction is learnt.
     :param scale: recalled scales, from and to [1].
-    :param sure: the fraction of the identified friction that is said to be guaranteed.
+    :param certain_fraction: the fraction of the identified friction that is said to be guaranteed.
     :param friction: the true one per identified one, from and to [1].
     """
 
@@ -67,13 +67,13 @@ class Case:
     goals: Goals
     model: bool
     scale: tuple[float, float]
-    sure: float
+    certain_fraction: float
     friction: tuple[float, float]
 
     @property
     def guaranteed(self) -> bool:
         """Whether friction is what it is said to be at least."""
-        return self.friction[0] >= self.sure
+        return self.friction[0] >= self.certain_fraction
 
 
 class Recalling(Method):
@@ -86,7 +86,9 @@ class Recalling(Method):
         if self._model is not None:
             self._model.inertia, self._model.bias = lanes.inertia, self._zero
         delay = float(np.median(lanes.delay))
-        settings = Settings("sum", "none", gain=case.robot.gain, loop_delay=delay, sure=case.sure)
+        settings = Settings(
+            "sum", "none", gain=case.robot.gain, loop_delay=delay, certain_fraction=case.certain_fraction
+        )
         maps = [JointMap()] * len(lanes)
         self.compensator = Compensator(joint_models(lanes), maps, settings, dynamics=self._model)
         rng = np.random.default_rng(seed)

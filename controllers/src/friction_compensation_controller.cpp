@@ -157,7 +157,7 @@ std::string FrictionCompensationController::configured()
     p.effort_meaning == "link" ? stribeck::EffortMeaning::link : stribeck::EffortMeaning::none;
   settings.impedance = p.control == "impedance";
   settings.adapt = p.adapt, settings.isolate_joints = true;
-  settings.gain = p.gain, settings.learned_gain = p.learned_gain, settings.sure = p.sure;
+  settings.gain = p.gain, settings.learned_gain = p.learned_gain, settings.certain_fraction = p.certain_fraction;
   settings.state_timeout = p.state_timeout, settings.command_timeout = p.command_timeout;
   settings.ramp_time = p.ramp_time, settings.slew = p.slew_limit;
   const double period = get_update_rate() > 0 ? 1.0 / get_update_rate() : 0.0;

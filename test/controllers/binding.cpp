@@ -69,7 +69,7 @@ JointModel joint_of(const double * v)
   for (double * place : {&servo.kt, &servo.resistance, &servo.current_limit, &servo.saturation, &servo.ratio,
       &servo.nominal_supply, &servo.rated_supply, &joint.armature, &joint.max_torque, &joint.resolution, &joint.temperature, &joint.sign,
       &joint.ratio, &joint.offset, &joint.tuning.deadband, &joint.tuning.error_width,
-      &joint.tuning.command_velocity, &joint.tuning.moving_velocity, &joint.tuning.away, &joint.tuning.presliding})
+      &joint.tuning.command_velocity, &joint.tuning.moving_velocity, &joint.tuning.overshoot_fraction, &joint.tuning.presliding})
   {
     *place = *v++;
   }
@@ -124,7 +124,7 @@ const char * configured(
   AdaptationSettings & a = settings.adaptation;
   const double * v = s + 4;
   for (double * place : {&settings.gain, &settings.state_timeout, &settings.command_timeout, &settings.ramp_time,
-      &settings.slew, &settings.sure, &settings.loop_delay, &settings.state_lag, &settings.learned_gain,
+      &settings.slew, &settings.certain_fraction, &settings.loop_delay, &settings.state_lag, &settings.learned_gain,
       &a.scale_lower, &a.scale_upper, &a.offset_limit, &a.prior, &a.together, &a.drift, &a.wander, &a.noise})
   {
     *place = *v++;

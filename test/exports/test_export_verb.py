@@ -43,7 +43,7 @@ def export(folder, form, *words, output="out"):
 
 def loss(folder, output="out"):
     """What the file beside the export says about its first joint."""
-    return json.loads((folder / f"{output}.loss.json").read_text())["joints"][0]
+    return json.loads((folder / f"{output}.loss").read_text())["joints"][0]
 
 
 def test_the_list_explains_every_format(capsys):
@@ -86,7 +86,7 @@ def test_joints_have_the_names_of_their_files(tmp_path):
     text = (tmp_path / "out").read_text()
     assert "xl330_m1_friction_budget" in text
     assert "xl330_m4_friction_budget" in text
-    entries = json.loads((tmp_path / "out.loss.json").read_text())["joints"]
+    entries = json.loads((tmp_path / "out.loss").read_text())["joints"]
     assert [entry["params"] for entry in entries] == [str(file) for file in files]
     assert [entry["from_source"] for entry in entries] == [{"mean": 0.0, "worst": 0.0}] * 2
 
@@ -94,23 +94,63 @@ def test_joints_have_the_names_of_their_files(tmp_path):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--to", "vrml"], ["unknown format 'vrml'", "bam", "--to list"]),
-        (["--to", "c", "--joint", "a", "a"], ["'a' twice"]),
-        (["--to", "c", "--model", "arm.xml"], ["does not use --model arm.xml"]),
-        (["--to", "mjcf", "--strict", "--kp", "400"], ["mjcf cannot hold", "Stribeck", "load"]),
-        (["--to", "mjcf", "--plain"], ["firmware's gain", "--kp"]),
-        (["--to", "bam", "--joint", "a", "b"], ["one servo", "found 2 (a, b)"]),
-        (["--to", "c", "--output", "."], ["folder"]),
+        ("vrml", ["unknown format 'vrml'", "bam", "--to list"]),
+        ("c --joint a a", ["'a' twice"]),
+        ("c --joint a --params P P", ["2 parameter files for 1 joints"]),
+        ("c --model arm.xml", ["does not use --model arm.xml"]),
+        ("c --output .", ["folder"]),
+        ("c --output P", ["is an input"]),
+        ("c --output P/out.h", ["xl330_m6.json"]),
+        ("c --params absent.json", ["absent.json"]),
+        ("c --params .", ["folder"]),
+        ("c --actuator mx64", ["is of 'xl330', --actuator is 'mx64'"]),
+        ("c --actuator none", ["none"]),
+        ("c --logdir absent", ["absent"]),
+        ("c --kp 0", ["--kp"]),
+        ("c --kp nan", ["--kp"]),
+        ("c --supply -5", ["--supply"]),
+        ("c --timestep 0", ["--timestep"]),
+        ("c --bench mass=1", ["--bench", "--logdir"]),
+        ("c --arm-mass 0", ["--arm-mass", "--logdir"]),
+        ("bam --joint a b", ["one servo", "found 2 (a, b)"]),
+        ("onnx --joint a b", ["holds one joint, found 2"]),
+        ("mjcf --strict --kp 400 --supply 5", ["mjcf cannot hold", "Stribeck", "load"]),
+        ("mjcf --plain --supply 5", ["firmware's gain", "--kp"]),
+        ("mjcf --plain --kp 400", ["supply voltage", "states none", "--supply"]),
+        ("isaaclab --plain --kp 400", ["supply voltage", "--supply"]),
+        ("isaaclab --plain --kp 400 --supply 5", ["a .py and a .yaml file"]),
+        ("genesis --plain --kp 400", ["supply voltage", "--supply"]),
+        ("ros2_control --kp 400", ["supply voltage", "--supply"]),
+        ("urdf --plain --supply 5", ["changes a robot file", "--model"]),
+        ("usd --plain --kp 400 --supply 5 --model absent.usda", ["absent.usda"]),
+        ("isaaclab-bam --kp 400", ["supply voltage", "--supply"]),
+        ("isaaclab-bam --supply 5", ["firmware's gain", "--kp"]),
+        ("isaaclab-bam --kp 400 --supply 5", ["isaaclab-bam writes a .py and a .yaml file"]),
+        ("isaaclab-bam --strict --kp 400 --supply 5 --output x.py", ["cannot hold the quadratic load term"]),
+        ("isaaclab-bam --kp 400 --kd -1 --supply 5", ["--kd"]),
+        ("usd-bam --kp 400 --supply 5", ["changes a robot file", "--model"]),
+        ("mjlab --kp 400 --supply 5", ["name a .py file"]),
+        ("mjlab --kp 400", ["supply voltage", "--supply"]),
     ],
 )
-def test_what_cannot_be_exported_ends_in_one_line(tmp_path, capsys, words, parts):
-    """Exit code 1, and nothing is written."""
+def test_what_cannot_be_exported_ends_in_one_line(tmp_path, monkeypatch, capsys, words, parts):
+    """An error in one line, and nothing is written."""
     source = params(tmp_path)
-    assert main(["export", "--params", str(source), "--output", str(tmp_path / "out"), *words]) == 1
+    monkeypatch.chdir(tmp_path)
+    given = [word.replace("P", str(source)) if word[0] == "P" else word for word in words.split()]
+    rest = [] if "--params" in given else ["--params", str(source)]
+    rest += [] if "--output" in given else ["--output", "out"]
+    before = source.read_bytes()
+    try:
+        code = main(["export", "--to", *given, *rest])
+    except SystemExit as end:  # of the parser, for values of the wrong kind
+        code = end.code
+    assert code in (1, 2)
     said = capsys.readouterr().err.splitlines()
-    assert said[-1].startswith("stribeck: ")
+    assert said[-1].startswith("stribeck")
     assert all(part in said[-1] for part in parts), said
-    assert sorted(path.name for path in tmp_path.iterdir()) == [source.name]
+    assert [path.name for path in tmp_path.iterdir()] == [source.name]
+    assert source.read_bytes() == before
 
 
 def test_inputs_are_not_written_over(tmp_path, capsys):
@@ -125,7 +165,7 @@ def test_inputs_are_not_written_over(tmp_path, capsys):
 def test_plain_leaves_terms_out(tmp_path, capsys):
     """With the terms that are lost by name, and the error that this costs."""
     source = params(tmp_path, "m2")
-    assert export(tmp_path, "mjcf", "--params", source, "--plain", "--kp", "400") == 0
+    assert export(tmp_path, "mjcf", "--params", source, "--plain", "--kp", "400", "--supply", "5") == 0
     found = loss(tmp_path)
     assert found["lost"] == ["the Stribeck effect (friction that falls with speed)"]
     assert found["from_source"]["mean"] > 1e-3
@@ -181,7 +221,7 @@ def test_one_bench_run_is_a_rest_that_half_of_the_friction_does_not_hold(tmp_pat
 def test_ros_parameters_hold_the_saturation(tmp_path):
     """The controller gets it, and the error of the export is zero."""
     source = params(tmp_path, "m1", **SATURATION)
-    assert export(tmp_path, "ros2_control", "--params", source, "--kp", "400") == 0
+    assert export(tmp_path, "ros2_control", "--params", source, "--kp", "400", "--supply", "5") == 0
     found = yaml.safe_load((tmp_path / "out").read_text())["friction_compensation"]["ros__parameters"]
     assert found["friction"]["joint"]["torque_saturation"] == SATURATION["torque_saturation"]
     assert loss(tmp_path)["from_source"] == {"mean": 0.0, "worst": 0.0}
@@ -193,7 +233,10 @@ def test_a_projection_makes_up_for_iron_saturation(tmp_path, capsys):
     source = params(tmp_path, "m1", **SATURATION)
     errors = {}
     for name, more in (("projected", []), ("plain", ["--plain"])):
-        assert export(tmp_path, "mjcf", "--params", source, "--kp", "400", *more, output=name) == 0
+        assert (
+            export(tmp_path, "mjcf", "--params", source, "--kp", "400", "--supply", "5", *more, output=name)
+            == 0
+        )
         assert "lost: the effect saturation" in capsys.readouterr().out
         errors[name] = loss(tmp_path, name)["from_source"]["mean"]
     assert errors["projected"] < 0.67 * errors["plain"]

@@ -255,10 +255,10 @@ def test_the_command_writes_a_file_to_include(params, tmp_path, capsys):
     ]
     assert main([*words, "--timestep", "0.005", "--output", str(output)]) == 0
     said = capsys.readouterr()
-    assert said.out.splitlines()[:2] == [str(output), f"{output}.loss.json"]
+    assert said.out.splitlines()[:2] == [str(output), f"{output}.loss"]
     assert "back-EMF" in said.err
     assert output.read_text() == snippet([JointServo("joint0", SERVO)], 0.005)
-    loss = json.loads(output.with_name("servo.xml.loss.json").read_text())
+    loss = json.loads(output.with_name("servo.xml.loss").read_text())
     assert loss["joints"][0]["lost"] == []
     assert loss["joints"][0]["from_source"]["worst"] < 5e-3
 
@@ -278,6 +278,8 @@ def test_the_command_puts_the_servo_into_a_model(params, tmp_path, capsys):
         "joint0",
         "--kp",
         "400",
+        "--supply",
+        "5",
         "--model",
         str(source),
     ]
@@ -334,7 +336,18 @@ def test_models_that_do_not_fit_end_in_one_line(params, tmp_path, capsys, model,
     """Exit code 1, nothing written."""
     if model is not None:
         (tmp_path / "in.xml").write_text(model)
-    words = ["--params", str(params), "--joint", joint, "--kp", "400", "--model", str(tmp_path / "in.xml")]
+    words = [
+        "--params",
+        str(params),
+        "--joint",
+        joint,
+        "--kp",
+        "400",
+        "--supply",
+        "5",
+        "--model",
+        str(tmp_path / "in.xml"),
+    ]
     assert main(["export", "--to", "mjcf", *words, "--output", str(tmp_path / "out.xml")]) == 1
     said = capsys.readouterr().err
     assert message in said

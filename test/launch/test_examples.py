@@ -217,7 +217,7 @@ def test_two_emulated_robots_from_one_launch_each(launch, environment, tmp_path)
                 "gain": gain,
                 "state_timeout": 0.2,
                 "pause_limit": 1.0,  # of a machine that does other things beside
-                "lease": 1.5,
+                "heartbeat_timeout": 1.5,
             }
             path = tmp_path / f"{name}.yaml"
             path.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))

@@ -22,7 +22,7 @@ M1 = {**published("xl330", "m1"), "q_offset": 0.0, "model": "m1", "actuator": "x
 FRICTION = M1["friction_base"] + 0.5 * M1["friction_viscous"]
 """At 0.5 rad/s [N m]."""
 
-PAUSES = {"pause_limit": 1.0, "lease": 1.5}
+PAUSES = {"pause_limit": 1.0, "heartbeat_timeout": 1.5}
 """Of a machine that does other things beside."""
 
 

@@ -89,7 +89,7 @@ def test_away_from_a_resting_goal_there_is_less_of_it() -> None:
     assert direction(0.5, -0.01, 0.0) == pytest.approx(0.3)
     assert direction(0.5, 0.01, 0.0) == direction(0.5, -0.01, 0.1) == direction(0.5, 0.0, 0.0) == 1.0
     assert direction(0.5, -0.0023, 0.0) == pytest.approx(0.65)
-    assert direction(0.5, -0.01, 0.0, replace(TUNING, away=1.0)) == 1.0
+    assert direction(0.5, -0.01, 0.0, replace(TUNING, overshoot_fraction=1.0)) == 1.0
 
 
 def test_a_dead_band_of_zero_is_possible() -> None:

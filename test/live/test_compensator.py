@@ -69,7 +69,7 @@ def test_without_commands_the_gain_is_one_at_most() -> None:
 @pytest.mark.parametrize("gain", [0.4, 0.8, 1.0, 1.5])
 def test_without_goals_a_quarter_of_the_friction_is_cancelled_by_default(mode: str, gain: float) -> None:
     """min(gain, 1)/4 of the identified friction: passive as long as there is a quarter of it; nothing at rest."""
-    driven = Driven(mode=mode, gain=gain, sure=Settings("sum", "none").sure)
+    driven = Driven(mode=mode, gain=gain, certain_fraction=Settings("sum", "none").certain_fraction)
     for _ in range(10):
         driven.command(effort=[0.02])
         torque = driven.state(2.0)

@@ -56,13 +56,17 @@ def test_tuning_is_automatic_global_or_a_joints_own(set_up):
     values, joints, _ = set_up()
     assert joints[0].model.tuning == AUTOMATIC
     values, joints, _ = set_up(
-        deadband=0.01, away=0.5, elbow__deadband=0.02, elbow__ratio=3.0, elbow__presliding=0.004
+        deadband=0.01, overshoot_fraction=0.5, elbow__deadband=0.02, elbow__ratio=3.0, elbow__presliding=0.004
     )
     shoulder, elbow = (joint.model.tuning for joint in joints)
-    assert (shoulder.deadband, shoulder.away, shoulder.presliding) == (0.01, 0.5, AUTOMATIC.presliding)
+    assert (shoulder.deadband, shoulder.overshoot_fraction, shoulder.presliding) == (
+        0.01,
+        0.5,
+        AUTOMATIC.presliding,
+    )
     assert elbow.deadband == pytest.approx(0.06)
     assert elbow.presliding == pytest.approx(0.012)
-    assert elbow.away == 0.5
+    assert elbow.overshoot_fraction == 0.5
     assert elbow.error_width == AUTOMATIC.error_width
     assert compensator_of(values, joints).names == ("shoulder", "elbow")
 

@@ -5,7 +5,7 @@ import pytest
 from compensating import model
 from stribeck.live.compensator import Compensator
 from stribeck.live.settings import Settings
-from stribeck.live.supervision import CALM_TIME, TICK, EnableState, Lease
+from stribeck.live.supervision import CALM_TIME, TICK, EnableState, Heartbeat
 from stribeck.model.joint_map import JointMap
 
 
@@ -149,7 +149,7 @@ class Watching:
 
     def __init__(self, duration: float = 0.05) -> None:
         self.time = 50.0
-        self.lease = Lease(duration, self.time)
+        self.heartbeat = Heartbeat(duration, self.time)
 
     def tick(self, duration: float, spell: int | None = None) -> int:
         """Ticks for a time [s], with signs of life of a spell; how often it took over."""
@@ -157,8 +157,8 @@ class Watching:
         for _ in range(round(duration / TICK)):
             self.time += TICK
             if spell is not None:
-                self.lease.sign(spell, self.time)
-            count += self.lease.expired(self.time)
+                self.heartbeat.sign(spell, self.time)
+            count += self.heartbeat.expired(self.time)
         return count
 
 
@@ -166,10 +166,10 @@ def test_a_guard_is_in_charge_until_the_node_is_enabled() -> None:
     """Signs of life of a node that is not enabled change nothing."""
     guard = Watching()
     assert guard.tick(1.0, spell=0) == 0
-    assert guard.lease.in_charge
-    assert "not been enabled yet" in guard.lease.reason
-    assert guard.lease.sign(7, guard.time) == "returned"
-    assert not guard.lease.in_charge
+    assert guard.heartbeat.in_charge
+    assert "not been enabled yet" in guard.heartbeat.reason
+    assert guard.heartbeat.sign(7, guard.time) == "returned"
+    assert not guard.heartbeat.in_charge
 
 
 @pytest.mark.parametrize("duration", [0.05, 0.4])
@@ -179,8 +179,8 @@ def test_the_lease_is_waited_for_and_no_longer(duration) -> None:
     guard.tick(1.0, spell=7)
     assert guard.tick(duration - TICK) == 0
     assert guard.tick(3 * TICK) == 1
-    assert guard.lease.revoked == 7
-    assert "no sign of life" in guard.lease.reason
+    assert guard.heartbeat.revoked == 7
+    assert "no sign of life" in guard.heartbeat.reason
     assert guard.tick(1.0) == 0
 
 
@@ -190,24 +190,24 @@ def test_a_revoked_spell_does_not_come_back() -> None:
     guard.tick(1.0, spell=7)
     guard.tick(0.2)
     guard.tick(1.0, spell=7)
-    assert guard.lease.in_charge
-    assert guard.lease.sign(8, guard.time) == "returned"
+    assert guard.heartbeat.in_charge
+    assert guard.heartbeat.sign(8, guard.time) == "returned"
 
 
 def test_a_node_that_is_switched_off_is_replaced_at_once() -> None:
-    """Without waiting for the lease."""
+    """Without waiting for the timeout."""
     guard = Watching()
     guard.tick(1.0, spell=7)
-    assert guard.lease.sign(0, guard.time) == "lost"
-    assert "switched off" in guard.lease.reason
-    assert guard.lease.revoked == 0
+    assert guard.heartbeat.sign(0, guard.time) == "lost"
+    assert "switched off" in guard.heartbeat.reason
+    assert guard.heartbeat.revoked == 0
 
 
 def test_a_guard_that_was_suspended_itself_takes_nobody_for_dead() -> None:
-    """Its own pause does not count for the lease; afterwards the lease is what it was."""
+    """Its own pause does not count for the timeout, which afterwards is what it was."""
     guard = Watching()
     guard.tick(1.0, spell=7)
     guard.time += 1.0
     assert guard.tick(2 * TICK) == 0
-    assert not guard.lease.in_charge
+    assert not guard.heartbeat.in_charge
     assert guard.tick(0.06) == 1

@@ -47,9 +47,9 @@ def start(node: Any) -> Any:
 @pytest.mark.parametrize("make", [CompensationNode, GuardNode])
 def test_a_pause_limit_that_is_not_below_the_lease_is_refused(graph, parameters, make):
     """Both would speak; one line says both numbers and where they belong."""
-    node = graph.add(make, {**parameters, "pause_limit": 0.2, "lease": 0.2})
+    node = graph.add(make, {**parameters, "pause_limit": 0.2, "heartbeat_timeout": 0.2})
     assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
-    for part in ("pause_limit must be shorter than lease", "0.2 s", "/**"):
+    for part in ("pause_limit must be shorter than heartbeat_timeout", "0.2 s", "/**"):
         assert part in node._failure_of_transition
 
 

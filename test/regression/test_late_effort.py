@@ -28,7 +28,7 @@ def test_an_answer_after_a_pause_is_followed_by_the_effort_alone(tmp_path, monke
         json.dumps({**published("xl330", "m1"), "q_offset": 0.0, "model": "m1", "actuator": "xl330"})
     )
     modes = {"output_mode": "sum", "output_type": "joint_state", "effort_meaning": "none", "ramp_time": 0.0}
-    limits = {"guarded": True, "pause_limit": 1.5, "lease": 2.0, "slew_limit": 1e5}
+    limits = {"guarded": True, "pause_limit": 1.5, "heartbeat_timeout": 2.0, "slew_limit": 1e5}
     with Graph() as graph:
         node = graph.add(
             CompensationNode, {"joints": ["hinge"], "hinge.parameter_file": str(path), **modes, **limits}

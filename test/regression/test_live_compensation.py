@@ -240,7 +240,7 @@ def test_a_joint_behind_a_gear_is_tuned_in_its_own_coordinates() -> None:
     """Rest, errors and motion of a joint behind a gear of 100 are judged in the joint's radians.
 
     What happened: the servo's 0.3 rad/s of full motion were 0.003 rad/s of the joint, less than the noise of any
-    velocity, and ``away`` could not be set at all.
+    velocity, and ``overshoot_fraction`` could not be set at all.
     """
     told, looser = (Live(ratio=100.0, tuning=Tuning(moving_velocity=v)) for v in (0.3, 0.003))
     for _ in range(20):
@@ -379,7 +379,7 @@ def test_a_delay_that_would_keep_a_free_joint_going_is_refused() -> None:
     """One line with bandwidth, delay and inertia; half of it passes."""
     joint = JointModel("a", XL330, LAWS["m1"], {**M1, "armature": 0.001}, 0.3)
     limit = 0.001 / M1["friction_viscous"]
-    with pytest.raises(ConfigError, match="would not be sure to come to rest") as refused:
+    with pytest.raises(ConfigError, match="might not come to rest") as refused:
         Compensator([joint], [JointMap()], Settings("friction_only", "none", loop_delay=1.1 * limit))
     assert f"{1100.0 * limit:g} ms" in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -108,13 +108,15 @@ def test_goals_that_repeat_the_position_are_worth_one_tank(model_known: bool) ->
 
 
 @pytest.mark.parametrize("goals", [False, True])
-@pytest.mark.parametrize(("share", "sure"), [(0.1, 0.25), (0.3, 0.5), (0.1, 1.0)])
-def test_less_friction_than_guaranteed_ends_compensation(share: float, sure: float, goals: bool) -> None:
+@pytest.mark.parametrize(("share", "certain_fraction"), [(0.1, 0.25), (0.3, 0.5), (0.1, 1.0)])
+def test_less_friction_than_guaranteed_ends_compensation(
+    share: float, certain_fraction: float, goals: bool
+) -> None:
     """Below sqrt(4 · 1.5 rad · friction / inertia) = 7.7 rad/s; then no torque until it is enabled again, and why.
 
     What happened: 373 rad/s.
     """
-    joint = Joint(share, model_known=False, goals=goals, sure=sure)
+    joint = Joint(share, model_known=False, goals=goals, certain_fraction=certain_fraction)
     bound = math.sqrt(4.0 * 1.5 * BASE / INERTIA)
     _, highest, last = joint.pushed(30.0)
     assert highest <= 1.1 * bound

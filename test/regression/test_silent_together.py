@@ -28,7 +28,7 @@ def guarded(graph, tmp_path):
     path.write_text(
         json.dumps({**published("xl330", "m1"), "q_offset": 0.0, "model": "m1", "actuator": "xl330"})
     )
-    times = {"lease": LEASE, "pause_limit": 1.0, "command_timeout": TIMEOUT}
+    times = {"heartbeat_timeout": LEASE, "pause_limit": 1.0, "command_timeout": TIMEOUT}
     parameters = {"joints": ["hinge"], "hinge.parameter_file": str(path), "effort_meaning": "none", **times}
     guard = graph.add(GuardNode, {**parameters, "output_mode": "sum", "output_type": "joint_state"})
     assert guard.trigger_configure() == TransitionCallbackReturn.SUCCESS
@@ -37,7 +37,7 @@ def guarded(graph, tmp_path):
     alive = graph.publisher(Int64, "compensation_alive", best_effort(1))
     friction = graph.publisher(JointState, "friction_torque", best_effort(1))
     commands = graph.publisher(JointState, "controller_command")
-    wait_for(lambda: alive.publish(Int64(data=7)) or not guard._lease.in_charge, "the node is in charge")
+    wait_for(lambda: alive.publish(Int64(data=7)) or not guard._heartbeat.in_charge, "the node is in charge")
     message = JointState(name=["hinge"], effort=[FRICTION])
     wait_for(lambda: friction.publish(message) or guard._friction, "the friction torque")
     commands.publish(JointState(name=["hinge"], effort=[EFFORT]))
@@ -50,7 +50,7 @@ def test_friction_does_not_stay_when_controller_and_node_fall_silent_together(tm
     with Graph() as graph:
         guard, said, _ = guarded(graph, tmp_path)
         assert not said
-        wait_for(lambda: guard._lease.in_charge, "the guard takes over")
+        wait_for(lambda: guard._heartbeat.in_charge, "the guard takes over")
         wait_for(lambda: [m.effort[0] for m in said[-3:]] == [EFFORT] * 3, "the effort without friction")
         assert all(EFFORT <= m.effort[0] <= EFFORT + FRICTION for m in said)
 
@@ -63,6 +63,6 @@ def test_an_effort_from_which_the_node_took_the_friction_is_left_alone(tmp_path)
         wait_for(
             lambda: alive.publish(Int64(data=7)) or time.monotonic() > end, "signs of life after the command"
         )
-        wait_for(lambda: guard._lease.in_charge, "the guard takes over")
+        wait_for(lambda: guard._heartbeat.in_charge, "the guard takes over")
         wait_for(lambda: time.monotonic() > guard._last + 0.1, "some ticks")
         assert not said

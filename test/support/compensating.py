@@ -28,7 +28,7 @@ def model(name: str = "a", law: str = "m1", limit: float = 0.3, **changes: float
 class Driven:
     """A compensator with a clock: states every 5 ms, arriving 1 ms after their stamps.
 
-    Without a goal all of the identified friction counts, unless ``sure`` is said.
+    Without a goal all of the identified friction counts, unless ``certain_fraction`` is said.
     """
 
     def __init__(self, joints: Sequence[JointModel] | None = None, **settings: Any) -> None:
@@ -39,7 +39,7 @@ class Driven:
             "effort_meaning": "none",
             "ramp_time": 0.0,
             "slew": 1e6,
-            "sure": 1.0,
+            "certain_fraction": 1.0,
             **settings,
         }
         self.compensator = Compensator(self.joints, self.maps, Settings(**chosen))

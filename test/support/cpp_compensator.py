@@ -124,7 +124,7 @@ def settings_row(settings):
         settings.control != "tracking",
         settings.adapt,
         *(settings.gain, settings.state_timeout, settings.command_timeout, settings.ramp_time, settings.slew),
-        *(settings.sure, settings.loop_delay, settings.state_lag, settings.learned_gain),
+        *(settings.certain_fraction, settings.loop_delay, settings.state_lag, settings.learned_gain),
         *(getattr(adaptation, name) for name in order),
     ]
 
@@ -178,7 +178,14 @@ class CppCompensator:
             replace(settings, gain=0.0) if unchecked else settings
         )  # leaves the check of the gain to the C++
         base = Compensator(joints, maps, checked, dynamics=dynamics).feed_forward._base
-        fields = ("deadband", "error_width", "command_velocity", "moving_velocity", "away", "presliding")
+        fields = (
+            "deadband",
+            "error_width",
+            "command_velocity",
+            "moving_velocity",
+            "overshoot_fraction",
+            "presliding",
+        )
         tunings = np.stack([getattr(base, name) for name in fields], axis=1)
         table = row([joint_row(j, m, t) for j, m, t in zip(joints, maps, tunings, strict=True)])
         chosen = row(settings_row(settings))

@@ -110,7 +110,7 @@ def setup(random: np.random.Generator) -> Setup:
         ramp_time=float(random.choice([0.0, 0.2])),
         slew=float(random.choice([0.0, 3.0])),
         control="impedance" if random.random() < 0.2 else "tracking",
-        sure=float(random.choice([0.25, 0.9])),
+        certain_fraction=float(random.choice([0.25, 0.9])),
         loop_delay=float(random.choice([0.0, 0.004])),
         command_timeout=float(random.choice([0.1, 0.5])),
     )

@@ -46,7 +46,7 @@ def servo_file(folder: Path, law, parameter: str, value: float) -> Path:
 def live(folder: Path, law, term: str, parameter: str, value: float) -> None:
     """Python and C++ cancel the term at the same motion; without it they do not."""
     joint = replace(model("a", **{parameter: value}), law=law)
-    settings = Settings("friction_only", "none", ramp_time=0.0, slew=1e6, sure=1.0)
+    settings = Settings("friction_only", "none", ramp_time=0.0, slew=1e6, certain_fraction=1.0)
     for other, differs in ((joint, False), (model("a"), True)):
         driven = Driven([joint])
         cpp = CppCompensator([other], [JointMap()], settings)
@@ -68,7 +68,7 @@ def exported(folder: Path, law, term: str, parameter: str, value: float) -> None
     assert file.law.terms == law.terms
     outputs = {form: folder / f"out.{form}" for form in ("c", "onnx", "csv", "mjcf")}
     for form, path in outputs.items():
-        more = ("--plain", "--kp", "8") if form == "mjcf" else ()
+        more = ("--plain", "--kp", "8", "--supply", "5") if form == "mjcf" else ()
         told("export", "--to", form, "--output", path, "--params", source, "--joint", "a", *more)
     given = {"motor": MOTOR, "external": EXTERNAL, "velocity": VELOCITY, "position": POSITION}
     expected = friction_budget(law, file.values, *given.values())
@@ -83,7 +83,7 @@ def exported(folder: Path, law, term: str, parameter: str, value: float) -> None
     motor, speed = numbers["motor torque [N m]"], numbers["velocity [rad/s]"]
     positive, _ = friction_budget(law, file.values, motor, -motor, speed, places)
     np.testing.assert_allclose(numbers["friction + [N m]"], positive, rtol=1e-6, atol=1e-9)
-    lost = json.loads(outputs["mjcf"].with_name("out.mjcf.loss.json").read_text())
+    lost = json.loads(outputs["mjcf"].with_name("out.mjcf.loss").read_text())
     assert lost["joints"][0]["lost"][0] == f"the {term} effect"
 
 

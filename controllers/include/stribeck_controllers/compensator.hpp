@@ -113,14 +113,14 @@ public:
 
   /// Largest gain with which every joint comes to rest at a goal that rests.
   ///
-  /// Towards the goal the torque is g B, away from it a g B with a = Tuning::away: an oscillation loses energy for
+  /// Towards the goal the torque is g B, away from it a g B with a = Tuning::overshoot_fraction: an oscillation loses energy for
   /// g (1 + a) < 2, here with friction that is smaller than identified by the factor `safety`, or with delays that do the
   /// same. Besides, the gain is bounded by the friction's growth with the motor torque.
   double largest_gain() const noexcept
   {
     double most = 2.0;
     for (int k = 0; k < n_; ++k) {
-      most = minimum(most, safety * 2.0 / (1.0 + joints_[k].tuning.away));
+      most = minimum(most, safety * 2.0 / (1.0 + joints_[k].tuning.overshoot_fraction));
       const double slope = load_feedback(joints_[k].law, joints_[k].friction, joints_[k].max_torque);
       if (settings_.effort_meaning != EffortMeaning::none && slope > 0.0) {
         most = minimum(most, (1.0 - 1e-9) * largest_feedback / slope);
@@ -429,7 +429,7 @@ private:
       const double viscous = largest_viscous_slope(joint.law, joint.friction, full_speed);
       if (viscous * delay > inertia) {
         return "joint " + std::to_string(k + 1) + ": with a loop delay of " + std::to_string(1e3 * delay) +
-               " ms it would not be sure to come to rest without a goal: shorten the delay";
+               " ms it might not come to rest without a goal: shorten the delay";
       }
     }
     return {};

@@ -42,7 +42,7 @@ struct Settings
   double slew = 0.0;              ///< [N m/s]; 0: default
   bool impedance = false;         ///< the goals are those of an impedance controller, which must stay compliant
   bool adapt = true;              ///< learn the present friction of joints whose dynamics are known
-  double sure = 0.25;             ///< guaranteed fraction of the identified friction
+  double certain_fraction = 0.25;  ///< guaranteed fraction of the identified friction
   double loop_delay = 0.0;        ///< [s]; 0: two periods of the states
   double state_lag = 0.1;         ///< [s]
   double learned_gain = 1.0;
@@ -301,15 +301,15 @@ public:
       if (led_count > 0) {
         const double intended = formulas::intended(
           state.velocity[k], state.position[k], wish.goal[k], wish.rate[k], moving[k], t.deadband, t.error_width,
-          t.command_velocity, t.away);
+          t.command_velocity, t.overshoot_fraction);
         direction[k] = formulas::direction(
           motion[k], behind[k], path.direction[k], path.leads[k], led[k], known[k], intended, direction[k],
-          t.error_width, t.away);
+          t.error_width, t.overshoot_fraction);
       }
       const double strong = strength(k, known[k], led[k], reach, scales[k]);
       share[k] = strong * direction[k];
       const double most = observes ? strong * maximum(scales[k].dry, scales[k].viscous) : strong;
-      certain[k] = minimum(settings_->sure / maximum(most, 1e-9), 1.0);
+      certain[k] = minimum(settings_->certain_fraction / maximum(most, 1e-9), 1.0);
       at[k] = !observes ? state.velocity[k] : formulas::law_velocity(
         wish.rate[k], state.velocity[k], travel.velocity[k], motion[k], path.direction[k], leads[k], led[k]);
     }
@@ -344,7 +344,7 @@ private:
   Vector without_goal(const State & state, const Loads & loads, const Vector & applied, double dt) noexcept
   {
     Vector motion{}, presliding{}, share{};
-    const double part = (gain < 1.0 ? gain : 1.0) * (settings_->sure < 1.0 ? settings_->sure : 1.0);
+    const double part = (gain < 1.0 ? gain : 1.0) * (settings_->certain_fraction < 1.0 ? settings_->certain_fraction : 1.0);
     for (int k = 0; k < n_; ++k) {
       const double speed = state.velocity[k];
       speed_limit.update(k, applied[k], speed, speed_limit.smoothed(k, speed, dt), false, dt);
@@ -364,13 +364,13 @@ private:
   {
     const double learned = settings_->learned_gain, most = gain * largest_learned;
     const double reached = most < learned ? most : learned;
-    return {gain > reached ? gain : reached, settings_->sure / safety};
+    return {gain > reached ? gain : reached, settings_->certain_fraction / safety};
   }
 
   /// Gain of a joint, and the scales of its identified friction.
   double strength(int k, bool known, double led, const Reach & reach, Scales & scales) const noexcept
   {
-    const double least_gain = (gain < 1.0 ? gain : 1.0) * settings_->sure;
+    const double least_gain = (gain < 1.0 ? gain : 1.0) * settings_->certain_fraction;
     if (!observes) {
       return known ? faded(gain * (*warmth_)[k], least_gain, tank.share(k)) : least_gain;
     }

@@ -52,7 +52,7 @@ struct Tuning
   double error_width = 0.012;       ///< error beyond the dead-band at which the intention is full [rad]
   double command_velocity = 0.1;    ///< commanded velocity at which the intention is full [rad/s]
   double moving_velocity = 0.3;     ///< measured velocity above which the motion alone decides [rad/s]
-  double away = 0.3;                ///< fraction that remains when a joint moves away from a goal at rest
+  double overshoot_fraction = 0.3;  ///< fraction that remains when a joint moves away from a goal at rest
   double presliding = 0.0031;       ///< displacement after a reversal within which friction changes sign [rad]
 
   /// Tuning for a joint with a position resolution [rad].
@@ -99,7 +99,7 @@ inline double error_of(double goal, double position) noexcept
 /// Direction of the actual or intended motion from the error and the goal's velocity.
 inline double intended(
   double speed, double position, double goal, double rate, double moving_velocity, double deadband,
-  double error_width, double command_velocity, double away) noexcept
+  double error_width, double command_velocity, double overshoot_fraction) noexcept
 {
   const double error = error_of(goal, position), within = clipped(error, deadband);
   const double commanded = rate / command_velocity;
@@ -108,7 +108,7 @@ inline double intended(
   const double direction = motion + (1.0 - std::abs(motion)) * intention;
   const double led = minimum(std::abs(commanded), 1.0);
   const double retreat = maximum(-motion * within / maximum(deadband, 1e-9), 0.0);
-  return direction * (1.0 - (1.0 - away) * (1.0 - led) * retreat);
+  return direction * (1.0 - (1.0 - overshoot_fraction) * (1.0 - led) * retreat);
 }
 
 /// Time since a goal last gave a position or a significant velocity [s].
@@ -157,11 +157,11 @@ inline bool leading(
 /// Direction along the path of the goal, where one is known, else that of a free joint.
 inline double direction(
   double motion, double behind, double path, bool leads, double led, bool known, double intended, double free,
-  double error_width, double away) noexcept
+  double error_width, double overshoot_fraction) noexcept
 {
   const double ahead = minimum(maximum(-behind * path / error_width, 0.0), 1.0);
   const double moves = leads ? motion : 0.0;
-  const double along = (1.0 - (1.0 - away) * ahead) * (moves + (1.0 - std::abs(moves)) * path);
+  const double along = (1.0 - (1.0 - overshoot_fraction) * ahead) * (moves + (1.0 - std::abs(moves)) * path);
   return known ? led * along + (1.0 - led) * intended : free;
 }
 

@@ -146,9 +146,9 @@ public:
 
   /// \param delay time for which a torque still acts after a state that would have ended it [s].
   void update(
-    int k, double torque, double sure, double velocity, bool refilled, double dt, double delay) noexcept
+    int k, double torque, double certain, double velocity, bool refilled, double dt, double delay) noexcept
   {
-    const double drawn = maximum(maximum(torque * velocity, 0.0) - std::abs(sure * velocity), 0.0);
+    const double drawn = maximum(maximum(torque * velocity, 0.0) - std::abs(certain * velocity), 0.0);
     content[k] = refilled ? capacity[k] : maximum(content[k] - drawn * dt, 0.0);
     reserve[k] = refilled ? 0.0 : maximum(reserve[k], drawn * delay);
   }
@@ -518,8 +518,8 @@ private:
       const double spread = filter.deviation / (0.5 * settings_.prior);
       certainty[k] = maximum(1.0 - spread * spread, 0.0);
       doubtful[k] = spread_dry + offset_size_[k] + 0.1;
-      const double sure = dry - spread_dry - offset_size_[k];
-      surely[k] = {sure, minimum(viscous - spread_viscous, sure)};
+      const double lowest = dry - spread_dry - offset_size_[k];
+      surely[k] = {lowest, minimum(viscous - spread_viscous, lowest)};
     }
     meet();
   }

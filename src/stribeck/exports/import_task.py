@@ -87,7 +87,7 @@ def voltage_controlled(
 
     :param voltage: of full duty, U [V].
     """
-    control = _voltage(task)
+    control = voltage_of(task)
     gain = stiffness * resistance / kt * control.duty_max / (voltage * task.gain())
     if abs(gain - control.gain) > 1e-4 * control.gain:
         control = replace(control, gain=gain)
@@ -96,7 +96,11 @@ def voltage_controlled(
     return ParameterFile(actuator, M1, {"q_offset": 0.0, "kt": kt, "R": resistance, **values})
 
 
-def _voltage(task: ImportTask) -> VoltageControl:
+def voltage_of(task: ImportTask) -> VoltageControl:
+    """The control law of the task's servo.
+
+    :raises ConfigError: for servos that do not switch their supply onto the motor.
+    """
     control = task.actuator.control
     if not isinstance(control, VoltageControl):
         raise ConfigError(

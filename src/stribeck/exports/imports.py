@@ -1,4 +1,4 @@
-"""Import of parameters from exported files and from those of others: BAM, MJCF, Isaac Lab, URDF.
+"""Import of parameters from exported files and from those of others: BAM, MJCF, Isaac Lab and its servo drive, URDF.
 
 What a format holds comes back; the control law is that of the servo's file with the gain that the format states. MJCF and
 Isaac Lab hold torques at one firmware gain and one voltage, which the caller gives. A position controller without a
@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from stribeck.errors import ConfigError, check_valid
-from stribeck.exports.import_task import M1, ImportTask, _voltage, torque_controlled, voltage_controlled
+from stribeck.exports.import_task import M1, ImportTask, torque_controlled, voltage_controlled, voltage_of
 from stribeck.exports.isaaclab import IsaacActuator, read_isaaclab
+from stribeck.exports.isaaclab_bam import read_isaaclab_bam
 from stribeck.exports.xml_text import XmlText
 from stribeck.files.parameter_file import ParameterFile, Provenance, read_parameter_file
 from stribeck.model.estimate import CONFIDENCE
+from stribeck.model.law import LAWS
 
 
 def import_bam(task: ImportTask) -> ParameterFile:
@@ -46,8 +48,35 @@ def import_isaaclab(task: ImportTask) -> ParameterFile:
     )
 
 
+def import_isaaclab_bam(task: ImportTask) -> ParameterFile:
+    """The parameters of the YAML file of an export to the drive of Isaac Lab; M3 and M4 come back as M5.
+
+    :raises ConfigError: for another servo than the file's, or one without a voltage bridge.
+    """
+    file = read_isaaclab_bam(task.path)
+    drive = file.drives[task.one_of(file.drives)]
+    if drive.servo != task.actuator.name:
+        raise ConfigError(f"{task.path} is of {drive.servo!r}, --actuator is {task.actuator.name!r}")
+    motor, law = drive.motor, LAWS[drive.motor.model]
+    control = replace(voltage_of(task), gain=motor.error_gain, duty_max=motor.max_pwm)
+    values = {
+        "q_offset": 0.0,
+        "kt": motor.kt,
+        "R": motor.resistance,
+        "armature": drive.armature,
+        **{name: float(getattr(motor, name)) for name in law.parameter_names},
+    }
+    effects = []
+    if motor.max_current > 0.0:
+        effects, values["current_limit"] = ["current-limit"], motor.max_current
+    if drive.max_delay > 0:
+        effects, values["command_delay"] = [*effects, "delay"], drive.max_delay * file.timestep
+    actuator = replace(task.actuator, control=control).with_effects(effects)
+    return ParameterFile(actuator, law, values)
+
+
 def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) -> ParameterFile:
-    control = _voltage(task)
+    control = voltage_of(task)
     if one.velocity_limit is None or one.saturation_effort is None:
         raise ConfigError(f"{task.path}: a DCMotorCfg needs velocity_limit and saturation_effort")
     full = control.duty_max * (task.supply or task.actuator.supply.nominal)
@@ -134,6 +163,7 @@ IMPORTS: dict[str, Callable[[ImportTask], ParameterFile]] = {
     "bam": import_bam,
     "mjcf": import_mjcf,
     "isaaclab": import_isaaclab,
+    "isaaclab-bam": import_isaaclab_bam,
     "urdf": import_urdf,
 }
 """Formats that can be read back."""

@@ -11,6 +11,7 @@ import numpy as np
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import FARTHEST, Stepping
 from stribeck.exports.affine import as_torque_control
+from stribeck.exports.bam_drive import TIMESTEP
 from stribeck.exports.registry import Format
 from stribeck.files.servo import Servo
 from stribeck.model.arrays import Array
@@ -37,6 +38,7 @@ class Loss:
     :param measured: exported against measurement; ``None`` for bench trajectories.
     :param source_measured: source law against measurement.
     :param lost: effects that the format has no place for.
+    :param stepped: exported law with the explicit step of the format's engine, against the source law with an accurate one.
     """
 
     joint: str
@@ -46,6 +48,7 @@ class Loss:
     measured: Difference | None
     source_measured: Difference | None
     lost: tuple[str, ...]
+    stepped: Difference | None = None
 
     def line(self) -> str:
         """The error in one line."""
@@ -55,6 +58,8 @@ class Loss:
                 f", {1e3 * self.measured.mean:.2f} mrad from the measurement (worst run {1e3 * self.measured.worst:.2f}; "
                 f"the source law itself {1e3 * self.source_measured.mean:.2f})"
             )
+        if self.stepped is not None:
+            text += f", {1e3 * self.stepped.mean:.2f} mrad with the engine's own explicit step"
         return f"{text}; lost: {', '.join(self.lost) or 'nothing'} [{self.engine}, {len(self.runs)} runs]"
 
     def to_json(self) -> dict[str, Any]:
@@ -66,6 +71,7 @@ class Loss:
             "from_source": vars(self.source),
             "from_measurement": None if self.measured is None else vars(self.measured),
             "source_from_measurement": None if self.source_measured is None else vars(self.source_measured),
+            "with_the_engines_step": None if self.stepped is None else vars(self.stepped),
             "lost": list(self.lost),
         }
 
@@ -87,12 +93,14 @@ def loss_of(
     lost: Sequence[str],
     *,
     recorded: bool,
+    timestep: float | None = None,
 ) -> Loss:
     """The error of one joint.
 
     :param held: the servo with the law and values that were exported.
     :param runs: see :func:`stribeck.exports.runs.batch_of_source`.
     :param recorded: whether the runs were measured.
+    :param timestep: physics step of engines with an explicit step of their own [s].
     """
     measured, source = runs
     module = form.module_of()
@@ -105,6 +113,10 @@ def loss_of(
     against = difference(position, measured.position, measured.weight) if recorded else None
     own = difference(source.position, measured.position, measured.weight) if recorded else None
     names = tuple(log.name for log in measured.logs)
+    stepped = None
+    if hasattr(module, "stepped"):
+        explicit = module.stepped(held, measured, timestep or TIMESTEP)
+        stepped = difference(explicit, source.position, measured.weight)
     return Loss(
         joint,
         engine,
@@ -113,6 +125,7 @@ def loss_of(
         against,
         own,
         tuple(lost),
+        stepped,
     )
 
 

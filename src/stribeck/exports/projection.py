@@ -14,6 +14,7 @@ import numpy as np
 
 from stribeck.errors import StribeckError
 from stribeck.evaluate.assessment import Stepping
+from stribeck.exports.bam_drive import law_of_drive
 from stribeck.exports.registry import Format
 from stribeck.exports.runs import rest_friction
 from stribeck.files.parameter_file import ParameterFile
@@ -21,12 +22,15 @@ from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.search import hybrid
 from stribeck.model.actuator import Actuator
-from stribeck.model.control_laws import VoltageControl
+from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.law import LAWS, FrictionLaw
 from stribeck.model.log import Batch
 
 BUDGET = 20_000
 """Evaluations of a projection."""
+
+ONLY_PROPORTIONAL = Gains(1.0, 0.0, 0.0)
+"""Gains of a servo that is used without integral and derivative gain."""
 
 BENCH = ("q_offset",)
 """Parameters of the bench, which are no part of an export and stay."""
@@ -36,26 +40,50 @@ def target_law(source: ParameterFile, form: Format) -> FrictionLaw:
     """The law that a format holds of a source law."""
     if form.law == "source":
         return source.law if form.terms else source.law.with_terms()
-    return LAWS["m1"]
+    return law_of_drive(source.law) if form.law == "drive" else LAWS["m1"]
 
 
 def target_actuator(source: ParameterFile, form: Format) -> Actuator:
-    """The servo with the effects that a format holds."""
-    return replace(source.actuator, active_effects=source.actuator.active_effects & frozenset(form.effects))
+    """The servo with the effects and the firmware terms that a format holds."""
+    actuator = source.actuator
+    if not form.gains:
+        actuator = actuator.with_used_terms(ONLY_PROPORTIONAL)
+    return replace(actuator, active_effects=actuator.active_effects & frozenset(form.effects))
 
 
-def lost(source: ParameterFile, form: Format) -> tuple[str, ...]:
-    """Effects of the source that a format has no place for, in words."""
-    falls = not form.falling_limit and isinstance(source.actuator.control, VoltageControl)
-    return (*missing_terms(source, form), *(("the torque limit that falls with speed",) if falls else ()))
+def lost(source: ParameterFile, form: Format, gains: Gains = ONLY_PROPORTIONAL) -> tuple[str, ...]:
+    """Effects of the source that a format has no place for, in words.
+
+    :param gains: with which the servo is used.
+    """
+    control = source.actuator.control
+    falls = not form.falling_limit and isinstance(control, VoltageControl)
+    ramps = not form.ramp and getattr(control, "goal_speed", None) is not None
+    words = {
+        "the torque limit that falls with speed": falls,
+        "the goal ramp of the firmware (left to the sender of goals)": ramps,
+    }
+    return (*missing_terms(source, form, gains), *(text for text, missing in words.items() if missing))
 
 
-def missing_terms(source: ParameterFile, form: Format) -> tuple[str, ...]:
+def missing_terms(source: ParameterFile, form: Format, gains: Gains = ONLY_PROPORTIONAL) -> tuple[str, ...]:
     """Terms of the law and effects that a format lacks, in words; a projection makes up for them."""
     law, other = source.law, target_law(source, form)
-    words = list(dict.fromkeys(term.title for term in law.terms if term not in other.terms))
+    instead = {term.name: term for term in other.terms}
+    words = list(
+        dict.fromkeys(
+            f"{term.title} (instead: {instead[term.name].title})" if term.name in instead else term.title
+            for term in law.terms
+            if term not in other.terms
+        )
+    )
     missing = sorted(source.actuator.active_effects - target_actuator(source, form).active_effects)
     words += ["Coulomb friction"] if "friction_base" in form.absent else []
+    words += [
+        f"the {name} gain"
+        for name, gain in (("integral", gains.ki), ("derivative", gains.kd))
+        if not form.gains and np.any(gain)
+    ]
     return (*words, *(f"the effect {name}" for name in missing))
 
 
@@ -77,6 +105,27 @@ def plain(source: ParameterFile, form: Format) -> ParameterFile:
     values = {name: value for name, value in source.values.items() if name in kept}
     values |= dict.fromkeys(form.absent, 0.0)
     return ParameterFile(actuator, law, values)
+
+
+NEGLIGIBLE = 1e-3
+"""Mean difference of position [rad] below which no projection is sought."""
+
+
+def closest(source: ParameterFile, form: Format, runs: Batch, stepping: Stepping) -> ParameterFile:
+    """The format's law with the source's own parameters if the motion differs little, else the closer of these and a projection.
+
+    :param runs: the runs with the motion of the source law.
+    """
+
+    def distance(file: ParameterFile) -> float:
+        with np.errstate(all="ignore"):
+            apart = runs.mean_absolute_errors(stepping.motion(file, runs).position)
+        return float(np.mean(np.nan_to_num(apart, nan=np.inf)))
+
+    own = plain(source, form)
+    if distance(own) < NEGLIGIBLE:
+        return own
+    return min((projected(source, form, runs, stepping), own), key=distance)
 
 
 def projected(source: ParameterFile, form: Format, runs: Batch, stepping: Stepping) -> ParameterFile:

@@ -19,7 +19,8 @@ class Format:
 
     :param title: what it holds, in one line.
     :param module: module of :mod:`stribeck.exports` with ``write(task)``.
-    :param law: friction law that it holds: the source's own, or Coulomb and viscous friction alone (``m1``).
+    :param law: friction law that it holds: the source's own, Coulomb and viscous friction alone (``m1``), or the paper's as the
+        drive of Isaac Lab has them (:mod:`stribeck.exports.bam_drive`).
     :param fitted: parameters that a projection fits; empty: all parameters of the motor and of the law.
     :param gain: whether a firmware gain is part of the file.
     :param model: whether ``--model`` is needed (``True``), possible (``None``), or not used (``False``).
@@ -28,12 +29,15 @@ class Format:
     :param falling_limit: whether its torque limit falls with speed, as that of a voltage bridge.
     :param absent: parameters of its law that it ignores; they are zero.
     :param terms: whether it holds friction that differs by direction, and an offset torque.
+    :param gains: whether it holds what integral and derivative gains do.
+    :param ramp: whether it holds the goal ramp of a firmware.
+    :param supply: whether what it holds depends on the supply voltage.
     """
 
     name: str
     title: str
     module: str
-    law: Literal["source", "m1"] = "source"
+    law: Literal["source", "m1", "drive"] = "source"
     fitted: tuple[str, ...] = ()
     gain: bool = False
     model: bool | None = False
@@ -42,6 +46,9 @@ class Format:
     writer: str = "write"
     absent: tuple[str, ...] = ()
     falling_limit: bool = True
+    gains: bool = True
+    ramp: bool = True
+    supply: bool = False
 
     def write(self, task: ExportTask) -> Written:
         """The content of the files.
@@ -64,8 +71,12 @@ ROBOT: dict[str, Any] = {
     "fitted": ("friction_base", "friction_viscous", "kt", "R"),
     "model": True,
     "effects": MOTOR_EFFECTS,
+    "supply": True,
 }
 """What robot descriptions have in common: friction of M1, and the motor as limits of effort and velocity."""
+
+DRIVE: dict[str, Any] = {"law": "drive", "gain": True, "supply": True, "gains": False, "ramp": False}
+"""What the formats of the drive with the laws of the paper have in common."""
 
 FORMATS = {
     form.name: form
@@ -87,6 +98,7 @@ FORMATS = {
             gain=True,
             model=None,
             effects=MOTOR_EFFECTS,
+            supply=True,
         ),
         Format(
             "urdf",
@@ -117,6 +129,27 @@ FORMATS = {
             law="m1",
             gain=True,
             effects=("supply", "current-limit"),
+            supply=True,
+            ramp=False,
+        ),
+        Format(
+            "isaaclab-bam",
+            "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 as they are, as Python and as YAML",
+            "isaaclab_bam",
+            **DRIVE | {"effects": MOTOR_EFFECTS},
+        ),
+        Format(
+            "usd-bam",
+            "USD layer over a robot: NewtonBamDriveAPI of the same drive, armature and damping of joints",
+            "usd_bam",
+            model=True,
+            **DRIVE | {"effects": MOTOR_EFFECTS},
+        ),
+        Format(
+            "mjlab",
+            "mjlab with the BAM program: BamActuatorCfg as Python, and a BAM file for each joint",
+            "mjlab",
+            **DRIVE | {"effects": ("supply", "delay"), "ramp": True},
         ),
         Format(
             "genesis",
@@ -126,6 +159,8 @@ FORMATS = {
             falling_limit=False,
             gain=True,
             effects=("supply", "current-limit"),
+            supply=True,
+            ramp=False,
         ),
         Format(
             "usd",
@@ -136,6 +171,8 @@ FORMATS = {
             gain=True,
             model=True,
             effects=("supply", "current-limit"),
+            supply=True,
+            ramp=False,
         ),
         Format(
             "ros2_control",
@@ -144,6 +181,7 @@ FORMATS = {
             gain=True,
             effects=ISOTHERMAL_EFFECTS,
             terms=True,
+            supply=True,
         ),
         Format(
             "onnx",

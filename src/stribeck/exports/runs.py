@@ -44,7 +44,7 @@ def rest_friction(file: ParameterFile) -> float:
     return min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0))
 
 
-def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Log]:
+def bench_runs(file: ParameterFile, kp: float, supply_voltage: float, kd: float = 0.0) -> list[Log]:
     """Runs with loads that suit the servo, at 5 ms for 6 s; positions are to be simulated from the first.
 
     Goals of the bench trajectories, from hanging at rest; and a rest beside the hanging position that friction holds,
@@ -60,7 +60,7 @@ def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Lo
             name=f"{name}, {mass:.3g} kg at {length:g} m",
             actuator=file.actuator.name,
             trajectory=name,
-            setup=Setup(mass, length, 0.0, supply_voltage, kp),
+            setup=Setup(mass, length, 0.0, supply_voltage, kp, kd=kd),
             position=Series(time, np.full_like(time, start), held=False),
             velocity=Series(time, np.zeros_like(time), held=False),
             goal=Series(time, goal, held=True),

@@ -29,9 +29,23 @@ def write(task: ExportTask) -> Written:
 
     :raises ConfigError: for stages that cannot be read, and joints that are missing, there twice or of another kind.
     """
-    model = task.robot("usd")
+    stage, layer = over_robot(task, "usd")
+    edited = Usd.Stage.Open(layer)
+    for servo in task.joints:
+        _apply(edited.GetPrimAtPath(joint_path(stage, task, servo)), servo)
+    notes = ("the drive's limit clips back-EMF, too; PhysX before 5.6 does not know the friction attributes",)
+    return Written({task.output: layer_text(task, layer)}, (*notes, *ramp_notes(task)))
+
+
+def over_robot(task: ExportTask, name: str) -> tuple[Any, Any]:
+    """The stage of a task's robot, and an empty layer over it.
+
+    :param name: of the format.
+    :raises ConfigError: for an output that is no text layer, and a stage that cannot be read.
+    """
+    model = task.robot(name)
     if task.output.suffix != ".usda":
-        raise ConfigError(f"usd writes a layer as text: name a .usda file, found {task.output}")
+        raise ConfigError(f"{name} writes a layer as text: name a .usda file, found {task.output}")
     try:
         stage = Usd.Stage.Open(str(model))
     except Exception as problem:  # pxr raises its own types for each kind of damage
@@ -40,16 +54,18 @@ def write(task: ExportTask) -> Written:
     layer.subLayerPaths.append(str(model.resolve()))
     if stage.HasDefaultPrim():
         layer.defaultPrim = stage.GetDefaultPrim().GetName()
-    edited = Usd.Stage.Open(layer)
-    for servo in task.joints:
-        _apply(edited.GetPrimAtPath(_path(stage, task, servo)), servo)
+    return stage, layer
+
+
+def layer_text(task: ExportTask, layer: Any) -> str:
+    """A layer of :func:`over_robot` as text, with the path of the robot relative to the output."""
+    model = task.robot("usd")
     relative = Path(os.path.relpath(model.resolve(), task.output.resolve().parent)).as_posix()
     layer.subLayerPaths[0] = relative if relative.startswith(".") else f"./{relative}"
-    notes = ("the drive's limit clips back-EMF, too; PhysX before 5.6 does not know the friction attributes",)
-    return Written({task.output: layer.ExportToString()}, (*notes, *ramp_notes(task)))
+    return str(layer.ExportToString())
 
 
-def _path(stage: Any, task: ExportTask, servo: JointServo) -> Any:
+def joint_path(stage: Any, task: ExportTask, servo: JointServo) -> Any:
     """Path of the joint with the servo's name, or with its path."""
     joints = [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.Joint)]
     found = [prim for prim in joints if servo.joint in (prim.GetName(), str(prim.GetPath()))]

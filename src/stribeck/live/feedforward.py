@@ -245,11 +245,11 @@ class FeedForward:
         led = path.share * known
         direction = self._free(motion, self.turning.share)
         if led_count:
-            widths = tuning.deadband, tuning.error_width, tuning.command_velocity, tuning.away
+            widths = tuning.deadband, tuning.error_width, tuning.command_velocity, tuning.overshoot_fraction
             intended = self._intended(speed, state.position, wish.goal, wish.rate, moving, *widths)
             direction = self._direction(
                 motion, behind, path.direction, path.leads, led, known, intended, direction,
-                tuning.error_width, tuning.away,
+                tuning.error_width, tuning.overshoot_fraction,
             )  # fmt: skip
         gain, scales = self._strength(known, led, led_count)
         at = speed
@@ -257,7 +257,7 @@ class FeedForward:
             at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
         torque = self._of_law(gain, direction, at, state, loads, scales)
         dry, viscous = AS_IDENTIFIED if scales is None else scales
-        self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.sure)
+        self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.certain_fraction)
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
     def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, goal: Array, dt: float) -> None:
@@ -286,7 +286,7 @@ class FeedForward:
         motion = None if self.turning.begun else self._moving(state.velocity, moving)
         self.turning.update(state.position, motion, self.tuning.presliding)
         direction = self._free_at(state.velocity, moving, self.turning.share)
-        gain = min(self.gain, 1.0) * min(self.settings.sure, 1.0)
+        gain = min(self.gain, 1.0) * min(self.settings.certain_fraction, 1.0)
         return self._of_law(gain, direction, state.velocity, state, loads, None)
 
     def _of_law(self, gain: float | Array, sign: Array, at: Array, state: State, loads: Loads, scales: Scales | None) -> Array:  # fmt: skip
@@ -301,8 +301,8 @@ class FeedForward:
         Without a goal, intended motion is indistinguishable from motion that the compensation itself causes. The torque
         then stays below a fraction of the guaranteed friction.
         """
-        gain, sure = self.gain, self.settings.sure
-        observer, fades, least = self.observer, self.tank.fades, min(gain, 1.0) * sure
+        gain, certain = self.gain, self.settings.certain_fraction
+        observer, fades, least = self.observer, self.tank.fades, min(gain, 1.0) * certain
         if observer is None:
             warm = gain * self.warmth
             warm = formulas.faded(warm, least, self.tank.share) if fades else warm
@@ -319,7 +319,7 @@ class FeedForward:
             )
         if led_count == self._joints:
             return learned, Scales(dry_now, viscous_now)
-        least = sure / SAFETY
+        least = certain / SAFETY
         free = self.tank.free_share
         known_shares = Scales(free, free * observer.met)
         dry, viscous = (
@@ -443,6 +443,8 @@ class FeedForward:
         if common_tuning is None:
             tunings = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]
             return Tuning.stacked(tunings)
-        ratios = {name: 1.0 if name == "away" else self._map.ratio for name in vars(common_tuning)}
+        ratios = {
+            name: 1.0 if name == "overshoot_fraction" else self._map.ratio for name in vars(common_tuning)
+        }
         n = len(joints)
         return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(common_tuning, name) for name in ratios})

@@ -218,7 +218,7 @@ def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> N
         if viscous * delay > mass:
             raise ConfigError(
                 f"joint {joint.name!r}: with a loop delay of {1e3 * delay:g} ms, viscous friction of {viscous:.3g} "
-                f"N m s/rad and an inertia of {mass:.3g} kg m^2 it would not be sure to come to rest without a goal "
+                f"N m s/rad and an inertia of {mass:.3g} kg m^2 it might not come to rest without a goal "
                 f"(bandwidth {viscous / mass:.3g} rad/s times delay {viscous * delay / mass:.2g}, at most 1): "
                 "shorten the delay"
             )

@@ -51,7 +51,7 @@ class TuningParameters(ParameterGroup):
     moving_velocity: float = parameter(
         0.0, "velocity above which the direction is that of the motion [rad/s]; 0: automatic", 0.0, 100.0
     )
-    away: float = parameter(
+    overshoot_fraction: float = parameter(
         0.0,
         "fraction of the torque that remains while a joint moves away from a goal at rest; 0: automatic (0.3)",
         0.0,
@@ -132,9 +132,12 @@ class InterfaceParameters(NodeParameters, RealTimeParameters):
     )
     command_timeout: float = parameter(0.1, "commands older than this are not passed on [s]", 0.005, 10.0)
     pause_limit: float = parameter(
-        0.04, "a node suspended for this long stops compensating [s]; shorter than lease", 0.02, 10.0
+        0.04,
+        "a node suspended for this long stops compensating [s]; shorter than heartbeat_timeout",
+        0.02,
+        10.0,
     )
-    lease: float = parameter(
+    heartbeat_timeout: float = parameter(
         0.05, "the guard takes over from a node that sends no heartbeat for this long [s]", 0.03, 10.0
     )
     slew_limit: float = parameter(
@@ -181,7 +184,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     )
     payload_link: str = parameter("", "link of the urdf that carries it; empty: that of the last joint")
     adapt: bool = parameter(True, "learn the present friction; needs urdf, or inertia or load of the joints")
-    sure: float = parameter(
+    certain_fraction: float = parameter(
         0.25,
         "guaranteed fraction of the identified friction; without goals only this is cancelled at first",
         0.0,

@@ -38,7 +38,7 @@ class Settings:
     :param control: purpose of the goals. For tracking, the offset beyond the friction model is cancelled too; an
         impedance controller must stay compliant.
     :param adapt: learn the present friction of joints whose dynamics are known.
-    :param sure: guaranteed fraction of the identified friction [1].
+    :param certain_fraction: guaranteed fraction of the identified friction [1].
     :param loop_delay: from a measurement to the torque computed from it [s]; 0: two periods of the states.
     :param state_lag: states that arrive later than others by more than this are not used [s].
     :param learned_gain: gain that a joint approaches as its friction is learnt, at most 1.25 times ``gain``.
@@ -55,7 +55,7 @@ class Settings:
     tuning: Tuning | None = None
     control: Control = "tracking"
     adapt: bool = True
-    sure: float = 0.25
+    certain_fraction: float = 0.25
     loop_delay: float = 0.0
     state_lag: float = 0.1
     learned_gain: float = 1.0
@@ -72,7 +72,7 @@ class Settings:
             if not 0.0 < getattr(self, name) <= 10.0:
                 raise ConfigError(f"{name} must be in (0, 10] s, found {getattr(self, name):g}")
         check_valid(self.control, CONTROLS, "unknown control")
-        for name in ("sure", "learned_gain"):
+        for name in ("certain_fraction", "learned_gain"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"{name} must be between 0 and 1, found {getattr(self, name):g}")
         for name in ("ramp_time", "slew", "loop_delay", "state_lag"):

@@ -30,11 +30,11 @@ from stribeck.rigid.urdf import read_urdf
 
 PASSED_ON = (
     *("gain", "state_timeout", "command_timeout", "ramp_time", "other_joints", "control"),
-    *("adapt", "sure", "loop_delay", "state_lag", "learned_gain"),
+    *("adapt", "certain_fraction", "loop_delay", "state_lag", "learned_gain"),
 )
 """Parameters that become settings of the compensator with the same name."""
 
-TUNED = ("deadband", "error_width", "command_velocity", "moving_velocity", "away", "presliding")
+TUNED = ("deadband", "error_width", "command_velocity", "moving_velocity", "overshoot_fraction", "presliding")
 """Parameters of a joint that become fields of its :class:`Tuning`."""
 
 
@@ -226,15 +226,15 @@ def compensator_of(
     return _compensator(settings, joints, dynamics)
 
 
-def check_lease(parameters: InterfaceParameters) -> None:
+def check_heartbeat(parameters: InterfaceParameters) -> None:
     """Check that a paused node stops compensating before its guard takes over; otherwise both would publish.
 
-    :raises ConfigError: if the pause limit is not shorter than the lease.
+    :raises ConfigError: if the pause limit is not shorter than the heartbeat timeout.
     """
-    pause, lease = parameters.pause_limit, parameters.lease
-    if not pause < lease:
+    pause, timeout = parameters.pause_limit, parameters.heartbeat_timeout
+    if not pause < timeout:
         raise ConfigError(
-            f"pause_limit must be shorter than lease, found {pause:g} s and {lease:g} s: give both under /**, alike for "
+            f"pause_limit must be shorter than heartbeat_timeout, found {pause:g} s and {timeout:g} s: give both under /**, alike for "
             "node and guard"
         )
 

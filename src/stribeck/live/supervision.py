@@ -1,8 +1,8 @@
 """Decides who publishes commands: the compensation node while it is enabled, otherwise its guard.
 
 The node sends heartbeats that hold the time at which it was enabled, which identifies the enabled period ("spell"). If
-none arrives for longer than the guard's ``lease``, the guard takes over and revokes that period. A node that was
-suspended for longer than its ``pause_limit``, which is shorter than the lease, stops compensating automatically. So at most
+none arrives for longer than the guard's ``heartbeat_timeout``, the guard takes over and revokes that period. A node that was
+suspended for longer than its ``pause_limit``, which is shorter than that timeout, stops compensating automatically. So at most
 one of the two publishes. All times are steady [s].
 """
 
@@ -132,11 +132,11 @@ class EnableState:
             self._when_calm, self._calm_since = True, now
             self._log("warning", self.tripped)
         else:
-            advice = f"a machine that pauses for longer than pause_limit ({self._pause:g} s) needs a larger one, and a larger lease"
+            advice = f"a machine that pauses for longer than pause_limit ({self._pause:g} s) needs a larger one, and a larger heartbeat_timeout"
             self._log("error", f"{self.tripped}; {advice}")
 
 
-class Lease:
+class Heartbeat:
     """Tracks whether the guard is in charge.
 
     :param duration: the guard takes over after this time without a heartbeat [s].

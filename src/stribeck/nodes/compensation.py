@@ -24,7 +24,7 @@ from stribeck.live.memory import Memory
 from stribeck.live.parameters import CompensationParameters
 from stribeck.live.setup import (
     CompensatedJoint,
-    check_lease,
+    check_heartbeat,
     compensated_joints,
     compensator_of,
     learning_of,
@@ -79,7 +79,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     # -- life cycle
 
     def _configure(self, parameters: CompensationParameters) -> None:
-        check_lease(parameters)
+        check_heartbeat(parameters)
         self._settings = parameters
         self._joints = compensated_joints(parameters)
         self.hardware = ", ".join(parameters.joints)

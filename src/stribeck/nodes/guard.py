@@ -16,8 +16,8 @@ from std_msgs.msg import Int64
 from stribeck.files.cdr import JointStateReader, Stamp
 from stribeck.live.compensator import TIMES_TO_FULL_TORQUE, Compensator
 from stribeck.live.parameters import GuardParameters
-from stribeck.live.setup import check_lease, compensated_joints, passthrough_of
-from stribeck.live.supervision import TICK, Lease
+from stribeck.live.setup import check_heartbeat, compensated_joints, passthrough_of
+from stribeck.live.supervision import TICK, Heartbeat
 from stribeck.live.telemetry import apply_telemetry
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.command_output import DEPTH, REVOKED, CommandOutput
@@ -47,7 +47,7 @@ class GuardNode(ServiceNode[GuardParameters]):
         self._passthrough: Compensator | None = None
 
     def _configure(self, parameters: GuardParameters) -> None:
-        check_lease(parameters)
+        check_heartbeat(parameters)
         joints = compensated_joints(parameters)
         passthrough = passthrough_of(parameters, joints)
         self.hardware = ", ".join(parameters.joints)
@@ -58,7 +58,7 @@ class GuardNode(ServiceNode[GuardParameters]):
         self._revoked = self.managed_publisher(Int64, REVOKED, latched())
         self._left = np.zeros(len(passthrough.names))
         self._last = self.clock.now()
-        self._lease = Lease(parameters.lease, self._last)
+        self._heartbeat = Heartbeat(parameters.heartbeat_timeout, self._last)
         self._command: tuple[bytes, float] | None = None
         self._commanded_at = self._heard_at = -math.inf
         fastest = parameters.slew_limit or TIMES_TO_FULL_TORQUE * passthrough.model.limit
@@ -83,11 +83,11 @@ class GuardNode(ServiceNode[GuardParameters]):
 
     def _may_wait(self) -> bool:
         """Whether messages can wait: only commands to be passed through are urgent."""
-        return self._zeros or not self._lease.in_charge
+        return self._zeros or not self._heartbeat.in_charge
 
     def _activate(self) -> None:
         with self._lock:
-            if self._lease.in_charge:
+            if self._heartbeat.in_charge:
                 self._begin()
 
     def _deactivate(self) -> None:
@@ -102,7 +102,7 @@ class GuardNode(ServiceNode[GuardParameters]):
     def _on_alive(self, data: bytes) -> None:
         with self._lock:
             spell, now = whole_number(data), self.clock.now()
-            change = self._lease.sign(spell, now)
+            change = self._heartbeat.sign(spell, now)
             if spell:
                 self._heard_at = now
             if change == "lost":
@@ -121,7 +121,7 @@ class GuardNode(ServiceNode[GuardParameters]):
     def _begin(self) -> None:
         """Announce that the guard is in charge, and publish."""
         self._last = self.clock.now()
-        self._revoked.publish(Int64(data=self._lease.revoked))
+        self._revoked.publish(Int64(data=self._heartbeat.revoked))
         self._read_command()
         if not self._send() and self._sums and self._heard_at <= self._commanded_at + self._parting_time:
             self._take_back()
@@ -159,12 +159,12 @@ class GuardNode(ServiceNode[GuardParameters]):
         with self._lock:
             self._commanded_at = self.clock.now()
             self._command = data, self._commanded_at
-            if self._lease.in_charge and self._active and not self._zeros:
+            if self._heartbeat.in_charge and self._active and not self._zeros:
                 self._send(self._read_command())
 
     def _on_friction(self, data: bytes) -> None:
         with self._lock:
-            if not self._lease.in_charge:
+            if not self._heartbeat.in_charge:
                 self._friction = data
 
     def _on_telemetry(self, reader: TelemetryReader, data: bytes) -> None:
@@ -176,10 +176,10 @@ class GuardNode(ServiceNode[GuardParameters]):
     def _tick(self) -> None:
         with self._lock:
             now = self.clock.now()
-            if self._lease.expired(now):
+            if self._heartbeat.expired(now):
                 self._take_over(self._last_friction())
-                self.get_logger().error(f"{self._lease.reason}: in charge until it is enabled again")
-            elif not (self._lease.in_charge and self._active):
+                self.get_logger().error(f"{self._heartbeat.reason}: in charge until it is enabled again")
+            elif not (self._heartbeat.in_charge and self._active):
                 return
             elif not self._zeros:
                 self._command_output.send_parting(now)
@@ -196,8 +196,8 @@ class GuardNode(ServiceNode[GuardParameters]):
         return self._command_output.send(passthrough, now, stamp)
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
-        if self._lease.in_charge:
-            return "warn", f"in charge: {self._lease.reason}", {"in_charge": True}
+        if self._heartbeat.in_charge:
+            return "warn", f"in charge: {self._heartbeat.reason}", {"in_charge": True}
         return "ok", "the compensation node is alive", {"in_charge": False}
 
 

@@ -9,15 +9,9 @@ from joint_tables import FRICTION, columns, steady, sweep, wobble, write_table
 from stribeck.identify.joint.fit import JointFit, fit_structure
 from stribeck.identify.joint.identify import identify_joint
 from stribeck.identify.joint.model import Frame, Structure, columns_of, developed, torque_of
-from stribeck.identify.joint.recording import (
-    JointRun,
-    Known,
-    developed_share,
-    differentiated,
-    joined,
-    recording_of,
-)
+from stribeck.identify.joint.recording import Known, differentiated, recording_of
 from stribeck.identify.joint.ripple import ripple_wave
+from stribeck.identify.joint.run import JointRun, developed_share, joined
 from stribeck.identify.joint.sweeps import is_sweep, plateaus_of
 from stribeck.model.law import LAWS
 from stribeck.survey.joint_table import read_joint_table

@@ -26,10 +26,12 @@ class ExportOptions:
     kp: Positive | None = _servo("firmware gain (default: that of the recordings)", None, "K")
     kd: NotNegative = _servo("derivative gain", 0.0, "K")
     supply: Positive | None = _servo(
-        "voltage (default: the recordings', or the servo's nominal one)", None, "V"
+        "voltage (default: that of the recordings, here or in the fit)", None, "V"
     )
     timestep: TimeStep | None = _servo(
-        "time step of the simulator (default: the model's, or 0.002)", None, "S"
+        "time step of the simulator (default: the model's, 0.002, or 0.005 of drives with the laws of the paper)",
+        None,
+        "S",
     )
     logdir: Path | None = _runs("folder with bags or BAM JSON recordings, or one of them", None, "BAGS")
     signals: Path | None = _runs("YAML table that maps signals to topics", None, "YAML")

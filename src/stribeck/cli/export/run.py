@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.export.options import ExportOptions
 from stribeck.cli.inputs import (
@@ -21,13 +23,14 @@ from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Stepping, stepping_of
 from stribeck.exports.loss import SCHEMA, Loss, loss_of
-from stribeck.exports.projection import lost, missing_terms, plain, projected, rest_remark
+from stribeck.exports.projection import closest, lost, missing_terms, plain, rest_remark
 from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
 from stribeck.files.folders import write_atomically
 from stribeck.files.parameter_file import ParameterFile
 from stribeck.files.servo import Servo
+from stribeck.model.control_laws import Gains
 from stribeck.model.log import Batch, Log
 from stribeck.strict import read_bytes
 
@@ -57,21 +60,25 @@ def run(options: ExportOptions) -> int:
     logs = _logs(options)
     if logs:
         check_actuators(logs, files)
-    beside = output.parent / f"{output.name}.loss.json"
+    beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
     check_outputs([output, beside], [*options.params, options.model], options.logdir)
-    missing = {path: lost(file, form) for path, file in files}
+    used = Gains(
+        1.0, np.array([log.setup.ki for log in logs]), np.array([options.kd, *(log.setup.kd for log in logs)])
+    )
+    missing = {path: lost(file, form, used) for path, file in files}
     _check_strict(options, form, missing)
     sources = [path for path, _ in files] * (len(joints) if len(files) == 1 else 1)
+    supplies = {path: _supply(options, form, logs, path, file) for path, file in files}
 
     def task_of(held: Mapping[Path, ParameterFile]) -> ExportTask:
         servos = tuple(
-            JointServo(joint, _servo(options, form, logs, held[path]))
+            JointServo(joint, _servo(options, form, logs, held[path], supplies[path]))
             for joint, path in zip(joints, sources, strict=True)
         )
         return ExportTask(servos, output, options.model, options.timestep, tuple(sources))
 
     form.write(task_of({path: plain(file, form) for path, file in files}))  # refuses early what does not fit
-    judged = [_judged(path, file, form, options, logs) for path, file in files]
+    judged = [_judged(path, file, form, options, logs, used, supplies[path]) for path, file in files]
     task = task_of({one.path: one.held for one in judged})
     written = form.write(task)
     check_outputs(list(written.files)[1:], [*options.params, options.model], options.logdir)
@@ -82,7 +89,9 @@ def run(options: ExportOptions) -> int:
         if (remark := rest_remark(one.source, one.held, form)) is not None:
             warn(f"{names}: {remark}")
         of_file = (one.runs, one.stepping, missing[one.path])
-        losses.append(loss_of(names, driven[0].servo, form, *of_file, recorded=bool(logs)))
+        losses.append(
+            loss_of(names, driven[0].servo, form, *of_file, recorded=bool(logs), timestep=options.timestep)
+        )
     _finish(form, written, losses, beside, files, options)
     return DONE
 
@@ -138,6 +147,10 @@ def _joints(names: Sequence[str], params: Sequence[Path]) -> tuple[str, ...]:
 
 def _logs(options: ExportOptions) -> list[Log]:
     if options.logdir is None:
+        given = {"--signals": options.signals, "--bench": options.bench, "--arm-mass": options.arm_mass}
+        for name, value in given.items():
+            if value is not None:
+                raise ConfigError(f"{name} describes recordings: name them with --logdir, or leave it out")
         return []
     chosen = RecordingOptions(
         logdir=options.logdir, signals=options.signals, bench=options.bench, arm_mass=options.arm_mass
@@ -146,24 +159,53 @@ def _logs(options: ExportOptions) -> list[Log]:
 
 
 def _judged(
-    path: Path, file: ParameterFile, form: Format, options: ExportOptions, logs: Sequence[Log]
+    path: Path,
+    file: ParameterFile,
+    form: Format,
+    options: ExportOptions,
+    logs: Sequence[Log],
+    used: Gains,
+    supply: float | None,
 ) -> _Judged:
     """The runs of a file, and its law as the format holds it."""
-    gain, supply = options.kp or usual_gain(file), options.supply or file.actuator.supply.nominal
     stepping = stepping_of(file)
-    recorded, of_source = batch_of_source(file, logs or bench_runs(file, gain, supply), stepping)
+    benches = bench_runs(
+        file, options.kp or usual_gain(file), supply or file.actuator.supply.nominal, options.kd
+    )
+    recorded, of_source = batch_of_source(file, logs or benches, stepping)
     runs = (recorded if logs else of_source, of_source)
-    if options.plain or not missing_terms(file, form):
-        held = plain(file, form)
-    else:
-        held = projected(file, form, of_source, stepping)
+    missing = missing_terms(file, form, used)
+    held = plain(file, form) if options.plain or not missing else closest(file, form, of_source, stepping)
     return _Judged(path, file, runs, stepping, held)
 
 
-def _servo(options: ExportOptions, form: Format, logs: Sequence[Log], held: ParameterFile) -> Servo:
-    """The servo with its gain and supply, from the options or from the recordings."""
+def _supply(
+    options: ExportOptions, form: Format, logs: Sequence[Log], path: Path, file: ParameterFile
+) -> float | None:
+    """The supply voltage [V] of the options, of the recordings or of the fit; ``None`` where nothing depends on it."""
+    if options.supply is not None:
+        return options.supply
+    stated = file.provenance.supply_voltage if file.provenance is not None else None
+    known = {log.setup.supply_voltage for log in logs} or (
+        {stated["nominal"]} if stated and "nominal" in stated else set()
+    )
+    if len(known) == 1:
+        return known.pop()
+    if not form.supply or not ("R" in file.values or file.actuator.control.kind == "voltage"):
+        return None
+    found = (
+        f"the recordings have {', '.join(f'{volts:g}' for volts in sorted(known))} V"
+        if known
+        else f"{path} states none"
+    )
+    raise ConfigError(f"--to {form.name} holds the supply voltage, and {found}: give one with --supply")
+
+
+def _servo(
+    options: ExportOptions, form: Format, logs: Sequence[Log], held: ParameterFile, supply: float | None
+) -> Servo:
+    """The servo with its gain, from the options or from the recordings, and its supply."""
     gains = sorted({log.setup.kp for log in logs})
-    supplies = {log.setup.supply_voltage for log in logs}
     if form.gain and options.kp is None and len(gains) != 1:
         found = (
             f"the recordings have {', '.join(f'{gain:g}' for gain in gains)}"
@@ -172,5 +214,4 @@ def _servo(options: ExportOptions, form: Format, logs: Sequence[Log], held: Para
         )
         raise ConfigError(f"--to {form.name} holds the firmware's gain, and {found}: give one with --kp")
     kp = options.kp or (gains[0] if gains else usual_gain(held))
-    supply = options.supply or (supplies.pop() if len(supplies) == 1 else None)
-    return Servo(held, kp, kd=options.kd, supply_voltage=supply)
+    return Servo(held, kp, kd=options.kd if form.gains else 0.0, supply_voltage=supply)

@@ -21,7 +21,8 @@ from stribeck.identify.common.quantiles import normal_quantile
 from stribeck.identify.joint.identify import JointResult, identify_joint
 from stribeck.identify.joint.joint_file import ACTUATOR, joint_file
 from stribeck.identify.joint.model import OF_ANGLE
-from stribeck.identify.joint.recording import JointRun, Known, Recording, recording_of
+from stribeck.identify.joint.recording import Known, Recording, recording_of
+from stribeck.identify.joint.run import JointRun
 from stribeck.identify.joint.sweeps import friction_points
 from stribeck.identify.joint.uncertainty import spread_of
 from stribeck.identify.joint.verdict import WORDS, FileError, parts_of

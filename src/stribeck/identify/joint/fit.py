@@ -23,7 +23,7 @@ from stribeck.identify.joint.model import (
     signed,
     torque_of,
 )
-from stribeck.identify.joint.recording import JointRun, joined
+from stribeck.identify.joint.run import JointRun, joined
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.terms import FRICTION_PARAMETERS
 
@@ -41,15 +41,15 @@ SEARCH = 90
 
 
 @dataclass(frozen=True)
-class NormalEquations:
+class LeastSquares:
     """Normal equations of some rows: products of the columns, with the torque, and of the torque itself."""
 
     gram: Array
     slope: Array
     square: float
 
-    def __sub__(self, other: NormalEquations) -> NormalEquations:
-        return NormalEquations(self.gram - other.gram, self.slope - other.slope, self.square - other.square)
+    def __sub__(self, other: LeastSquares) -> LeastSquares:
+        return LeastSquares(self.gram - other.gram, self.slope - other.slope, self.square - other.square)
 
     def solution(self, names: Sequence[str]) -> Array:
         """Coefficients (k,) that minimise the squared error, those without a sign free, the others at least zero."""
@@ -69,9 +69,9 @@ class NormalEquations:
         return float(self.square - 2.0 * values @ self.slope + values @ self.gram @ values)
 
 
-def normal_of(columns: Array, torque: Array) -> NormalEquations:
+def normal_of(columns: Array, torque: Array) -> LeastSquares:
     """Normal equations of rows (N, k)."""
-    return NormalEquations(columns.T @ columns, columns.T @ torque, float(torque @ torque))
+    return LeastSquares(columns.T @ columns, columns.T @ torque, float(torque @ torque))
 
 
 @dataclass(frozen=True, eq=False)

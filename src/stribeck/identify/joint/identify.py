@@ -10,8 +10,9 @@ import numpy as np
 from stribeck.errors import RecordingError
 from stribeck.identify.joint.fit import JointFit, measured
 from stribeck.identify.joint.plausibility import Notice
-from stribeck.identify.joint.recording import JointRun, Recording, joined
-from stribeck.identify.joint.selection import Selection, Trial, final_fit
+from stribeck.identify.joint.recording import Recording
+from stribeck.identify.joint.run import JointRun, joined
+from stribeck.identify.joint.selection import StructureSelection, Trial, final_fit
 from stribeck.identify.joint.sweeps import Plateau, is_sweep, plateaus_of, rows_in
 from stribeck.identify.joint.uncertainty import JointUncertainty, measured_torque, uncertainty_of
 from stribeck.identify.joint.verdict import FileError, error_of, judge
@@ -105,7 +106,7 @@ def identify_joint(
             replace(run, kept=kept.astype(float))
             for run, kept in zip(runs, rows_in(runs, plateaus), strict=True)
         ]
-    best, trials = Selection(fitted, law, terms, excluded, tell).choose()
+    best, trials = StructureSelection(fitted, law, terms, excluded, tell).choose()
     fit = final_fit(fitted, best)
     known = uncertainty_of(fit, fitted)
     scale = measured_torque(fitted)

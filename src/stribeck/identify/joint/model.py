@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stribeck.identify.joint.recording import JointRun, joined
+from stribeck.identify.joint.run import JointRun, joined
 from stribeck.model.arrays import Array
 from stribeck.model.law import (
     FrictionLaw,

@@ -14,7 +14,7 @@ from stribeck.recordings.signals.run_units import LARGEST_POSITION, LARGEST_SPEE
 from stribeck.recordings.signals.units import UNITS
 
 if TYPE_CHECKING:
-    from stribeck.identify.joint.recording import JointRun
+    from stribeck.identify.joint.run import JointRun
     from stribeck.survey.joint_table import JointTable
 
 STILL = 1e-4

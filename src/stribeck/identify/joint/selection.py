@@ -15,7 +15,7 @@ import numpy as np
 
 from stribeck.identify.joint.fit import (
     JointFit,
-    NormalEquations,
+    LeastSquares,
     combinations,
     fit_structure,
     kept_rows,
@@ -25,8 +25,8 @@ from stribeck.identify.joint.fit import (
     shape_grid,
 )
 from stribeck.identify.joint.model import LENGTH, Frame, Structure
-from stribeck.identify.joint.recording import JointRun, joined, thinned
 from stribeck.identify.joint.ripple import ripple_wave
+from stribeck.identify.joint.run import JointRun, joined, thinned
 from stribeck.model.arrays import Mask
 from stribeck.model.law import LAWS
 
@@ -99,7 +99,7 @@ def parts_left_out(runs: Sequence[JointRun], frame: Frame) -> dict[str, tuple[Ma
     }
 
 
-class Selection:
+class StructureSelection:
     """Trials of structures on the same rows.
 
     :param runs: the recordings to fit.
@@ -189,7 +189,7 @@ class Selection:
             whole = normal_of(columns[self._kept], self._target[self._kept])
             for k, (_, mask) in enumerate(masks):
                 part = normal_of(columns[mask], self._target[mask])
-                rest: NormalEquations = whole - part
+                rest: LeastSquares = whole - part
                 values = rest.solution(names)
                 error = rest.error(values)
                 if error < lowest[k]:

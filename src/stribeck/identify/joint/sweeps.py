@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stribeck.identify.common.correlation import correlation_time
-from stribeck.identify.joint.recording import JointRun
+from stribeck.identify.joint.run import JointRun
 from stribeck.model.arrays import Array, Mask
 
 SHORTEST = 0.4

@@ -16,7 +16,7 @@ from stribeck.identify.common.clusters import CorrelationMatrix, leave_one_out
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.identify.joint.fit import JointFit, measured, shape_bounds
 from stribeck.identify.joint.model import columns_of, signed, unit_of
-from stribeck.identify.joint.recording import JointRun, joined, thinned
+from stribeck.identify.joint.run import JointRun, joined, thinned
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate, Side, at_bound, estimate_of, fixed
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from stribeck.identify.joint.fit import JointFit
 from stribeck.identify.joint.model import OF_ANGLE, developed, friction_along, rest_columns
-from stribeck.identify.joint.recording import JointRun, joined
+from stribeck.identify.joint.run import JointRun, joined
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate
 from stribeck.model.verdict import FAILS, LARGEST_ERROR, Reason, Verdict, interval_reason

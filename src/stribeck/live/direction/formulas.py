@@ -103,11 +103,11 @@ def moving_at(speed: Any, smooth: Any, moving_velocity: Any) -> Any:
     return xp.where(xp.abs(smooth) < SLOW * moving_velocity, 0.0, speed)
 
 
-def guaranteed(torque: Any, gain: Any, dry: Any, viscous: Any, sure: Any) -> Any:
+def guaranteed(torque: Any, gain: Any, dry: Any, viscous: Any, fraction: Any) -> Any:
     """Part of a torque of the law that the guaranteed friction takes at the same motion [N m]."""
     xp = array_namespace(torque, gain)
     most = xp.maximum(gain * xp.maximum(dry, viscous), 1e-9)
-    return torque * xp.minimum(sure / most, 1.0)
+    return torque * xp.minimum(fraction / most, 1.0)
 
 
 def free(motion: Any, turned: Any) -> Any:
@@ -122,24 +122,24 @@ def free_at(velocity: Any, moving_velocity: Any, turned: Any) -> Any:
 
 def intended(
     speed: Any, position: Any, goal: Any, rate: Any, moving_velocity: Any, deadband: Any, error_width: Any,
-    command_velocity: Any, away: Any,
+    command_velocity: Any, overshoot_fraction: Any,
 ) -> Any:  # fmt: skip
     """Direction from the error and the goal's velocity."""
     xp = array_namespace(goal, position)
     error = xp.where(xp.isfinite(goal), goal - position, 0.0)
-    tuning = Tuning(deadband, error_width, command_velocity, moving_velocity, away)
+    tuning = Tuning(deadband, error_width, command_velocity, moving_velocity, overshoot_fraction)
     return intended_direction(speed, error, rate, tuning)
 
 
 def direction(
     motion: Any, behind: Any, path: Any, leads: Any, led: Any, known: Any, intended: Any, free: Any,
-    error_width: Any, away: Any,
+    error_width: Any, overshoot_fraction: Any,
 ) -> Any:  # fmt: skip
     """Direction of the actual or intended motion, in [-1, 1]."""
     xp = array_namespace(motion, path, intended)
     ahead = xp.minimum(xp.maximum(-behind * path / error_width, 0.0), 1.0)
     moves = xp.where(leads, motion, 0.0)
-    along = (1.0 - (1.0 - away) * ahead) * (moves + (1.0 - xp.abs(moves)) * path)
+    along = (1.0 - (1.0 - overshoot_fraction) * ahead) * (moves + (1.0 - xp.abs(moves)) * path)
     return xp.where(known, led * along + (1.0 - led) * intended, free)
 
 

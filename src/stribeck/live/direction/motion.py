@@ -29,7 +29,7 @@ class Tuning:
     :param error_width: error beyond the dead-band at which the intention is full [rad].
     :param command_velocity: commanded velocity at which the intention is full [rad/s].
     :param moving_velocity: measured velocity :math:`v_h` above which the motion alone decides [rad/s].
-    :param away: fraction of the feed-forward torque that remains when a joint moves away from a goal at rest. Below
+    :param overshoot_fraction: fraction of the feed-forward torque that remains when a joint moves away from a goal at rest. Below
         :math:`(2 - g)/g` a joint whose friction is overestimated loses energy in every swing about the
         goal, so it cannot keep oscillating.
     :param presliding: displacement after a reversal within which friction changes sign [rad].
@@ -39,7 +39,7 @@ class Tuning:
     error_width: Any = 0.012
     command_velocity: Any = 0.1
     moving_velocity: Any = 0.3
-    away: Any = 0.3
+    overshoot_fraction: Any = 0.3
     presliding: Any = 0.0031
 
     @classmethod
@@ -58,7 +58,7 @@ class Tuning:
 
         :param ratio: turns of the servo per turn of the joint.
         """
-        factors = {name: 1.0 if name == "away" else ratio for name in said}
+        factors = {name: 1.0 if name == "overshoot_fraction" else ratio for name in said}
         return replace(self, **{name: factors[name] * value for name, value in said.items()})
 
     @classmethod
@@ -102,7 +102,7 @@ def intended_direction(velocity: Any, error: Any, command_velocity: Any, tuning:
     At rest the intention :math:`i = S(z(e)/e_w + \dot\theta_d/v_c)` decides, with z the error beyond
     the dead-band and S the step :func:`smooth_step`. In motion the sign of the velocity decides; in between,
     :math:`d = m + (1-|m|)\,i` with m of :func:`motion_direction`. When a joint moves away from a goal at rest, d is
-    reduced by up to the factor ``away`` (see :class:`Tuning`), fully so at the edge of the dead-band. d is odd: it
+    reduced by up to the factor ``overshoot_fraction`` (see :class:`Tuning`), fully so at the edge of the dead-band. d is odd: it
     changes sign when all arguments do.
     """
     xp = array_namespace(velocity, error, command_velocity)
@@ -113,4 +113,4 @@ def intended_direction(velocity: Any, error: Any, command_velocity: Any, tuning:
     direction = motion + (1.0 - xp.abs(motion)) * intention
     led = xp.minimum(xp.abs(commanded), 1.0)
     retreat = xp.maximum(-motion * within / xp.maximum(tuning.deadband, 1e-9), 0.0)
-    return direction * (1.0 - (1.0 - tuning.away) * (1.0 - led) * retreat)
+    return direction * (1.0 - (1.0 - tuning.overshoot_fraction) * (1.0 - led) * retreat)

@@ -1,9 +1,9 @@
 r"""Energy that compensation may add to joints whose goal shows no intention of its own, and the speed it may drive them to.
 
 A joint with friction :math:`B(v)` loses energy at every speed as long as :math:`\tau_{ff} \le B`. A fraction
-:math:`\tau_{sure}` of the identified friction is guaranteed. Torque beyond it draws energy from a tank,
+:math:`\tau_c` of the identified friction is guaranteed. Torque beyond it draws energy from a tank,
 
-.. math:: \dot E = -(|\tau_{ff}| - \tau_{sure})\,|v|,\quad E \le E_0.
+.. math:: \dot E = -(|\tau_{ff}| - \tau_c)\,|v|,\quad E \le E_0.
 
 As the tank empties, the torque fades to the guaranteed part, with which every joint comes to rest. What compensation
 adds beyond what friction takes is therefore :math:`E_0` at most until the tank is refilled: at standstill for a joint
@@ -64,18 +64,18 @@ class EnergyTank:
         self.filled = np.minimum(self.filled + work, self.capacity)
 
     def update(
-        self, torque: Array, sure: Array, velocity: Array, refilled: Mask, dt: float, delay: float = 0.0
+        self, torque: Array, certain: Array, velocity: Array, refilled: Mask, dt: float, delay: float = 0.0
     ) -> None:
         """Update with the energy added during a step.
 
         :param torque: applied friction torque [N m].
-        :param sure: guaranteed friction [N m].
+        :param certain: guaranteed friction [N m].
         :param velocity: measured velocity [rad/s].
         :param refilled: joints whose tank is refilled.
         :param delay: time for which a torque still acts after a state that would have ended it [s].
         """
-        self.content = self._left(self.content, torque, sure, velocity, refilled, self.capacity, dt)
-        self.reserve = self._reserved(self.reserve, torque, sure, velocity, refilled, delay)
+        self.content = self._left(self.content, torque, certain, velocity, refilled, self.capacity, dt)
+        self.reserve = self._reserved(self.reserve, torque, certain, velocity, refilled, delay)
 
     @property
     def fades(self) -> bool:
@@ -96,23 +96,25 @@ class EnergyTank:
         return np.minimum(np.maximum((content - self.reserve) / self._fading, 0.0), 1.0)
 
 
-def _left(content: Any, torque: Any, sure: Any, velocity: Any, refilled: Any, capacity: Any, dt: Any) -> Any:
+def _left(
+    content: Any, torque: Any, certain: Any, velocity: Any, refilled: Any, capacity: Any, dt: Any
+) -> Any:
     """Content of the tanks after a step [J]."""
     xp = array_namespace(content, torque, velocity)
-    left = xp.maximum(content - _drawn(torque, sure, velocity) * dt, 0.0)
+    left = xp.maximum(content - _drawn(torque, certain, velocity) * dt, 0.0)
     return xp.where(refilled, capacity, left)
 
 
-def _reserved(reserve: Any, torque: Any, sure: Any, velocity: Any, refilled: Any, delay: Any) -> Any:
+def _reserved(reserve: Any, torque: Any, certain: Any, velocity: Any, refilled: Any, delay: Any) -> Any:
     """What the tanks must still hold for the torques that are on their way [J]."""
     xp = array_namespace(reserve, torque, velocity)
-    return xp.where(refilled, 0.0, xp.maximum(reserve, _drawn(torque, sure, velocity) * delay))
+    return xp.where(refilled, 0.0, xp.maximum(reserve, _drawn(torque, certain, velocity) * delay))
 
 
-def _drawn(torque: Any, sure: Any, velocity: Any) -> Any:
+def _drawn(torque: Any, certain: Any, velocity: Any) -> Any:
     """Power beyond that which the guaranteed friction takes [W]."""
     xp = array_namespace(torque, velocity)
-    return xp.maximum(xp.maximum(torque * velocity, 0.0) - xp.abs(sure * velocity), 0.0)
+    return xp.maximum(xp.maximum(torque * velocity, 0.0) - xp.abs(certain * velocity), 0.0)
 
 
 class SpeedLimit:

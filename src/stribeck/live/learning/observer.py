@@ -219,8 +219,8 @@ class FrictionObserver:
         """Certainty of the estimate, from 0 before any motion to 1, (n,)."""
         self.doubtful: Array = spread_dry + self._offset_size + 0.1
         """Largest excess of the friction at rest over the estimate, as a fraction of the identified friction, (n,)."""
-        sure = dry - spread_dry - self._offset_size
-        self.surely = Scales(sure, np.minimum(viscous - spread_viscous, sure))
+        lowest = dry - spread_dry - self._offset_size
+        self.surely = Scales(lowest, np.minimum(viscous - spread_viscous, lowest))
         """Lower bounds of the present scales.
 
         A single motion hardly separates the two scales, so the bound of the viscous scale is never above the dry one.
