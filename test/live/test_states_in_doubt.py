@@ -28,7 +28,7 @@ DOUBTS = {
     "gap": (lambda d: d.state(dt=0.045), "no states for 45 ms"),
     "stale": (lambda d: d.compensator.expire(d.time + 0.042), "no states for 41 ms"),
     "disabled": (lambda d: d.compensator.disable("told to"), "told to"),
-    "absurd velocity": (lambda d: d.state(-1e308), None),
+    "absurd velocity": (lambda d: d.state(-1e308), "impossibly large"),
 }
 
 
@@ -42,11 +42,7 @@ def test_every_doubt_gives_zero_at_once(what: str, mode: str) -> None:
         driven.command([0.5, 0.6], [0.01, 0.02])
         driven.state()
     assert np.all(driven.torque > 0.005)
-    before = driven.torque
     action(driven)
-    if reason is None:  # nothing that could be told from a measurement, but within all limits
-        assert np.all(np.abs(driven.torque - before) <= 0.5 * STEP * 1.001)
-        return
     assert driven.doubt is not None
     assert reason in driven.doubt
     np.testing.assert_array_equal(driven.torque, 0.0)

@@ -119,3 +119,34 @@ def test_answers_later_than_assumed_are_a_fault() -> None:
             emulation.bus("xl330").connect()
         messages.add(str(caught.value))
     assert any("more than 0.5 s late, so that answers cannot be told apart" in text for text in messages)
+
+
+def test_answers_later_than_assumed_are_a_fault_of_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a servo's state is checked: torque off and the reason, never an exception; then it goes on.
+
+    What happened: that check raised, which ended the loop of the driver while the servos were energised.
+    """
+    with VirtualBus(emulated("xl330", "xl330")) as bus:
+        driver = bus.driver(config_for(bus.path, "xl330", "xl330"))
+        driver.connect()
+        driver.enable()
+        drive(driver, 0.3, lambda _: 0.0)
+        assert all(servo.torque_enabled for servo in bus.servos)
+        receiver, read = driver.bus.link.receiver, driver.bus.state_of
+
+        def late(index: int) -> object:
+            now = driver.clock.now()
+            receiver._overdue.extend([(now - 0.1, "servo 1"), (now, "servo 2")])
+            return read(index)
+
+        monkeypatch.setattr(driver.bus, "state_of", late)
+        drive(driver, 1.0, lambda _: 0.0, until=lambda sample: sample.state == "fault")
+        assert (driver.state, driver.disturbed) == ("fault", True)
+        assert "servo 2 on virtual answers more than 0.5 s late" in driver.reason
+        assert not any(servo.torque_enabled for servo in bus.servos)
+        monkeypatch.undo()
+        driver.recover()
+        drive(driver, 0.3, lambda _: 0.0)
+        assert (driver.state, driver.reason) == ("on", "")
+        assert all(servo.torque_enabled for servo in bus.servos)
+        driver.close()

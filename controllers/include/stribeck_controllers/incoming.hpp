@@ -67,7 +67,7 @@ inline const char * text_of(Doubt doubt) noexcept
     case Doubt::out_of_order: return "a state came after a later one";
     case Doubt::jumped_back: return "time jumped back";
     case Doubt::gap: return "no states for longer than state_timeout";
-    case Doubt::not_finite: return "position or velocity is not a number";
+    case Doubt::not_finite: return "position or velocity is not a number, or impossibly large";
     case Doubt::jump: return "a position jumps further than the velocity allows";
     case Doubt::frozen: return "a position stands still while its velocity says that it moves";
     case Doubt::no_firmware_gain: return "the firmware gain is not known";
@@ -481,7 +481,7 @@ public:
   {
     const double elapsed = before ? when - stamp : 0.0;
     dt = elapsed < longest_step ? elapsed : longest_step;
-    if (!finite(at, n) || (has_velocity && !finite(speed, n))) {
+    if (!possible(at, n) || (has_velocity && !possible(speed, n))) {
       return refused(Verdict::doubtful, Doubt::not_finite);
     }
     if (before && plausibility.jumps(n, at, speed, elapsed)) {

@@ -41,6 +41,21 @@ bool finite(const std::array<double, Capacity> & v, int n) noexcept
   return true;
 }
 
+/// Larger positions [rad] and velocities [rad/s] are no measurements; their squares would overflow to infinity and NaN.
+inline constexpr double largest_measurement = 1e9;
+
+/// Whether n values are numbers of at most that size.
+template<std::size_t Capacity>
+bool possible(const std::array<double, Capacity> & v, int n) noexcept
+{
+  for (int k = 0; k < n; ++k) {
+    if (!(std::abs(v[k]) <= largest_measurement)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 constexpr double slope_time = 0.02;       ///< Time constant of velocities computed as the slope of positions [s].
 constexpr double finest = 1e-4;           ///< Finest position resolution assumed [rad].
 constexpr double smallest_presliding = 1e-3;  ///< Smallest presliding length derived from a resolution [rad].

@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS
 
-from stribeck.errors import ServoError
 from stribeck.servo.latency import Latency
 from stribeck.servo.lengths import LONGEST_DELAY, AnswerLengths, Block
 from stribeck.servo.packets import packet_handler, whole_packet
-from stribeck.servo.port import Port
+from stribeck.servo.port import NoAnswerError, Port
 
 LONGEST = {1.0: 259, 2.0: 1031}
 """Longest packet [bytes], by protocol."""
@@ -222,13 +221,13 @@ class Receiver:
             self._overdue.append((now, f"servo {identity}"))
 
     def check_delay(self) -> None:
-        """Raise an error if answers are later than assumed, since they might be taken for others."""
+        """Raise :class:`~stribeck.servo.port.NoAnswerError` if answers are later than assumed, since they might be taken for others."""
         if len(self._overdue) < 2:
             return
         (before, _), (last, who) = self._overdue
         self._overdue.clear()
         if last - before < OVERDUE_TIME:
-            raise ServoError(
+            raise NoAnswerError(
                 f"{who} on {self.port.port_name} answers more than {LONGEST_DELAY:g} s late, so that answers cannot be "
                 "told apart: check the adapter, its driver and how busy this computer is"
             )

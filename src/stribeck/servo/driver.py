@@ -25,8 +25,8 @@ from stribeck.servo.answers import Counters
 from stribeck.servo.bus import CONFIRM_TIME, FENCE_TIME, Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
-from stribeck.servo.port import Port, PortLostError
-from stribeck.servo.remote import NoAnswerError, ServoSpec
+from stribeck.servo.port import NoAnswerError, Port, PortLostError
+from stribeck.servo.remote import ServoSpec
 from stribeck.servo.safety import SafetyMonitor, envelope_of, torque_off_consequence, unexpected_state
 from stribeck.servo.sample import (
     DriverSample,
@@ -283,9 +283,8 @@ class Driver:
                     elif self._unconfirmed:
                         self._torque_off()
                     reading = self.bus.read(now + BUDGET / self.config.rate)
-                except ServoError as problem:
-                    silent = isinstance(problem, NoAnswerError)
-                    self._fail(str(problem), lost=isinstance(problem, PortLostError), disturbed=silent)
+                except ServoError as error:
+                    self._fail_on(error)
             motion = reading_of_joints(self.config.joints, reading, now)
             gap = self._note(now, motion)
             if self.state == "on":
@@ -309,9 +308,7 @@ class Driver:
 
     def _apply_gains(self, now: float) -> None:
         gains, self._new_gains = self._new_gains, None
-        if gains is None:
-            return
-        for index, gain in enumerate(gains):
+        for index, gain in enumerate(() if gains is None else gains):
             if gain != self._gains[index]:
                 self.bus.set_gain(index, int(gain), now + self.config.silence_timeout)
                 self._gains[index] = gain
@@ -373,17 +370,14 @@ class Driver:
             self._turn = (self._turn + 1) % len(self.joints)
             try:
                 problem, expired = self._changed(range(len(self.joints)) if paused else [self._turn])
-            except PortLostError as lost:
-                self._fail(str(lost), lost=True)
+            except ServoError as error:
+                self._fail_on(error)
                 return
         if problem is not None:
             self._fail(problem, disturbed=expired)
 
     def _changed(self, indices: Sequence[int]) -> tuple[str | None, bool]:
-        """Describe an unexpected servo state, or ``None``; whether its watchdog expired.
-
-        Asks twice, because answers may be corrupt.
-        """
+        """Describe an unexpected servo state, or ``None``; whether its watchdog expired. Asks twice: answers may be corrupt."""
         for index in indices:
             texts = set()
             for _ in range(2):
@@ -405,6 +399,10 @@ class Driver:
         silent = {servo.identity for servo in self._unconfirmed}
         self._energised &= np.array([joint.servo.identity in silent for joint in self.config.joints])
         return self._unconfirmed
+
+    def _fail_on(self, error: ServoError) -> None:
+        """Enter the fault state because of an error on the bus."""
+        self._fail(str(error), isinstance(error, PortLostError), disturbed=isinstance(error, NoAnswerError))
 
     def _fail(self, reason: str, lost: bool = False, *, disturbed: bool = False) -> None:
         """Enter the fault state (torque off until :meth:`clear`) and report the reason once."""

@@ -45,6 +45,10 @@ class PortLostError(ServoError):
     """The serial port was unplugged, or its driver returns errors."""
 
 
+class NoAnswerError(ServoError):
+    """A servo did not answer, however often it was asked, or later than the bus assumes: a fault of timing."""
+
+
 class Line(Protocol):
     """Byte stream to and from servos. Every method may raise one of :data:`LINE_ERRORS`."""
 

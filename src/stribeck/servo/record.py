@@ -12,7 +12,7 @@ from stribeck.model.arrays import Array
 from stribeck.recordings.bags.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
 from stribeck.recordings.bags.run_writer import RunWriter
 from stribeck.servo.driver import Driver, DriverSample
-from stribeck.servo.remote import NoAnswerError
+from stribeck.servo.port import NoAnswerError
 from stribeck.servo.sample_messages import SampleMessages
 from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.config import SessionConfig

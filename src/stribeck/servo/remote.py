@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from stribeck.errors import ConfigError, ServoError, check_valid
 from stribeck.servo.lengths import Region
 from stribeck.servo.link import Link
+from stribeck.servo.port import NoAnswerError
 from stribeck.servo.registers import Register, ServoModel
 
 GOAL_REGISTERS = {
@@ -49,10 +50,6 @@ REFUSALS_1 = {
     0x40: "unknown instruction",
 }
 """Error bits of protocol 1."""
-
-
-class NoAnswerError(ServoError):
-    """A servo did not answer, however often it was asked."""
 
 
 @dataclass(frozen=True)

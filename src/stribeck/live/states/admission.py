@@ -10,7 +10,7 @@ import numpy as np
 
 from stribeck.live.direction.motion import SLOPE_TIME
 from stribeck.live.settings import Settings
-from stribeck.live.states.doubt import BridgedError, DoubtError, finite
+from stribeck.live.states.doubt import BridgedError, DoubtError, possible
 from stribeck.live.states.incoming import JointOrder, Order, StreamClock, picked
 from stribeck.live.states.merging import MergedState
 from stribeck.live.states.plausibility import Plausibility
@@ -116,7 +116,7 @@ class StateAdmission:
         A position that stands still at a nonzero velocity concerns its joint alone (:attr:`frozen`, :attr:`frozen_joints`),
         unless no position changes any more: then the whole state may be an old one.
 
-        :raises DoubtError: for values that are not numbers, or positions of all joints that stand still while a velocity does not.
+        :raises DoubtError: for values that are not numbers or impossibly large, or positions of all joints that stand still while a velocity does not.
         :raises BridgedError: for a jump; merged states are not checked for jumps.
         """
         order, before = place.order, place.before
@@ -128,11 +128,8 @@ class StateAdmission:
             picked(state.effort, order),
         )
         has_velocity = len(state.velocity) > 0
-        sound = (
-            math.isfinite(at.dot(speed)) if has_velocity else finite(at)
-        )  # a finite product has finite factors
-        if not (sound or (has_velocity and finite(at) and finite(speed))):
-            raise DoubtError("position or velocity is not a number")
+        if not (possible(at) and (not has_velocity or possible(speed))):
+            raise DoubtError("position or velocity is not a number, or impossibly large")
         if state.merged:
             self._plausibility.restart()
         elif before is not None and (jump := self._plausibility.jump(at, speed, elapsed)) is not None:
