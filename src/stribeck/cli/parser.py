@@ -46,6 +46,10 @@ VERBS = {
         "write the file of a robot arm, or of a servo on a bench, from recordings",
     ),
     "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),
+    "identify-joint": (
+        "identify_joint",
+        "identify the friction of one joint from tables of motion and torque",
+    ),
     "identify-robot": ("identify_robot", "identify the drives of a whole robot from goals and positions"),
     "identify-transmission": (
         "identify_transmission",

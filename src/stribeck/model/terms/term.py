@@ -16,7 +16,7 @@ from stribeck.model.namespace import array_namespace
 Values = Mapping[str, Any]
 """Parameter values by name: floats or arrays that broadcast with the state."""
 
-Kind = Literal["dry", "fading", "viscous", "offset", "weight", "sides"]
+Kind = Literal["dry", "fading", "viscous", "offset", "weight", "sides", "state"]
 """What a term is in a law.
 
 - ``dry``: a part of the budget that does not vanish at rest,
@@ -24,7 +24,8 @@ Kind = Literal["dry", "fading", "viscous", "offset", "weight", "sides"]
 - ``viscous``: a part of the budget that grows with speed from zero,
 - ``offset``: a torque beside motor and external torque, no part of the budget,
 - ``weight``: the Stribeck weight of the fading terms,
-- ``sides``: values of other terms for motion in negative direction.
+- ``sides``: values of other terms for motion in negative direction,
+- ``state``: the share of the dry and fading terms that has developed since the last reversal.
 """
 
 Sign = Literal["positive", "nonnegative", "static", "any"]
@@ -137,6 +138,8 @@ class Term:
         part of the budget [N m]; of a ``weight`` the weight [1], of an ``offset`` the torque [N m].
     :param alike: whether its two parameters belong to torques of the motor and from outside, are nearly equal, and
         enter as a difference.
+    :param advance: of a ``state``, from its value, the movement [rad], an array namespace and the values of the
+        parameters in order, its value after the movement; affine in its value before.
     """
 
     name: str
@@ -145,6 +148,7 @@ class Term:
     parameters: tuple[FrictionParameter, ...]
     formula: Callable[..., Any]
     alike: bool = False
+    advance: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
         return self.name

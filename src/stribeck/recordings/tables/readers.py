@@ -159,6 +159,8 @@ def read_text_table(path: Path) -> Table:
     body = lines[1:] if has_names else lines
     if not body:
         raise RecordingError(f"{path} has no rows of data")
+    if delimiter is not None:
+        head, body = _without_last_delimiters(head, body, delimiter)
     width = len(_fields(body[0][1], delimiter))
     if has_names and len(head) != width and delimiter is None:
         has_names = False  # names with blanks cannot be separated
@@ -173,6 +175,18 @@ def read_text_table(path: Path) -> Table:
             "semicolons or blanks, one line of names stands above them"
         )
     return Table(path, names, arrays)
+
+
+def _without_last_delimiters(
+    head: list[str], body: list[tuple[int, str]], delimiter: str
+) -> tuple[list[str], list[tuple[int, str]]]:
+    """The header and rows without the delimiter that every row ends with, if its column has no name."""
+    ends = all(line.rstrip().endswith(delimiter) for _, line in body)
+    width = len(_fields(body[0][1], delimiter))
+    if not ends or (len(head) == width and head[-1]):
+        return head, body
+    stripped = [(number, line.rstrip().removesuffix(delimiter)) for number, line in body]
+    return (head[:-1] if head and not head[-1] else head), stripped
 
 
 def _parsed_columns(

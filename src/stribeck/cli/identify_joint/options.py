@@ -1,0 +1,55 @@
+"""Options of ``stribeck identify-joint``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from stribeck.cli.options import assigned, choices_of, group, option
+from stribeck.model.law import LAWS, optional_parts
+
+TERMS = ("presliding", "asymmetric", "temperature", *optional_parts())
+
+_data, _fit, _output = group("recordings"), group("what to fit"), group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyJointOptions:
+    """Options: tables of one joint, what is known of it, and output files."""
+
+    data: tuple[Path, ...] = option(
+        "tables (CSV, MAT, NPZ, Parquet) or bags with time, position and torque of a joint", metavar="TABLE", positional=True
+    )  # fmt: skip
+    validate: tuple[Path, ...] = _data("recordings that are predicted only", (), "TABLE")
+    columns: str = _data(
+        "columns and units, where names do not tell them: position=q:deg,torque=i:A,velocity=none,…",
+        "",
+        "SIGNAL=COLUMN[:UNIT],…",
+    )
+    joint: str | None = _data(
+        "the joint, in bags and arrays of several that move: its name, or its number from 1", None
+    )
+    set: Annotated[dict[str, float], assigned] | None = _fit(
+        "what is known: kt (torque per current at the joint) [N m/A], inertia [kg m²], gravity (at the horizontal link) [N m]; "
+        "0 keeps a part out of the model",
+        None,
+        "NAME=VALUE",
+    )
+    law: str = _fit(
+        "the friction law (default: the one that predicts best what is left out)",
+        "auto",
+        choices=("auto", *LAWS),
+    )
+    terms: Annotated[tuple[str, ...], choices_of(TERMS)] = _fit(
+        f"terms that the law has in any case, of {','.join(TERMS)}", (), "LIST"
+    )
+    output: Path | None = _output("parameter file for the live compensation", None, "FILE")
+    json: Path | None = _output("parameters and errors for programs", None, "FILE")
+    plot: Path | None = _output("picture of friction over velocity, and of the torque", None, "FILE")
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    quiet: bool = _output("no progress", False)
+
+
+DECLARED = IdentifyJointOptions
+"""The options that the parser reads."""

@@ -1,0 +1,1 @@
+"""Friction of one joint from a table of its motion and torque."""

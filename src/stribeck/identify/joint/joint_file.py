@@ -1,0 +1,91 @@
+"""Export of the friction of a joint as a parameter file, which the live compensation loads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stribeck.files.versions import versions
+from stribeck.identify.joint.identify import JointResult
+from stribeck.identify.joint.model import LENGTH, PER_KELVIN
+from stribeck.model.actuator import Actuator
+from stribeck.model.estimate import Estimate, fixed
+from stribeck.model.joint import Drive
+from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord, Spread
+
+ACTUATOR = "torque_joint"
+"""The actuator of the file: a joint that is driven by torque."""
+
+
+def joint_file(result: JointResult, actuator: Actuator) -> Drive:
+    """The law of a result with units, intervals and provenance; the remainder of the rigid torque is no part of it.
+
+    :param actuator: :data:`ACTUATOR`.
+    """
+    fit, structure = result.fit, result.fit.structure
+    estimates: dict[str, Estimate] = {
+        "ratio": fixed(1.0, "1"),
+        "q_offset": fixed(0.0, "rad"),
+        "armature": result.uncertainty.estimates.get("inertia", fixed(0.0, "kg m^2")),
+    }
+    estimates |= {
+        name: one
+        for name, one in result.uncertainty.estimates.items()
+        if name in structure.law.parameter_names
+    }
+    if structure.thermal:
+        actuator = actuator.with_effects([*actuator.active_effects, "temperature"])
+        estimates[PER_KELVIN] = result.uncertainty.estimates[PER_KELVIN]
+        estimates["reference_temperature"] = fixed(fit.frame.temperature, "degC")
+    values = {name: one.value for name, one in estimates.items()}
+    errors = [one.rms for one in result.validation]
+    return Drive(
+        actuator,
+        structure.law,
+        values,
+        stated=estimates,
+        correlation=result.uncertainty.correlation,
+        temperatures=_temperatures(result),
+        statements=_statements(result),
+        verdict=result.verdict,
+        loss=ModelErrors(
+            "root mean square of torque",
+            "N m",
+            float(
+                np.sqrt(
+                    np.average(
+                        [one.rms**2 for one in result.train], weights=[one.rows for one in result.train]
+                    )
+                )
+            ),
+            float(np.sqrt(np.mean(np.square(errors)))) if errors else None,
+        ),
+        provenance=Provenance(
+            runs=Runs(
+                "as given",
+                tuple(one.file for one in result.train),
+                tuple(one.file for one in result.validation),
+            ),
+            search=SearchRecord(
+                method="identify-joint", settings={"presliding": result.fit.values.get(LENGTH)}
+            ),
+            versions=versions("numpy", "scipy"),
+        ),
+    )
+
+
+def _temperatures(result: JointResult) -> Spread | None:
+    heat = [run.temperature for run in result.runs if run.temperature is not None]
+    if len(heat) != len(result.runs):
+        return None
+    lowest, highest = (float(end(np.concatenate(heat))) for end in (np.min, np.max))
+    return Spread(mean=result.fit.frame.temperature, min=lowest, max=highest)
+
+
+def _statements(result: JointResult) -> tuple[str, ...]:
+    """What the file does not hold."""
+    rest = [name for name in result.fit.structure.rest if name != "inertia"]
+    if not rest:
+        return ()
+    return (
+        f"the torque had parts that are no friction ({', '.join(rest)}): they were identified beside it and are not in this file",
+    )

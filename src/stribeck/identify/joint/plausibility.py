@@ -1,0 +1,208 @@
+"""What a table of a joint shows about itself: units, signs and clocks that cannot be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from stribeck.errors import RecordingError
+from stribeck.model.arrays import Array, Indices
+from stribeck.recordings.signals.run_units import LARGEST_POSITION, LARGEST_SPEED, LONGEST_INTERVAL
+from stribeck.recordings.signals.units import UNITS
+
+if TYPE_CHECKING:
+    from stribeck.identify.joint.run import JointRun
+    from stribeck.survey.joint_table import JointTable
+
+STILL = 1e-4
+"""Travel below which a joint counts as still [rad]."""
+
+TWICE = (1.9, 2.1)
+"""Velocities so many times the slope of the position come from a doubled time axis, their inverse from a halved one."""
+
+OTHER_UNIT = (0.4, 2.5)
+"""Beyond these ratios, velocities are in another unit, or of another side of a gear."""
+
+AGREE = 0.05
+"""Velocities that differ less from the slope of the position are right."""
+
+RELATED = 0.5
+"""Least correlation of a velocity with the slope of the position."""
+
+LARGEST_TORQUE = 2000.0
+"""Larger torques [N m] are in N mm or counts."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something noticed about a recording.
+
+    :param use: ``note``: said, ``doubtful`` and ``unusable``: also a reason against the result.
+    """
+
+    key: str
+    use: Literal["note", "doubtful", "unusable"]
+    text: str
+
+
+def check_magnitudes(table: JointTable, signals: Mapping[str, Array], pieces: Sequence[Indices]) -> None:
+    """Refuse values that are only plausible in other units.
+
+    :raises RecordingError: with the unit that is likely.
+    """
+    name, columns = table.name, table.columns
+    interval = float(np.median(np.concatenate([np.diff(signals["time"][rows]) for rows in pieces])))
+    if interval > LONGEST_INTERVAL and "time" not in table.declared:
+        raise RecordingError(
+            f"{name}: samples are {interval:g} s apart: is {columns['time']} in milliseconds? Then give --columns "
+            f"time={columns['time']}:ms (if it is in seconds: :s)"
+        )
+    largest = float(np.max(np.abs(signals["position"])))
+    if largest > LARGEST_POSITION and "position" not in table.declared:
+        raise RecordingError(
+            f"{name}: {columns['position']} goes to {largest:.4g} rad: is it in degrees (give --columns "
+            f"position={columns['position']}:deg), or on the motor's side of a gear (divide it by the ratio)? If it does turn that far: :rad"
+        )
+    torque = signals["torque"]
+    if not np.any(torque):
+        raise RecordingError(
+            f"{name}: all torques are zero: name another column with --columns torque=COLUMN"
+        )
+    if np.ptp(torque) == 0.0:
+        raise RecordingError(
+            f"{name}: the torque is the same in all rows: name another column with --columns torque=COLUMN"
+        )
+    if float(np.max(np.abs(torque))) > LARGEST_TORQUE and not {"torque", "current"} & table.declared:
+        column = columns.get("torque", columns.get("current", "torque"))
+        raise RecordingError(
+            f"{name}: {column} goes to {np.max(np.abs(torque)):.4g} N m: is it in N mm (give --columns torque={column}:mN m) or "
+            "counts? If it is that large: :N m"
+        )
+
+
+def check_still(name: str, position: Array) -> None:
+    """Refuse a joint that stands still.
+
+    :raises RecordingError: for it.
+    """
+    travel = float(np.ptp(position))
+    if travel < STILL:
+        raise RecordingError(
+            f"{name}: the joint never moves, its position changes by {travel:.2g} rad: friction shows in motion only"
+        )
+
+
+def check_moving(name: str, runs: Sequence[JointRun]) -> None:
+    """Refuse a joint that moves in one direction only.
+
+    :raises RecordingError: for it.
+    """
+    steps = np.concatenate([np.diff(run.position) for run in runs])
+    forward, backward = float(np.sum(steps[steps > 0.0])), -float(np.sum(steps[steps < 0.0]))
+    if min(forward, backward) < 0.02 * max(forward, backward):
+        raise RecordingError(
+            f"{name}: the joint moves in one direction only: friction and a constant torque cannot be told apart: record both "
+            "directions"
+        )
+
+
+def check_velocity(table: JointTable, runs: Sequence[JointRun]) -> list[Notice]:
+    """Compare the velocity with the slope of the position, by displacements.
+
+    :raises RecordingError: for a velocity in another unit, of another sign, or of something else.
+    """
+    name, column = table.name, table.columns["velocity"]
+    ratio, together = velocity_ratio(runs)
+    without = f"leave it out with --columns velocity=none, and it is the slope of {table.columns['position']}"
+    if not np.isfinite(ratio) or abs(together) < RELATED:
+        raise RecordingError(
+            f"{name}: {column} has nothing to do with the slope of {table.columns['position']}: is one of them of another joint? "
+            f"Name the columns, or {without}"
+        )
+    if ratio < 0.0:
+        raise RecordingError(
+            f"{name}: {column} is {ratio:.3g} times the slope of {table.columns['position']}: one of them has the other sign: "
+            f"{without}"
+        )
+    if not OTHER_UNIT[0] < ratio < OTHER_UNIT[1]:
+        raise RecordingError(
+            f"{name}: {column} is {ratio:.4g} times the slope of {table.columns['position']}: {_likely(ratio)}; or {without}"
+        )
+    if abs(ratio - 1.0) < AGREE:
+        return []
+    clock = TWICE[0] < ratio < TWICE[1], TWICE[0] < 1.0 / ratio < TWICE[1]
+    why = (
+        "the time axis is doubled, or the velocity wrong"
+        if clock[0]
+        else "the time axis is halved, or the velocity wrong"
+        if clock[1]
+        else "one of them is wrong"
+    )
+    text = (
+        f"{name}: {column} is {ratio:.3g} times the slope of {table.columns['position']}: {why}; used as it is, so the law holds "
+        f"for velocities like these ({without})"
+    )
+    return [Notice("velocity", "doubtful", text)]
+
+
+def _likely(ratio: float) -> str:
+    """The unit that a ratio of velocity and slope stands for."""
+    for unit, factor in (("deg/s", UNITS["deg"]), ("rpm", UNITS["rpm"])):
+        if abs(ratio * factor - 1.0) < 0.15:
+            return f"it is in {unit}: give its unit, --columns velocity=COLUMN:{unit}"
+        if unit == "deg/s" and abs(ratio / factor - 1.0) < 0.15:
+            return "the position is in degrees: give its unit, --columns position=COLUMN:deg"
+    if ratio > 10.0:
+        return "one is on the motor's side of a gear, the other on the joint's: divide by the ratio"
+    return "they are of different units or sides of a gear"
+
+
+def velocity_ratio(runs: Sequence[JointRun]) -> tuple[float, float]:
+    r"""Measured velocity relative to the slope of the position, and their correlation, by displacements over 0.1 s."""
+    moved, integrals = [], []
+    for run in runs:
+        steps = np.diff(run.time)
+        travelled = np.concatenate([[0.0], np.cumsum(0.5 * steps * (run.velocity[1:] + run.velocity[:-1]))])
+        width = max(1, min(round(0.1 / float(np.median(steps))), len(steps) // 2))
+        moved.append(run.position[width:] - run.position[:-width])
+        integrals.append(travelled[width:] - travelled[:-width])
+    a, b = np.concatenate(moved), np.concatenate(integrals)
+    power = float(a @ a)
+    if power <= 0.0:
+        return np.nan, 0.0
+    return float(a @ b) / power, float(a @ b) / max(np.sqrt(power * float(b @ b)), 1e-300)
+
+
+def relative_position(name: str, position: Array) -> list[Notice]:
+    """A notice about positions from which their mean was subtracted: angles in other recordings have another zero.
+
+    A motion of whole periods has the mean zero too, but ends where it began.
+    """
+    spread = float(np.std(position))
+    if abs(float(np.mean(position))) > 1e-5 * spread or abs(position[-1] - position[0]) < 0.05 * spread:
+        return []
+    text = (
+        f"{name}: the mean of the position is zero: it was subtracted, and the angle has another zero in every recording, so nothing "
+        "that depends on the angle carries over"
+    )
+    return [Notice("relative_position", "note", text)]
+
+
+def largest_speed(runs: Sequence[JointRun]) -> float:
+    """The largest speed but for single rows [rad/s], to compare with :data:`LARGEST_SPEED`."""
+    return float(np.quantile(np.abs(np.concatenate([run.velocity for run in runs])), 0.99))
+
+
+def check_speed(table: JointTable, runs: Sequence[JointRun]) -> None:
+    """Refuse speeds that no joint has.
+
+    :raises RecordingError: for these.
+    """
+    if largest_speed(runs) > LARGEST_SPEED and not {"velocity", "position"} & table.declared:
+        raise RecordingError(
+            f"{table.name}: the joint turns at {largest_speed(runs):.3g} rad/s: are positions and velocities in degrees, or on the "
+            "motor's side of a gear? Give their units with --columns"
+        )

@@ -1,0 +1,83 @@
+"""Runs of one joint: signals at the same times, and the states of presliding along them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from stribeck.model.arrays import Array
+from stribeck.model.terms.presliding import PRESLIDING
+
+KEPT = 12
+"""States that a run keeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointRun:
+    r"""A piece of a recording without gaps, all signals (N,) in SI units.
+
+    :param file: name of the recording.
+    :param velocity: :math:`\dot q`, measured or differentiated.
+    :param acceleration: :math:`\ddot q`, likewise.
+    :param torque: of the motor at the joint [N m].
+    :param rigid: known part of it that is no friction [N m].
+    :param load: external torque on the transmission :math:`\tau_e` [N m], the known part of it.
+    :param kept: 1 in rows that are fitted, 0 in others.
+    :param temperature: [°C].
+    """
+
+    file: str
+    time: Array
+    position: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+    rigid: Array
+    load: Array
+    kept: Array
+    temperature: Array | None = None
+    shares: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
+
+    def developed(self, length: float) -> Array:
+        """Developed share of the dry friction for a presliding length (N,); kept for the next call."""
+        if length not in self.shares:
+            if len(self.shares) >= KEPT:
+                self.shares.clear()
+            self.shares[length] = developed_share(self.position, length)
+        return self.shares[length]
+
+    def changed(self, change: Callable[[Array], Array]) -> JointRun:
+        """The run with all its signals changed alike."""
+        arrays: dict[str, Any] = {
+            name: change(value) for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
+        return replace(self, **arrays)
+
+
+def developed_share(position: Array, length: float) -> Array:
+    """State of the term ``presliding`` along a movement (N,), from zero at its beginning."""
+    moved = np.diff(position, prepend=position[:1])
+    assert PRESLIDING.advance is not None  # noqa: S101
+    target = PRESLIDING.advance(0.0, moved, np, length)
+    decay = PRESLIDING.advance(1.0, moved, np, length) - target  # affine in the state
+    states, state = [], 0.0
+    for kept, added in zip(decay.tolist(), target.tolist(), strict=True):
+        state = kept * state + added
+        states.append(state)
+    return np.array(states)
+
+
+def thinned(run: JointRun, count: int) -> JointRun:
+    """The run with means over so many rows in place of each."""
+    whole = len(run.time) // count * count
+    if count == 1:
+        return run
+    return run.changed(lambda values: values[:whole].reshape(-1, count).mean(axis=1))
+
+
+def joined(runs: Sequence[JointRun], name: str) -> Array:
+    """A signal of all runs, one after the other."""
+    return np.concatenate([getattr(run, name) for run in runs])

@@ -1,0 +1,138 @@
+r"""Intervals of the parameters of a joint, from blocks of time longer than the residual's correlation.
+
+With the Jacobian :math:`J_g` and the residual :math:`r_g` of block g, the score is :math:`J_g^Tr_g` and the curvature
+:math:`J_g^TJ_g`; the covariance is that of leaving out one block after the other
+(:func:`~stribeck.identify.common.clusters.leave_one_out`). Parameters at a bound are held there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stribeck.identify.common.clusters import leave_one_out
+from stribeck.identify.common.correlation import correlation_time
+from stribeck.identify.joint.fit import JointFit, measured, shape_bounds
+from stribeck.identify.joint.model import columns_of, signed, unit_of
+from stribeck.identify.joint.run import JointRun, joined, thinned
+from stribeck.model.arrays import Array
+from stribeck.model.estimate import Estimate, Side, at_bound, estimate_of, fixed
+from stribeck.model.joint import CorrelationMatrix
+
+ROWS = 8000
+"""Rows of the Jacobian; longer recordings are averaged."""
+
+CORRELATED = 3.0
+"""Length of a block in correlation times of the residual."""
+
+MOST, SPARE = 60, 3
+"""Largest number of blocks, and how many more than parameters there are at least."""
+
+STEP = 1e-3
+"""Relative step of differences."""
+
+NEAR = 0.01
+"""Shapes within this relative distance of a bound are at it."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointUncertainty:
+    """Covariance of the estimated parameters.
+
+    :param names: of the rows and columns.
+    :param covariance: (n, n).
+    :param estimates: of all parameters.
+    """
+
+    names: tuple[str, ...]
+    covariance: Array
+    estimates: Mapping[str, Estimate]
+    correlation: CorrelationMatrix | None
+
+
+def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
+    """Intervals of a fit to runs."""
+    count = max(1, sum(len(run.time) for run in runs) // ROWS)
+    few = [thinned(run, count) for run in runs]
+    sides = {name: side for name in fit.values if (side := _side(fit, name))}
+    free = [
+        name
+        for name in (*fit.coefficients, *fit.structure.shapes)
+        if name not in sides and name != "friction_centre"
+    ]
+    kept = joined(few, "kept")
+    jacobian = kept[:, None] * np.stack([_slope(fit, few, name) for name in free], axis=1)
+    residual = kept * (joined(few, "torque") - np.concatenate([fit.torque(run) for run in few]))
+    blocks = _blocks(few, residual, len(free))
+    scores = np.array([jacobian[rows].T @ residual[rows] for rows in blocks])
+    curvatures = np.array([jacobian[rows].T @ jacobian[rows] for rows in blocks])
+    covariance = leave_one_out(scores, curvatures)
+    widths = dict(zip(free, covariance.half_widths().tolist(), strict=True))
+    estimates = {name: _estimate(fit, name, sides.get(name), widths.get(name)) for name in fit.values}
+    return JointUncertainty(tuple(free), covariance.matrix, estimates, covariance.correlation(free))
+
+
+def _side(fit: JointFit, name: str) -> Side | None:
+    """The bound at which a parameter is."""
+    value = fit.values[name]
+    if name not in fit.structure.shapes:
+        return "lower" if not signed(name) and value <= 0.0 else None
+    lower, upper = shape_bounds(name, fit.frame)
+    if lower > 0.0:
+        lower, upper, value = np.log(lower), np.log(upper), np.log(value)
+    close = NEAR * (upper - lower)
+    return "lower" if value - lower < close else "upper" if upper - value < close else None
+
+
+def _slope(fit: JointFit, runs: Sequence[JointRun], name: str) -> Array:
+    """Derivative of the torque with respect to a parameter (N,), zero for one that the structure lacks."""
+    if name in fit.structure.shapes:
+        step = STEP * max(abs(fit.values[name]), 1e-6)
+        ends = [
+            JointFit(fit.structure, fit.frame, {**fit.values, name: fit.values[name] + sign * step})
+            for sign in (1.0, -1.0)
+        ]
+        above, below = (np.concatenate([end.torque(run) for run in runs]) for end in ends)
+        return np.asarray((above - below) / (2.0 * step))
+    parts = [columns_of(run, fit.structure, fit.shapes, fit.frame, fit.values) for run in runs]
+    columns = [part.get(name, np.zeros(len(run.time))) for part, run in zip(parts, runs, strict=True)]
+    return np.concatenate(columns)
+
+
+def _blocks(runs: Sequence[JointRun], residual: Array, parameters: int) -> list[Array]:
+    """Rows of blocks of time; no block goes over the end of a run."""
+    ends = np.cumsum([len(run.time) for run in runs])
+    series = np.split(residual, ends[:-1])
+    length = CORRELATED * max(correlation_time(series), 1.0)
+    rows = len(residual)
+    wanted = int(np.clip(rows / length, parameters + SPARE, MOST))
+    blocks = []
+    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        pieces = max(1, round(wanted * (end - start) / rows))
+        blocks += np.array_split(np.arange(start, end), pieces)
+    return blocks
+
+
+def _estimate(fit: JointFit, name: str, side: Side | None, width: float | None) -> Estimate:
+    value, unit = fit.values[name], unit_of(name)
+    if name == "friction_centre":
+        return fixed(value, unit)
+    if side is not None:
+        searched = shape_bounds(name, fit.frame) if name in fit.structure.shapes else (0.0, np.inf)
+        return at_bound(value, unit, side, searched)
+    interval = None if width is None or not np.isfinite(width) else (value - width, value + width)
+    bounds = None if signed(name) else (0.0, np.inf)
+    return estimate_of(value, unit, interval, bounds=bounds)
+
+
+def spread_of(fit: JointFit, known: JointUncertainty, run: JointRun) -> Array:
+    """Standard deviation of a predicted torque by the uncertainty of the parameters (N,)."""
+    jacobian = np.stack([_slope(fit, [run], name) for name in known.names], axis=1)
+    return np.asarray(np.sqrt(np.maximum(np.sum((jacobian @ known.covariance) * jacobian, axis=1), 0.0)))
+
+
+def measured_torque(runs: Sequence[JointRun]) -> float:
+    """Root mean square of the torque to explain [N m]."""
+    return float(np.sqrt(np.mean(measured(runs) ** 2)))

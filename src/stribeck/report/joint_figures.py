@@ -1,0 +1,92 @@
+"""Figures of an identified joint: its friction over velocity, and measured and predicted torque."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from stribeck.model.arrays import Array
+from stribeck.report.style import COLOURS, MEASURED, drawing, legend_of
+
+WIDTH, HEIGHT = 9.0, 7.0
+MOST_POINTS = 4000
+"""Maximum number of points drawn, evenly chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointDrawing:
+    """Friction of a joint over velocity, and a run.
+
+    :param velocity, friction: of the rows, without the remainder of the rigid torque (N,).
+    :param points: velocity, torque and half-width of the plateaus of a sweep (P, 3); may be empty.
+    :param curve: velocity, friction and half-width of its band (k, 3).
+    :param time, measured, predicted: of the run (M,).
+    """
+
+    title: str
+    velocity: Array
+    friction: Array
+    points: Array
+    curve: Array
+    time: Array
+    measured: Array
+    predicted: Array
+
+
+def draw_joint(content: JointDrawing) -> Figure:
+    """Draw the Stribeck curve with its band, and the torque of a run."""
+    with drawing(WIDTH, HEIGHT, content.title) as figure:
+        above, below = figure.subplots(2, 1)
+        step = max(1, len(content.velocity) // MOST_POINTS)
+        rows = slice(None, None, step)
+        above.plot(
+            content.velocity[rows], content.friction[rows], ".", color="0.75", markersize=2.0, label="rows"
+        )
+        if len(content.points):
+            velocity, torque, half = content.points.T
+            above.errorbar(
+                velocity, torque, half, fmt="o", color="black", markersize=4.0, capsize=2.0, label="plateaus"
+            )
+        for part in _sides(content.curve):
+            velocity, friction, half = part.T
+            first = part is not None and velocity[0] > 0.0
+            above.fill_between(
+                velocity,
+                friction - half,
+                friction + half,
+                color=COLOURS[1],
+                alpha=0.3,
+                linewidth=0.0,
+                label="95 %" if first else None,
+            )
+            above.plot(velocity, friction, color=COLOURS[1], label="law" if first else None)
+        above.set_xlabel("velocity [rad/s]")
+        above.set_ylabel("friction [N m]")
+        legend_of(figure, above)
+        rows = slice(None, None, max(1, len(content.time) // (5 * MOST_POINTS)))
+        below.plot(content.time[rows], content.measured[rows], **{**MEASURED, "linewidth": 0.8})
+        below.plot(
+            content.time[rows],
+            content.predicted[rows],
+            color=COLOURS[1],
+            linewidth=0.9,
+            label="predicted",
+        )
+        below.set_xlabel("time [s]")
+        below.set_ylabel("torque [N m]")
+        below.legend(loc="upper right")
+    return figure
+
+
+def _sides(curve: Array) -> Sequence[Array]:
+    """The curve of each direction, between which friction jumps."""
+    return [part for part in (curve[curve[:, 0] < 0.0], curve[curve[:, 0] > 0.0]) if len(part)]
+
+
+def evenly(lower: float, upper: float, count: int = 200) -> Array:
+    """Velocities of both directions, dense near rest."""
+    speeds = np.geomspace(lower, upper, count)
+    return np.concatenate([-speeds[::-1], speeds])
