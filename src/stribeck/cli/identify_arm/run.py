@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
-from stribeck.cli.identify_arm.compensation import launch_command, write_compensation
 from stribeck.cli.identify_arm.options import IdentifyArmOptions
 from stribeck.cli.identify_arm.payload import CarriedPayload, carried_payload
 from stribeck.cli.identify_arm.plots import draw
@@ -20,15 +20,15 @@ from stribeck.cli.progress import StageLine
 from stribeck.cli.setup_robot.machine import set_up
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
-from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import Drives, MachineParameters, write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.files.torque_drives import parameter_unit, torque_actuator
 from stribeck.identify.arm.config import IdentificationConfig, identification_config
-from stribeck.identify.arm.friction.drives import ACTUATORS, joint_drives, parameter_unit
+from stribeck.identify.arm.friction.drives import joint_drives
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
-from stribeck.identify.arm.joint_limits import torque_limits, tunings
+from stribeck.identify.arm.joint_limits import torque_limits
 from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.motion import held_out, segments
@@ -38,6 +38,7 @@ from stribeck.identify.arm.regressor import Machine, machine_of, regressor_unit
 from stribeck.identify.arm.residuals import explain
 from stribeck.identify.arm.urdf import urdf_with_inertials
 from stribeck.identify.arm.verdict import judge_filters, judge_fits
+from stribeck.identify.common.noise import tunings
 from stribeck.model.actuator import Actuator
 from stribeck.model.estimate import estimates_to_json
 from stribeck.model.verdict import Reason, Verdict
@@ -47,7 +48,6 @@ SCHEMA = 1
 HELD_OUT = 1.0 / 3.0
 """Last part of each recording that is not fitted, where neither a machine's file nor recordings for validation are given."""
 
-COMPENSATION = "compensation.yaml"
 """Name of the parameters of the compensation node in the output folder."""
 
 
@@ -212,7 +212,7 @@ def _write(
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
         units = work.machine.units(robot.units)
-        actuators = [load_actuator(ACTUATORS[units[joint]]) for joint in work.machine.joints]
+        actuators = [torque_actuator(units[joint]) for joint in work.machine.joints]
         drives = folder / f"{robot.name}.json"
         write_drives(drives, _drives(robot, fits["full"], fit, actuators, runs, verdict))
         urdf = written[0] if written else None
@@ -223,10 +223,15 @@ def _write(
             drives,
             urdf,
             torque_limits(fit.machine.arm, robot.limit("effort", len(actuators)), runs),
-            tunings(runs, fit.choice.presliding),
+            tunings(
+                [run.position for run in runs],
+                [run.velocity for run in runs if run.velocity is not None],
+                fit.choice.presliding,
+            ),
             rate=min(1.0 / float(np.median(np.diff(run.time))) for run in runs),
-            unit="rad" if robot.units == "rotary" else "m",
+            units=["rad" if units[joint] == "rotary" else "m" for joint in work.machine.joints],
             verdict=verdict,
+            command="identify-arm",
             payload=None if carried is None else carried.payload,
         )
         if kept is not None:
