@@ -128,6 +128,38 @@ private:
   Vector touched_{}, since_{}, patience_{};
 };
 
+/// Shares of the friction torques that joints without a model of their dynamics bear, from how they come to their goals,
+/// as live/learning/overshoot.py explains.
+class Overshoot
+{
+public:
+  Vector share{};  ///< in [0, 1]
+
+  void begin() noexcept { share.fill(1.0), restart(); }
+
+  void restart() noexcept { way_.fill(0.0), passed_.fill(false); }
+
+  /// \param behind goal minus position beyond the dead-band [rad].
+  /// \param path direction of the path of the goal.
+  /// \param moves weight with which the velocity of the goal leads.
+  /// \param width error width [rad].
+  void update(int k, double behind, double path, double moves, double width, double dt) noexcept
+  {
+    const double way = sign_of(path);
+    passed_[k] = behind * way >= 0.0 || (way == way_[k] && passed_[k]);
+    way_[k] = way;
+    const double error = behind * way / width, part = passed_[k] ? 1.0 : 0.0;
+    const double fallen = share[k] * std::exp(-dt / fall_time * part * minimum(maximum(-error, 0.0), 1.0));
+    const double risen = 1.0 - std::exp(-dt / rise_time * moves * minimum(maximum(error, 0.0), 1.0));
+    share[k] = fallen + (1.0 - fallen) * risen;
+  }
+
+private:
+  static constexpr double fall_time = 0.1, rise_time = 0.5;  // [s]
+  Vector way_{};
+  Mask passed_{};
+};
+
 /// Energy tanks of joints, which limit what compensation adds to joints whose goal shows no intention of its own.
 class EnergyTank
 {

@@ -31,6 +31,7 @@ from stribeck.live.friction import (
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
+from stribeck.live.learning.overshoot import Overshoot
 from stribeck.live.settings import Settings
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
@@ -144,6 +145,7 @@ class FeedForward:
             Turning(n, compiler),
         )
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
+        self.overshoot = Overshoot(n, compiler)
         ratio = np.ones(n) * joint_map.ratio
         self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
         self._guaranteed = self._zero
@@ -181,6 +183,7 @@ class FeedForward:
         self.travel.restart()
         self.turning.restart()
         self.contact.restart()
+        self.overshoot.restart()
         self.speed_limit.restart()
         if self.observer is not None:
             self.observer.restart()
@@ -193,6 +196,7 @@ class FeedForward:
     def begin(self) -> None:
         """Start anew, also the joints whose compensation has ended; keep what was learnt."""
         self.tank.restart()
+        self.overshoot.begin()
         self.speed_limit.ended = np.zeros_like(self.speed_limit.ended)
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
@@ -240,6 +244,8 @@ class FeedForward:
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
+        if self._dynamics is None:
+            self.overshoot.update(behind, path.direction, path.moves, self._base.error_width, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
         if observing and self._dynamics is not None and acting is not None:
@@ -310,6 +316,7 @@ class FeedForward:
         observer, fades, least = self.observer, self.tank.fades, min(gain, 1.0) * certain
         if observer is None:
             warm = gain * self.warmth
+            warm = warm * self.overshoot.share if self.overshoot.reduced else warm
             warm = formulas.faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
