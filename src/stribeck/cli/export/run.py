@@ -11,8 +11,8 @@ import numpy as np
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.export.options import ExportOptions
 from stribeck.cli.inputs import (
-    check_actuators,
     check_outputs,
+    check_servo,
     parameter_files_of,
     recordings_of,
     warn,
@@ -58,7 +58,7 @@ def run(options: ExportOptions) -> int:
     joints = _joints(options.joint, options.params)
     logs = _logs(options)
     if logs:
-        check_actuators(logs, files)
+        check_servo(logs, files, supply=False)
     beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
     check_outputs([output, beside], [*options.params, options.model], options.logdir)
     used = Gains(
