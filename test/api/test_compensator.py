@@ -122,5 +122,5 @@ def test_what_cannot_be_is_refused(path, tmp_path):
         sb.Compensator(path, p_gain=[1.0, 2.0, 3.0])
     with pytest.raises(sb.StribeckError, match="no joint 'wrist'; valid: shoulder, elbow"):
         loop.telemetry("wrist", temperature=30.0)
-    with pytest.raises(sb.StribeckError, match="missing.json"):
+    with pytest.raises(sb.StribeckError, match=r"missing\.json"):
         sb.Compensator(tmp_path / "missing.json")

@@ -40,7 +40,7 @@ def test_what_is_not_there_is_said_at_once(tmp_path):
         sb.load(tmp_path / "bags")
     with pytest.raises(sb.StribeckError, match="no recordings: name a file"):
         sb.load([])
-    with pytest.raises(sb.StribeckError, match="bench: actuator, length, .* missing"):
+    with pytest.raises(sb.StribeckError, match=r"bench: actuator, length, .* missing"):
         len(sb.load(BAGS, bench={"mass": 0.1}))
 
 

@@ -66,7 +66,7 @@ class Prediction:
             label = f"{100 * COVERAGE:g} % band, {100 * self.coverage:.0f} % of the samples in it"
             ax.fill_between(self.time, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label=label)
         ax.set(xlabel="time [s]", ylabel="position [rad]", title=self.name)
-        ax.legend(fontsize="small")
+        ax.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
         axes: Axes = ax
         return axes
 

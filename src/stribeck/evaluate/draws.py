@@ -73,7 +73,7 @@ def _covariance(drive: Drive) -> tuple[tuple[str, ...], Array]:
         rest = np.sqrt(np.maximum(np.diag(matrix), 0.0))
         scale = np.where(rest > 0.0, rest, 1.0)
         correlation = matrix / np.outer(scale, scale)
-    stated = [drive.stated[name] if name in drive.stated else None for name in names]
+    stated = [drive.stated.get(name) for name in names]
     sigma = [
         other if one is None or one.interval is None else deviation_of(one)
         for one, other in zip(stated, rest.tolist(), strict=True)
