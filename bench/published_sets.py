@@ -10,7 +10,6 @@ joint, which belong to bus and mounting and which no published set has. A run ta
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.files.drives import Drives, read_drives
 from stribeck.identify.robot.forward import simulate_robot
-from stribeck.identify.robot.problem import CENTRE, FIXED, HELD
+from stribeck.identify.robot.problem import FIXED, HELD
 from stribeck.identify.robot.recordings import RobotRun, read_runs
 from stribeck.identify.robot.rollout import DRIVE, mean_goals
 from stribeck.identify.robot.tree import RobotTree, load_tree
@@ -135,17 +135,15 @@ def drives_of(one: Published, tree: RobotTree, used: list[int]) -> dict[str, Arr
     return found
 
 
-def drives_of_fit(fit: Mapping[str, Mapping[str, dict]], tree: RobotTree) -> dict[str, Array]:
+def drives_of_fit(fit: Drives, tree: RobotTree) -> dict[str, Array]:
     """The identified parameters."""
     found = {name: np.zeros(len(tree.names)) for name in (*DRIVE, *FITTED.parameter_names, *FIXED)}
     for name, value in HELD.items():
         found[name] = np.full(len(tree.names), value)
-    for joint, content in fit["per_joint"].items():
+    for joint, drive in fit.joints.items():
         at = tree.names.index(joint)
-        values = {name: each["value"] for name, each in content["parameters"].items()}
-        for name, value in (
-            {"derivative": 0.0, "limit": tree.limits[at], CENTRE: content["centre"]} | values
-        ).items():
+        values = {name: one.value for name, one in drive.estimates.items() if name in found}
+        for name, value in ({"derivative": 0.0, "limit": tree.limits[at]} | values).items():
             found[name][at] = value
     return found
 
@@ -188,9 +186,9 @@ def errors(runs: list[RobotRun], motions: list[Array], used: list[int]) -> tuple
 def main(model: Path, fitted: Path, recordings: list[Path]) -> None:
     """Print one line for each set."""
     tree = load_tree(model)
-    fit = json.loads(fitted.read_text(encoding="utf-8"))
-    used = [tree.names.index(joint) for joint in fit["per_joint"]]
-    excluded = [name for name in tree.names if name not in fit["per_joint"]]
+    fit = read_drives(fitted)
+    used = [tree.names.index(joint) for joint in fit.joints]
+    excluded = [name for name in tree.names if name not in fit.joints]
     runs = [run for run in read_runs(recordings, tree, excluded) if not run.flaw]
     print(f"{len(runs)} runs; rms over runs and joints [mrad], and of each joint")
     print(

@@ -8,7 +8,6 @@ them, and stay where they are. TARGET gets ``identified.xml``, which needs nothi
 fixed base; meshes are left out.
 """
 
-import json
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,6 +16,7 @@ import matplotlib as mpl
 import mujoco
 import numpy as np
 
+from stribeck.files.drives import Drives, read_drives
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import gravity_vector, load_tree, strip_mjcf
 from stribeck.mujoco.joints import friction_solver
@@ -25,7 +25,7 @@ STEP = 0.001
 """Largest time step [s]; a whole number of steps fits into a row of the recording."""
 
 
-def identified(model: Path, fit: dict, gains: dict[str, tuple[float, float]], dt: float) -> str:
+def identified(model: Path, fit: Drives, gains: dict[str, tuple[float, float]], dt: float) -> str:
     """The model with armature, friction and a position controller in each joint; ctrl is the goal less its bias."""
     tree, root = load_tree(model), ElementTree.parse(model).getroot()  # noqa: S314 - a file of the user
     strip_mjcf(root)
@@ -34,7 +34,8 @@ def identified(model: Path, fit: dict, gains: dict[str, tuple[float, float]], dt
     for group in root.findall("actuator"):
         for element in [one for one in group if one.get("joint") in gains]:
             group.remove(element)
-    tilt = tuple(fit["base"][name]["value"] for name in ("tilt_x", "tilt_y")) if fit["base"] else (0.0, 0.0)
+    base = fit.machine.estimates
+    tilt = tuple(base[name].value for name in ("tilt_x", "tilt_y")) if base else (0.0, 0.0)
     gravity = " ".join(f"{value:.9g}" for value in gravity_vector(tilt))
     option = ElementTree.SubElement(
         root, "option", timestep=f"{dt:.12g}", integrator="implicitfast", gravity=gravity
@@ -45,7 +46,7 @@ def identified(model: Path, fit: dict, gains: dict[str, tuple[float, float]], dt
     actuators = ElementTree.SubElement(root, "actuator")
     limits = dict(zip(tree.names, tree.limits, strict=True))
     for name, (kp, kd) in gains.items():
-        p = {key: one["value"] for key, one in fit["per_joint"][name]["parameters"].items()}
+        p = fit.joints[name].values
         joints[name].attrib |= {
             "armature": f"{p['armature']:.9g}",
             "damping": f"{p['friction_viscous']:.9g}",
@@ -63,14 +64,13 @@ def identified(model: Path, fit: dict, gains: dict[str, tuple[float, float]], dt
 
 def main(model: Path, fitted: Path, recording: Path, target: Path) -> float:
     """Write the model, simulate the run; returns the error after the first second [rad]."""
-    fit = json.loads(fitted.read_text(encoding="utf-8"))
-    tree = load_tree(model)
-    names = list(fit["per_joint"])
+    fit, tree = read_drives(fitted), load_tree(model)
+    names = list(fit.joints)
     (run,) = read_runs([recording], tree, [name for name in tree.names if name not in names])
-    drives = {name: fit["per_joint"][name]["parameters"] for name in names}
+    drives = {name: fit.joints[name].estimates for name in names}
     columns = [tree.names.index(name) for name in names]
     if run.stiffness is None or run.derivative is None:
-        gains = {name: (drives[name]["stiffness"]["value"], 0.0) for name in names}
+        gains = {name: (drives[name]["stiffness"].value, 0.0) for name in names}
     else:
         gains = dict(
             zip(names, zip(run.stiffness[columns], run.derivative[columns], strict=True), strict=True)
@@ -81,7 +81,7 @@ def main(model: Path, fitted: Path, recording: Path, target: Path) -> float:
     (target / "identified.xml").write_text(identified(model, fit, gains, dt), encoding="utf-8")
     compiled = mujoco.MjModel.from_xml_path(str(target / "identified.xml"))
     data = mujoco.MjData(compiled)
-    bias, delay = (np.array([drives[name][key]["value"] for name in names]) for key in ("bias", "delay"))
+    bias, delay = (np.array([drives[name][key].value for name in names]) for key in ("bias", "delay"))
     data.qpos[:] = run.position[0]
     data.ctrl[:] = [run.position[0, joint] for joint in compiled.actuator_trnid[:, 0]]
     found, driven = np.empty_like(run.position), [compiled.actuator(name).id for name in names]

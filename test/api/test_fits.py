@@ -151,27 +151,19 @@ def test_a_report_needs_recordings(runs, tmp_path):
     assert runs[0].name in page
 
 
-def test_files_of_robots_and_mechanisms_are_read(tmp_path):
-    """Estimates by joint and of the whole; what needs a drive says that there is none; saving copies the file."""
-    path = tmp_path / "robot.json"
+def test_files_of_mechanisms_are_read(tmp_path):
+    """Estimates of the whole; what needs a drive says that there is none; saving copies the file."""
+    path = tmp_path / "m.json"
     path.write_text(
-        '{"schema": 1, "rms": {}, "per_run": {}, "laws": {"hip": "m1"}, "per_joint": {"hip": {"rms": {}, "parameters": '
-        '{"friction_base": {"value": 0.2, "unit": "N m", "status": "determined", "interval": [0.1, 0.3]}}}}, '
-        '"base": {"tilt": {"value": 0.01, "unit": "rad", "status": "fixed"}}}'
-    )
-    fit = sb.read(path)
-    assert fit.joints == ("hip",)
-    assert fit["hip"].parameters == {"friction_base": 0.2}
-    assert fit.estimates[""]["tilt"].value == 0.01
-    with pytest.raises(sb.StribeckError, match="need actuator and law"):
-        fit.draw(3)
-    assert sb.read(fit.save(tmp_path / "copy.json")).estimates == fit.estimates
-    mechanism = tmp_path / "m.json"
-    mechanism.write_text(
         '{"schema": 1, "kind": "mechanism", "model": "furuta", "parameters": '
         '{"mass": {"value": 0.2, "unit": "kg", "status": "fixed"}}}'
     )
-    assert sb.read(mechanism).parameters == {"mass": 0.2}
+    fit = sb.read(path)
+    assert fit.parameters == {"mass": 0.2}
+    assert fit.joints == ()
+    with pytest.raises(sb.StribeckError, match="need actuator and law"):
+        fit.draw(3)
+    assert sb.read(fit.save(tmp_path / "copy.json")).estimates == fit.estimates
 
 
 def test_a_file_that_is_no_fit_is_one_line(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from bags import Bag, joint_state
 from moving_arms import JOINTS, ROBOT, motion, saved_arm, urdf
-from stribeck.cli.identify_arm.compensation import write_compensation
+from stribeck.cli.compensation_file import write_compensation
 from stribeck.cli.main import main
 from stribeck.files.drives import read_drive
 from stribeck.identify.arm.inertia import consistency
@@ -109,8 +109,14 @@ def compensated(out, folder):
 def test_parameters_that_were_changed_by_hand_are_kept(tmp_path):
     """Beside the new ones, with a number; equal ones are not written twice."""
     path = tmp_path / "compensation.yaml"
-    words = {"joints": ["base"], "drives": tmp_path / "arm.json", "urdf": None, "rate": 100.0, "unit": "rad"}
-    words |= {"limits": np.array([60.0]), "tunings": [Tuning()], "verdict": Verdict()}
+    words = {"joints": ["base"], "drives": tmp_path / "arm.json", "urdf": None, "rate": 100.0}
+    words |= {
+        "limits": np.array([60.0]),
+        "tunings": [Tuning()],
+        "verdict": Verdict(),
+        "units": ["rad"],
+        "command": "identify-arm",
+    }
     assert write_compensation(path, **words) is None
     assert write_compensation(path, **words) is None
     path.write_text(path.read_text().replace("gain: 0.4", "gain: 0.9"))

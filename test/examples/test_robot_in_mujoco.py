@@ -1,12 +1,15 @@
 """The example that puts identified drives into plain MJCF."""
 
-import json
 import sys
 
 import numpy as np
 import pytest
 
 from helpers import REPOSITORY
+from stribeck.files.drives import Drives, write_drives
+from stribeck.files.torque_drives import torque_actuator, torque_drive
+from stribeck.model.estimate import fixed
+from stribeck.model.law import LAWS
 
 pytest.importorskip("mujoco")
 sys.path.insert(0, str(REPOSITORY / "examples"))
@@ -16,17 +19,19 @@ LEG = """<mujoco><worldbody><body name="base"><freejoint/><geom size="0.1"/>
 </body></worldbody><actuator><motor joint="hip" ctrlrange="-20 20"/></actuator></mujoco>"""
 
 
+def write_robot(path, joint, values):
+    """A file of drives with one joint."""
+    estimates = {name: fixed(value, "") for name, value in values.items()}
+    write_drives(path, Drives({joint: torque_drive(torque_actuator("rotary"), LAWS["m1"], estimates)}))
+
+
 def test_a_leg_goes_to_its_goal_less_its_bias(tmp_path):
     """The written model needs no Stribeck and has the drive of the file; without friction it ends where the spring is at rest."""
     from robot_in_mujoco import main
 
     (tmp_path / "leg.xml").write_text(LEG)
     drive = {"armature": 0.05, "bias": 0.1, "delay": 0.004, "friction_base": 0.0, "friction_viscous": 0.2}
-    fit = {
-        "base": {},
-        "per_joint": {"hip": {"parameters": {name: {"value": v} for name, v in drive.items()}}},
-    }
-    (tmp_path / "robot.json").write_text(json.dumps(fit))
+    write_robot(tmp_path / "robot.json", "hip", drive)
     time = 0.005 * np.arange(800)
     goal, rest = np.full((800, 1), 0.4), 0.0
     for _ in range(50):
@@ -54,11 +59,7 @@ def test_an_arm_without_known_gains_has_the_identified_stiffness(tmp_path):
     (tmp_path / "arm.xml").write_text(ARM)
     drive = {"armature": 0.02, "stiffness": 8.0, "bias": 0.0, "delay": 0.0}
     drive |= {"friction_base": 0.0, "friction_viscous": 0.6}
-    fit = {
-        "base": {},
-        "per_joint": {"lift": {"parameters": {name: {"value": v} for name, v in drive.items()}}},
-    }
-    (tmp_path / "robot.json").write_text(json.dumps(fit))
+    write_robot(tmp_path / "robot.json", "lift", drive)
     time, rest = 0.02 * np.arange(200), 0.0
     for _ in range(50):
         rest = (

@@ -10,9 +10,9 @@ from moving_arms import NEAR, RATE, arm, linear_friction, low_pass, motion, prot
 from small_arm import JOINTS as SMALL
 from small_arm import small_robot
 from stribeck.errors import TooShortError
-from stribeck.files.actuators import load_actuator
+from stribeck.files.torque_drives import torque_actuator
 from stribeck.identify.arm.config import IdentificationConfig, RecordingFormat
-from stribeck.identify.arm.friction.drives import ACTUATORS, joint_drives
+from stribeck.identify.arm.friction.drives import joint_drives
 from stribeck.identify.arm.identify import Identification
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.motion import motion_of, segments, time_blocks
@@ -146,7 +146,7 @@ def test_units_of_a_slide(tmp_path):
     run = replace(run, position=states[0], velocity=states[1], effort=effort)
     scored = identification(model, [run], replace(FILTERED, moving=0.01, every=20)).fit("full")
     machine = scored.fit.machine
-    actuators = [load_actuator(ACTUATORS[units]) for units in machine.units("rotary").values()]
+    actuators = [torque_actuator(units) for units in machine.units("rotary").values()]
     files = joint_drives(scored.fit, actuators, [run], scored.errors)
     units = [{name: one.unit for name, one in files[joint].stated.items()} for joint in SMALL]
     assert [found["armature"] for found in units] == ["kg m^2", "kg m^2", "kg"]

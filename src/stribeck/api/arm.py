@@ -16,13 +16,13 @@ from stribeck.api.fit import Fit
 from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import ConfigError, check_valid
-from stribeck.files.actuators import load_actuator
 from stribeck.files.commented_yaml import Commented, commented_yaml
 from stribeck.files.drives import Drives, MachineParameters
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.files.torque_drives import torque_actuator
 from stribeck.identify.arm.config import IdentificationConfig, identification_config
-from stribeck.identify.arm.friction.drives import ACTUATORS, joint_drives
+from stribeck.identify.arm.friction.drives import joint_drives
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored
 from stribeck.identify.arm.model import load_arm
@@ -107,7 +107,7 @@ class ArmTask:
     def actuators(self) -> list[Actuator]:
         """The actuator of each joint: a torque or a force."""
         units = self.work.machine.units(self.robot.units)
-        return [load_actuator(ACTUATORS[units[joint]]) for joint in self.work.machine.joints]
+        return [torque_actuator(units[joint]) for joint in self.work.machine.joints]
 
     def drives(self, fits: Mapping[str, Scored], verdict: Verdict) -> Drives:
         """Joints of the full fit, and inertial parameters and couplings; without a full fit, parameters of the last fit alone."""

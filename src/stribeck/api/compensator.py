@@ -39,7 +39,7 @@ class Compensator:
     that, as after the start, it rises again within ``ramp_time``. Arrays have one number for each joint, in the order of
     :attr:`joints`, in the robot's coordinates.
 
-    :param path: file of drives, as every identification of servos, joints and arms writes it.
+    :param path: file of drives, as every identification of servos, joints, arms and robots writes it.
     :param urdf: of the robot; with it the present friction is learnt, if ``effort_meaning`` is ``motor``.
     :param joints: names, in the order of the arrays; by default all joints of the file, in its order.
     :param effort_meaning: what the ``effort`` of states is: ``motor`` (torque of the motor), ``link`` (torque at the link) or

@@ -35,8 +35,8 @@ def _in_order(drive: Drive) -> dict[str, Estimate]:
 class Fit:
     """What an identification found. Printed, it is one table: value ± half of the 95 % interval, unit, status, verdict.
 
-    :ivar drives: actuator and friction law by joint; the name is empty if there is one. Empty for fits of whole robots and
-        mechanisms, whose drives are of another form.
+    :ivar drives: actuator and friction law by joint; the name is empty if there is one. Empty for fits of mechanisms,
+        whose drives are of another form.
     :ivar estimates: by joint and parameter; parameters of no joint under the empty name.
     :ivar verdict: whether the result may be used, with reasons; ``None`` if nothing states it.
     :ivar runs: the recordings, of a fresh fit.
@@ -51,13 +51,12 @@ class Fit:
         result: Any = None,
         title: str = "",
         where: str = "",
-        estimates: ByJoint | None = None,
         write: Callable[[Path], None] | None = None,
     ) -> None:
         self.drives: Mapping[str, Drive] = content.joints
         whole = {"": content.machine.estimates} if content.machine.estimates else {}
         of_joints = {name: _in_order(drive) for name, drive in content.joints.items()}
-        self.estimates: ByJoint = {**of_joints, **whole} if estimates is None else estimates
+        self.estimates: ByJoint = {**of_joints, **whole}
         verdicts = [drive.verdict for drive in content.joints.values() if drive.verdict is not None]
         alone = verdicts[0] if len(content.joints) == 1 and verdicts else None
         self.verdict: Verdict | None = content.verdict or alone
@@ -80,7 +79,7 @@ class Fit:
     @property
     def joints(self) -> tuple[str, ...]:
         """Names of the joints."""
-        return tuple(self.drives) or tuple(name for name in self.estimates if name)
+        return tuple(self.drives)
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -115,16 +114,9 @@ class Fit:
         """
         if joint not in self.joints:
             raise ConfigError(f"no joint {joint!r}; valid: {', '.join(self.joints) or 'none'}")
-        if joint in self.drives:
-            drive = self.drives[joint]
-            one = Drives({joint: drive}, provenance=drive.provenance)
-            return Fit(one, runs=self.runs, result=self.result, where=self._where)
-
-        def refuse(_: Path) -> None:
-            raise ConfigError(f"the file of {self.title} holds all joints: save the whole fit")
-
-        estimates = {joint: self.estimates[joint]}
-        return Fit(Drives({}), runs=self.runs, title=self.title, estimates=estimates, write=refuse)
+        drive = self.drives[joint]
+        one = Drives({joint: drive}, provenance=drive.provenance)
+        return Fit(one, runs=self.runs, result=self.result, where=self._where)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A pandas data frame with a row for each parameter: joint, parameter, value, lower, upper, unit, status, reason.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from stribeck.api.fit import Fit
 from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import check_valid
-from stribeck.files.drives import Drives
-from stribeck.files.folders import save_json
+from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore
 from stribeck.identify.robot.identify import identify_robot as identified
 from stribeck.identify.robot.problem import CENTRE
@@ -31,7 +29,7 @@ def rms(scores: Sequence[RunScore]) -> float | None:
 
 
 def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
-    """The content of the file of a robot.
+    """The content of the summary for scripts.
 
     :param alone: runs predicted from the others.
     """
@@ -139,12 +137,4 @@ def identify_robot(
             play=backlash,
             note=stages.tell,
         )
-    estimates = {**result.estimates, **({"": result.base} if result.base else {})}
-    write = partial(_write, content_of(result))
-    return Fit(
-        Drives({}), runs=given, result=result, title=Path(model).stem, estimates=estimates, write=write
-    )
-
-
-def _write(content: dict[str, Any], path: Path) -> None:
-    save_json(path, content, allow_nan=False)
+    return Fit(robot_drives(result), runs=given, result=result, title=Path(model).name)

@@ -1,4 +1,4 @@
-"""Reading of saved fits: drives of servos, joints and arms, and files of whole robots and mechanisms."""
+"""Reading of saved fits: drives of servos, joints, arms and robots, and files of mechanisms."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from stribeck.files.drives import Drives, MachineParameters, read_drives
 from stribeck.files.folders import save_json
 from stribeck.files.schema import convert, read_json
 from stribeck.identify.mechanism.parameter_file import MechanismParameterFile
-from stribeck.identify.robot.result_file import RobotFitFile
 
 
 def read(path: PathLike, actuator: str | None = None) -> Fit:
-    """Read a saved fit: a file of drives (of a servo, a joint, an arm), or that of a whole robot or a mechanism.
+    """Read a saved fit: a file of drives (of a servo, a joint, an arm, a robot), or that of a mechanism.
 
     :param actuator: the servo's name or YAML file, for files that neither describe it nor name an installed one.
     :returns: a fit that behaves like the fresh one, but for recordings, which files do not hold.
@@ -32,11 +31,6 @@ def read(path: PathLike, actuator: str | None = None) -> Fit:
         estimates = {name: entry.estimate for name, entry in mechanism.parameters.items()}
         content = Drives({}, MachineParameters(mechanism.model, estimates))
         return Fit(content, title=mechanism.model, where=where, write=partial(_copy, data))
-    if "per_joint" in data:
-        robot = convert(data, RobotFitFile, where, ParameterFileError)
-        by_joint = {name: joint.parameters for name, joint in robot.per_joint.items()}
-        by_joint |= {"": robot.base} if robot.base else {}
-        return Fit(Drives({}), title=path.stem, where=where, estimates=by_joint, write=partial(_copy, data))
     drives = read_drives(path, None if actuator is None else load_actuator(actuator))
     return Fit(drives, where=where)
 

@@ -24,7 +24,7 @@ from stribeck.files.drive_entry import (
     plain_of,
     verdict_to_json,
 )
-from stribeck.files.earlier_drives import EarlierBlock
+from stribeck.files.earlier_drives import EarlierBlock, EarlierRobotFile
 from stribeck.files.folders import save_json
 from stribeck.files.schema import Schema, convert, mapping, read_json
 from stribeck.model.actuator import Actuator
@@ -154,6 +154,9 @@ def read_drives(path: Path, actuator: Actuator | None = None) -> Drives:
     data = read_json(path, dict[str, Any], ParameterFileError)
     if "joints" in data:
         return _many(convert(data, ManyJointsFile, where, ParameterFileError), actuator, where)
+    if "per_joint" in data:
+        robot = convert(data, EarlierRobotFile, where, ParameterFileError)
+        return Drives(robot.drives(), MachineParameters("", robot.base))
     return _one(data, actuator, where)
 
 

@@ -13,8 +13,10 @@ from stribeck.files.actuators import ActuatorFile
 from stribeck.files.drive_entry import DriveBlock
 from stribeck.files.estimate_entry import ParameterEntry
 from stribeck.files.schema import Positive, Schema, convert
+from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.model.estimate import Estimate, Interval, Side, Status, at_bound, fixed
-from stribeck.model.joint import CorrelationMatrix, Prediction
+from stribeck.model.joint import CorrelationMatrix, Drive, Prediction
+from stribeck.model.law import law_named
 from stribeck.model.provenance import (
     Expected,
     LawCandidate,
@@ -217,6 +219,23 @@ class EarlierRobotFile(Schema):
     not_determined: Any = None
     same: Any = None
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        missing = [name for name in self.per_joint if name not in self.laws]
+        if missing:
+            raise ValueError(f"laws: none for {', '.join(missing)}; it has {', '.join(self.laws) or 'none'}")
+
+    def drives(self) -> dict[str, Drive]:
+        """The drives by joint; the model's torque limits and the resolution of the positions are not in the file."""
+        actuator = torque_actuator("rotary", derivative_gain=1.0)
+        found = {}
+        for name, joint in self.per_joint.items():
+            estimates = dict(joint.parameters)
+            law = law_named(self.laws[name]).with_parameters(estimates)
+            if law.position_dependent:
+                estimates["friction_centre"] = fixed(joint.centre, "rad")
+            found[name] = torque_drive(actuator, law, estimates)
+        return found
 
 
 class EarlierMechanismFile(Schema):

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stribeck.files.actuators import load_actuator
-from stribeck.identify.arm.friction.drives import joint_estimates
+from stribeck.identify.arm.friction.drives import element_estimates
 
 
 def test_what_cannot_be_negative_has_no_negative_limit():
@@ -19,7 +18,7 @@ def test_what_cannot_be_negative_has_no_negative_limit():
         sigma=(np.array([0.001, 0.01, 0.01, 0.01]),),
         bounds=(np.array([[0.0, np.inf], [0.0, np.inf], [0.0, 0.5], [-np.inf, np.inf]]),),
     )
-    found = joint_estimates(fit, "joint", load_actuator("torque_joint"))
+    found = element_estimates(fit, "joint", "rotary")
     assert found["armature"].status == "determined"
     assert found["friction_base"].interval == (0.0, pytest.approx(0.0296, abs=1e-4))
     assert (found["load_friction_base"].status, found["load_friction_base"].side) == ("at bound", "lower")

@@ -1,12 +1,11 @@
 """Torque limits and rest thresholds, from URDF and recordings."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from moving_arms import arm, recording
-from stribeck.identify.arm.joint_limits import torque_limits, tunings, white_noise
+from stribeck.identify.arm.joint_limits import torque_limits
+from stribeck.identify.common.noise import tunings, white_noise
 from stribeck.live.direction.motion import FINEST, Tuning
 
 
@@ -29,16 +28,16 @@ def test_noise_is_found_under_motion(run):
 
 def test_thresholds_follow_the_noise_of_each_joint(run):
     """That of a resolution; velocities too noisy for it raise the threshold of motion."""
-    exact, rough = tunings([replace(run, velocity=None)], None)[0], 4e-3
+    exact, rough = tunings([run.position])[0], 4e-3
     assert exact == Tuning.of_resolution(FINEST)
     rng = np.random.default_rng(0)
     noise = np.array([0.0, 1.0, 0.0]) * rng.uniform(-0.5, 0.5, run.position.shape)
-    found = tunings([replace(run, position=run.position + rough * noise, velocity=None)], 5e-3)
+    found = tunings([run.position + rough * noise], presliding=5e-3)
     assert found[1].deadband == pytest.approx(3.0 * rough, rel=0.05)
     assert found[0].deadband == exact.deadband
     assert found[0].presliding == 1e-2
     shaken = run.velocity + np.array([0.0, 0.0, 0.1]) * rng.normal(size=run.position.shape)
-    moving = [one.moving_velocity for one in tunings([replace(run, velocity=shaken)], None)]
+    moving = [one.moving_velocity for one in tunings([run.position], [shaken])]
     assert moving == pytest.approx([exact.moving_velocity, exact.moving_velocity, 0.5], rel=0.05)
 
 

@@ -74,7 +74,8 @@ def test_a_fit_of_another_robot_is_refused(tmp_path, capsys):
     model, run = write_model(tmp_path), recorded(tmp_path, "run", 0.0, seconds=4.0)
     path = earlier_fit(tmp_path)
     content = json.loads(path.read_text())
-    content["per_joint"]["elbow"] = content["per_joint"].pop("knee")
+    for key in ("per_joint", "laws"):
+        content[key]["elbow"] = content[key].pop("knee")
     path.write_text(json.dumps(content))
     words = ["identify-robot", "--model", str(model), "--data", str(run), "--since", str(path), "--quiet"]
     assert main(words) == 1

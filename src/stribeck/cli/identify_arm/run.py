@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from stribeck.api.arm import ArmQuestion, ArmTask, arm_task
+from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
-from stribeck.cli.identify_arm.compensation import launch_command, write_compensation
 from stribeck.cli.identify_arm.options import IdentifyArmOptions
 from stribeck.cli.identify_arm.plots import draw
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
@@ -22,21 +22,19 @@ from stribeck.errors import ConfigError
 from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
-from stribeck.identify.arm.friction.drives import parameter_unit
+from stribeck.files.torque_drives import parameter_unit
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
-from stribeck.identify.arm.joint_limits import torque_limits, tunings
+from stribeck.identify.arm.joint_limits import torque_limits
 from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.regressor import regressor_unit
 from stribeck.identify.arm.residuals import explain
 from stribeck.identify.arm.urdf import urdf_with_inertials
+from stribeck.identify.common.noise import tunings
 from stribeck.model.estimate import estimates_to_json
 from stribeck.model.verdict import Verdict
 
 SCHEMA = 1
-
-COMPENSATION = "compensation.yaml"
-"""Name of the parameters of the compensation node in the output folder."""
 
 
 def run(options: IdentifyArmOptions) -> int:
@@ -129,6 +127,7 @@ def _write(
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
+        units = task.work.machine.units(robot.units)
         drives = folder / f"{robot.name}.json"
         write_drives(drives, task.drives(fits, verdict))
         urdf = written[0] if written else None
@@ -140,10 +139,15 @@ def _write(
             drives,
             urdf,
             torque_limits(fit.machine.arm, robot.limit("effort", len(joints)), task.runs),
-            tunings(task.runs, fit.choice.presliding),
+            tunings(
+                [run.position for run in task.runs],
+                [run.velocity for run in task.runs if run.velocity is not None],
+                fit.choice.presliding,
+            ),
             rate=min(1.0 / float(np.median(np.diff(run.time))) for run in task.runs),
-            unit="rad" if robot.units == "rotary" else "m",
+            units=["rad" if units[joint] == "rotary" else "m" for joint in joints],
             verdict=verdict,
+            command="identify-arm",
             payload=None if carried is None else carried.payload,
         )
         if kept is not None:

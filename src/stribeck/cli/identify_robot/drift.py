@@ -11,10 +11,10 @@ import numpy as np
 from stribeck.cli.identify_robot.options import IdentifyRobotOptions
 from stribeck.cli.inputs import check_outputs, write_json
 from stribeck.cli.table import print_table
+from stribeck.files.drives import read_drives
 from stribeck.identify.robot.drift import FALSE_ALARMS, JointDrift, friction_over_runs
 from stribeck.identify.robot.identify import usable
 from stribeck.identify.robot.recordings import RobotRun
-from stribeck.identify.robot.result_file import read_robot_file
 from stribeck.identify.robot.tree import RobotTree
 
 
@@ -31,7 +31,7 @@ def report_drift(
     check_outputs([options.json, picture], [options.model, since, *options.data])
     good = usable(runs, note)
     names = [run.name for run in good]
-    found = friction_over_runs(tree, good, read_robot_file(since), excluded)
+    found = friction_over_runs(tree, good, read_drives(since), excluded)
     rows = []
     for each in found:
         values = [

@@ -49,9 +49,11 @@ class IdentifyRobotOptions:
     leave_one_out: bool = _fit("also predict each run from the others", False)
     no_polish: bool = _fit("do not fit again under the simulated motion of the whole robot", False)
     since: Path | None = _fit(
-        "--json of an earlier fit: only say, run by run, which joint's friction changed", None, "P.json"
+        "drives of an earlier fit: only say, run by run, which joint's friction changed", None, "FILE"
     )
-    output: Path | None = _output("folder for the parameters, the simulated motion and pictures", None, "DIR")
+    output: Path | None = _output(
+        "folder for drives, parameters of the compensation, simulated motion and pictures", None, "DIR"
+    )
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
     quiet: bool = _output("no progress", False)
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stribeck.api.robot import content_of, rms
+from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
 from stribeck.cli.identify_robot.drift import report_drift
 from stribeck.cli.identify_robot.options import IdentifyRobotOptions
-from stribeck.cli.inputs import check_outputs, warn_of_seen, write_json
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.table import print_table
-from stribeck.files.folders import save_json
+from stribeck.files.drives import write_drives
+from stribeck.identify.common.noise import tunings
+from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import load_tree
@@ -56,12 +60,36 @@ def run(options: IdentifyRobotOptions) -> int:
     content["seconds"] = time.perf_counter() - started
     write_json(options.json, content, allow_nan=False)
     if summary:
-        save_json(summary, content)
         from stribeck.cli.identify_robot.plots import write_motion, write_pictures
 
+        print(*_write(options.model, fit, summary), sep="\n")
         write_motion(fit, summary.parent)
         write_pictures(fit, alone, summary.parent)
     return 0
+
+
+def _write(model: Path, fit: RobotFit, path: Path) -> list[str]:
+    """Write the file of drives and the parameters of the compensation; returns their paths, and how to start it."""
+    drives, positions = robot_drives(fit), [run.position[:, fit.problem.joints] for run in fit.problem.runs]
+    write_drives(path, drives)
+    parameters = path.with_name(COMPENSATION)
+    loaded = fit.problem.kind.law.load_dependent
+    kept = write_compensation(
+        parameters,
+        fit.joints,
+        path,
+        model if model.suffix == ".urdf" else None,
+        fit.tree.limits[list(fit.problem.joints)],
+        tunings(positions),
+        rate=1.0 / fit.problem.runs[0].dt,
+        units=["rad" if drive.actuator.units == "rotary" else "m" for drive in drives.joints.values()],
+        verdict=drives.verdict,
+        command="identify-robot",
+        effort_meaning="motor" if loaded else "none",
+    )
+    if kept is not None:
+        warn(f"the old {COMPENSATION} is now {kept}")
+    return [str(path), str(parameters), launch_command(parameters)]
 
 
 def _words(given: Sequence[str]) -> tuple[str, ...]:

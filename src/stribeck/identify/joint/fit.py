@@ -16,6 +16,7 @@ from scipy.optimize import minimize, nnls
 from stribeck.identify.joint.model import (
     LENGTH,
     PER_KELVIN,
+    SECOND_LENGTH,
     Frame,
     Shapes,
     Structure,
@@ -30,11 +31,17 @@ from stribeck.model.terms import FRICTION_PARAMETERS
 RIDGE = 1e-9
 """Diagonal added to normal equations, relative to their largest scaled eigenvalue."""
 
-SMALLEST_SPEED, LARGEST_SPEED = 0.01, 0.7
-"""Stribeck velocities that are searched, in shares of the largest speed."""
+SMALLEST_SPEED, LARGEST_SPEED = 0.01, 0.3
+"""Stribeck velocities that are searched, in shares of the largest speed: the effect has ended where the fastest rows are."""
 
 SHORTEST, LONGEST = 2e-4, 0.3
 """Presliding lengths that are searched, as shares of the travel."""
+
+SECOND_LONGEST = 1.0
+"""The same for a second element, the longest one."""
+
+SEPARATE = 5.0
+"""Least ratio of the two presliding lengths: elements of alike lengths are one."""
 
 SEARCH = 90
 """Evaluations of the search for the shapes."""
@@ -132,6 +139,7 @@ def shape_grid(structure: Structure, frame: Frame) -> dict[str, Array]:
         "dtheta_stribeck": frame.speed * np.geomspace(SMALLEST_SPEED, LARGEST_SPEED, 8),
         "alpha": np.array([1.0, 2.0]),
         LENGTH: span * np.geomspace(SHORTEST, LONGEST, 10),
+        SECOND_LENGTH: span * np.geomspace(10.0 * SHORTEST, LONGEST, 4),
         PER_KELVIN: np.array([-0.01, 0.0, 0.005, 0.01, 0.02, 0.03]),
     }
     return {name: grids[name] for name in structure.shapes}
@@ -144,6 +152,7 @@ def shape_bounds(name: str, frame: Frame) -> tuple[float, float]:
         "dtheta_stribeck": (0.2 * SMALLEST_SPEED * frame.speed, LARGEST_SPEED * frame.speed),
         "alpha": (FRICTION_PARAMETERS["alpha"].lower, 4.0),
         LENGTH: (1e-6 * span, LONGEST * span),
+        SECOND_LENGTH: (1e-5 * span, SECOND_LONGEST * span),
         PER_KELVIN: (-0.05, 0.05),
     }[name]
 
@@ -194,7 +203,10 @@ def _searched(error: object, start: Shapes, frame: Frame, evaluations: int) -> d
 
     def shapes_at(point: Array) -> dict[str, float]:
         plain = [x if flat else float(np.exp(x)) for x, flat in zip(point.tolist(), linear, strict=True)]
-        return {name: float(np.clip(x, *bound)) for name, x, bound in zip(names, plain, bounds, strict=True)}
+        found = {name: float(np.clip(x, *bound)) for name, x, bound in zip(names, plain, bounds, strict=True)}
+        if SECOND_LENGTH in found:
+            found[SECOND_LENGTH] = max(found[SECOND_LENGTH], SEPARATE * found[LENGTH])
+        return found
 
     origin = np.array([start[n] if flat else np.log(start[n]) for n, flat in zip(names, linear, strict=True)])
     size = np.array([0.005 if flat else 0.3 for flat in linear])

@@ -6,7 +6,7 @@ import numpy as np
 
 from stribeck.files.versions import versions
 from stribeck.identify.joint.identify import JointResult
-from stribeck.identify.joint.model import LENGTH, PER_KELVIN
+from stribeck.identify.joint.model import LENGTH, PER_KELVIN, SECOND_FRICTION, SECOND_LENGTH
 from stribeck.model.actuator import Actuator
 from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.joint import Drive
@@ -83,9 +83,16 @@ def _temperatures(result: JointResult) -> Spread | None:
 
 def _statements(result: JointResult) -> tuple[str, ...]:
     """What the file does not hold."""
-    rest = [name for name in result.fit.structure.rest if name != "inertia"]
-    if not rest:
-        return ()
-    return (
-        f"the torque had parts that are no friction ({', '.join(rest)}): they were identified beside it and are not in this file",
-    )
+    structure, values = result.fit.structure, result.fit.values
+    rest = [name for name in structure.rest if name != "inertia"]
+    said = []
+    if rest:
+        said.append(
+            f"the torque had parts that are no friction ({', '.join(rest)}): they were identified beside it and are not in this file"
+        )
+    if structure.presliding > 1:
+        said.append(
+            f"{values[SECOND_FRICTION]:.3g} N m of the Coulomb friction develop over {values[SECOND_LENGTH]:.3g} rad after a reversal, the "
+            "rest over the presliding length"
+        )
+    return tuple(said)

@@ -2,11 +2,13 @@ r"""The torque of one joint as a function of its motion, linear in most paramete
 
 .. math::
 
-    \tau = \tau_{rigid} + J\ddot q + T(q) + z\,\tau_f^m(\dot q, \tau, \tau_e) - \tau_0
+    \tau = \tau_{rigid} + J\ddot q + T(q) + z\,\tau_f^m(\dot q, \tau, \tau_e) + (z_2 - z)\,F_2 - \tau_0
 
 with the budget :math:`\tau_f^m` of a friction law, the developed share z of the term ``presliding`` (without it, the
 direction of the last motion), and a remainder of the rigid torque: inertia J and :math:`T(q)`, gravity, a line, a parabola or
-harmonics of the angle.
+harmonics of the angle. With a second element (generalised Maxwell slip with two elements, Al-Bender, Lampaert and
+Swevers 2005), the part :math:`F_2` of the Coulomb friction develops over a longer distance, with the share :math:`z_2`; in even motion
+both shares are ±1, and friction is that of the law.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.model.terms.term import Conditions
 
 LENGTH, PER_KELVIN = "presliding_length", "friction_per_kelvin"
+
+SECOND_LENGTH, SECOND_FRICTION = "presliding_length_2", "presliding_friction_2"
+"""Of the second presliding element: its length, and its share of the dry friction."""
 
 ITERATIONS = 12
 """Fixed-point iterations for a budget that depends on the torque."""
@@ -59,13 +64,13 @@ Shapes = Mapping[str, float]
 class Structure:
     """What a model of the torque consists of.
 
-    :param presliding: whether dry friction develops over a distance.
+    :param presliding: number of elements over whose lengths dry friction develops, 0 to 2.
     :param rest: of ``inertia``, ``gravity``, ``line``, ``curve``, ``ripple``.
     :param thermal: whether friction changes with temperature.
     """
 
     law: FrictionLaw
-    presliding: bool = False
+    presliding: int = 0
     rest: tuple[str, ...] = ()
     thermal: bool = False
 
@@ -73,14 +78,15 @@ class Structure:
     def shapes(self) -> tuple[str, ...]:
         """Names of the parameters on which the torque does not depend linearly."""
         law = tuple(name for name in self.law.parameter_names if FRICTION_PARAMETERS[name].shape)
-        return (*law, *(LENGTH,) * self.presliding, *(PER_KELVIN,) * self.thermal)
+        lengths = (LENGTH, SECOND_LENGTH)[: self.presliding]
+        return (*law, *lengths, *(PER_KELVIN,) * self.thermal)
 
     @property
     def terms(self) -> tuple[str, ...]:
         """Names of what it has beside a law of the paper."""
         return (
             *self.law.optional_terms,
-            *("presliding",) * self.presliding,
+            *("presliding", "presliding_2")[: self.presliding],
             *("temperature",) * self.thermal,
             *self.rest,
         )
@@ -143,11 +149,12 @@ def columns_of(
         name: np.broadcast_to(np.asarray(column, dtype=np.float64), z.shape)
         for name, column in friction_columns(law, given, z, conditions).items()
     }
+    if structure.presliding > 1:
+        found[SECOND_FRICTION] = run.developed(shapes[SECOND_LENGTH]) - z
     if structure.thermal and run.temperature is not None:
         factor = np.exp(-shapes[PER_KELVIN] * (run.temperature - frame.temperature))
-        found = {
-            name: column * factor if name in FRICTION_TORQUES else column for name, column in found.items()
-        }
+        heated = (*FRICTION_TORQUES, SECOND_FRICTION)
+        found = {name: column * factor if name in heated else column for name, column in found.items()}
     return found | rest_columns(run, structure.rest, frame)
 
 
@@ -172,16 +179,18 @@ def rest_columns(run: JointRun, rest: Sequence[str], frame: Frame) -> dict[str, 
 
 def unit_of(name: str) -> str:
     """Unit of a parameter of a rotary joint."""
-    if name in FRICTION_PARAMETERS or name == LENGTH:
-        return "rad" if name == LENGTH else FRICTION_PARAMETERS[name].rotary_unit
+    if name in (LENGTH, SECOND_LENGTH):
+        return "rad"
+    if name in FRICTION_PARAMETERS:
+        return FRICTION_PARAMETERS[name].rotary_unit
     return UNITS_OF_REST.get(name, "N m")
 
 
 def signed(name: str) -> bool:
     """Whether a coefficient may be negative."""
-    if name in FRICTION_PARAMETERS:
-        return FRICTION_PARAMETERS[name].signed
-    return name != "inertia"
+    if name in ("inertia", SECOND_FRICTION, LENGTH, SECOND_LENGTH):
+        return False
+    return FRICTION_PARAMETERS[name].signed if name in FRICTION_PARAMETERS else True
 
 
 def torque_of(run: JointRun, structure: Structure, values: Shapes, frame: Frame) -> Array:
@@ -209,10 +218,13 @@ def friction_along(
         factor = np.exp(-values[PER_KELVIN] * (run.temperature - frame.temperature))
     viscous = viscous_friction(law, given, direction, run.velocity)
     among_dry = viscous_friction(law, given, z, run.velocity)
+    late: Array | float = 0.0
+    if structure.presliding > 1:
+        late = values[SECOND_FRICTION] * (run.developed(values[SECOND_LENGTH]) - z)
 
     def friction(motor: Array) -> Array:
         budget = friction_budget(law, given, motor, run.load, run.velocity, position)
         dry = np.where(z >= 0.0, budget[0], budget[1]) - among_dry
-        return np.asarray(factor * (z * dry + direction * viscous))
+        return np.asarray(factor * (z * dry + late + direction * viscous))
 
     return friction

@@ -32,6 +32,9 @@ SHORTEST, FEWEST = 1.0, 50
 MOST_MISSING = 0.2
 """Largest share of rows without a value."""
 
+AVERAGED = 0.02
+"""Positions are averaged over this time for the state of presliding, in which noise is motion to and fro [s]."""
+
 SMOOTHING = 0.05
 """Half of the time over which a position is differentiated [s]."""
 
@@ -188,6 +191,7 @@ def _run(name: str, signals: Mapping[str, Array]) -> JointRun:
         zero,
         np.ones_like(time),
         signals.get("temperature"),
+        averaged(time, position),
     )
 
 
@@ -196,6 +200,15 @@ def _with_known(run: JointRun, known: Known, given: bool) -> JointRun:
     gravity = known.gravity * np.sin(run.position)
     rigid = run.rigid + gravity + known.inertia * run.acceleration
     return replace(run, rigid=rigid, load=-(run.rigid + gravity))
+
+
+def averaged(time: Array, position: Array) -> Array:
+    """Means of positions over :data:`AVERAGED` (N,), over fewer at the ends."""
+    half = round(0.5 * AVERAGED / float(np.median(np.diff(time))))
+    total = np.concatenate([[0.0], np.cumsum(position - position[0])])
+    rows = np.arange(len(position))
+    reach = np.minimum(half, np.minimum(rows, rows[::-1]))
+    return np.asarray(position[0] + (total[rows + reach + 1] - total[rows - reach]) / (2 * reach + 1))
 
 
 def differentiated(time: Array, values: Array, order: int) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from stribeck.model.arrays import Array
 from stribeck.model.terms.presliding import PRESLIDING
 
-KEPT = 12
+KEPT = 40
 """States that a run keeps."""
 
 
@@ -27,6 +27,7 @@ class JointRun:
     :param load: external torque on the transmission :math:`\tau_e` [N m], the known part of it.
     :param kept: 1 in rows that are fitted, 0 in others.
     :param temperature: [°C].
+    :param track: positions without noise along which friction develops, :attr:`every` of them a row; by default those of the rows.
     """
 
     file: str
@@ -39,6 +40,8 @@ class JointRun:
     load: Array
     kept: Array
     temperature: Array | None = None
+    track: Array | None = None
+    every: int = 1
     shares: dict[float, Array] = field(default_factory=dict, init=False, repr=False)
 
     def developed(self, length: float) -> Array:
@@ -46,13 +49,16 @@ class JointRun:
         if length not in self.shares:
             if len(self.shares) >= KEPT:
                 self.shares.clear()
-            self.shares[length] = developed_share(self.position, length)
+            share = developed_share(self.position if self.track is None else self.track, length)
+            self.shares[length] = share.reshape(-1, self.every).mean(axis=1)
         return self.shares[length]
 
     def changed(self, change: Callable[[Array], Array]) -> JointRun:
         """The run with all its signals changed alike."""
         arrays: dict[str, Any] = {
-            name: change(value) for name, value in vars(self).items() if isinstance(value, np.ndarray)
+            name: change(value)
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray) and name != "track"
         }
         return replace(self, **arrays)
 
@@ -63,11 +69,26 @@ def developed_share(position: Array, length: float) -> Array:
     assert PRESLIDING.advance is not None  # noqa: S101
     target = PRESLIDING.advance(0.0, moved, np, length)
     decay = PRESLIDING.advance(1.0, moved, np, length) - target  # affine in the state
-    states, state = [], 0.0
-    for kept, added in zip(decay.tolist(), target.tolist(), strict=True):
-        state = kept * state + added
-        states.append(state)
-    return np.array(states)
+    return recursion(decay, target)
+
+
+def recursion(kept: Array, added: Array) -> Array:
+    r"""States :math:`x_k = a_kx_{k-1} + b_k` from zero (N,), in :math:`2\sqrt N` steps: all blocks at once, then from block to block."""
+    size = int(np.ceil(np.sqrt(len(kept))))
+    blocks = -(-len(kept) // size)
+    a, b = (
+        np.resize(np.pad(values, (0, blocks * size - len(values))), (blocks, size)).T
+        for values in (kept, added)
+    )
+    gain, state = np.empty((size, blocks)), np.empty((size, blocks))
+    gain[0], state[0] = a[0], b[0]
+    for k in range(1, size):
+        gain[k] = a[k] * gain[k - 1]
+        state[k] = a[k] * state[k - 1] + b[k]
+    start = np.zeros(blocks)
+    for k in range(1, blocks):
+        start[k] = gain[-1, k - 1] * start[k - 1] + state[-1, k - 1]
+    return np.asarray((gain * start + state).T.reshape(-1)[: len(kept)])
 
 
 def thinned(run: JointRun, count: int) -> JointRun:
@@ -75,7 +96,9 @@ def thinned(run: JointRun, count: int) -> JointRun:
     whole = len(run.time) // count * count
     if count == 1:
         return run
-    return run.changed(lambda values: values[:whole].reshape(-1, count).mean(axis=1))
+    track = run.position if run.track is None else run.track
+    few = run.changed(lambda values: values[:whole].reshape(-1, count).mean(axis=1))
+    return replace(few, track=track[: whole * run.every], every=count * run.every)
 
 
 def joined(runs: Sequence[JointRun], name: str) -> Array:

@@ -24,7 +24,7 @@ from stribeck.identify.joint.fit import (
     regressor,
     shape_grid,
 )
-from stribeck.identify.joint.model import LENGTH, Frame, Structure
+from stribeck.identify.joint.model import LENGTH, SECOND_LENGTH, Frame, Shapes, Structure
 from stribeck.identify.joint.ripple import ripple_wave
 from stribeck.identify.joint.run import JointRun, joined, thinned
 from stribeck.model.arrays import Mask
@@ -53,6 +53,9 @@ LEAST, MOST = 0.02, 0.7
 ARC = 0.5
 """Travel from which on gravity may show as a sine of the angle [rad]."""
 
+ELEMENTS = 2
+"""Largest number of presliding elements."""
+
 LEAST_HEAT = 5.0
 """Range of temperatures from which on their effect is tried [K]."""
 
@@ -65,11 +68,13 @@ class Trial:
     """A structure with its errors on what was left out.
 
     :param errors: root mean square of the rows left out, by kind [N m].
+    :param shapes: those of the grid that fit all rows best.
     """
 
     structure: Structure
     frame: Frame
     errors: Mapping[str, float] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=dict)
 
     @property
     def score(self) -> float:
@@ -129,7 +134,7 @@ class StructureSelection:
         named = tuple(name for name in self.terms if name not in ("presliding", "temperature"))
         offset = {"offset": "asymmetric" not in named} | dict.fromkeys(named, True)
         first = LAWS["m1" if self.law == "auto" else self.law].with_terms(**offset)
-        structure = Structure(first, "presliding" in self.terms, (), "temperature" in self.terms)
+        structure = Structure(first, int("presliding" in self.terms), (), "temperature" in self.terms)
         best = self.trial(structure, self.frame)
         tried = [best]
         while True:
@@ -144,7 +149,7 @@ class StructureSelection:
     def _richer(self, trial: Trial) -> list[tuple[Structure, Frame]]:
         """Structures with one part more."""
         now, frame = trial.structure, trial.frame
-        found = [replace(now, presliding=True)] if not now.presliding else []
+        found = [replace(now, presliding=now.presliding + 1)] if now.presliding < ELEMENTS else []
         if self.law == "auto":
             found += [replace(now, law=now.law.based_on(name)) for name in self._laws(now)]
         terms = now.law.optional_terms
@@ -184,9 +189,13 @@ class StructureSelection:
         masks = [(kind, mask) for kind, some in self.parts.items() for mask in some]
         lowest = [np.inf] * len(masks)
         outside = [0.0] * len(masks)
+        least, best = np.inf, {}
         for shapes in self._grid(structure, frame):
             names, columns = regressor(self.runs, structure, shapes, frame)
             whole = normal_of(columns[self._kept], self._target[self._kept])
+            error = whole.error(whole.solution(names))
+            if error < least:
+                least, best = error, shapes
             for k, (_, mask) in enumerate(masks):
                 part = normal_of(columns[mask], self._target[mask])
                 rest: LeastSquares = whole - part
@@ -199,24 +208,27 @@ class StructureSelection:
             squares = [outside[k] for k, (name, _) in enumerate(masks) if name == kind]
             rows = sum(int(mask.sum()) for mask in self.parts[kind])
             errors[kind] = float(np.sqrt(sum(squares) / max(rows, 1)))
-        return Trial(structure, frame, errors)
+        return Trial(structure, frame, errors, best)
 
     def _grid(self, structure: Structure, frame: Frame) -> list[dict[str, float]]:
         """Shapes to try; presliding lengths around that of Coulomb and viscous friction."""
         grid = shape_grid(structure, frame)
         if LENGTH in grid:
             grid[LENGTH] = self._length * np.geomspace(0.4, 2.5, 5)
+        if SECOND_LENGTH in grid:
+            grid[LENGTH] = self._length * np.array([0.3, 1.0])
         return combinations(grid)
 
     @cached_property
     def _length(self) -> float:
         """The presliding length of Coulomb and viscous friction with an offset [rad]."""
-        simple = Structure(LAWS["m1"].with_terms(offset=True), True)
+        simple = Structure(LAWS["m1"].with_terms(offset=True), 1)
         return fit_structure(self.runs, simple, self.frame, evaluations=20).values[LENGTH]
 
 
 def final_fit(runs: Sequence[JointRun], trial: Trial) -> JointFit:
     """The chosen structure fitted to all rows."""
     count = max(1, sum(len(run.time) for run in runs) // ROWS)
-    rough = fit_structure([thinned(run, count) for run in runs], trial.structure, trial.frame)
+    few = [thinned(run, count) for run in runs]
+    rough = fit_structure(few, trial.structure, trial.frame, start=trial.shapes)
     return fit_structure(runs, trial.structure, trial.frame, start=rough.shapes, evaluations=60)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stribeck.identify.joint.fit import JointFit
-from stribeck.identify.joint.model import OF_ANGLE, developed, friction_along, rest_columns
+from stribeck.identify.joint.model import OF_ANGLE, SECOND_FRICTION, developed, friction_along, rest_columns
 from stribeck.identify.joint.run import JointRun, joined
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate
@@ -136,6 +136,9 @@ def _sizes(fit: JointFit, runs: Sequence[JointRun], estimates: Mapping[str, Esti
     if dry > largest:
         text = f"dry friction of {dry:.3g} N m exceeds the largest torque, {largest:.3g} N m"
         reasons.append(Reason("implausible", "unusable", text))
+    if (second := values.get(SECOND_FRICTION, 0.0)) > dry > 0.0:
+        text = f"{second:.3g} N m of friction develop slowly after a reversal, more than all dry friction, {dry:.3g} N m"
+        reasons.append(Reason("implausible", "doubtful", text))
     if (inertia := values.get("inertia", 0.0)) > LARGEST_INERTIA:
         text = f"an inertia of {inertia:.3g} kg m² is that of no robot's joint: are positions in another unit, or the torque of another joint?"
         reasons.append(Reason("implausible", "doubtful", text))

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stribeck.errors import ConfigError, RecordingError
+from stribeck.files.drives import Drives
 from stribeck.identify.common.clusters import bias_reduced
 from stribeck.identify.common.levenberg_marquardt import BlockEquations, minimise_blocks
 from stribeck.identify.robot.problem import (
@@ -36,10 +37,8 @@ from stribeck.identify.robot.problem import (
     substeps_of,
 )
 from stribeck.identify.robot.recordings import RobotRun
-from stribeck.identify.robot.result_file import RobotFitFile
-from stribeck.identify.robot.rollout import DRIVE, Array
+from stribeck.identify.robot.rollout import Array
 from stribeck.identify.robot.tree import RobotTree
-from stribeck.model.law import LAWS
 
 FREE = ("friction_base", "friction_viscous", "delay")
 """What is fitted anew; the delay only because goals may lie later in some runs."""
@@ -72,16 +71,16 @@ class JointDrift:
 
 
 def friction_over_runs(
-    tree: RobotTree, runs: Sequence[RobotRun], known: RobotFitFile, excluded: Sequence[str] = ()
+    tree: RobotTree, runs: Sequence[RobotRun], known: Drives, excluded: Sequence[str] = ()
 ) -> list[JointDrift]:
     """Friction of each joint in each run, and the test for a change since ``known``.
 
     :raises ConfigError: if ``known`` is of another robot.
     """
     joints = [index for index, name in enumerate(tree.names) if name not in excluded]
-    missing = [tree.names[joint] for joint in joints if tree.names[joint] not in known.per_joint]
+    missing = [tree.names[joint] for joint in joints if tree.names[joint] not in known.joints]
     if missing:
-        listed = ", ".join(known.per_joint)
+        listed = ", ".join(known.joints)
         raise ConfigError(
             f"the earlier fit has no joint {', '.join(missing)}; it has {listed}: exclude the others"
         )
@@ -95,7 +94,7 @@ def friction_over_runs(
     found = []
     for position, joint in enumerate(joints):
         name = tree.names[joint]
-        p, speed = known.per_joint[name].parameters, speeds[position]
+        p, speed = known.joints[name].estimates, speeds[position]
         base, viscous = p["friction_base"], p["friction_viscous"]
         before = base.value + speed * viscous.value
         widths = [
@@ -140,21 +139,22 @@ def change_evidence(change: Array, variance: Array, earlier: float, sizes: Seque
 
 
 def _known_problem(
-    tree: RobotTree, runs: Sequence[RobotRun], joints: Sequence[int], known: RobotFitFile
+    tree: RobotTree, runs: Sequence[RobotRun], joints: Sequence[int], known: Drives
 ) -> RobotProblem:
     """The problem whose only unknowns are :data:`FREE` of each run and joint, block by block."""
-    names = {name for joint in joints for name in known.per_joint[tree.names[joint]].parameters}
-    law = LAWS[known.laws[tree.names[joints[0]]]].with_parameters(names - set(DRIVE))
-    free = sorted((names | set(known.base)) & set(UNKNOWNS) - set(law.parameter_names))
+    drives, base = [known.joints[tree.names[joint]] for joint in joints], known.machine.estimates
+    names = {name for drive in drives for name, one in drive.stated.items() if one.status != "fixed"}
+    law = drives[0].law.with_parameters(name for drive in drives for name in drive.law.parameter_names)
+    free = sorted((names | set(base)) & set(UNKNOWNS) - set(law.parameter_names))
     plain = [replace(run, nominal=False) for run in runs]
     problem = problem_of(tree, plain, joints, law, free=free, substeps=substeps_of(runs[0].dt), part=PART)
     x = problem.start()
     for index, (name, owner) in enumerate(problem.columns):
-        source = known.base if name in SHARED else known.per_joint[tree.names[owner]].parameters
+        source = base if name in SHARED else known.joints[tree.names[owner]].estimates
         x[index] = source[name].value if name in source else 0.0
     fixed, count = problem.values(x), len(joints)
     if CENTRE in problem.kind.names:
-        centres = [known.per_joint[tree.names[joint]].centre for joint in joints]
+        centres = [drive.values.get(CENTRE, 0.0) for drive in drives]
         fixed[problem.kind.names.index(CENTRE)] = np.tile(centres, len(problem.segments))
     wanted = [name for name in FREE if name != "delay" or any(run.nominal for run in runs)]
     rows = [problem.kind.names.index(name) for name in wanted]

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stribeck.files.torque_drives import parameter_unit, torque_drive
 from stribeck.files.versions import versions
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.common.quantiles import normal_estimate
-from stribeck.model.actuator import MOTOR_UNITS, Actuator, JointUnits
-from stribeck.model.estimate import Estimate, at_bound, fixed
+from stribeck.model.actuator import Actuator, JointUnits
+from stribeck.model.estimate import Estimate, at_bound
 from stribeck.model.joint import Drive
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
-from stribeck.model.terms import FRICTION_PARAMETERS
-
-ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
-"""Actuator name in the parameter files, by the units of the joint."""
-
-FIXED = {"ratio": 1.0, "q_offset": 0.0}
-"""Parameters of the actuator that are not identified."""
 
 
 def joint_drives(
@@ -27,7 +21,7 @@ def joint_drives(
 ) -> dict[str, Drive]:
     """The drive of each joint, by joint name.
 
-    :param actuators: one of :data:`ACTUATORS` for each joint: prismatic joints have N and kg, others N m and kg m².
+    :param actuators: :func:`~stribeck.files.torque_drives.torque_actuator` of each joint: prismatic joints have N and kg, others N m and kg m².
     :param runs: the fitted recordings, for the provenance.
     :param errors: scores by set.
     """
@@ -35,22 +29,15 @@ def joint_drives(
     found = {}
     for k, (joint, actuator) in enumerate(zip(fit.machine.joints, actuators, strict=True)):
         error = {name: scores["moving"]["per_joint"][k] for name, scores in errors.items()}
-        found[joint] = Drive(
+        found[joint] = torque_drive(
             actuator,
             fit.laws[k],
-            {**FIXED, **fit.values(joint)},
-            stated=joint_estimates(fit, joint, actuator),
+            element_estimates(fit, joint, actuator.units),
             statements=_statements(fit, joint),
             loss=ModelErrors("relative error of torque", "1", error["train"], error.get("validation")),
             provenance=provenance,
         )
     return found
-
-
-def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str, Estimate]:
-    """The parameters in the file of a joint with units, intervals and statuses."""
-    constants = {name: fixed(value, parameter_unit(name, actuator.units)) for name, value in FIXED.items()}
-    return constants | element_estimates(fit, element, actuator.units)
 
 
 def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str, Estimate]:
@@ -66,13 +53,6 @@ def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str
         else:
             estimates[name] = normal_estimate(value, unit, deviation, bounds=ends)
     return estimates
-
-
-def parameter_unit(name: str, units: JointUnits) -> str:
-    """Unit of a parameter of a rotary or linear joint."""
-    if name in FRICTION_PARAMETERS:
-        return FRICTION_PARAMETERS[name].unit(units)
-    return MOTOR_UNITS[name][units]
 
 
 def _provenance(fit: FullFit, runs: Sequence[ArmRecording]) -> Provenance:

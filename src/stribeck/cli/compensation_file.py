@@ -1,7 +1,8 @@
-"""Writes the parameters of the compensation node for an arm that `stribeck identify-arm` identified."""
+"""Writes the parameters of the compensation node for the joints of an identified arm or robot."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from stribeck.model.arrays import Array
 from stribeck.model.verdict import Verdict
 from stribeck.rigid.payload import Payload
 
+COMPENSATION = "compensation.yaml"
+"""Usual name of the file."""
+
 NODE, BOTH = "/**/compensation.ros__parameters", "/**.ros__parameters"
 
 TUNED = {
@@ -21,6 +25,12 @@ TUNED = {
     "command_velocity": "commanded velocity for full torque at rest",
     "presliding": "motion after a reversal in which friction changes direction",
 }
+
+MEANINGS = {
+    "motor": "effort in /joint_states is the motors' torque at the joints",
+    "none": "effort in /joint_states is not needed: the friction does not depend on the load",
+}
+"""What the node takes efforts for."""
 
 SLOWEST = 100.0
 """Rate of states below which ``state_timeout`` is longer than usual [Hz]."""
@@ -34,8 +44,10 @@ def write_compensation(
     limits: Array,
     tunings: Sequence[Tuning],
     rate: float,
-    unit: str,
-    verdict: Verdict,
+    units: Sequence[str],
+    verdict: Verdict | None,
+    command: str,
+    effort_meaning: str = "motor",
     payload: Payload | None = None,
 ) -> Path | None:
     """Write a parameter file of the compensation node and its guard; returns the new path of an older, different one.
@@ -45,16 +57,22 @@ def write_compensation(
     :param limits: largest torque of each joint (n,).
     :param tunings: rest thresholds of each joint.
     :param rate: rate of the recorded states [Hz].
-    :param unit: of positions, ``rad`` or ``m``.
+    :param units: of the positions of each joint, ``rad`` or ``m``.
+    :param verdict: on the drives, if there is one.
+    :param command: that identified them.
+    :param effort_meaning: of the effort in the states, as the node takes it.
     :param payload: carried in the recordings, without which the URDF is.
     """
     head = (
-        "Parameters of the compensation node and its guard, written by `stribeck identify-arm`. "
-        "config/compensation.yaml of stribeck explains every parameter and has further ones. "
-        + verdict.lines()[0]
-        + "."
+        f"Parameters of the compensation node and its guard, written by `stribeck {command}`. "
+        "config/compensation.yaml of stribeck explains every parameter and has further ones."
     )
-    entries = [*_of_node(urdf, rate, payload), *_of_both(joints, drives, limits, tunings, unit)]
+    if verdict is not None:
+        head += f" {verdict.lines()[0]}."
+    entries = [
+        *_of_node(urdf, rate, payload),
+        *_of_both(joints, drives, limits, tunings, units, effort_meaning),
+    ]
     return write_keeping(path, commented_yaml(head, entries))
 
 
@@ -86,9 +104,13 @@ def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterato
 
 
 def _of_both(
-    joints: Sequence[str], drives: Path, limits: Array, tunings: Sequence[Tuning], unit: str
+    joints: Sequence[str],
+    drives: Path,
+    limits: Array,
+    tunings: Sequence[Tuning],
+    units: Sequence[str],
+    effort_meaning: str,
 ) -> Iterator[Commented]:
-    torque = "N m" if unit == "rad" else "N"
     yield Commented(f"{BOTH}.joints", list(joints), "as in the URDF and /joint_states")
     yield Commented(f"{BOTH}.drives_file", str(drives.resolve()), "identified drives of all joints")
     yield Commented(
@@ -97,15 +119,18 @@ def _of_both(
         "the friction torque alone; sum: the controller's effort + friction",
     )
     yield Commented(f"{BOTH}.output_type", "array", "std_msgs/Float64MultiArray in the order of joints")
-    meaning = "effort in /joint_states is the motors' torque at the joints, as in the recordings"
-    yield Commented(f"{BOTH}.effort_meaning", "motor", meaning)
-    for joint, limit, tuning in zip(joints, limits.tolist(), tunings, strict=True):
+    yield Commented(f"{BOTH}.effort_meaning", effort_meaning, MEANINGS[effort_meaning])
+    for joint, limit, tuning, unit in zip(joints, limits.tolist(), tunings, units, strict=True):
+        torque = "N m" if unit == "rad" else "N"
 
         def entry(name: str, value: float | str, comment: str, joint: str = joint) -> Commented:
             rounded = float(f"{value:.4g}") if isinstance(value, float) else value
             return Commented(f"{BOTH}.{joint}.{name}", rounded, comment if joint == joints[0] else "")
 
-        yield entry("max_torque", limit, f"{torque}: effort limit, or the largest recorded effort")
+        if math.isfinite(limit):
+            yield entry("max_torque", limit, f"{torque}: effort limit, or the largest recorded effort")
+        else:
+            yield entry("max_torque", 0.0, f"{torque}: the model has no effort limit, so give one")
         for name, comment in TUNED.items():
             quantity = f"{unit}/s" if name.endswith("velocity") else unit
             yield entry(name, float(getattr(tuning, name)), f"{quantity}: {comment}")

@@ -1,0 +1,101 @@
+"""The file of drives of a robot: everything that its later use needs, also from files of an earlier version."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from stribeck.files.drives import read_drives, write_drives
+from stribeck.identify.robot.drives import robot_drives
+from stribeck.identify.robot.identify import RobotFit, RunScore
+from stribeck.identify.robot.problem import problem_of
+from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.tree import load_tree
+from stribeck.model.estimate import estimate_of
+from stribeck.model.law import LAWS
+from swinging_leg import TRUE, recorded, write_model
+
+
+@pytest.fixture(scope="module")
+def fit(tmp_path_factory):
+    """A fit as the search would end with the true drives, with friction over the position."""
+    folder = tmp_path_factory.mktemp("leg")
+    tree = load_tree(write_model(folder))
+    runs = read_runs([recorded(folder, "run", 0.0, seconds=4.0)], tree)
+    law = LAWS["m1"].with_terms(position=True)
+    problem = problem_of(tree, runs, [0, 1], law, free=("armature", "bias", "delay"))
+    estimates = {
+        joint: {name: estimate_of(value, "", (0.9 * value, 1.1 * value)) for name, value in truth.items()}
+        | {
+            "friction_slope": estimate_of(-0.1, "N m/rad", (-0.2, 0.0)),
+            "delay": estimate_of(0.012, "s", None),
+        }
+        for joint, truth in TRUE.items()
+    }
+    score = RunScore(runs[0], runs[0].position, np.array([1e-6, 4e-6]))
+    base = {"tilt_x": estimate_of(0.3, "m/s²", (0.2, 0.4))}
+    return RobotFit(tree, problem, problem.start(), (score,), (), estimates, base, (), 1e-3, {})
+
+
+def test_a_drive_has_friction_gains_limits_and_the_noise_of_its_recordings(fit, tmp_path):
+    """Written and read: estimates, the gain of the recordings, the model's torque limit, the centre, errors of the joint."""
+    path = tmp_path / "robot.json"
+    write_drives(path, robot_drives(fit))
+    found = read_drives(path)
+    assert list(found.joints) == ["hip", "knee"]
+    assert found.machine.estimates["tilt_x"].value == 0.3
+    for k, (joint, truth) in enumerate(TRUE.items()):
+        drive = found.joints[joint]
+        assert {name: drive.values[name] for name in truth} == pytest.approx(truth)
+        assert drive.estimates["friction_base"].interval == pytest.approx(
+            (0.9 * truth["friction_base"], 1.1 * truth["friction_base"])
+        )
+        assert drive.law.position_dependent
+        assert drive.values["friction_slope"] == -0.1
+        goal = fit.problem.runs[0].goal[:, k]
+        assert drive.values["friction_centre"] == pytest.approx(np.median(goal), abs=1e-9)
+        stiffness = fit.problem.runs[0].stiffness[k]
+        assert drive.estimates["stiffness"].value == stiffness
+        limit = fit.tree.limits[k]
+        assert drive.actuator.datasheet_torque == (limit if np.isfinite(limit) else None)
+        assert drive.loss.train == pytest.approx((1e-3, 2e-3)[k])
+        assert 1e-9 < drive.actuator.resolution < 1e-3
+
+
+def test_gains_that_differ_between_runs_are_not_one(fit):
+    """No stiffness is stated then."""
+    run = fit.problem.runs[0]
+    other = SimpleNamespace(**{**vars(run), "stiffness": 2.0 * run.stiffness, "path": run.path})
+    both = SimpleNamespace(**{**vars(fit.problem), "runs": (run, other)})
+    changed = SimpleNamespace(**{**vars(fit), "problem": both, "joints": fit.joints})
+    assert "stiffness" not in robot_drives(changed).joints["hip"].estimates
+
+
+def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
+    """The JSON of version 0.1, as `--json` still has it, with and without friction over the position."""
+
+    def parameter(value, unit):
+        return {"value": value, "unit": unit, "status": "determined"}
+
+    plain = {"armature": 0.02, "friction_base": 0.4, "friction_viscous": 0.1, "bias": 0.0, "delay": 0.01}
+    sloped = plain | {"friction_slope": -0.2, "friction_curve": 0.1}
+    joints = {
+        name: {"rms": {}, "centre": 0.7, "parameters": {k: parameter(v, "") for k, v in values.items()}}
+        for name, values in (("hip", plain), ("knee", sloped))
+    }
+    content = {
+        "schema": 1,
+        "rms": {},
+        "per_joint": joints,
+        "per_run": {},
+        "laws": {"hip": "m1", "knee": "m1"},
+    }
+    path = tmp_path / "robot.json"
+    path.write_text(json.dumps(content | {"base": {"tilt_x": parameter(0.1, "m/s²")}}))
+    found = read_drives(path)
+    assert found.joints["hip"].values["friction_base"] == 0.4
+    assert not found.joints["hip"].law.position_dependent
+    assert found.joints["knee"].values["friction_centre"] == 0.7
+    assert found.joints["knee"].estimates["delay"].value == 0.01
+    assert found.machine.estimates["tilt_x"].value == 0.1
