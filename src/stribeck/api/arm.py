@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from stribeck.api.arm_payload import CarriedPayload, carried_payload
 from stribeck.api.choices import ARM_FITS
 from stribeck.api.fit import Fit
-from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
+from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.commented_yaml import Commented, commented_yaml
@@ -246,36 +246,41 @@ def identify_arm(
     :raises RecordingError: for recordings that cannot be used.
     :raises ConfigError: for arguments that are not valid, or contradict each other.
     """
-    terms, wanted = tuple(terms), None if fits is None else tuple(fits)
-    check_valid(terms, optional_parts(), "unknown terms")
-    check_valid(wanted or (), ARM_FITS, "unknown fit")
-    if hold_out is not None and not 0.0 <= hold_out < 1.0:
-        raise ConfigError(f"hold_out must be from 0 to below 1, found {hold_out:g}")
     given = as_recordings(runs)
-    urdf = None if model is None else Path(model)
-    if machine is None and urdf is None:
-        raise ConfigError("neither `machine` nor `model`: name a machine, or give the URDF")
     question = ArmQuestion(
         data=paths_of(given),
         validate=paths_of(validate),
         described=machine is not None,
-        model=urdf,
+        model=None if model is None else Path(model),
         hold_out=hold_out,
         payload=payload,
         payload_link=payload_link,
-        fits=wanted,
-        terms=terms,
+        fits=None if fits is None else tuple(fits),
+        terms=tuple(terms),
     )
+    return _answer(question, given, machine, progress)
+
+
+def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progress: bool) -> Fit:
+    check_valid(question.terms, optional_parts(), "unknown terms")
+    check_valid(question.fits or (), ARM_FITS, "unknown fit")
+    if question.hold_out is not None and not 0.0 <= question.hold_out < 1.0:
+        raise ConfigError(f"hold_out must be from 0 to below 1, found {question.hold_out:g}")
+    if machine is None and question.model is None:
+        raise ConfigError("neither `machine` nor `model`: name a machine, or give the URDF")
     with Stages(progress) as stages:
-        robot = read_robot(machine) if machine is not None else _surveyed(urdf or Path(), question.data, warn)
+        robot = (
+            read_robot(machine)
+            if machine is not None
+            else _surveyed(question.model or Path(), question.data, warn)
+        )
         task = arm_task(question, robot, stages.tell, warn)
         found = task.fits()
         verdict = task.verdict(found)
     content = task.drives(found, verdict)
-    if "full" not in found:
+    write = None if "full" in found else _refuse
+    return Fit(content, runs=given, result=found, title=robot.title, write=write)
 
-        def refuse(_: Path) -> None:
-            raise ConfigError("only the fit `full` has drives that a file could hold")
 
-        return Fit(content, runs=given, result=found, title=robot.title, write=refuse)
-    return Fit(content, runs=given, result=found, title=robot.title)
+def _refuse(_: Path) -> None:
+    raise ConfigError("only the fit `full` has drives that a file could hold")
