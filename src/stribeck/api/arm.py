@@ -175,12 +175,12 @@ def _with_payload(
     if question.payload is None:
         if question.payload_link is not None:
             raise ConfigError(
-                "a link of the payload without payload: say what the arm carries, or `identify`"
+                "`payload_link` without `payload`: say what the arm carries, or `identify`"
             )
         return work, None
     arm = work.machine.arm
     if arm is None:
-        raise ConfigError("payload: the machine has no URDF, to whose links it could belong")
+        raise ConfigError("`payload`: the machine has no URDF, to whose links it could belong")
     carried = carried_payload(question.payload, question.payload_link, work, arm)
     return work.of(carried.machine), carried
 
