@@ -14,13 +14,14 @@ from stribeck.identify.robot.problem import CENTRE
 from stribeck.model.actuator import JointUnits
 from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
+from stribeck.model.verdict import Verdict
 
 UNITS: dict[JointUnits, tuple[str, str]] = {"rotary": ("rad", "N m/rad"), "linear": ("m", "N/m")}
 """Units of positions and stiffness."""
 
 
-def robot_drives(fit: RobotFit) -> Drives:
-    """The drive of each identified joint by name, and the parameters of the base.
+def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
+    """The drive of each identified joint by name with the verdict on it, and the parameters of the base.
 
     The actuator has gains of 1 N m/rad and 1 N m s/rad; the estimate ``stiffness`` is that of the fit or the gain of the recordings, if it
     is the same in all of them. Its largest torque is that of the model, its resolution that of the recorded positions.
@@ -43,8 +44,8 @@ def robot_drives(fit: RobotFit) -> Drives:
         loss = ModelErrors(
             "root mean square of position", position, _rms(fit.train, k), _rms(fit.validation, k)
         )
-        joints[name] = torque_drive(actuator, law, estimates, loss=loss)
-    return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), provenance=_provenance(fit))
+        joints[name] = torque_drive(actuator, law, estimates, verdict=verdict.of(name), loss=loss)
+    return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), verdict, _provenance(fit))
 
 
 def _gain(fit: RobotFit, joint: int, units: JointUnits) -> dict[str, Estimate]:
