@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -72,6 +72,7 @@ class ArmTask:
     """Machine, recordings and fits of a question.
 
     :param runs: recordings that are fitted.
+    :param names: of these, and of those that are predicted only.
     :param chosen: names of the fits.
     """
 
@@ -80,6 +81,7 @@ class ArmTask:
     work: Identification
     carried: CarriedPayload | None
     runs: Sequence[ArmRecording]
+    names: tuple[str, ...]
     chosen: tuple[str, ...]
 
     def fits(self) -> dict[str, Scored]:
@@ -102,7 +104,7 @@ class ArmTask:
         if len(fits) < len(self.chosen):
             return Verdict((Reason("unfinished", "doubtful", f"interrupted after {', '.join(fits)}"),))
         verdict = judge_fits(fits, self.work.motions()["train"], self.config.neighbourhood)
-        return Verdict((*verdict.reasons, *judge_filters(self.runs, self.config.protocol)))
+        return verdict.with_reasons(judge_filters(self.runs, self.config.protocol))
 
     def actuators(self) -> list[Actuator]:
         """The actuator of each joint: a torque or a force."""
@@ -119,6 +121,7 @@ class ArmTask:
         of_joints = {f"{name}_{joint}" for joint, drive in joints.items() for name in drive.stated}
         others = {name: one for name, one in estimates.items() if name not in of_joints}
         provenance = next(iter(joints.values())).provenance
+        joints = {name: replace(drive, verdict=verdict.of(name)) for name, drive in joints.items()}
         return Drives(joints, MachineParameters(self.robot.name, others), verdict, provenance)
 
 
@@ -156,7 +159,8 @@ def arm_task(
         raise ConfigError(
             f"fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
-    return ArmTask(robot, config, work, carried, runs, chosen)
+    names = tuple(run.name for run in (*runs, *others))
+    return ArmTask(robot, config, work, carried, runs, names, chosen)
 
 
 def _machine(question: ArmQuestion, robot: RobotConfig, config: IdentificationConfig) -> Machine:
@@ -174,9 +178,7 @@ def _with_payload(
     """The identification of the arm with its payload, known or identified, as part of the link that carries it."""
     if question.payload is None:
         if question.payload_link is not None:
-            raise ConfigError(
-                "`payload_link` without `payload`: say what the arm carries, or `identify`"
-            )
+            raise ConfigError("`payload_link` without `payload`: say what the arm carries, or `identify`")
         return work, None
     arm = work.machine.arm
     if arm is None:

@@ -12,7 +12,7 @@ import numpy as np
 from stribeck.cli.fit.options import FitOptions
 from stribeck.cli.inputs import (
     check_outputs,
-    check_servo,
+    check_recorded,
     display_name,
     parameter_files_of,
     recordings_of,
@@ -79,7 +79,7 @@ def _imported(path: Path, options: EvaluateOptions) -> Drive:
 def evaluate_files(files: Sequence[tuple[Path, Drive]], options: EvaluateOptions | FitOptions) -> None:
     """Print and write the errors of parameter files on the recordings selected by the options."""
     logs = recordings_of(options, options.actuator)
-    check_servo(logs, files)
+    check_recorded(logs, files)
     recordings = Recordings(logs)
     results = [
         evaluation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from stribeck.cli.inputs import check_outputs, check_servo, display_name, parameter_files_of, recordings_of
+from stribeck.cli.inputs import check_outputs, check_recorded, display_name, parameter_files_of, recordings_of
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.errors import ConfigError
 
@@ -26,7 +26,7 @@ def run(options: ReportOptions) -> int:
     check_outputs([output], options.params, options.logdir)
     files = parameter_files_of(options)
     logs = recordings_of(options, options.actuator)
-    check_servo(logs, files)
+    check_recorded(logs, files)
     named = [(display_name(path, options.params), path, file) for path, file in files]
     if len({path.resolve() for path, _ in files}) < len(files) or len({name for name, *_ in named}) < len(
         named
