@@ -15,6 +15,7 @@ from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive
 from stribeck.files.folders import check_writable, save_json
 from stribeck.files.schema import convert
+from stribeck.model.actuator import Actuator
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.recordings.bags.storage import is_bag
