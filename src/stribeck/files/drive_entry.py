@@ -167,7 +167,7 @@ def verdict_to_json(verdict: Verdict | None) -> dict[str, Any] | None:
     """The keys of :class:`VerdictEntry`."""
     if verdict is None:
         return None
-    return {"use": verdict.use, "reasons": [vars(reason) for reason in verdict.reasons]}
+    return {"use": verdict.use, "reasons": [reason.to_json() for reason in verdict.reasons]}
 
 
 def plain_of(value: Any) -> dict[str, Any] | None:
@@ -202,7 +202,7 @@ def _actuator(head: FlatHead, block: DriveBlock, given: Actuator | None) -> Actu
         raise ConfigError(f"actuator: {head.actuator!r}, but the block {BLOCK} describes {own.name!r}")
     if others and others[0].control != own.control:
         raise ConfigError(
-            f"identified with another control law of {own.name!r} than the given file describes: leave --actuator out, "
+            f"identified with another control law of {own.name!r} than the given file describes: leave `actuator` out, "
             "or fit again"
         )
     if own.name in actuator_names():

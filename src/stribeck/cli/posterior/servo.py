@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from stribeck.api.servo_notes import actuator_for, control_notes, supply_notes
 from stribeck.cli.inputs import (
-    actuator_for,
     as_number,
     assignments,
     recordings_of,
     warn,
-    warn_of_control,
-    warn_of_supply,
     write_json,
 )
 from stribeck.cli.posterior.options import PosteriorOptions
@@ -43,6 +41,7 @@ from stribeck.identify.servo.objective import Split, split_runs
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import FitTask, task_for
 from stribeck.model.arrays import Array
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.model.log import Log
 from stribeck.report.bayes_figures import draw_densities, draw_pairs
@@ -60,8 +59,8 @@ def run_servo(options: PosteriorOptions) -> int:
     started = time.perf_counter()
     logs = recordings_of(options, options.actuator)
     actuator = actuator_for(options.actuator, logs).with_effects(options.effects)
-    warn_of_supply(logs, actuator)
-    warn_of_control(logs, actuator)
+    for text in (*supply_notes(logs, actuator), *control_notes(logs, actuator)):
+        warn(text)
     fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(options.set, "--set").items()}
     settings = FitSettings(method="posterior", seed=options.seed)
     split = split_runs(logs, validation_kp=options.validation_kp)
@@ -77,8 +76,13 @@ def run_servo(options: PosteriorOptions) -> int:
         content["independent"] = {"parameters": independent["parameters"]}
         if split.validation:
             content["independent"]["validation_mae"] = _held_out(beside, task)
-    _write(options, draws, beside, split, settings, content)
+    drive = drawn_drive(draws, split, settings)
+    if drive.verdict is not None:
+        content |= drive.verdict.to_json()
+    _write(options, draws, beside, drive, split, content)
     _tell(task, draws, beside, content)
+    if drive.verdict is not None:
+        print(*drive.verdict.lines(), sep="\n")
     return 0
 
 
@@ -127,15 +131,15 @@ def _write(
     options: PosteriorOptions,
     draws: ServoDraws,
     beside: ServoDraws | None,
+    drive: Drive,
     split: Split,
-    settings: FitSettings,
     content: Mapping[str, Any],
 ) -> None:
     names, prior = draws.posterior.names, prior_draws(draws, options.seed)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     else:
-        write_drive(options.output, drawn_drive(draws, split, settings))
+        write_drive(options.output, drive)
     write_json(options.json, content)
     if options.netcdf is not None:
         before = {name: prior[None, :, k] for k, name in enumerate(names)}

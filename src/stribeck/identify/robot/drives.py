@@ -15,6 +15,7 @@ from stribeck.model.actuator import JointUnits
 from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.joint import DERIVATIVE, STIFFNESS
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
+from stribeck.model.verdict import Verdict
 
 UNITS: dict[JointUnits, tuple[str, str, str]] = {
     "rotary": ("rad", "N m/rad", "N m s/rad"),
@@ -23,8 +24,8 @@ UNITS: dict[JointUnits, tuple[str, str, str]] = {
 """Units of positions and gains."""
 
 
-def robot_drives(fit: RobotFit) -> Drives:
-    """The drive of each identified joint by name, and the parameters of the base.
+def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
+    """The drive of each identified joint by name with the verdict on it, and the parameters of the base.
 
     The actuator has gains of 1 N m/rad and 1 N m s/rad; the estimates ``stiffness`` and ``derivative`` are the gains of the recordings, if
     they are the same in all of them, or ``stiffness`` is that of the fit. Its largest torque is that of the model, its resolution that of the recorded positions.
@@ -47,8 +48,8 @@ def robot_drives(fit: RobotFit) -> Drives:
         loss = ModelErrors(
             "root mean square of position", position, _rms(fit.train, k), _rms(fit.validation, k)
         )
-        joints[name] = torque_drive(actuator, law, estimates, loss=loss)
-    return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), provenance=_provenance(fit))
+        joints[name] = torque_drive(actuator, law, estimates, verdict=verdict.of(name), loss=loss)
+    return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), verdict, _provenance(fit))
 
 
 def _gains(fit: RobotFit, joint: int, units: JointUnits) -> dict[str, Estimate]:
