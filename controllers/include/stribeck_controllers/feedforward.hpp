@@ -470,7 +470,7 @@ private:
     if (!observer.update(state.q, state.v, acting, dt)) {
       return;
     }
-    Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}};
+    Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}, motion};
     Mask held{};
     for (int k = 0; k < n_; ++k) {
       const bool beyond = travel.distance(k) > beyond_presliding * tuning[k].presliding + tuning[k].deadband;

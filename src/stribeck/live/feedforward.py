@@ -400,7 +400,8 @@ class FeedForward:
         beyond = self.travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
         follows = leads & self._follows(rate) & beyond
         direction = np.where(leads, path, motion)
-        now = Motion(state.position, state.velocity, direction, loads.motor, loads.external, leads, follows)
+        loaded = loads.motor, loads.external
+        now = Motion(state.position, state.velocity, direction, *loaded, leads, follows, motion)
         elapsed = seen.conclude(now)
         self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
