@@ -24,14 +24,14 @@ from stribeck.files.drives import Drives, MachineParameters, write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.files.torque_drives import parameter_unit, torque_actuator
-from stribeck.identify.arm.config import IdentificationConfig, identification_config
+from stribeck.identify.arm.config import IdentificationConfig, Protocol, identification_config
 from stribeck.identify.arm.friction.drives import joint_drives
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
 from stribeck.identify.arm.joint_limits import torque_limits
 from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.model import load_arm
-from stribeck.identify.arm.motion import held_out, segments
+from stribeck.identify.arm.motion import held_out, usable_parts
 from stribeck.identify.arm.plausibility import check_positions, check_torques
 from stribeck.identify.arm.recordings import ArmRecording, read_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of, regressor_unit
@@ -67,6 +67,7 @@ def run(options: IdentifyArmOptions) -> int:
     if share > 0.0:
         parts = [held_out(run, config.protocol, share) for run in runs]
         runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
+    runs, others = _parts(runs, config.protocol), _parts(others, config.protocol) if others else []
     line = StageLine(options.quiet)
     work, carried = _with_payload(
         options, Identification(machine, config, runs, others, line.tell, options.terms)
@@ -165,15 +166,15 @@ def _with_payload(
 def _read(
     paths: Sequence[Path], machine: Machine, robot: RobotConfig, config: IdentificationConfig
 ) -> list[ArmRecording]:
+    """Recordings as they are."""
+    return read_recordings(paths, config.recording, machine.joints, robot.units)
+
+
+def _parts(runs: Sequence[ArmRecording], protocol: Protocol) -> list[ArmRecording]:
     """Recordings, cut at their gaps."""
-    parts = []
-    for run in read_recordings(paths, config.recording, machine.joints, robot.units):
-        pieces = segments(run, config.protocol)
-        if pieces[0] is not run:
-            warn(
-                f"{run.name} has gaps, the longest of {np.diff(run.time).max():.2g} s: it is used in {len(pieces)} parts"
-            )
-        parts += pieces
+    parts, lines = usable_parts(runs, protocol)
+    for line in lines:
+        warn(line)
     return parts
 
 

@@ -11,6 +11,8 @@ from stribeck.files.commented_yaml import Commented
 from stribeck.identify.arm.survey.machine import Survey, survey
 from stribeck.recordings.tables.readers import find_tables
 
+SUFFIXES = (".mcap", ".csv", ".txt", ".mat", ".npz")
+
 
 def run_setup_robot(urdf: Path, data: Sequence[Path], output: Path) -> int:
     """Survey, and write the file."""
@@ -22,7 +24,7 @@ def run_setup_robot(urdf: Path, data: Sequence[Path], output: Path) -> int:
 def set_up(urdf: Path, data: Sequence[Path], output: Path) -> Survey:
     """Write a machine's file, and tell its place; an older file with other content is kept under another name."""
     check_outputs([output], [urdf, *(path for path in data if path.is_file())])
-    bags = find_tables(data, (".mcap",))
+    bags = find_tables(data, SUFFIXES, ignore=(".urdf",))
     found = survey(urdf, bags)
     entries = [Commented(one.key, one.value, one.reason) for one in found.findings]
     kept = write_commented(output, entries, [urdf, *bags])
