@@ -107,10 +107,16 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]
     servo = None if options.actuator is None else load_actuator(options.actuator)
     files = [(path, read_drive(path, servo)) for path in options.params]
     for path, file in files:
-        if servo is not None and file.actuator.name != servo.name:
-            raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
+        if servo is not None:
+            check_servo(path, file, servo)
         warn_of_friction(path, file)
     return files
+
+
+def check_servo(path: Path, file: Drive, servo: Actuator) -> None:
+    """Refuse a file of another servo than ``--actuator`` names."""
+    if file.actuator.name != servo.name:
+        raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
 
 
 def warn_of_friction(path: Path | str, file: Drive) -> None:

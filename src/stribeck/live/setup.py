@@ -261,7 +261,9 @@ def _compensator(
     models, maps = [joint.model for joint in joints], [joint.map for joint in joints]
     compensator = Compensator(models, maps, settings, compiled, dynamics)
     for joint in joints:
-        fixed = {"kp": joint.p_gain, "supply_voltage": joint.supply_voltage}
+        known = joint.file.gains
+        gain = joint.p_gain or (0.0 if known is None else known.kp)
+        fixed = {"kp": gain, "supply_voltage": joint.supply_voltage}
         compensator.on_telemetry(
             joint.model.name, **{key: value for key, value in fixed.items() if value > 0.0}
         )

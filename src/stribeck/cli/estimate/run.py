@@ -13,6 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from stribeck.cli.estimate.options import EstimateOptions
+from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.table import print_table
 from stribeck.identify.mechanism.drives import drives
@@ -27,6 +28,7 @@ from stribeck.identify.mechanism.parameter_file import (
 from stribeck.identify.mechanism.problem import EstimationProblem, GridRun, Point
 from stribeck.identify.mechanism.recordings import on_grid, read_recordings
 from stribeck.identify.mechanism.shooting import Shooting
+from stribeck.identify.mechanism.verdict import judge_mechanism
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import estimates_to_json
 
@@ -52,12 +54,11 @@ def run(options: EstimateOptions) -> int:
     searched = time.perf_counter()
     _say(options, f"{len(estimation.solution.history)} iterations in {searched - ready:.0f} s; simulating")
     if not estimation.solution.converged:
-        warn(
-            f"the search {estimation.solution.status.words}: judge the errors, try other starting values or a smaller ratio"
-        )
+        warn(f"the search {estimation.solution.status.words}: try other starting values or a smaller ratio")
     simulator = Simulator(estimation.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
     summary = _summary(model, estimation, estimator, simulator, fitted, others)
-    summary |= {
+    verdict = judge_mechanism(estimation, *(_errors_of(summary, part) for part in ("fitted", "validated")))
+    summary |= verdict.to_json([one.name for one in (*fitted, *others)]) | {
         "prepare_seconds": ready - started,
         "search_seconds": searched - ready,
         "wall_seconds": time.perf_counter() - started,
@@ -69,7 +70,13 @@ def run(options: EstimateOptions) -> int:
     if options.plots is not None:
         _draw(options.plots, model, estimation, estimator, simulator, fitted, others)
     _print(model, estimation, summary)
-    return 0
+    print(*verdict.lines(), sep="\n")
+    return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
+
+
+def _errors_of(summary: dict[str, Any], part: str) -> dict[str, Any]:
+    """Errors of the motion simulated from the first sample, by run."""
+    return {entry["run"]: entry["from_first_sample"] for entry in summary["errors"][part]}
 
 
 def _model(options: EstimateOptions) -> MechanismModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,10 @@ def run(options: IdentifyArmOptions) -> int:
         verdict = Verdict((Reason("unfinished", "doubtful", f"interrupted after {', '.join(fits)}"),))
     else:
         verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
-        verdict = Verdict((*verdict.reasons, *judge_filters(runs, config.protocol)))
+        verdict = verdict.with_reasons(judge_filters(runs, config.protocol))
     written, verdict = _write(options, robot, work, fits, runs, verdict, carried)
-    summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
+    summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
+    summary |= verdict.to_json([run.name for run in (*runs, *others)])
     if carried is not None:
         summary["payload"] = carried.to_json()
     write_json(options.json, summary)
@@ -203,7 +205,7 @@ def _write(
     inertials = arms[-1].inertials if arms else np.zeros(0)
     if arms and carried is not None:
         inertials, reasons = carried.taken_off(arms[-1])
-        verdict = Verdict((*verdict.reasons, *reasons))
+        verdict = verdict.with_reasons(reasons)
     folder = options.output
     if folder is None:
         return [], verdict
@@ -255,6 +257,7 @@ def _drives(
     of_joints = {f"{name}_{joint}" for joint, drive in joints.items() for name in drive.stated}
     others = {name: one for name, one in scored.estimates(robot.units).items() if name not in of_joints}
     provenance = next(iter(joints.values())).provenance
+    joints = {name: replace(drive, verdict=verdict.of(name)) for name, drive in joints.items()}
     return Drives(joints, MachineParameters(robot.name, others), verdict, provenance)
 
 
