@@ -117,9 +117,7 @@ def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRec
     ]
 
 
-def usable_parts(
-    runs: Sequence[ArmRecording], protocol: Protocol
-) -> tuple[list[ArmRecording], list[str]]:
+def usable_parts(runs: Sequence[ArmRecording], protocol: Protocol) -> tuple[list[ArmRecording], list[str]]:
     """The parts of recordings between gaps that are long enough, and a line for each recording that is cut or left out.
 
     :raises TooShortError: if no part is long enough.

@@ -66,7 +66,12 @@ def _reason_against(
         return "its position is never a number"
     travel = max(float(np.ptp(position)) for position in positions)
     if travel < STILL[urdf.kinds[name]]:
-        held = " to ".join(f"{end:.4g}" for end in sorted({round(float(np.median(p)), 4) for p in positions})[:: max(1, len(positions) - 1)])
+        held = " to ".join(
+            f"{end:.4g}"
+            for end in sorted({round(float(np.median(p)), 4) for p in positions})[
+                :: max(1, len(positions) - 1)
+            ]
+        )
         return f"it stands still at {held}, and counts as locked at zero"
     if len(effort) == 0 or not np.any(effort):
         return "it has no effort; it counts as locked at zero"

@@ -20,8 +20,8 @@ from stribeck.identify.arm.signals import ZeroPhase, derivative, resample
 from stribeck.identify.arm.survey.effort import EffortSurvey, effort_source, survey_effort
 from stribeck.identify.arm.survey.joints import JointChoice, choose_joints
 from stribeck.identify.arm.survey.reading import JointTracks, read_joint_tracks
-from stribeck.identify.arm.survey.tables import read_joint_table_tracks
 from stribeck.identify.arm.survey.spectra import HIGHER, NOISE_SHARE, SHARE, Bandwidth, bandwidth_of
+from stribeck.identify.arm.survey.tables import read_joint_table_tracks
 from stribeck.identify.arm.survey.units import POSITIONS, VELOCITIES, UnitSurvey, source_of, survey_units
 from stribeck.model.arrays import Array
 from stribeck.recordings.bags.storage import is_bag
@@ -161,7 +161,9 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
     filtering = FilterSettings(ORDER, cutoff)
     moving = max(SLOW * float(speeds.min()), NOISY * noise)
     sticking = smeared(runs, moving, rate, filtering) > STUCK
-    while sticking and moving < FASTEST * float(speeds.min()) and smeared(runs, moving, rate, filtering) > STUCK:
+    while (
+        sticking and moving < FASTEST * float(speeds.min()) and smeared(runs, moving, rate, filtering) > STUCK
+    ):
         moving *= HIGHER_THRESHOLD
     return Protocol(
         moving=_rounded(moving),
