@@ -20,6 +20,7 @@ TARGET = ROOT / "build" / "bench.json"
 
 PARTS = {
     "compensation": "compensation node: time in the node, round trip, CPU",
+    "loop": "Compensator.torque of the Python interface in a loop",
     "controllers": "an update in C++, and in Python",
     "guard": "share of a core of the guard",
     "bus": "cycles of the servo bus",

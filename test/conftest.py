@@ -14,7 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-from stribeck.cli.exit_codes import EXTRAS
+from stribeck.api.extras import EXTRAS
 
 try:
     from hypothesis import settings

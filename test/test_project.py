@@ -59,15 +59,17 @@ def test_base_installation_imports():
 
 
 def test_modules_and_functions_are_short_and_class_names_unique():
-    """At most 450 lines in a module and 60 in a function; one name is one class, over all layers."""
+    """At most 450 lines in a module and 60 in a function; one name is one class, over all layers but the API,
+    whose names are for users and may repeat those of what they wrap."""
     places: dict[str, list[str]] = {}
     for path in sorted((REPOSITORY / "src" / "stribeck").rglob("*.py")):
         text = path.read_text()
         assert text.count("\n") <= LONGEST_MODULE, path
+        public = path.parent.name == "api"
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno - node.lineno < LONGEST_FUNCTION, f"{path}: {node.name}"
-            elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            elif isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not public:
                 places.setdefault(node.name, []).append(str(path))
     assert len(places) > 300
     assert not {name: found for name, found in places.items() if len(found) > 1}

@@ -280,7 +280,7 @@ def test_bad_input_is_one_line(few, fitted, tmp_path, capsys):
     assert "unknown parameter" in refused(capsys, *fit, "--set", "ktt=1")
     assert "add --study" in refused(capsys, *fit, "--resume")
     assert "measured supply voltage" in refused(capsys, *fit, "--effects", "supply")
-    assert "--free" in refused(capsys, *fit, "--free", "kt")
+    assert "can be freed" in refused(capsys, *fit, "--free", "kt")
     assert "is a folder" in refused(capsys, "fit", "--logdir", few, "--output", tmp_path)
     assert "is not a folder" in refused(capsys, "fit", "--logdir", few, "--output", fitted / "x.json")
     assert "with --model all name a folder" in refused(

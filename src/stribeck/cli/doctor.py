@@ -68,7 +68,7 @@ def _findings(options: DoctorOptions) -> Iterator[Diagnosis]:
 
 
 def _extras() -> Iterator[Diagnosis]:
-    from stribeck.cli.exit_codes import EXTRAS
+    from stribeck.api.extras import EXTRAS
 
     missing: dict[str, list[str]] = {}
     for module, extra in EXTRAS.items():

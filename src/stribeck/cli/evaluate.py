@@ -11,12 +11,11 @@ import numpy as np
 
 from stribeck.cli.fit.options import FitOptions
 from stribeck.cli.inputs import (
-    check_actuators,
     check_outputs,
+    check_recorded,
     display_name,
     parameter_files_of,
     recordings_of,
-    warn_of_supply,
     write_json,
 )
 from stribeck.cli.options import (
@@ -80,8 +79,7 @@ def _imported(path: Path, options: EvaluateOptions) -> Drive:
 def evaluate_files(files: Sequence[tuple[Path, Drive]], options: EvaluateOptions | FitOptions) -> None:
     """Print and write the errors of parameter files on the recordings selected by the options."""
     logs = recordings_of(options, options.actuator)
-    check_actuators(logs, files)
-    warn_of_supply(logs, files[0][1].actuator)
+    check_recorded(logs, files)
     recordings = Recordings(logs)
     results = [
         evaluation(

@@ -1,4 +1,4 @@
-"""Exit codes of the program, its start, and the extras that bring its optional libraries."""
+"""Exit codes of the program, and its start."""
 
 from __future__ import annotations
 
@@ -9,26 +9,3 @@ STARTED = time.perf_counter()
 
 
 DONE, FAILED, NOT_USABLE, INTERRUPTED = 0, 1, 2, 130
-
-
-EXTRAS = {
-    "jax": "fit",
-    "scipy": "fit",
-    "cmaes": "fit",
-    "optuna": "fit",
-    "sqlalchemy": "fit",
-    "tqdm": "fit",
-    "matplotlib": "fit",
-    "pinocchio": "arm",
-    "coal": "arm",
-    "casadi": "arm",
-    "threadpoolctl": "arm",
-    "mujoco": "mujoco",
-    "onnx": "export",
-    "pxr": "export",
-    "distributed": "cluster",
-    "rclpy": "ros",
-    "blackjax": "bayes",
-    "arviz": "bayes",
-}
-"""Optional libraries that a verb may need, and the extra that installs them."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stribeck.cli.inputs import benches_of, warn, warn_of_supply
+from stribeck.api.recordings import benches_of
+from stribeck.api.servo_notes import supply_notes
+from stribeck.cli.inputs import described, warn
 from stribeck.cli.options import NotNegative, option
 from stribeck.errors import ConfigError, OutputError
 from stribeck.files.actuators import load_actuator
@@ -45,7 +47,7 @@ class ImportOptions:
 
 def run(options: ImportOptions) -> int:
     """Read all recordings, then write all bags, so that an unreadable recording leaves no bags behind."""
-    bench = None if options.bench is None else benches_of(options.bench, options.actuator)
+    bench = None if options.bench is None else benches_of(described(options.bench), options.actuator)
     runs = [
         (folder, path, logs) for folder in options.recordings for path, logs in _read(options, bench, folder)
     ]
@@ -67,10 +69,8 @@ def run(options: ImportOptions) -> int:
             warn(
                 f"{own_logs[0].name} is of {name!r}, as it or its bench says: --actuator {options.actuator} is not used for it"
             )
-        warn_of_supply(own_logs, servo)
-        for text in filter(
-            None, (overload(own_logs, servo), *(line for log in own_logs for line in oddities(log)))
-        ):
+        notes = (*supply_notes(own_logs, servo), overload(own_logs, servo))
+        for text in filter(None, (*notes, *(line for log in own_logs for line in oddities(log)))):
             warn(text)
     for _, path, found in runs:
         write_bag(targets[path], found, storage=options.storage)

@@ -5,31 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+from stribeck.api.recordings import Described, Reading
+from stribeck.api.servo_notes import check_actuators, supply_notes
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions
 from stribeck.errors import ConfigError, OutputError, RecordingError
-from stribeck.files.actuators import actuator_names, load_actuator
+from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive
 from stribeck.files.folders import check_writable, save_json
 from stribeck.files.schema import convert
 from stribeck.model.actuator import Actuator
-from stribeck.model.control_laws import Gains, VoltageControl
-from stribeck.model.electrics import duty_ratio
 from stribeck.model.joint import Drive
-from stribeck.model.log import Log, common_value
+from stribeck.model.log import Log
 from stribeck.recordings.bags.storage import is_bag
-from stribeck.recordings.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
-from stribeck.recordings.signals.run_units import oddities, overload
-from stribeck.recordings.signals.sources import load_signals
-from stribeck.recordings.sources import read_recordings
-
-LOW_SUPPLY = 0.5
-"""Share of the rated supply voltage below which the recorded one is doubted."""
-
-DUTY_DIFFERENCE = 0.1
-"""Relative difference of reported and computed duty from which on there is a warning."""
+from stribeck.recordings.bench import SETUP_KEYS
 
 
 def recordings_of(
@@ -43,36 +33,20 @@ def recordings_of(
     :param actuator: the servo's name or YAML file, if given.
     :param note, damaged: see :func:`stribeck.recordings.sources.read_recordings`; by default notes are warnings.
     """
-    return read_recordings(
-        options.logdir,
-        signals=None if options.signals is None else load_signals(options.signals),
-        joint=options.joint,
-        bench=None if options.bench is None else benches_of(options.bench, actuator),
-        arm_mass=options.arm_mass,
-        actuator=actuator,
-        note=note or warn,
-        damaged=damaged,
-    )
+    bench = None if options.bench is None else described(options.bench)
+    reading = Reading(joint=options.joint, signals=options.signals, bench=bench, arm_mass=options.arm_mass)
+    return reading.logs(options.logdir, actuator, note or warn, damaged)
 
 
-def benches_of(text: str, actuator: str | None = None) -> Benches:
-    """The descriptions given by ``--bench``: of a bench file, or ``key=value`` pairs for all recordings.
+def described(text: str) -> Described:
+    """What ``--bench`` says: a bench file, or ``key=value`` pairs for all recordings.
 
-    :param actuator: the servo's name or YAML file, unless the descriptions name one.
-    :raises ConfigError: for an invalid file, other text, and missing or unknown keys.
+    :raises ConfigError: for other text.
     """
     if "=" not in text:
-        return Benches.read(Path(text), actuator)
-    words: dict[str, object] = dict(assignments(text.split(","), "--bench"))
-    for key in SETUP_KEYS:
-        if key in words:
-            words[key] = as_number(str(words[key]), f"--bench {key}")
-    benches = Benches(BenchFile(defaults=convert(words, BenchValues, "--bench")), "--bench", actuator)
-    try:
-        benches.describe(Path("recording"))
-    except RecordingError as error:
-        raise ConfigError(str(error).replace("--bench: recording", "--bench")) from None
-    return benches
+        return Path(text)
+    words: dict[str, float | str] = dict(assignments(text.split(","), "--bench"))
+    return words | {key: as_number(str(words[key]), f"--bench {key}") for key in SETUP_KEYS if key in words}
 
 
 def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
@@ -129,29 +103,15 @@ def warn_of_friction(path: Path | str, file: Drive) -> None:
         )
 
 
-def actuator_for(option: str | None, logs: Sequence[Log]) -> Actuator:
-    """The servo that ``--actuator`` names, otherwise that of the recordings.
+def check_recorded(logs: Sequence[Log], files: Sequence[tuple[Path, Drive]], supply: bool = True) -> None:
+    """Refuse parameter files of a servo other than the recorded one; warn of what contradicts the set-up of the runs.
 
-    :raises ConfigError: for an unknown servo.
+    :param supply: whether to warn of the supply voltage as well.
     """
-    if option is None and (recorded := common_value(logs, "actuator")) not in actuator_names():
-        raise ConfigError(
-            f"the recordings are of {recorded!r}, which is not among {', '.join(actuator_names())}: give the YAML file "
-            "that describes it with --actuator FILE"
-        )
-    return load_actuator(option or common_value(logs, "actuator"))
-
-
-def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, Drive]]) -> None:
-    """Refuse parameter files of a servo other than the recorded one; warn of what contradicts the set-up of the runs."""
-    for path, file in files:
-        others = sorted({log.actuator for log in logs} - {file.actuator.name})
-        if others:
-            raise ConfigError(
-                f"{path} is of {file.actuator.name!r}, the recordings are of {', '.join(map(repr, others))}"
-            )
-    heavy = overload(logs, files[0][1].actuator)
-    for text in filter(None, (heavy, *(line for log in logs for line in oddities(log)))):
+    drives = [(str(path), file) for path, file in files]
+    for text in check_actuators(logs, drives):
+        warn(text)
+    for text in supply_notes(logs, files[0][1].actuator) if supply else ():
         warn(text)
 
 
@@ -204,46 +164,6 @@ def check_distinct(
 def warn(message: str) -> None:
     """Print a warning on stderr."""
     print(f"stribeck: warning: {message}", file=sys.stderr)
-
-
-def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str], None] = warn) -> None:
-    """Warn of recordings made above the servo's rated supply voltage."""
-    highest = max(log.setup.supply_voltage for log in logs)
-    measured = [float(log.supply_voltage.value.mean()) for log in logs if log.supply_voltage is not None]
-    highest = (
-        max(measured) if measured and max(measured) < LOW_SUPPLY * highest else max([highest, *measured])
-    )
-    if highest < LOW_SUPPLY * actuator.supply.rated_min:
-        note(
-            f"recorded at {highest:.3g} V, far below the rated {actuator.supply.rated_min:g} V of {actuator.title}: is it in volts?"
-        )
-    if highest > actuator.supply.rated_max * 1.005:
-        note(
-            f"recorded at {highest:.3g} V, above the rated {actuator.supply.rated_max:g} V of {actuator.title}: "
-            "the servo may be damaged, and its parameters may differ at rated supply"
-        )
-
-
-def warn_of_control(logs: Sequence[Log], actuator: Actuator, note: Callable[[str], None] = warn) -> None:
-    """Warn if the recordings contradict the control law of the servo: other gains, or another duty than it would apply."""
-    for text in (line for log in logs for line in oddities(log)):
-        note(text)
-    lacking = {name for log in logs for name in actuator.lacks_gains(Gains(1.0, log.setup.ki, log.setup.kd))}
-    if lacking:
-        note(
-            f"recorded with {' and '.join(sorted(lacking))}, which the control law of {actuator.name} ignores: add "
-            "integral_gain or derivative_gain under control: in its YAML file"
-        )
-    if not isinstance(actuator.control, VoltageControl):
-        return
-    found = [duty_ratio(log, actuator.control) for log in logs]
-    ratio = median([one for one in found if one is not None] or [1.0])
-    if abs(ratio - 1.0) > DUTY_DIFFERENCE:
-        gain = actuator.control.gain
-        note(
-            f"the servo reports {ratio:.2f} of the duty that the control law of {actuator.name} gives: its YAML file should "
-            f"say gain: {ratio * gain:.4g} under control:, not {gain:.4g}"
-        )
 
 
 def display_name(path: Path, others: Sequence[Path]) -> str:

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
-from stribeck.cli.exit_codes import DONE, EXTRAS, FAILED, INTERRUPTED
-from stribeck.errors import MissingDependencyError, StribeckError
+from stribeck.api.extras import without_library
+from stribeck.cli.exit_codes import DONE, FAILED, INTERRUPTED
+from stribeck.errors import StribeckError
 
 COMPUTING = (
     "setup-robot",
@@ -126,9 +127,14 @@ def _supervised() -> int:
 
 def _parsed_and_run(argv: Sequence[str]) -> int:
     with _ended_by_interrupt():
+        from stribeck.cli.options import spelled
         from stribeck.cli.parser import parse
-    verb, _, run = parse(argv)
-    return _run(verb, run)
+    verb, options, run = parse(argv)
+    try:
+        return _run(verb, run)
+    except StribeckError as error:
+        error.args = (spelled(str(error), type(options)),)
+        raise
 
 
 def _run(verb: str, run: Callable[[], int]) -> int:
@@ -138,10 +144,4 @@ def _run(verb: str, run: Callable[[], int]) -> int:
         with exit_after_interrupt() if verb in COMPUTING else nullcontext():
             return run()
     except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        extra = ALL_OF.get(verb, extra)
-        raise MissingDependencyError(
-            f"stribeck {verb} needs {error.name}: pip install 'stribeck[{extra}]'"
-        ) from None
+        raise without_library(f"stribeck {verb}", error, ALL_OF.get(verb)) from None

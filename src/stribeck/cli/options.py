@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
@@ -122,6 +123,31 @@ def _add_argument(target: Any, entry: Field[Any], syntax: Syntax) -> None:
     if meta["constant"] is not None:
         flag, value, text = meta["constant"]
         target.add_argument(flag, dest=entry.name, action="store_const", const=value, help=text)
+
+
+OPTIONS_OF_ARGUMENTS = {
+    "fixed": ("set", "hold"),
+    "hold_out_gain": ("validation_kp",),
+    "hold_out": ("validation_fraction",),
+    "file_kp": ("kp",),
+    "file_joint": ("joint",),
+    "file_motor": ("motor",),
+    "model": ("urdf",),
+    "machine": ("config",),
+}
+"""Options that have another name than the argument of the API."""
+
+
+def spelled(text: str, kind: type[Any]) -> str:
+    """A message whose arguments in backticks are written as options, where a verb has them: `bench` becomes --bench."""
+    names = {entry.name for entry in fields(kind) if not entry.metadata["positional"]}
+
+    def option_of(found: re.Match[str]) -> str:
+        possible = (found[1], *OPTIONS_OF_ARGUMENTS.get(found[1], ()))
+        name = next((one for one in possible if one in names), None)
+        return found[0] if name is None else f"--{name.replace('_', '-')}"
+
+    return re.sub(r"`([a-z_]+)`", option_of, text)
 
 
 def options_of(kind: type[Options], arguments: argparse.Namespace) -> Options:

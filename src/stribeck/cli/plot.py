@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.cli.inputs import check_actuators, display_name, parameter_files_of, recordings_of
+from stribeck.cli.inputs import check_recorded, display_name, parameter_files_of, recordings_of
 from stribeck.cli.options import (
     ParameterFileOptions,
     RecordingOptions,
@@ -42,7 +42,7 @@ def run(options: PlotOptions) -> int:
     check_writable(options.output / "overview.png")
     files = parameter_files_of(options)
     logs = recordings_of(options, options.actuator)
-    check_actuators(logs, files)
+    check_recorded(logs, files, supply=False)
     recordings = Recordings(logs)
     batch = recordings.batch(options.dt, options.integrator or "exponential")
     motions, errors, bands = {}, {}, {}

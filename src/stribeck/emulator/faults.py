@@ -124,13 +124,13 @@ def parse_fault(text: str) -> Fault:
         name, _, value = (part.strip() for part in pair.partition("="))
         valid = tuple(dict.fromkeys((*TIMING, *defaults)))
         if name not in valid or name in values:
-            raise ConfigError(f"--fault {text}: found {pair.strip()!r}; valid, once each: {', '.join(valid)}")
+            raise ConfigError(f"fault {text}: found {pair.strip()!r}; valid, once each: {', '.join(valid)}")
         try:
             values[name] = float(value)
         except ValueError:
-            raise ConfigError(f"--fault {text}: {name} needs a number, found {value!r}") from None
+            raise ConfigError(f"fault {text}: {name} needs a number, found {value!r}") from None
         if not math.isfinite(values[name]):
-            raise ConfigError(f"--fault {text}: {name} needs a finite number, found {value!r}")
+            raise ConfigError(f"fault {text}: {name} needs a finite number, found {value!r}")
     servo = values.pop("id", None)
     timing = {name: values.pop(name, None) for name in ("p", "at", "after", "every")}
     duration = values.pop("for", defaults.get("for", math.inf))

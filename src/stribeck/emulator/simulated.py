@@ -176,7 +176,7 @@ def _listening(path: Path) -> socket.socket:
         else:
             in_use = True
         if in_use:
-            raise OutputError(f"{path} is in use; choose another path for --link, or remove it")
+            raise OutputError(f"{path} is in use; choose another path for the link, or remove it")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     listener = unix_socket()
     try:

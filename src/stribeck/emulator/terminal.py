@@ -104,11 +104,11 @@ def _place_link(link: Path, target: str) -> None:
     :raises OutputError: if the path is in use, or the link cannot be made.
     """
     if link.exists() and not link.is_symlink():
-        raise OutputError(f"{link} exists and is no link; choose another path for --link")
+        raise OutputError(f"{link} exists and is no link; choose another path for the link")
     if link.exists() and os.readlink(link) != target:
         raise OutputError(
             f"{link} points to {os.readlink(link)}, which exists: another emulator may be running; "
-            "choose another path for --link, or remove it"
+            "choose another path for the link, or remove it"
         )
     beside = link.with_name(f".{link.name}.{os.getpid()}")
     try:

@@ -143,8 +143,8 @@ def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
         return np.concatenate(clear)[:BATCH]
     raise ConfigError(
         f"hardly any random configuration keeps clear of floor and bodies: {criterion.obstacle()} most often in the way; "
-        "check floor, clearance, capsules and position limits, add the pair to ignore in the robot's file, or use "
-        "--no-collisions"
+        "check floor, clearance, capsules and position limits, add the pair to ignore in the robot's file, or "
+        "leave it out with `no_collisions`"
     )
 
 

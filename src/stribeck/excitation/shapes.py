@@ -89,7 +89,7 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
     except (ValueError, RuntimeError) as error:
         raise ConfigError(
             f"{arm.path}: its collision geometry cannot be read ({' '.join(str(error).split())}): put the files where "
-            "package:// points, give capsules in the robot's YAML (excitation: capsules), or use --no-collisions"
+            "package:// points, give capsules in the robot's YAML (excitation: capsules), or leave it out with `no_collisions`"
         ) from None
     shapes = [
         Shape(arm.model.frames[item.parentFrame].name, int(item.parentJoint), item.placement, item.geometry)
@@ -97,8 +97,8 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
     ]
     if not shapes:
         raise ConfigError(
-            f"{arm.path} has no collision geometry: give capsules in the robot's YAML (excitation: capsules), or use "
-            "--no-collisions"
+            f"{arm.path} has no collision geometry: give capsules in the robot's YAML (excitation: capsules), or "
+            "leave it out with `no_collisions`"
         )
     return tuple(shapes)
 

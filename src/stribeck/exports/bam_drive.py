@@ -155,7 +155,7 @@ def delay_of(file: Drive, timestep: float | None) -> Delay:
     if wanted and timestep is None:
         raise ConfigError(
             f"the drive counts delays in physics steps, and {file.actuator.name} has one of {1e3 * wanted:.3g} ms: give the "
-            "simulator's step with --timestep"
+            "simulator's `timestep`"
         )
     timestep = timestep or TIMESTEP
     return Delay(wanted, round(wanted / timestep), timestep)
@@ -196,7 +196,7 @@ def voltage_control(joint: JointServo) -> VoltageControl:
             f"with {actuator.name}, a {found}: choose isaaclab, or mjcf"
         )
     if joint.servo.kp == 0.0:
-        raise ConfigError(f"joint {joint.joint!r}: the drive needs a firmware gain above zero, found --kp 0")
+        raise ConfigError(f"joint {joint.joint!r}: the drive needs a firmware gain above zero, found 0")
     return control
 
 

@@ -40,7 +40,7 @@ class ImportTask:
         """
         if self.kp is None:
             raise ConfigError(
-                f"{self.path} holds a stiffness: give the firmware gain that it belongs to with --kp (evaluate: --file-kp)"
+                f"{self.path} holds a stiffness: give the firmware gain that it belongs to with `file_kp`"
             )
         return self.kp
 
@@ -56,7 +56,7 @@ class ImportTask:
         if self.joint not in joints:
             listed = ", ".join(joints)
             wanted = (
-                "several joints; name one with --joint (evaluate: --file-joint)"
+                "several joints; name one with `file_joint`"
                 if self.joint is None
                 else f"no joint {self.joint!r}"
             )
@@ -105,7 +105,7 @@ def voltage_of(task: ImportTask) -> VoltageControl:
     if not isinstance(control, VoltageControl):
         raise ConfigError(
             f"{task.path} holds a motor with a voltage bridge; {task.actuator.name} is a servo of kind {control.kind}: name the "
-            "servo with --actuator"
+            "servo with `actuator`"
         )
     return control
 

@@ -123,7 +123,7 @@ def write(task: ExportTask) -> Written:
         notes = [note for _, servo in task.joints for note in exported(servo).notes]
     else:
         if task.timestep is not None:
-            raise ConfigError(f"--timestep is of a file to include; {task.model} has its own")
+            raise ConfigError(f"a time step is of a file to include; {task.model} has its own")
         if task.output.resolve() in {part.resolve() for part in parts_of(task.model)}:
             raise OutputError(f"{task.output} is an input of this command; name another file")
         text, found = export_onto(task.model, task.joints)

@@ -94,7 +94,7 @@ def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
         return None
     return (
         f"friction at rest without load is {own:.3g} by the source law and {written:.3g} as written: a joint that should "
-        "rest may sink; recordings given by --logdir need such rests"
+        "rest may sink; recordings need such rests"
     )
 
 

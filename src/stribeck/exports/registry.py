@@ -208,5 +208,5 @@ def format_named(name: str) -> Format:
     :raises ConfigError: for an unknown name.
     """
     if name not in FORMATS:
-        raise ConfigError(f"unknown format {name!r}; valid: {', '.join(FORMATS)} (--to list explains them)")
+        raise ConfigError(f"unknown format {name!r}; valid: {', '.join(FORMATS)}")
     return FORMATS[name]

@@ -48,7 +48,7 @@ class ExportTask:
         :raises OutputError: if it is also the output.
         """
         if self.model is None:
-            raise ConfigError(f"--to {name} changes a robot file: name it with --model")
+            raise ConfigError(f"the format {name} changes a robot file: name it with `model`")
         if self.model.resolve() == self.output.resolve():
             raise OutputError(f"{self.output} is an input of this command; name another file")
         return self.model
@@ -79,7 +79,7 @@ def check_names(joints: Sequence[str]) -> None:
     repeated = [name for name, count in Counter(joints).items() if count > 1]
     if not joints or repeated or not all(joints):
         found = f"{repeated[0]!r} twice" if repeated else ", ".join(map(repr, joints)) or "none"
-        raise ConfigError(f"expected distinct names of joints, found {found}; name each with --joint")
+        raise ConfigError(f"expected distinct names of joints, found {found}; name each with `joint`")
 
 
 def identifier(name: str) -> str:

@@ -69,7 +69,7 @@ def cluster_at(address: str) -> Iterator[Client]:
     except (OSError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise StribeckError(
-            f"no Dask scheduler at {address}: {reason}; start one with `dask scheduler`, or say --scheduler local"
+            f"no Dask scheduler at {address}: {reason}; start one with `dask scheduler`, or say `scheduler` local"
         ) from None
     with client:
         if not client.scheduler_info(n_workers=-1)["workers"]:

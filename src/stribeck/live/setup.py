@@ -82,7 +82,7 @@ def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | 
     if not limit > 0.0:
         raise ConfigError(
             f"joint {name!r}: how much torque it may get is not known, {file.actuator.title} has no datasheet: set "
-            f"{name}.max_torque [N m], for a robot to its effort limit (stribeck compensate: --max-torque)"
+            f"{name}.max_torque [N m], for a robot to its effort limit, in a replay or a loop of one's own with `max_torque`"
         )
     try:
         joint_map = JointMap(joint.sign, joint.ratio, joint.offset)

@@ -153,13 +153,13 @@ def _setup(recording: BamFile, servo: Actuator, arm_mass: float | None, path: Pa
     rod = next((mass for mass in masses if mass is not None), None)
     if rod is None:
         raise RecordingError(
-            f"{path} gives no rod mass (arm_mass): weigh the rod and say --arm-mass KG (0 for a rod without mass)"
+            f"{path} gives no rod mass (arm_mass): weigh the rod and give `arm_mass` in kg (0 for a rod without mass)"
         )
     damping = getattr(servo.control, "damping", None)
     if recording.damping is not None and recording.damping != damping:
         raise RecordingError(
             f"{path}: recorded with damping {recording.damping}, but the control law of {servo.name} has {damping}: "
-            "give a copy of its YAML file with that damping as --actuator"
+            "give a copy of its YAML file with that damping as `actuator`"
         )
     try:
         return Setup(

@@ -151,12 +151,12 @@ def _described(
         raise RecordingError(f"{path} is no recording that can be read; expected {known}")
     if signals is None:
         raise RecordingError(
-            f"{path} is a table: name its columns in a table of signals, --signals FILE, and its load and gains with "
-            "--bench"
+            f"{path} is a table: name its columns in a table of `signals`, and describe "
+            "its load and gains with `bench`"
         )
     if bench is None:
         raise RecordingError(
-            f"{path}: the load and the gains of a table are not known: describe them with --bench mass=KG,length=M,"
+            f"{path}: the load and the gains of a table are not known: describe them with `bench` mass=KG,length=M,"
             "arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME, or a bench file"
         )
     told = bench.describe(place, joint) if isinstance(bench, Benches) else bench

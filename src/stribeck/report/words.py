@@ -114,7 +114,7 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
             yield Statement(
                 "doubt",
                 f"No run was held out of the fit of {title(best)}: how it does on other motion, gains or loads is not known. "
-                "Fit with --validation-kp or --validation-fraction, or report on other recordings.",
+                "Hold out runs of the fit, or report on other recordings.",
             )
         return
     means = [sum(errors.values()) / len(errors) for errors in (unseen, fitted)]

@@ -92,12 +92,12 @@ def parse_columns(text: str) -> dict[str, Column | None]:
         signal, equals, where = (word.strip() for word in part.partition("="))
         if not (equals and where) or signal not in SIGNALS:
             raise ConfigError(
-                f"--columns: expected SIGNAL=COLUMN[:UNIT] with a signal of {', '.join(SIGNALS)}; found {part!r}"
+                f"`columns`: expected SIGNAL=COLUMN[:UNIT] with a signal of {', '.join(SIGNALS)}; found {part!r}"
             )
         name, _, unit = where.partition(":")
         if unit and unit not in FITTING[signal]:
             raise ConfigError(
-                f"--columns: {signal}: unit {unit!r}; valid: {', '.join(FITTING[signal]) or 'none'}"
+                f"`columns`: {signal}: unit {unit!r}; valid: {', '.join(FITTING[signal]) or 'none'}"
             )
         found[signal] = None if name == NONE else Column(name, _unit(unit) if unit else None)
     return found
@@ -148,9 +148,9 @@ def read_joint_table(
 
 def _missing(table: Table, signal: str) -> str:
     others = ", ".join(table.arrays)
-    also = ", or of the current (current=COLUMN, with --set kt=N m/A)" if signal == "torque" else ""
+    also = ", or of the current (current=COLUMN, with kt=N m/A in `fixed`)" if signal == "torque" else ""
     return (
-        f"{table.path}: which column is the {signal}? Name it with --columns {signal}=COLUMN[:UNIT]{also}; the table "
+        f"{table.path}: which column is the {signal}? Name it with `columns` {signal}=COLUMN[:UNIT]{also}; the table "
         f"has {others}"
     )
 
@@ -193,7 +193,7 @@ def _of_joint(table: Table, joint: str | None) -> tuple[Table, tuple[str, ...]]:
     }
     if not widths:
         if joint is not None:
-            raise RecordingError(f"{table.path} holds one joint: leave --joint out")
+            raise RecordingError(f"{table.path} holds one joint: leave `joint` out")
         return table, ()
     width = max(widths)
     position = next(
@@ -229,7 +229,7 @@ def _chosen(table: Table, joint: str | None, travel: Mapping[str, float]) -> tup
     moving = [name for name, far in travel.items() if far > MOVES * largest]
     if len(moving) != 1:
         raise RecordingError(
-            f"{table.path}: joints {', '.join(moving) or 'none'} of {', '.join(travel)} move: name one with --joint"
+            f"{table.path}: joints {', '.join(moving) or 'none'} of {', '.join(travel)} move: name one with `joint`"
         )
     if len(travel) == 1:
         return moving[0], ()

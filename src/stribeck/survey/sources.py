@@ -85,9 +85,7 @@ def candidates_of(paths: Sequence[Path], joint: str | None) -> tuple[list[Candid
     contents = {path: read_messages(path) for path in bags}
     for path, bag in contents.items():
         if any(message.topic.name == BENCH.name for message in bag.messages):
-            raise RecordingError(
-                f"{path} describes its runs itself on {BENCH.name}: fit it as it is, with --logdir"
-            )
+            raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: fit it as it is")
     places: dict[str, _Place] = {}
     for path, bag in contents.items():
         for place in _places(path, bag):
@@ -173,7 +171,7 @@ def _only_moving(
     if len(moving) != 1:
         raise RecordingError(
             f"{path} has joints {', '.join(joints) or 'without names'}, of which {', '.join(moving) or 'none'} "
-            f"move{'' if len(moving) > 1 else 's'}: name the servo's with --joint"
+            f"move{'' if len(moving) > 1 else 's'}: name the servo's with `joint`"
         )
     return moving[0]
 

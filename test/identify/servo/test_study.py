@@ -51,7 +51,7 @@ def test_a_study_is_kept_resumed_and_not_started_twice(logs, tmp_path):
     url = f"sqlite:///{tmp_path / 'study.db'}"
     first = fit(logs, method="tpe", trials=64, study=url)
     assert len(trials_in(url)) == 64
-    with pytest.raises(StudyError, match="--resume"):
+    with pytest.raises(StudyError, match="`resume`"):
         fit(logs, method="tpe", trials=64, study=url)
     again = fit(logs, method="tpe", trials=128, study=url, resume=True)
     assert len(trials_in(url)) == 128

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from stribeck.api.mechanism import grid_runs, mechanism_model, parameters_of, unfinished
 from stribeck.cli.estimate.options import EstimateOptions
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
@@ -19,14 +19,11 @@ from stribeck.cli.table import print_table
 from stribeck.identify.mechanism.drives import drives
 from stribeck.identify.mechanism.dynamics import BodyState
 from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator, Simulator
-from stribeck.identify.mechanism.model_file import MechanismModel, read_model
+from stribeck.identify.mechanism.model_file import MechanismModel
 from stribeck.identify.mechanism.parameter_file import (
-    MechanismParameters,
-    read_mechanism_parameters,
     write_mechanism_parameters,
 )
 from stribeck.identify.mechanism.problem import EstimationProblem, GridRun, Point
-from stribeck.identify.mechanism.recordings import on_grid, read_recordings
 from stribeck.identify.mechanism.shooting import Shooting
 from stribeck.identify.mechanism.verdict import judge_mechanism
 from stribeck.model.arrays import Array
@@ -38,13 +35,11 @@ SCHEMA = 1
 def run(options: EstimateOptions) -> int:
     """Estimate, simulate, and write the results."""
     started = time.perf_counter()
-    model = _model(options)
+    model = mechanism_model(options.model, options.step, options.ratio, options.start, options.hold)
     check_outputs([options.output, options.json], [*options.data, *options.validate, model.path])
     warn_of_seen(options.data, options.validate)
-    step = model.settings.step
-    mechanism = model.mechanism
-    fitted = [on_grid(r, mechanism, step) for r in read_recordings(options.data, model, warn)]
-    others = [on_grid(r, mechanism, step) for r in read_recordings(options.validate, model, warn)]
+    step, mechanism = model.settings.step, model.mechanism
+    fitted, others = (grid_runs(paths, model, warn) for paths in (options.data, options.validate))
     steps = sum(len(one.path) for one in fitted)
     _say(options, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling takes half a minute")
     estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
@@ -53,8 +48,8 @@ def run(options: EstimateOptions) -> int:
         estimation = estimator.estimate(lambda ratio, cost: _show(bar, ratio, cost))
     searched = time.perf_counter()
     _say(options, f"{len(estimation.solution.history)} iterations in {searched - ready:.0f} s; simulating")
-    if not estimation.solution.converged:
-        warn(f"the search {estimation.solution.status.words}: try other starting values or a smaller ratio")
+    if (text := unfinished(estimation)) is not None:
+        warn(text)
     simulator = Simulator(estimation.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
     summary = _summary(model, estimation, estimator, simulator, fitted, others)
     verdict = judge_mechanism(estimation, *(_errors_of(summary, part) for part in ("fitted", "validated")))
@@ -77,22 +72,6 @@ def run(options: EstimateOptions) -> int:
 def _errors_of(summary: dict[str, Any], part: str) -> dict[str, Any]:
     """Errors of the motion simulated from the first sample, by run."""
     return {entry["run"]: entry["from_first_sample"] for entry in summary["errors"][part]}
-
-
-def _model(options: EstimateOptions) -> MechanismModel:
-    model = read_model(options.model)
-    settings = model.settings
-    if options.step is not None:
-        settings = replace(settings, step=options.step)
-    if options.ratio is not None:
-        settings = replace(settings, ratio=options.ratio)
-    mechanism = model.mechanism
-    if options.start is not None:
-        read = read_mechanism_parameters(options.start, mechanism.name, mechanism.parameters)
-        mechanism = replace(mechanism, parameters=mechanism.parameters.with_values(read.values))
-    if options.hold:
-        mechanism = replace(mechanism, parameters=mechanism.parameters.fixed(options.hold))
-    return replace(model, settings=settings, mechanism=mechanism)
 
 
 def _show(bar: Any, ratio: float, cost: float) -> None:
@@ -183,14 +162,7 @@ def _write(
     options: EstimateOptions, model: MechanismModel, estimation: MechanismEstimate, summary: dict[str, Any]
 ) -> None:
     if options.output is not None:
-        provenance = {
-            "data": [str(path) for path in options.data],
-            "step": model.settings.step,
-            "ratio": model.settings.ratio,
-            "status": estimation.solution.status.value,
-        }
-        content = MechanismParameters(model.mechanism.name, estimation.estimates, provenance)
-        write_mechanism_parameters(options.output, content)
+        write_mechanism_parameters(options.output, parameters_of(model, estimation, options.data))
     write_json(options.json, _finite(summary), allow_nan=False)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.export.options import ExportOptions
 from stribeck.cli.inputs import (
-    check_actuators,
     check_outputs,
+    check_recorded,
     check_servo,
     recordings_of,
     warn,
@@ -75,7 +75,7 @@ def run(options: ExportOptions) -> int:
         warn_of_friction(path, file)
     logs = _logs(options)
     if logs:
-        check_actuators(logs, files)
+        check_recorded(logs, files, supply=False)
     beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
     check_outputs([output, beside], [*options.params, options.model], options.logdir)
     used = [_gains(options, logs, file) for _, file in files]

@@ -1,33 +1,15 @@
-"""Implements ``stribeck fit --model auto``: which candidates are compared, and the printed comparison."""
+"""The choice of the law by ``stribeck fit --model auto``: its progress, and the printed comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from stribeck.cli.fit.options import FitOptions
-from stribeck.cli.inputs import actuator_for, warn
+from stribeck.api.servo import chosen_task
+from stribeck.cli.inputs import warn
 from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
-from stribeck.identify.servo.selection import Selection, select
+from stribeck.identify.servo.selection import Selection
 from stribeck.identify.servo.task import FitTask
-from stribeck.model.log import Log
-
-COMPARED = ("current-limit", "supply", "saturation")
-"""Effects that are compared with none, where the servo's file and the recordings allow them."""
-
-ONE_RUN = "m4"
-"""Law for a single run, where nothing can be left out."""
-
-
-def with_effects(options: FitOptions, logs: Sequence[Log]) -> list[FitOptions]:
-    """The options with each set of effects to compare; as given unless the law is chosen and none are named."""
-    if options.model != "auto" or options.effects or options.free:
-        return [options]
-    known = actuator_for(options.actuator, logs).known_effects
-    measured = all(log.supply_voltage is not None for log in logs)
-    possible = tuple(e for e in COMPARED if e in known and (e != "supply" or measured))
-    return [options, replace(options, effects=possible)] if possible else [options]
 
 
 def choose(
@@ -38,11 +20,6 @@ def choose(
     :param groups: tasks of all laws for each set of effects.
     :raises KeyboardInterrupt: if ``stop`` returned true.
     """
-    tasks = groups[0]
-    if len(tasks[0].split.train) < 2:
-        task = next((task for task in tasks if task.law.name == ONE_RUN), tasks[-1])
-        warn(f"one run alone leaves nothing to choose a law by: {task.law.name.upper()} is fitted")
-        return task, None
     with StageLine(quiet) as line:
 
         def tell(evaluations: int) -> None:
@@ -50,9 +27,10 @@ def choose(
             if stop():
                 raise KeyboardInterrupt
 
-        selection = select(groups, tell)
-    print_selection(selection)
-    return selection.task, selection
+        task, selection = chosen_task(groups, tell, warn)
+    if selection is not None:
+        print_selection(selection)
+    return task, selection
 
 
 def print_selection(selection: Selection) -> None:

@@ -4,44 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from stribeck.api.servo import fitted, tasks_of, variants_of
+from stribeck.api.servo_notes import control_notes, supply_notes
 from stribeck.cli.evaluate import evaluate_files
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE, STARTED
-from stribeck.cli.fit.choosing import choose, with_effects
+from stribeck.cli.fit.choosing import choose
 from stribeck.cli.fit.options import FitOptions
+from stribeck.cli.fit.question import question_of
 from stribeck.cli.fit.tracking import Tracker, check_tracking, tracked
 from stribeck.cli.inputs import (
-    actuator_for,
-    as_number,
-    assignments,
     check_distinct,
     recordings_of,
     warn,
-    warn_of_control,
-    warn_of_supply,
     write_json,
 )
 from stribeck.cli.progress import Progress, progress_of
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
-from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
+from stribeck.errors import ConfigError, OutputError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.folders import check_writable
 from stribeck.identify.servo.acceptance import LeftOutGain, check_freed
 from stribeck.identify.servo.drive import fitted_drive
-from stribeck.identify.servo.identify import identify, snapshot
+from stribeck.identify.servo.identify import snapshot
 from stribeck.identify.servo.incumbent import Incumbent
-from stribeck.identify.servo.objective import equivalent_error, split_runs
-from stribeck.identify.servo.result import FitResult, FitSettings
+from stribeck.identify.servo.objective import equivalent_error
+from stribeck.identify.servo.result import FitResult
 from stribeck.identify.servo.selection import Selection
-from stribeck.identify.servo.task import FitTask, task_for
+from stribeck.identify.servo.task import FitTask
 from stribeck.identify.servo.verdict import judge_result
-from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
-from stribeck.model.law import LAWS, law_named
-from stribeck.model.log import Log
+from stribeck.model.law import LAWS
 
 SCHEMA = 1
 
@@ -63,10 +58,10 @@ def run(options: FitOptions) -> int:
 
 
 def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
-    logs = recordings_of(options, options.actuator)
-    groups = [tasks_of(chosen, logs, options.laws) for chosen in with_effects(options, logs)]
-    warn_of_supply(logs, groups[0][0].actuator)
-    warn_of_control(logs, groups[0][0].actuator)
+    logs, question = recordings_of(options, options.actuator), question_of(options)
+    groups = [tasks_of(one, logs, options.laws) for one in variants_of(question, logs)]
+    for text in (*supply_notes(logs, groups[0][0].actuator), *control_notes(logs, groups[0][0].actuator)):
+        warn(text)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     tasks, selection = groups[0], None
@@ -96,27 +91,6 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
     return NOT_USABLE if options.strict and poor else DONE
 
 
-def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[FitTask]:
-    """Create one task for each law, after checking that the options are consistent."""
-    settings = _settings(options)
-    actuator = _actuator(options, logs)
-    split = split_runs(
-        logs,
-        validation_kp=options.validation_kp,
-        validation_fraction=options.validation_fraction,
-        seed=options.seed,
-    )
-    assigned = assignments([pair for text in options.set for pair in text.split(",")], "--set")
-    fixed = {name: as_number(text, f"--set {name}") for name, text in assigned.items()}
-    terms = dict.fromkeys(options.terms, True)
-    forms = [law_named(name).with_terms(**terms) for name in laws]
-    if options.model == "auto":  # only laws that have the parameters of --set
-        forms = [law for law in forms if all(name in actuator.parameters(law) for name in fixed)] or forms[
-            -1:
-        ]
-    return [task_for(split, actuator, law, settings, fixed=fixed, freed=options.free) for law in forms]
-
-
 def _check_outputs(options: FitOptions) -> None:
     """Check before the fit that its results can be written and overwrite nothing else."""
     folder = options.output if options.model == "all" and not options.eval else None
@@ -130,50 +104,6 @@ def _check_outputs(options: FitOptions) -> None:
         raise OutputError(f"{folder} is a file; with --model all name a folder")
     for name in LAWS:
         check_writable(folder / f"{name}.json")
-
-
-def _settings(options: FitOptions) -> FitSettings:
-    study, resume = options.study, options.resume
-    if options.load_study is not None:
-        if study is not None and study != options.load_study:
-            raise StudyError("--study and --load-study name different studies; name one")
-        study, resume = options.load_study, True
-    if resume and study is None:
-        raise StudyError("--resume needs the study to go on with: add --study URL")
-    if options.join and study is None:
-        raise StudyError("--join needs the study to take part in: add --study URL")
-    if options.join and resume:
-        raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
-    return FitSettings(
-        method=options.method,
-        trials=options.trials,
-        seed=options.seed,
-        workers=options.workers,
-        study=study,
-        resume=resume,
-        join=options.join,
-        batch=options.batch,
-        dt=options.dt or FitSettings.dt,
-        refine=options.dt is None and options.integrator in (None, "exponential"),
-        reset_period=options.reset_period,
-        dtype="float64" if options.float64 else "float32",
-        integrator=options.integrator or FitSettings.integrator,
-    )
-
-
-def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
-    """The servo with its effects; freeing a parameter of an effect enables the effect."""
-    effects = set(options.effects)
-    effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in options.free}
-    actuator = actuator_for(options.actuator, logs).with_effects(effects)
-    measured = {"supply": ("supply_voltage", "supply voltage"), "temperature": ("temperature", "temperature")}
-    for effect in sorted(effects & measured.keys()):
-        name, words = measured[effect]
-        silent = [log.name for log in logs if getattr(log, name) is None]
-        if silent:
-            lack = f"{silent[0]!r} and others lack" if len(silent) > 1 else f"{silent[0]!r} lacks"
-            raise RecordingError(f"--effects {effect} needs a measured {words}, which {lack}: leave it out")
-    return actuator
 
 
 def _output_of(options: FitOptions, task: FitTask) -> Path | None:
@@ -210,10 +140,7 @@ def _fit(
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
 
-        start, left_out = (None, None) if selection is None else (selection.start, selection.minima)
-        result = identify(task, tell, started=started, stop=stop, start=start, left_out=left_out)
-    if selection is not None:
-        result = replace(result, selection=selection.choice())
+        result = fitted(task, selection, tell, started, stop)
     if output is not None:
         write_drive(output, fitted_drive(result))
     return result

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stribeck.api.recordings import benches_of
 from stribeck.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from stribeck.cli.fit.options import FLEET_OPTIONS, FitOptions
 from stribeck.cli.fit_all.options import FitAllOptions
 from stribeck.cli.fit_all.print import FleetProgress, print_summary
-from stribeck.cli.inputs import as_number, assignments, benches_of
+from stribeck.cli.inputs import as_number, assignments, described
 from stribeck.cli.options import options_from
 from stribeck.cli.stop import StopRequest
 from stribeck.errors import ConfigError, MissingDependencyError, OutputError
@@ -90,7 +91,7 @@ def fit_options(content: Mapping[str, Any]) -> FitOptions:
     if options.signals is not None:
         load_signals(options.signals)
     if options.bench is not None:
-        benches_of(options.bench, options.actuator)
+        benches_of(described(options.bench), options.actuator)
     for name, text in assignments(options.set, "set").items():
         as_number(text, f"set: {name}")
     return options

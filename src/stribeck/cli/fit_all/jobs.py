@@ -10,9 +10,11 @@ from pathlib import Path
 
 import jax
 
+from stribeck.api.servo import tasks_of
+from stribeck.api.servo_notes import control_notes, supply_notes
 from stribeck.cli.fit.options import FitOptions
-from stribeck.cli.fit.run import tasks_of
-from stribeck.cli.inputs import recordings_of, warn_of_control, warn_of_supply
+from stribeck.cli.fit.question import question_of
+from stribeck.cli.inputs import recordings_of
 from stribeck.errors import RecordingError, StribeckError
 from stribeck.fleet.fits import Prepared, inputs_digest
 from stribeck.identify.common.jobs import ABANDONED
@@ -34,9 +36,8 @@ def prepare(options: FitOptions, folders: Sequence[Path], laws: Sequence[str]) -
     left_out: list[str] = []
     notes: list[str] = []
     logs = _logs(options, folders, left_out, notes)
-    tasks = tasks_of(options, logs, laws)
-    warn_of_supply(logs, tasks[0].actuator, notes.append)
-    warn_of_control(logs, tasks[0].actuator, notes.append)
+    tasks = tasks_of(question_of(options), logs, laws)
+    notes += [*supply_notes(logs, tasks[0].actuator), *control_notes(logs, tasks[0].actuator)]
     return Prepared(
         tasks=pickle.dumps(dict(zip(laws, tasks, strict=True))),
         freed=tuple(options.free),

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from stribeck.api.choices import ARM_FITS
 from stribeck.cli.options import choices_of, fraction, group, option
 from stribeck.model.law import optional_parts
-
-FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
 
 _data, _fit, _output = group("recordings"), group("what to fit"), group("output")
 
@@ -41,8 +40,8 @@ class IdentifyArmOptions:
     payload_link: str | None = _data(
         "link of the URDF that carries it (default: the one behind the last joint)", None, "LINK"
     )
-    fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
-        f"of {','.join(FITS)} (default: all but robust, log-cholesky)", None, "LIST"
+    fits: Annotated[tuple[str, ...], choices_of(ARM_FITS)] | None = _fit(
+        f"of {','.join(ARM_FITS)} (default: all but robust, log-cholesky)", None, "LIST"
     )
     terms: Annotated[tuple[str, ...], choices_of(optional_parts())] = _fit(
         f"terms to add to the friction law of full: {','.join(optional_parts())}", (), "LIST"

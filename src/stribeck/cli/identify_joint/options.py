@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from stribeck.api.choices import JOINT_TERMS, LAWS_OR_AUTO
 from stribeck.cli.options import assigned, choices_of, group, option
-from stribeck.model.law import LAWS, optional_parts
-
-TERMS = ("presliding", "asymmetric", "temperature", *optional_parts())
 
 _data, _fit, _output = group("recordings"), group("what to fit"), group("output")
 
@@ -39,10 +37,10 @@ class IdentifyJointOptions:
     law: str = _fit(
         "the friction law (default: the one that predicts best what is left out)",
         "auto",
-        choices=("auto", *LAWS),
+        choices=LAWS_OR_AUTO,
     )
-    terms: Annotated[tuple[str, ...], choices_of(TERMS)] = _fit(
-        f"terms that the law has in any case, of {','.join(TERMS)}", (), "LIST"
+    terms: Annotated[tuple[str, ...], choices_of(JOINT_TERMS)] = _fit(
+        f"terms that the law has in any case, of {','.join(JOINT_TERMS)}", (), "LIST"
     )
     output: Path | None = _output("parameter file for the live compensation", None, "FILE")
     json: Path | None = _output("parameters and errors for programs", None, "FILE")

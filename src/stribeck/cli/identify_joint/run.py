@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from stribeck.api.joint import joint_result
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.identify_joint.options import IdentifyJointOptions
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
-from stribeck.errors import RecordingError, check_valid
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import write_drive
 from stribeck.identify.common.quantiles import normal_quantile
-from stribeck.identify.joint.identify import JointResult, identify_joint
+from stribeck.identify.joint.identify import JointResult
 from stribeck.identify.joint.joint_file import ACTUATOR, joint_file
 from stribeck.identify.joint.model import OF_ANGLE
-from stribeck.identify.joint.recording import Known, Recording, recording_of
 from stribeck.identify.joint.run import JointRun
 from stribeck.identify.joint.sweeps import friction_points
 from stribeck.identify.joint.uncertainty import spread_of
 from stribeck.identify.joint.verdict import WORDS, FileError, parts_of
 from stribeck.model.estimate import Estimate
-from stribeck.recordings.tables.readers import find_tables
-from stribeck.survey.joint_table import Column, parse_columns, read_joint_table
-
-SETTABLE = ("kt", "inertia", "gravity")
 
 SMALLEST = 1e-3
 """Smallest velocity of the curve, relative to the largest."""
@@ -41,18 +35,18 @@ def run(options: IdentifyJointOptions) -> int:
     started = time.perf_counter()
     check_outputs([options.output, options.json, options.plot], [*options.data, *options.validate])
     warn_of_seen(options.data, options.validate)
-    told, given = parse_columns(options.columns), options.set or {}
-    check_valid(given, SETTABLE, "--set: unknown")
-    known = Known(given.get("kt"), given.get("inertia", 0.0), given.get("gravity", 0.0))
-    excluded = ["inertia"] if "inertia" in given else []
-    excluded += ["angle"] if "gravity" in given else []
-    fitted = _read(options.data, told, options.joint, known)
-    others = _read(options.validate, told, options.joint, known) if options.validate else []
-    line = StageLine(options.quiet)
-    with line:
-        result = identify_joint(fitted, others, options.law, options.terms, excluded, line.tell)
-    for notice in result.notices:
-        warn(notice.text)
+    with StageLine(options.quiet) as line:
+        result = joint_result(
+            options.data,
+            options.validate,
+            law=options.law,
+            terms=options.terms,
+            columns=options.columns,
+            joint=options.joint,
+            fixed=options.set or {},
+            tell=line.tell,
+            note=warn,
+        )
     seconds = time.perf_counter() - started
     write_json(options.json, {**result.to_json(), "seconds": seconds}, allow_nan=False)
     written = [path for path in (options.output, options.plot) if path is not None]
@@ -63,28 +57,6 @@ def run(options: IdentifyJointOptions) -> int:
     _print(result, seconds)
     print(*written, *result.verdict.lines(), sep="\n")
     return NOT_USABLE if options.strict and result.verdict.use != "usable" else DONE
-
-
-def _read(
-    paths: Sequence[Path], told: Mapping[str, Column | None], joint: str | None, known: Known
-) -> list[Recording]:
-    """The recordings; of several, those that cannot be used are left out with a word."""
-    files = find_tables(paths)
-    found, refused = [], []
-    for path in files:
-        try:
-            table = read_joint_table(path, told, joint)
-            found.append(recording_of(table, known))
-        except RecordingError as error:
-            refused.append(error)
-            continue
-        for note in table.notes:
-            warn(note)
-    if refused and not found:
-        raise refused[0]
-    for problem in refused:
-        warn(f"{problem}; this recording is left out")
-    return found
 
 
 def _print(result: JointResult, seconds: float) -> None:

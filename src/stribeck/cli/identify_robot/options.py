@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from stribeck.api.choices import LAWS_OR_AUTO, ROBOT_TERMS
 from stribeck.cli.options import choices_of, group, option
-from stribeck.model.law import LAWS, optional_parts
-from stribeck.model.terms import TERMS
-
-TERMS_OF_ROBOTS = tuple(name for name in optional_parts() if any(one.robot for one in TERMS[name].parameters))
 
 _data, _fit, _output = group("recordings"), group("what to fit"), group("output")
 
@@ -36,10 +33,10 @@ class IdentifyRobotOptions:
     law: str = _fit(
         "friction law of all joints, or auto: chosen by runs left out (default: m1)",
         "m1",
-        choices=("auto", *LAWS),
+        choices=LAWS_OR_AUTO,
     )
-    terms: Annotated[tuple[str, ...], choices_of(TERMS_OF_ROBOTS)] = _fit(
-        f"terms to add to the law: {','.join(TERMS_OF_ROBOTS)}", (), "LIST"
+    terms: Annotated[tuple[str, ...], choices_of(ROBOT_TERMS)] = _fit(
+        f"terms to add to the law: {','.join(ROBOT_TERMS)}", (), "LIST"
     )
     same: tuple[str, ...] = _fit(
         "joints with equal drives, whose parameters are drawn towards their mean; separated by commas or blanks",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stribeck.api.robot import content_of, rms
 from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.identify_robot.drift import report_drift
@@ -21,7 +21,6 @@ from stribeck.files.drives import write_drives
 from stribeck.identify.common.noise import tunings
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
-from stribeck.identify.robot.problem import CENTRE
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import load_tree
 from stribeck.identify.robot.verdict import judge_robot
@@ -105,63 +104,6 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str
 
 def _words(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for text in given for word in text.split(",") if word)
-
-
-def rms(scores: Sequence[RunScore]) -> float | None:
-    """Root mean squared error over runs without a flaw and joints, each with equal weight [rad]."""
-    squares = [score.squares.mean() for score in scores if not score.run.flaw]
-    return float(np.sqrt(np.mean(squares))) if squares else None
-
-
-def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
-    """The content of ``--json``."""
-    law = fit.problem.kind.law.name
-    drives = dict(zip(fit.problem.kind.names, fit.problem.fixed, strict=True))
-    parts = {"train": fit.train, "validation": fit.validation, "left_out": alone}
-    per_joint: dict[str, Any] = {}
-    counted = {part: [score for score in scores if not score.run.flaw] for part, scores in parts.items()}
-    for index, joint in enumerate(fit.joints):
-        squares = {
-            part: np.mean([score.squares[index] for score in scores])
-            for part, scores in counted.items()
-            if scores
-        }
-        per_joint[joint] = {
-            "rms": {part: float(np.sqrt(value)) for part, value in squares.items()},
-            "parameters": {name: each.to_json() for name, each in fit.estimates[joint].items()},
-            "centre": float(drives.get(CENTRE, np.zeros(len(fit.joints)))[index]),
-        }
-    per_run = {
-        part: [
-            {"run": score.run.name, "rms": float(np.sqrt(score.squares.mean())), "rows_late": score.rows_late}
-            | ({"flaw": score.run.flaw} if score.run.flaw else {})
-            for score in scores
-        ]
-        for part, scores in parts.items()
-    }
-    same = {name: asdict(population) for name, population in fit.populations.items()}
-    return ({"same": same} if same else {}) | {
-        "schema": 1,
-        "rms": {
-            "train": rms(fit.train),
-            "validation": rms(fit.validation),
-            "left_out": rms(alone),
-            "each_joint_alone": fit.decoupled,
-        },
-        "per_joint": per_joint,
-        "per_run": per_run,
-        "laws": dict.fromkeys(fit.joints, law),
-        "base": {name: each.to_json() for name, each in fit.base.items()},
-        "not_determined": [
-            {
-                "joint": doubt.joint,
-                "change": doubt.direction,
-                "rms_rise": doubt.error_rise,
-                "rms_rise_alone": doubt.alone,
-            }
-            for doubt in fit.doubts
-        ],
-    }
 
 
 def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:

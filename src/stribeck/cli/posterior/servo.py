@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from stribeck.api.servo_notes import actuator_for, control_notes, supply_notes
 from stribeck.cli.inputs import (
-    actuator_for,
     as_number,
     assignments,
     recordings_of,
     warn,
-    warn_of_control,
-    warn_of_supply,
     write_json,
 )
 from stribeck.cli.posterior.options import PosteriorOptions
@@ -61,8 +59,8 @@ def run_servo(options: PosteriorOptions) -> int:
     started = time.perf_counter()
     logs = recordings_of(options, options.actuator)
     actuator = actuator_for(options.actuator, logs).with_effects(options.effects)
-    warn_of_supply(logs, actuator)
-    warn_of_control(logs, actuator)
+    for text in (*supply_notes(logs, actuator), *control_notes(logs, actuator)):
+        warn(text)
     fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(options.set, "--set").items()}
     settings = FitSettings(method="posterior", seed=options.seed)
     split = split_runs(logs, validation_kp=options.validation_kp)

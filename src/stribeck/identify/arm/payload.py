@@ -107,7 +107,7 @@ def identify_payload(
         if not mass > 0.0:
             raise RecordingError(
                 f"the payload at {link} would have a mass of {mass:.3g} kg: the links of the URDF are too heavy; identify "
-                "the arm without a payload first, and give the new URDF with --urdf"
+                "the arm without a payload first, and give the new URDF"
             )
         x, y, z = (moment / mass).tolist()
         found = Payload(mass, (x, y, z), link)

@@ -57,28 +57,28 @@ def check_magnitudes(table: JointTable, signals: Mapping[str, Array], pieces: Se
     interval = float(np.median(np.concatenate([np.diff(signals["time"][rows]) for rows in pieces])))
     if interval > LONGEST_INTERVAL and "time" not in table.declared:
         raise RecordingError(
-            f"{name}: samples are {interval:g} s apart: is {columns['time']} in milliseconds? Then give --columns "
+            f"{name}: samples are {interval:g} s apart: is {columns['time']} in milliseconds? Then give `columns` "
             f"time={columns['time']}:ms (if it is in seconds: :s)"
         )
     largest = float(np.max(np.abs(signals["position"])))
     if largest > LARGEST_POSITION and "position" not in table.declared:
         raise RecordingError(
-            f"{name}: {columns['position']} goes to {largest:.4g} rad: is it in degrees (give --columns "
+            f"{name}: {columns['position']} goes to {largest:.4g} rad: is it in degrees (give `columns` "
             f"position={columns['position']}:deg), or on the motor's side of a gear (divide it by the ratio)? If it does turn that far: :rad"
         )
     torque = signals["torque"]
     if not np.any(torque):
         raise RecordingError(
-            f"{name}: all torques are zero: name another column with --columns torque=COLUMN"
+            f"{name}: all torques are zero: name another column with `columns` torque=COLUMN"
         )
     if np.ptp(torque) == 0.0:
         raise RecordingError(
-            f"{name}: the torque is the same in all rows: name another column with --columns torque=COLUMN"
+            f"{name}: the torque is the same in all rows: name another column with `columns` torque=COLUMN"
         )
     if float(np.max(np.abs(torque))) > LARGEST_TORQUE and not {"torque", "current"} & table.declared:
         column = columns.get("torque", columns.get("current", "torque"))
         raise RecordingError(
-            f"{name}: {column} goes to {np.max(np.abs(torque)):.4g} N m: is it in N mm (give --columns torque={column}:mN m) or "
+            f"{name}: {column} goes to {np.max(np.abs(torque)):.4g} N m: is it in N mm (give `columns` torque={column}:mN m) or "
             "counts? If it is that large: :N m"
         )
 
@@ -116,7 +116,7 @@ def check_velocity(table: JointTable, runs: Sequence[JointRun]) -> list[Notice]:
     """
     name, column = table.name, table.columns["velocity"]
     ratio, together = velocity_ratio(runs)
-    without = f"leave it out with --columns velocity=none, and it is the slope of {table.columns['position']}"
+    without = f"leave it out with `columns` velocity=none, and it is the slope of {table.columns['position']}"
     if not np.isfinite(ratio) or abs(together) < RELATED:
         raise RecordingError(
             f"{name}: {column} has nothing to do with the slope of {table.columns['position']}: is one of them of another joint? "
@@ -152,9 +152,9 @@ def _likely(ratio: float) -> str:
     """The unit that a ratio of velocity and slope stands for."""
     for unit, factor in (("deg/s", UNITS["deg"]), ("rpm", UNITS["rpm"])):
         if abs(ratio * factor - 1.0) < 0.15:
-            return f"it is in {unit}: give its unit, --columns velocity=COLUMN:{unit}"
+            return f"it is in {unit}: give its unit, `columns` velocity=COLUMN:{unit}"
         if unit == "deg/s" and abs(ratio / factor - 1.0) < 0.15:
-            return "the position is in degrees: give its unit, --columns position=COLUMN:deg"
+            return "the position is in degrees: give its unit, `columns` position=COLUMN:deg"
     if ratio > 10.0:
         return "one is on the motor's side of a gear, the other on the joint's: divide by the ratio"
     return "they are of different units or sides of a gear"
@@ -204,5 +204,5 @@ def check_speed(table: JointTable, runs: Sequence[JointRun]) -> None:
     if largest_speed(runs) > LARGEST_SPEED and not {"velocity", "position"} & table.declared:
         raise RecordingError(
             f"{table.name}: the joint turns at {largest_speed(runs):.3g} rad/s: are positions and velocities in degrees, or on the "
-            "motor's side of a gear? Give their units with --columns"
+            "motor's side of a gear? Give their units with `columns`"
         )

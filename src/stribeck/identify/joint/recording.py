@@ -91,7 +91,7 @@ def _complete(table: JointTable, known: Known) -> tuple[dict[str, Array], list[N
         if known.kt is None:
             raise RecordingError(
                 f"{table.name}: {table.columns['current']} is a current: give the torque per current at the joint, "
-                "--set kt=N m/A (times the gear ratio)"
+                "kt=N m/A in `fixed` (times the gear ratio)"
             )
         signals["torque"] = known.kt * signals.pop("current")
     lengths = {name: len(values) for name, values in signals.items()}
@@ -110,7 +110,7 @@ def _complete(table: JointTable, known: Known) -> tuple[dict[str, Array], list[N
         else:
             raise RecordingError(
                 f"{table.name}: {table.columns.get(name, name)} has no number in {100.0 * share:.0f} % of the rows: is it the "
-                f"{name}? Name another column with --columns"
+                f"{name}? Name another with `columns`"
             )
     known_rows = np.all([np.isfinite(values) for values in signals.values()], axis=0)
     if dropped := int(np.sum(~known_rows)):
@@ -130,7 +130,7 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
     rising = steps[steps > 0.0]
     if len(rising) < MOST_MISSING * len(steps):
         raise RecordingError(
-            f"{name}: time does not increase in {np.mean(steps <= 0.0):.0%} of the rows: name its column with --columns time=COLUMN"
+            f"{name}: time does not increase in {np.mean(steps <= 0.0):.0%} of the rows: name its column with `columns` time=COLUMN"
         )
     usual = float(np.median(rising))
     back = np.flatnonzero(steps < 0.0)

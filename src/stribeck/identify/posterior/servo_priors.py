@@ -112,7 +112,7 @@ def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Densit
         return LogNormal.of_factor(_armature(actuator), ARMATURE)
     values = np.array([value / scale for value, scale in _published(law, name)])
     if not len(values):
-        raise ConfigError(f"no published servo has {name}, so there is no prior for it: fix it with --set")
+        raise ConfigError(f"no published servo has {name}, so there is no prior for it: fix its value")
     if FRICTION_PARAMETERS[name].shape:
         return TruncatedNormal(values.mean(), values.std(), parameter.lower, parameter.upper)
     width = float(np.sqrt(np.mean(values**2))) * _scale(actuator, name)
@@ -126,7 +126,7 @@ def _by_stall(actuator: Actuator, name: str) -> float:
     if not {"voltage", "stall_torque", "stall_current"} <= sheet.keys():
         raise ConfigError(
             f"the datasheet of {actuator.name} lacks voltage, stall_torque or stall_current, from which the prior of {name} comes; "
-            "add them to its YAML, or fix it with --set"
+            "add them to its YAML, or fix its value"
         )
     whole = sheet["stall_torque"] if name == "kt" else sheet["voltage"]
     return whole / sheet["stall_current"]

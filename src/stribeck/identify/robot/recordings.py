@@ -155,7 +155,7 @@ def _run(table: Table, tree: RobotTree, excluded: Sequence[str], unit: float) ->
     if unit != 1.0 and np.abs(position[:, used]).max(initial=0.0) < unit * np.pi:
         most = np.abs(position[:, used]).max(initial=0.0) / unit
         raise RecordingError(
-            f"{where}: with --degrees no joint is further than {most:.2g} degrees from zero: are these radians? Leave --degrees out"
+            f"{where}: in degrees no joint is further than {most:.2g} degrees from zero: are these radians? Leave `degrees` out"
         )
     _check_ranges(where, tree, used, position, goal)
     position = np.where(used, position, _resting(tree, position))
@@ -200,7 +200,7 @@ def _joints(table: Table, tree: RobotTree, used: npt.NDArray[np.bool_], kind: st
         return whole
     raise RecordingError(
         f"{table.path} has {values.shape[1]} joints, {tree.path.name} has {len(tree.names)}: {', '.join(tree.names)}; "
-        "use the model of this robot, or --exclude the joints that were not recorded"
+        "use the model of this robot, or `exclude` the joints that were not recorded"
     )
 
 
@@ -232,7 +232,7 @@ def _check_ranges(
             span = max(upper[joint] - lower[joint], 0.1)
             if most > 4.0 * np.pi:
                 raise RecordingError(
-                    f"{where}: the {what} of {tree.names[joint]} reaches {most:.0f}; radians are needed, not degrees; give --degrees"
+                    f"{where}: the {what} of {tree.names[joint]} reaches {most:.0f}; radians are needed, not degrees; give `degrees`"
                 )
             if not lower[joint] - 0.25 * span <= middle <= upper[joint] + 0.25 * span:
                 raise RecordingError(

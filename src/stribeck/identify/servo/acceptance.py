@@ -44,7 +44,7 @@ def check_freed(
     listed = ", ".join(names)
     if len(gains) < 2:
         raise ConfigError(
-            f"--free {listed} refused: it must lower the error at gains left out of the fit, and these recordings "
+            f"{listed} is not freed: it must lower the error at gains left out of the fit, and these recordings "
             f"have one gain ({gains[0]:g}); record more gains"
         )
     settings = replace(task.settings, study=None, resume=False, workers=1)
@@ -70,7 +70,7 @@ def check_freed(
         )
         values = ", ".join(f"{name} = {value:g}" for name, value in datasheet.items())
         raise ConfigError(
-            f"--free {listed} refused: fitted on the other gains, the error does not fall at "
+            f"{listed} is not freed: fitted on the other gains, the error does not fall at "
             f"{'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)} ({figures}). "
             f"The free value makes up for something else; leave it at the datasheet's ({values})"
         )

@@ -76,9 +76,7 @@ def split_runs(
     :raises ConfigError: for a gain that no run has, a share that leaves one side empty, or both options.
     """
     if validation_kp is not None and validation_fraction is not None:
-        raise ConfigError(
-            "hold out a gain (--validation-kp) or a share of the runs (--validation-fraction), not both"
-        )
+        raise ConfigError("hold out a gain (`hold_out_gain`) or a share of the runs (`hold_out`), not both")
     if validation_kp is not None:
         gains = sorted({log.setup.kp for log in logs})
         if validation_kp not in gains:
@@ -89,7 +87,9 @@ def split_runs(
         rule = f"gain {validation_kp:g} held out"
     elif validation_fraction is not None:
         if not 0.0 < validation_fraction < 1.0:
-            raise ConfigError(f"--validation-fraction must be between 0 and 1, found {validation_fraction:g}")
+            raise ConfigError(
+                f"the share of the runs to hold out, `hold_out`, must be between 0 and 1, found {validation_fraction:g}"
+            )
         count = round(validation_fraction * len(logs))
         order = np.random.default_rng(seed).permutation(len(logs))
         held = {int(k) for k in order[:count]}

@@ -111,27 +111,27 @@ def task_for(
     if recorded != actuator.name:
         raise ConfigError(
             f"the recordings are of {recorded!r}, not of {actuator.name!r}: the servo's name must be the same in both "
-            "(--actuator, name: in its YAML file, actuator= of --bench)"
+            "(`actuator`, name: in its YAML file, actuator of `bench`)"
         )
     parameters = actuator.parameters(law)
     fixed, freed = at_reference(actuator, logs) | dict(fixed or {}), tuple(freed)
     for name, value in fixed.items():
         parameters[name]  # raises for unknown names
-        check_possible(name, value, "--set")
+        check_possible(name, value, "fixed")
     for name in freed:
         effect = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}.get(name)
         if effect is None:
             raise ConfigError(
-                f"--free {name}: only {', '.join(EFFECT_PARAMETERS.values())} can be freed; all others are free already"
+                f"{name}: only {', '.join(EFFECT_PARAMETERS.values())} can be freed; all others are free already"
             )
         if effect not in actuator.active_effects:
-            raise ConfigError(f"--free {name} needs its effect: add --effects {effect}")
+            raise ConfigError(f"{name} needs its effect to be free: add {effect} to `effects`")
         if name in fixed:
-            raise ConfigError(f"{name} is both fixed (--set) and freed (--free)")
+            raise ConfigError(f"{name} is both fixed and free")
     parameters = parameters.fixed(fixed).freed(freed)
     if settings.reset_period is not None and settings.reset_period < 10.0 * settings.dt:
         raise ConfigError(
-            f"--reset-period {settings.reset_period:g} s leaves nothing to simulate: at least ten time steps "
+            f"a reset period of {settings.reset_period:g} s leaves nothing to simulate: at least ten time steps "
             f"({10.0 * settings.dt:g} s)"
         )
     if not parameters.free:

@@ -164,7 +164,7 @@ def read_bag(
         present_joints = joints_of(path, bag, chosen["position"])
         if len(present_joints) > 1:
             raise RecordingError(
-                f"{path} has positions of several joints ({', '.join(present_joints)}): choose one with --joint"
+                f"{path} has positions of several joints ({', '.join(present_joints)}): choose one with `joint`"
             )
         bench = replace(bench, joint=present_joints[0])
     runs = _collect(path, bag, chosen, bench)
@@ -181,7 +181,7 @@ def _description(
     """The description of a bag that has none itself; :class:`RecordingError` if it has none or two."""
     if not self_described and bench is None:
         raise RecordingError(
-            f"{path} has no {BENCH.name} topic, so its loads and gains are not known: describe it with --bench "
+            f"{path} has no {BENCH.name} topic, so its loads and gains are not known: describe it with `bench`: "
             "mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME, or a bench file"
         )
     if isinstance(bench, Benches):
@@ -194,7 +194,7 @@ def _description(
             return None
         bench = bench.describe(place, joint)
     if self_described and bench is not None:
-        raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: leave --bench out")
+        raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: leave `bench` out")
     return bench
 
 
@@ -203,8 +203,8 @@ def _of_joint(path: Path, runs: list[_Run], joint: str | None) -> list[_Run]:
     joints = sorted({run.bench.joint for run in runs})
     if joint is None and len(joints) > 1:
         raise RecordingError(
-            f"{path} has runs of several joints ({', '.join(joints)}): choose one with --joint, or "
-            f"--joint '{EVERY_JOINT}' if one servo, or several alike, took turns with different loads"
+            f"{path} has runs of several joints ({', '.join(joints)}): choose one with `joint`, or "
+            f"`joint` '{EVERY_JOINT}' if one servo, or several alike, took turns with different loads"
         )
     if joint not in (None, EVERY_JOINT):
         runs = [run for run in runs if run.bench.joint == joint]

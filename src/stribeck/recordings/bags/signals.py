@@ -70,7 +70,7 @@ def chosen_sources(
                 wanted = " or ".join(source.topic for source in here)
                 raise RecordingError(
                     f"{path} has no topic {wanted} for {signal}; it has: {', '.join(present) or 'none'}. "
-                    "Name the right ones with --signals FILE"
+                    "Name the right ones in a table, `signals`"
                 )
     return chosen
 

@@ -28,7 +28,7 @@ LARGEST_RATIO = 20.0
 STRIDE = 5
 """Samples over which slopes are taken."""
 
-ADVICE = "give its unit in a table of signals, --signals FILE"
+ADVICE = "give its unit in a table of `signals`"
 
 
 STRONGER = 5.0
@@ -183,7 +183,7 @@ def _check_motion(
     if ratio == 0.0:
         raise RecordingError(
             f"{what}: {name['velocity']} is 0 throughout, but {name['position']} moves: leave velocity out of the table "
-            "of signals, --signals FILE; it is then the slope of the position"
+            "of `signals`; it is then the slope of the position"
         )
     if ratio is not None and math.isnan(ratio):
         raise RecordingError(
@@ -214,7 +214,7 @@ def _check_motion(
     if together < -0.9 and share < -0.5:
         raise RecordingError(
             f"{what}: {name['position']} moves against {name['goal']}: one of them has the other sign: give one sign: "
-            "-1 in a table of signals, --signals FILE"
+            "-1 in a table of `signals`"
         )
 
 

@@ -27,6 +27,9 @@ from stribeck.model.arrays import Array
 from stribeck.recordings.bags.storage import is_bag
 from stribeck.rigid.urdf import read_urdf
 
+RECORDINGS = (".mcap", ".csv", ".txt", ".mat", ".npz")
+"""Suffixes of recordings that can be surveyed; that of bags stands for their folders, too."""
+
 ORDER = 4
 """Order of the filters."""
 

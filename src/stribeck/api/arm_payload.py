@@ -1,4 +1,4 @@
-"""The payload of ``stribeck identify-arm --payload``: known or identified, taken off the links that are written."""
+"""The payload of an arm: known or identified, taken off the links of the new URDF."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class CarriedPayload:
         inertials, remains = without_payload(arm, self.given, self.payload)
         text = (
             f"the torques show hardly more mass at {self.payload.link} than the payload of {self.payload.mass:.3g} kg, so that "
-            "none remains for the link: check --payload; the new URDF has the link as it was"
+            "none remains for the link: check the payload; the new URDF has the link as it was"
         )
         return inertials, [] if remains else [Reason("payload", "doubtful", text)]
 
 
 def carried_payload(text: str, link: str | None, work: Identification, arm: ArmModel) -> CarriedPayload:
-    """The payload that an option describes, or that recordings show.
+    """The payload that a text describes, or that recordings show.
 
     :param text: ``MASS``, ``MASS,X,Y,Z`` or ``identify``.
     :raises ConfigError: for other texts, and links that do not move.
@@ -84,7 +84,7 @@ def carried_payload(text: str, link: str | None, work: Identification, arm: ArmM
             work.machine, arm, work.motions()["train"], work.config.protocol, at
         )
     else:
-        payload = payload_of(payload_numbers(text, "--payload"), at, "--payload")
+        payload = payload_of(payload_numbers(text, "payload"), at, "payload")
     whole = arm.with_inertials(arm.inertials + payload_inertials(arm, payload))
     machine = Machine(work.machine.joints, whole, work.machine.couplings)
     return CarriedPayload(payload, arm, machine, None if sigma is None else np.asarray(sigma))

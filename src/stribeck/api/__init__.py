@@ -1,0 +1,1 @@
+"""The public API, which ``import stribeck`` exports by name; commands are written on top of it."""

@@ -1,0 +1,281 @@
+"""Identification of an arm: machine, recordings, fits, verdict, drives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from threadpoolctl import threadpool_limits
+
+from stribeck.api.arm_payload import CarriedPayload, carried_payload
+from stribeck.api.choices import ARM_FITS
+from stribeck.api.fit import Fit
+from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
+from stribeck.api.stages import Stages
+from stribeck.errors import ConfigError, check_valid
+from stribeck.files.commented_yaml import Commented, commented_yaml
+from stribeck.files.drives import Drives, MachineParameters
+from stribeck.files.folders import write_atomically
+from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.files.torque_drives import torque_actuator
+from stribeck.identify.arm.config import IdentificationConfig, Protocol, identification_config
+from stribeck.identify.arm.friction.drives import joint_drives
+from stribeck.identify.arm.friction.full_fit import FullFit
+from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored
+from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.motion import held_out, usable_parts
+from stribeck.identify.arm.plausibility import check_positions, check_torques
+from stribeck.identify.arm.recordings import ArmRecording, read_recordings
+from stribeck.identify.arm.regressor import Machine, machine_of
+from stribeck.identify.arm.survey.machine import RECORDINGS, survey
+from stribeck.identify.arm.verdict import judge_filters, judge_fits
+from stribeck.model.actuator import Actuator
+from stribeck.model.law import optional_parts
+from stribeck.model.verdict import Reason, Verdict
+from stribeck.recordings.tables.readers import find_tables
+
+HELD_OUT = 1.0 / 3.0
+"""Last part of each recording that is not fitted, where neither a machine's file nor recordings for validation are given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmQuestion:
+    """What is to be identified of an arm, and from what.
+
+    :param data, validate: recordings to fit, and to predict only.
+    :param described: whether a machine's file was given, rather than written from URDF and recordings.
+    :param model: URDF; by default the one that the machine's file names.
+    :param hold_out: last share of each recording that is predicted only; by default 0, or :data:`HELD_OUT` without a machine's
+        file and recordings for validation.
+    :param payload: carried in all recordings: ``MASS``, ``MASS,X,Y,Z`` or ``identify``.
+    :param payload_link: that carries it.
+    :param fits: of :data:`~stribeck.api.choices.ARM_FITS`; by default the usual ones that the machine supports.
+    :param terms: terms that the friction of the full fit has in any case.
+    """
+
+    data: tuple[Path, ...]
+    validate: tuple[Path, ...] = ()
+    described: bool = True
+    model: Path | None = None
+    hold_out: float | None = None
+    payload: str | None = None
+    payload_link: str | None = None
+    fits: tuple[str, ...] | None = None
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ArmTask:
+    """Machine, recordings and fits of a question.
+
+    :param runs: recordings that are fitted.
+    :param names: of these, and of those that are predicted only.
+    :param chosen: names of the fits.
+    """
+
+    robot: RobotConfig
+    config: IdentificationConfig
+    work: Identification
+    carried: CarriedPayload | None
+    runs: Sequence[ArmRecording]
+    names: tuple[str, ...]
+    chosen: tuple[str, ...]
+
+    def fits(self) -> dict[str, Scored]:
+        """The fits by name; after Ctrl-C those that are complete.
+
+        :raises KeyboardInterrupt: if none is.
+        """
+        fits: dict[str, Scored] = {}
+        with threadpool_limits(limits=1, user_api="blas"):
+            try:
+                for name in self.chosen:
+                    fits[name] = self.work.fit(name)
+            except KeyboardInterrupt:
+                if not fits:
+                    raise
+        return fits
+
+    def verdict(self, fits: Mapping[str, Scored]) -> Verdict:
+        """The verdict on the fits."""
+        if len(fits) < len(self.chosen):
+            return Verdict((Reason("unfinished", "doubtful", f"interrupted after {', '.join(fits)}"),))
+        verdict = judge_fits(fits, self.work.motions()["train"], self.config.neighbourhood)
+        return verdict.with_reasons(judge_filters(self.runs, self.config.protocol))
+
+    def actuators(self) -> list[Actuator]:
+        """The actuator of each joint: a torque or a force."""
+        units = self.work.machine.units(self.robot.units)
+        return [torque_actuator(units[joint]) for joint in self.work.machine.joints]
+
+    def drives(self, fits: Mapping[str, Scored], verdict: Verdict) -> Drives:
+        """Joints of the full fit, and inertial parameters and couplings; without a full fit, parameters of the last fit alone."""
+        scored = fits.get("full") or list(fits.values())[-1]
+        estimates = scored.estimates(self.robot.units)
+        if not isinstance(scored.fit, FullFit):
+            return Drives({}, MachineParameters(self.robot.name, estimates), verdict)
+        joints = joint_drives(scored.fit, self.actuators(), self.runs, scored.errors)
+        of_joints = {f"{name}_{joint}" for joint, drive in joints.items() for name in drive.stated}
+        others = {name: one for name, one in estimates.items() if name not in of_joints}
+        provenance = next(iter(joints.values())).provenance
+        joints = {name: replace(drive, verdict=verdict.of(name)) for name, drive in joints.items()}
+        return Drives(joints, MachineParameters(self.robot.name, others), verdict, provenance)
+
+
+def arm_task(
+    question: ArmQuestion, robot: RobotConfig, tell: Callable[[str], None], note: Callable[[str], None]
+) -> ArmTask:
+    """Read the recordings and prepare the fits.
+
+    :param robot: the machine's file.
+    :param tell: receives the stages of the computation.
+    :param note: receives what the user should know.
+    :raises ConfigError: for contradictions of question and machine.
+    :raises RecordingError: for recordings that cannot be used.
+    """
+    config = identification_config(robot)
+    machine = _machine(question, robot, config)
+    runs, others = (
+        read_recordings(paths, config.recording, machine.joints, robot.units) if paths else []
+        for paths in (question.data, question.validate)
+    )
+    share = question.hold_out
+    if share is None:
+        share = 0.0 if question.described or question.validate else HELD_OUT
+    if share > 0.0:
+        parts = [held_out(run, config.protocol, share) for run in runs]
+        runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
+    runs, others = (_parts(some, config.protocol, note) if some else [] for some in (runs, others))
+    work, carried = _with_payload(
+        question, Identification(machine, config, runs, others, tell, question.terms)
+    )
+    machine = work.machine
+    if machine.arm is not None:
+        check_positions([*runs, *others], machine.arm)
+        check_torques([motion for motions in work.motions().values() for motion in motions], machine.arm)
+    chosen = question.fits or tuple(name for name in USUAL if work.applies(name))
+    unfit = [name for name in chosen if not work.applies(name)]
+    if unfit:
+        raise ConfigError(
+            f"fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
+        )
+    names = tuple(run.name for run in (*runs, *others))
+    return ArmTask(robot, config, work, carried, runs, names, chosen)
+
+
+def _machine(question: ArmQuestion, robot: RobotConfig, config: IdentificationConfig) -> Machine:
+    path = question.model or robot.find_urdf(question.data)
+    arm = None if path is None else load_arm(path, robot.joints)
+    joints = robot.joints or (() if arm is None else arm.joints)
+    if not joints:
+        raise ConfigError(f"{robot.path}: joints missing: name them, or give a urdf")
+    return machine_of(joints, arm, config.couplings)
+
+
+def _with_payload(
+    question: ArmQuestion, work: Identification
+) -> tuple[Identification, CarriedPayload | None]:
+    """The identification of the arm with its payload, known or identified, as part of the link that carries it."""
+    if question.payload is None:
+        if question.payload_link is not None:
+            raise ConfigError("`payload_link` without `payload`: say what the arm carries, or `identify`")
+        return work, None
+    arm = work.machine.arm
+    if arm is None:
+        raise ConfigError("`payload`: the machine has no URDF, to whose links it could belong")
+    carried = carried_payload(question.payload, question.payload_link, work, arm)
+    return work.of(carried.machine), carried
+
+
+def _parts(
+    runs: Sequence[ArmRecording], protocol: Protocol, note: Callable[[str], None]
+) -> list[ArmRecording]:
+    """Recordings, cut at their gaps."""
+    parts, lines = usable_parts(runs, protocol)
+    for line in lines:
+        note(line)
+    return parts
+
+
+def _surveyed(model: Path, data: Sequence[Path], note: Callable[[str], None]) -> RobotConfig:
+    """A machine as URDF and recordings tell it."""
+    found = survey(model, find_tables(data, RECORDINGS, ignore=(".urdf",)))
+    for text in found.notes:
+        note(text)
+    entries = [Commented(one.key, one.value, one.reason) for one in found.findings]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "machine.yaml"
+        write_atomically(path, commented_yaml("From URDF and recordings.", entries))
+        return read_robot(str(path))
+
+
+def identify_arm(
+    runs: Given,
+    model: PathLike | None = None,
+    *,
+    machine: str | None = None,
+    validate: Given | None = None,
+    hold_out: float | None = None,
+    payload: str | None = None,
+    payload_link: str | None = None,
+    fits: Iterable[str] | None = None,
+    terms: Iterable[str] = (),
+    progress: bool = True,
+) -> Fit:
+    """Identify dynamics and joint friction of an arm from its motion and the torques of its joints.
+
+    :param runs: files, folders that hold them, or bags.
+    :param model: URDF of the arm; needed without ``machine``, otherwise by default the one that the machine's file names.
+    :param machine: a machine by name, for example ``tx40``, or its YAML file; by default what URDF and recordings tell.
+    :param validate: recordings that are predicted only.
+    :param hold_out: last share of each recording that is predicted only; by default 0, or 1/3 without ``machine`` and ``validate``.
+    :param payload: carried in all recordings: mass [kg] as text, mass and centre ``"2,0,0,0.1"`` [m] in the frame of its link, or
+        ``"identify"``.
+    :param payload_link: link that carries it; by default the one behind the last joint.
+    :param fits: of ``ols``, ``asymmetric``, ``weighted``, ``robust``, ``consistent``, ``log-cholesky``, ``full``; by default all but
+        ``robust`` and ``log-cholesky``. The drives are those of ``full``.
+    :param terms: terms that the friction of ``full`` has in any case, for example ``position``.
+    :param progress: show the stages of the computation.
+    :raises RecordingError: for recordings that cannot be used.
+    :raises ConfigError: for arguments that are not valid, or contradict each other.
+    """
+    given = as_recordings(runs)
+    question = ArmQuestion(
+        data=paths_of(given),
+        validate=paths_of(validate),
+        described=machine is not None,
+        model=None if model is None else Path(model),
+        hold_out=hold_out,
+        payload=payload,
+        payload_link=payload_link,
+        fits=None if fits is None else tuple(fits),
+        terms=tuple(terms),
+    )
+    return _answer(question, given, machine, progress)
+
+
+def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progress: bool) -> Fit:
+    check_valid(question.terms, optional_parts(), "unknown terms")
+    check_valid(question.fits or (), ARM_FITS, "unknown fit")
+    if question.hold_out is not None and not 0.0 <= question.hold_out < 1.0:
+        raise ConfigError(f"hold_out must be from 0 to below 1, found {question.hold_out:g}")
+    if machine is None and question.model is None:
+        raise ConfigError("neither `machine` nor `model`: name a machine, or give the URDF")
+    with Stages(progress) as stages:
+        robot = (
+            read_robot(machine)
+            if machine is not None
+            else _surveyed(question.model or Path(), question.data, warn)
+        )
+        task = arm_task(question, robot, stages.tell, warn)
+        found = task.fits()
+        verdict = task.verdict(found)
+    content = task.drives(found, verdict)
+    write = None if "full" in found else _refuse
+    return Fit(content, runs=given, result=found, title=robot.title, write=write)
+
+
+def _refuse(_: Path) -> None:
+    raise ConfigError("only the fit `full` has drives that a file could hold")

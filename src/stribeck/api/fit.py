@@ -1,0 +1,228 @@
+"""A fit: what an identification found, fresh or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings
+from stribeck.api.table import ByJoint, html_of, rows_of, text_of
+from stribeck.errors import ConfigError, MissingDependencyError
+from stribeck.files.drives import Drives, write_drives
+from stribeck.model.arrays import Array
+from stribeck.model.estimate import Estimate
+from stribeck.model.joint import Drive
+from stribeck.model.law import friction_budget
+from stribeck.model.log import Log
+from stribeck.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    import pandas
+
+    from stribeck.api.prediction import Prediction
+
+
+def _in_order(drive: Drive) -> dict[str, Estimate]:
+    """The estimates of a drive in the order of its model, whatever that of the file."""
+    usual = [name for name in drive.actuator.parameters(drive.law).names if name in drive.estimates]
+    return {name: drive.estimates[name] for name in dict.fromkeys((*usual, *drive.estimates))}
+
+
+class Fit:
+    """What an identification found. Printed, it is one table: value ± half of the 95 % interval, unit, status, verdict.
+
+    :ivar drives: actuator and friction law by joint; the name is empty if there is one. Empty for fits of mechanisms,
+        whose drives are of another form.
+    :ivar estimates: by joint and parameter; parameters of no joint under the empty name.
+    :ivar verdict: whether the result may be used, with reasons; ``None`` if nothing states it.
+    :ivar runs: the recordings, of a fresh fit.
+    :ivar result: what the engine returned, of a fresh fit; not part of the stable interface.
+    """
+
+    def __init__(
+        self,
+        content: Drives,
+        *,
+        runs: Recordings | None = None,
+        result: Any = None,
+        title: str = "",
+        where: str = "",
+        write: Callable[[Path], None] | None = None,
+    ) -> None:
+        self.drives: Mapping[str, Drive] = content.joints
+        whole = {"": content.machine.estimates} if content.machine.estimates else {}
+        of_joints = {name: _in_order(drive) for name, drive in content.joints.items()}
+        self.estimates: ByJoint = {**of_joints, **whole}
+        verdicts = [drive.verdict for drive in content.joints.values() if drive.verdict is not None]
+        alone = verdicts[0] if len(content.joints) == 1 and verdicts else None
+        self.verdict: Verdict | None = content.verdict or alone
+        self.runs, self.result = runs, result
+        self.title, self._where = title or self._usual_title(), where
+        self._content = content
+        self._write = write or (lambda path: write_drives(path, content))
+
+    def _usual_title(self) -> str:
+        laws = ", ".join(dict.fromkeys(drive.law.title for drive in self.drives.values()))
+        servos = ", ".join(dict.fromkeys(drive.actuator.title for drive in self.drives.values()))
+        return f"{servos}: {laws}" if laws else self._content.machine.name
+
+    def __repr__(self) -> str:
+        return text_of(self.title, self.estimates, self.verdict)
+
+    def _repr_html_(self) -> str:
+        return html_of(self.title, self.estimates, self.verdict)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints."""
+        return tuple(self.drives)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values of the parameters of a fit of one joint, by name, in SI units.
+
+        :raises ConfigError: if it has several.
+        """
+        return {name: one.value for name, one in self._parameters_of_one("parameters").items()}
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """95 % intervals of a fit of one joint, by name.
+
+        :raises ConfigError: if it has several joints.
+        """
+        found = self._parameters_of_one("intervals")
+        return {name: one.interval for name, one in found.items() if one.interval is not None}
+
+    def _parameters_of_one(self, what: str) -> Mapping[str, Estimate]:
+        if len(self.estimates) == 1:
+            return next(iter(self.estimates.values()))
+        raise self._several(what)
+
+    def _several(self, what: str) -> ConfigError:
+        names = ", ".join(self.joints)
+        return ConfigError(f"{what} are of one joint, and this fit has {names}: name one, as in fit[NAME]")
+
+    def __getitem__(self, joint: str) -> Fit:
+        """The fit of one joint.
+
+        :raises ConfigError: for a name that it does not have.
+        """
+        if joint not in self.joints:
+            raise ConfigError(f"no joint {joint!r}; valid: {', '.join(self.joints) or 'none'}")
+        drive = self.drives[joint]
+        one = Drives({joint: drive}, provenance=drive.provenance)
+        return Fit(one, runs=self.runs, result=self.result, where=self._where)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A pandas data frame with a row for each parameter: joint, parameter, value, lower, upper, unit, status, reason.
+
+        :raises MissingDependencyError: without pandas.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            raise MissingDependencyError(
+                "data frames need pandas: pip install 'stribeck[notebook]'"
+            ) from None
+        return pandas.DataFrame(rows_of(self.estimates)).set_index(["joint", "parameter"])
+
+    def save(self, path: PathLike) -> Path:
+        """Write the file that :func:`stribeck.read`, the compensation and the exports read; returns its path.
+
+        :raises OutputError: if it cannot be written.
+        """
+        self._write(Path(path))
+        return Path(path)
+
+    def drive(self, what: str = "this") -> Drive:
+        """The drive of a fit of one joint.
+
+        :param what: needs it, for messages.
+        :raises ConfigError: for a fit of several joints, or without drives.
+        """
+        if len(self.drives) == 1:
+            return next(iter(self.drives.values()))
+        if self.drives:
+            raise self._several(what)
+        raise ConfigError(
+            f"{what} need actuator and law of a joint, which a fit of {self.title} does not state"
+        )
+
+    def friction(
+        self,
+        velocity: npt.ArrayLike,
+        motor_torque: npt.ArrayLike = 0.0,
+        external_torque: npt.ArrayLike = 0.0,
+        position: npt.ArrayLike | None = None,
+    ) -> Array:
+        r"""Torque of friction against motion [N m], not negative; the torque on the joint has the sign opposite to the velocity.
+
+        It is the budget :math:`\tau_f^{m+}` for velocities above zero and :math:`\tau_f^{m-}` below
+        (:func:`stribeck.model.law.friction_budget`). At zero it is the breakaway torque in positive direction.
+
+        :param velocity: of the joint [rad/s].
+        :param motor_torque, external_torque: at the output shaft [N m], both positive in the direction of positive velocity.
+        :param position: of the joint [rad], for laws that depend on it.
+        :returns: of the shape to which the arguments broadcast.
+        :raises ConfigError: for a law that depends on the position, without one.
+        """
+        drive = self.drive("friction torques")
+        arrays = [np.asarray(one, dtype=float) for one in (velocity, motor_torque, external_torque)]
+        if position is None and "position" in drive.law.optional_terms:
+            raise ConfigError(f"the friction law {drive.law.title} depends on the position: give it")
+        arrays.append(np.asarray(0.0 if position is None else position, dtype=float))
+        v, motor, external, at = np.broadcast_arrays(*arrays)
+        positive, negative = friction_budget(drive.law, drive.values, motor, external, v, at)
+        return np.asarray(np.where(v < 0.0, negative, positive))
+
+    def draw(self, count: int, seed: int = 0) -> dict[str, Array]:
+        """Random parameters as uncertain as the fit left them, correlated and within bounds; for randomised simulation.
+
+        :param count: number of sets.
+        :param seed: the same seed gives the same sets.
+        :returns: values by parameter (count,); those that are known exactly are constant.
+        :raises ConfigError: for a fit of several joints, or without drives.
+        """
+        from stribeck.evaluate.draws import draws_of
+
+        return draws_of(self.drive("draws"), count, seed)
+
+    def predict(self, run: Given | Log) -> Prediction:
+        """Motion of the servo in a run, from its goals and its first sample.
+
+        :param run: a run, or recordings with one run.
+        :raises ConfigError: for several runs, runs of another servo, or a fit that is not of a servo.
+        """
+        from stribeck.api.prediction import predicted
+        from stribeck.api.servo_notes import check_actuators
+
+        drive = self.drive("predictions")
+        if not isinstance(run, Log):
+            runs = as_recordings(run)
+            if len(runs) != 1:
+                raise ConfigError(f"a prediction is of one run, found {len(runs)}: choose one, as in runs[0]")
+            run = runs[0]
+        check_actuators([run], [(self._where or "the fit", drive)])
+        return predicted(drive, run, self._where)
+
+    def report(self, path: PathLike, runs: Given | None = None) -> Path:
+        """Write the HTML report of a servo: errors, residuals, friction and verdict on recordings; returns its path.
+
+        :param path: ends with ``.html``.
+        :param runs: recordings; by default those of the fit, which a file does not hold.
+        :raises ConfigError: without recordings.
+        :raises OutputError: for another ending, or a file that cannot be written.
+        """
+        from stribeck.api.reporting import write_report
+
+        given = self.runs if runs is None else as_recordings(runs)
+        if given is None:
+            raise ConfigError("a file does not hold recordings: give those that the report is to be about")
+        drive = self.drive("reports")
+        label = Path(self._where).stem if self._where else drive.law.name.upper()
+        return write_report(Path(path), [(label, Path(self._where or label), drive)], given.logs)

@@ -1,0 +1,143 @@
+"""Estimation of the parameters of a mechanism from its motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from stribeck.api.fit import Fit
+from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
+from stribeck.files.drives import Drives, MachineParameters
+from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator, Simulator
+from stribeck.identify.mechanism.model_file import MechanismModel, read_model
+from stribeck.identify.mechanism.parameter_file import (
+    MechanismParameters,
+    read_mechanism_parameters,
+    write_mechanism_parameters,
+)
+from stribeck.identify.mechanism.problem import GridRun
+from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.verdict import judge_mechanism
+
+
+def mechanism_model(
+    name: str,
+    step: float | None = None,
+    ratio: float | None = None,
+    start: Path | None = None,
+    fixed: Mapping[str, float] | None = None,
+) -> MechanismModel:
+    """The model of a mechanism with other settings.
+
+    :param name: of a shipped mechanism, or its YAML file.
+    :param step: time step [s].
+    :param ratio: weight of the dynamics relative to the samples.
+    :param start: parameter file with values to start from.
+    :param fixed: known values of parameters.
+    """
+    model = read_model(name)
+    settings, mechanism = model.settings, model.mechanism
+    if step is not None:
+        settings = replace(settings, step=step)
+    if ratio is not None:
+        settings = replace(settings, ratio=ratio)
+    if start is not None:
+        read = read_mechanism_parameters(start, mechanism.name, mechanism.parameters)
+        mechanism = replace(mechanism, parameters=mechanism.parameters.with_values(read.values))
+    if fixed:
+        mechanism = replace(mechanism, parameters=mechanism.parameters.fixed(fixed))
+    return replace(model, settings=settings, mechanism=mechanism)
+
+
+def grid_runs(paths: tuple[Path, ...], model: MechanismModel, note: Callable[[str], None]) -> list[GridRun]:
+    """Recordings of a mechanism on the time grid of its model; none for no paths."""
+    step = model.settings.step
+    return [on_grid(run, model.mechanism, step) for run in read_recordings(paths, model, note)]
+
+
+def parameters_of(
+    model: MechanismModel, estimation: MechanismEstimate, paths: tuple[Path, ...]
+) -> MechanismParameters:
+    """The content of the parameter file of an estimation."""
+    provenance = {
+        "data": [str(path) for path in paths],
+        "step": model.settings.step,
+        "ratio": model.settings.ratio,
+        "status": estimation.solution.status.value,
+    }
+    return MechanismParameters(model.mechanism.name, estimation.estimates, provenance)
+
+
+def unfinished(estimation: MechanismEstimate) -> str | None:
+    """What there is to say of a search that did not converge."""
+    if estimation.solution.converged:
+        return None
+    words = estimation.solution.status.words
+    return f"the search {words}: try other starting values or a smaller ratio"
+
+
+def identify_mechanism(
+    runs: Given,
+    mechanism: str,
+    *,
+    validate: Given | None = None,
+    step: float | None = None,
+    ratio: float | None = None,
+    start: PathLike | None = None,
+    fixed: Mapping[str, float] | None = None,
+    progress: bool = True,
+) -> Fit:
+    """Estimate the parameters of a mechanism from its recorded motion.
+
+    :param runs: CSV, MAT, NPZ, bags, or folders of them.
+    :param mechanism: a mechanism by name, for example ``furuta_motor``, or its YAML file.
+    :param validate: runs that are predicted only.
+    :param step: time step [s]; by default that of the mechanism.
+    :param ratio: weight of the dynamics relative to the samples; by default that of the mechanism.
+    :param start: parameter file with the values to start from.
+    :param fixed: known values by parameter.
+    :param progress: show the iterations.
+    :raises RecordingError: for recordings that cannot be used.
+    :raises ConfigError: for arguments that are not valid.
+    """
+    given = as_recordings(runs)
+    model = mechanism_model(mechanism, step, ratio, None if start is None else Path(start), fixed)
+    fitted = grid_runs(paths_of(given), model, warn)
+    estimator = MechanismEstimator(model.mechanism, fitted, model.settings.step, model.settings.ratio)
+    with tqdm(desc="iterations", unit="", disable=not progress, leave=False) as bar:
+
+        def show(now: float, cost: float) -> None:
+            bar.set_postfix_str(f"ratio {now:g}, cost {cost:.4g}")
+            bar.update()
+
+        estimation = estimator.estimate(show)
+    if (text := unfinished(estimation)) is not None:
+        warn(text)
+    others = grid_runs(paths_of(validate), model, warn)
+    simulator = Simulator(
+        estimation.mechanism, model.settings.step, max(len(one.path) for one in [*fitted, *others])
+    )
+    errors = [
+        {run.name: simulator.errors(run, estimation.solution.point.chi) for run in part}
+        for part in (fitted, others)
+    ]
+    content = parameters_of(model, estimation, paths_of(given))
+    return Fit(
+        Drives(
+            {},
+            MachineParameters(model.mechanism.name, estimation.estimates),
+            judge_mechanism(estimation, *errors),
+        ),
+        runs=given,
+        result=estimation,
+        title=model.title,
+        write=partial(_write, content),
+    )
+
+
+def _write(content: MechanismParameters, path: Path) -> None:
+    write_mechanism_parameters(path, content)

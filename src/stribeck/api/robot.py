@@ -1,0 +1,141 @@
+"""Identification of the drives of a whole robot from goals and positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stribeck.api.choices import LAWS_OR_AUTO, ROBOT_TERMS
+from stribeck.api.fit import Fit
+from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
+from stribeck.api.stages import Stages
+from stribeck.errors import check_valid
+from stribeck.identify.robot.drives import robot_drives
+from stribeck.identify.robot.identify import RobotFit, RunScore
+from stribeck.identify.robot.identify import identify_robot as identified
+from stribeck.identify.robot.problem import CENTRE
+from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.tree import load_tree
+from stribeck.identify.robot.verdict import judge_robot
+
+
+def rms(scores: Sequence[RunScore]) -> float | None:
+    """Root mean squared error over runs without a flaw and joints, each with equal weight [rad]."""
+    squares = [score.squares.mean() for score in scores if not score.run.flaw]
+    return float(np.sqrt(np.mean(squares))) if squares else None
+
+
+def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
+    """The content of the summary for scripts.
+
+    :param alone: runs predicted from the others.
+    """
+    law = fit.problem.kind.law.name
+    drives = dict(zip(fit.problem.kind.names, fit.problem.fixed, strict=True))
+    parts = {"train": fit.train, "validation": fit.validation, "left_out": alone}
+    per_joint: dict[str, Any] = {}
+    counted = {part: [score for score in scores if not score.run.flaw] for part, scores in parts.items()}
+    for index, joint in enumerate(fit.joints):
+        squares = {
+            part: np.mean([score.squares[index] for score in scores])
+            for part, scores in counted.items()
+            if scores
+        }
+        per_joint[joint] = {
+            "rms": {part: float(np.sqrt(value)) for part, value in squares.items()},
+            "parameters": {name: each.to_json() for name, each in fit.estimates[joint].items()},
+            "centre": float(drives.get(CENTRE, np.zeros(len(fit.joints)))[index]),
+        }
+    per_run = {
+        part: [
+            {"run": score.run.name, "rms": float(np.sqrt(score.squares.mean())), "rows_late": score.rows_late}
+            | ({"flaw": score.run.flaw} if score.run.flaw else {})
+            for score in scores
+        ]
+        for part, scores in parts.items()
+    }
+    same = {name: asdict(population) for name, population in fit.populations.items()}
+    return ({"same": same} if same else {}) | {
+        "schema": 1,
+        "rms": {
+            "train": rms(fit.train),
+            "validation": rms(fit.validation),
+            "left_out": rms(alone),
+            "each_joint_alone": fit.decoupled,
+        },
+        "per_joint": per_joint,
+        "per_run": per_run,
+        "laws": dict.fromkeys(fit.joints, law),
+        "base": {name: each.to_json() for name, each in fit.base.items()},
+        "not_determined": [
+            {
+                "joint": doubt.joint,
+                "change": doubt.direction,
+                "rms_rise": doubt.error_rise,
+                "rms_rise_alone": doubt.alone,
+            }
+            for doubt in fit.doubts
+        ],
+    }
+
+
+def identify_robot(
+    runs: Given,
+    model: PathLike,
+    *,
+    law: str = "m1",
+    terms: Iterable[str] = (),
+    validate: Given | None = None,
+    exclude: Iterable[str] = (),
+    same: Iterable[str] = (),
+    degrees: bool = False,
+    goal_joints: Iterable[str] = (),
+    backlash: bool = False,
+    polish: bool = True,
+    progress: bool = True,
+) -> Fit:
+    """Identify the drives of a robot from ordinary motion: goals and positions of all joints.
+
+    :param runs: files, folders or bags with goals and positions; LeRobot data sets are read too.
+    :param model: URDF or MJCF of the robot; meshes may be missing.
+    :param law: ``m1`` to ``m6`` for all joints, or ``auto``: chosen by runs left out.
+    :param terms: terms that the law has in any case, for example ``position``.
+    :param validate: runs that are predicted only.
+    :param exclude: joints that are not identified.
+    :param same: joints with equal drives, whose parameters are drawn towards their mean.
+    :param degrees: goals and positions are in degrees, as in LeRobot data sets.
+    :param goal_joints: joints of the goals of a ``forward_command_controller`` in a bag, in its order.
+    :param backlash: also try backlash of the gears before the encoder, as in hobby servos.
+    :param polish: fit again under the simulated motion of the whole robot.
+    :param progress: show the stages of the computation.
+    :raises RecordingError: for recordings that cannot be used.
+    :raises ConfigError: for arguments that are not valid, and joints that the model does not have.
+    """
+    check_valid(law, LAWS_OR_AUTO, "unknown friction law")
+    terms = tuple(terms)
+    check_valid(terms, ROBOT_TERMS, "unknown terms")
+    given, tree, excluded = as_recordings(runs), load_tree(Path(model)), tuple(exclude)
+    reading = tree, excluded, degrees, tuple(goal_joints)
+    train = read_runs(paths_of(given), *reading)
+    others = read_runs(paths_of(validate), *reading) if validate is not None else []
+    for run in (*train, *others):
+        for text in run.notes:
+            warn(f"{run.name}: {text}")
+    with Stages(progress) as stages:
+        result = identified(
+            tree,
+            train,
+            others,
+            law=law,
+            terms=terms,
+            excluded=excluded,
+            same=tuple(same),
+            polish=polish,
+            play=backlash,
+            note=stages.tell,
+        )
+    return Fit(robot_drives(result, judge_robot(result)), runs=given, result=result, title=Path(model).name)

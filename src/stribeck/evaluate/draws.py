@@ -1,0 +1,170 @@
+r"""Random parameters of a drive, as uncertain as the fit left them.
+
+Uncertain parameters are drawn from the normal distribution :math:`N(\hat\theta, C)` that is cut off at the bounds. The
+correlation is that which the file states; the standard deviations are those of its intervals.
+Most draws are normal ones that happen to lie within the bounds. Where hardly any do, the others are moved there by Gibbs
+sampling, one coordinate after another from its conditional distribution (Geweke 1991, "Efficient simulation from the
+multivariate normal and Student-t distributions subject to linear constraints").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from stribeck.errors import ConfigError
+from stribeck.identify.common.quantiles import normal_quantile
+from stribeck.model.arrays import Array
+from stribeck.model.estimate import Estimate
+from stribeck.model.joint import Drive
+
+ATTEMPTS = 64
+"""Batches of normal draws, each as large as the number of wanted ones."""
+
+SWEEPS = 50
+"""Of Gibbs sampling."""
+
+REST = 1e-9
+"""Added to the correlation matrix, of which an inverse is needed."""
+
+
+class Uncertain(NamedTuple):
+    """Uncertain parameters.
+
+    :param mean: (n,).
+    :param covariance: (n, n).
+    :param lower, upper: bounds (n,).
+    """
+
+    names: tuple[str, ...]
+    mean: Array
+    covariance: Array
+    lower: Array
+    upper: Array
+
+
+def uncertain_of(drive: Drive) -> Uncertain:
+    """The parameters of a drive that its file does not know exactly, with their covariance.
+
+    Standard deviations are those of the intervals, where there are some, so that draws are as wide as what is stated.
+    """
+    names, covariance = _covariance(drive)
+    values = {name: one.value for name, one in drive.stated.items()} | dict(drive.values)
+    parameters = drive.actuator.parameters(drive.law)
+    ends = np.empty((2, len(names)))
+    for k, name in enumerate(names):
+        known = (parameters[name].lower, parameters[name].upper) if name in parameters else None
+        lowest, highest = drive.bounds.get(name, known or _sign_of(drive.stated.get(name)))
+        ends[:, k] = min(lowest, values[name]), max(highest, values[name])
+    return Uncertain(names, np.array([values[name] for name in names]), covariance, ends[0], ends[1])
+
+
+def _covariance(drive: Drive) -> tuple[tuple[str, ...], Array]:
+    """Names of the uncertain parameters, and their covariance (n, n)."""
+    if drive.prediction is None:
+        names = tuple(name for name, one in drive.stated.items() if one.interval is not None)
+        correlation, rest = _correlation(drive, names), np.zeros(len(names))
+    else:
+        names = drive.prediction.names
+        matrix = np.array(drive.prediction.covariance, dtype=float).reshape(len(names), len(names))
+        rest = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+        scale = np.where(rest > 0.0, rest, 1.0)
+        correlation = matrix / np.outer(scale, scale)
+    stated = [drive.stated.get(name) for name in names]
+    sigma = [
+        other if one is None or one.interval is None else deviation_of(one)
+        for one, other in zip(stated, rest.tolist(), strict=True)
+    ]
+    return names, np.asarray(correlation * np.outer(sigma, sigma))
+
+
+def deviation_of(estimate: Estimate) -> float:
+    """Standard deviation that belongs to an interval; of one that ends at 0, that of its upper side."""
+    if estimate.interval is None:
+        return 0.0
+    lower, upper = estimate.interval
+    half = max(upper - estimate.value, estimate.value - lower) if lower == 0.0 else 0.5 * (upper - lower)
+    return half / normal_quantile(estimate.confidence)
+
+
+def _sign_of(estimate: Estimate | None) -> tuple[float, float]:
+    """Bounds of a parameter that states none: its sign where the interval does not leave it open."""
+    if estimate is None or estimate.interval is None:
+        return -math.inf, math.inf
+    lower, upper = estimate.interval
+    return (0.0 if lower >= 0.0 else -math.inf), (0.0 if upper <= 0.0 else math.inf)
+
+
+def _correlation(drive: Drive, names: tuple[str, ...]) -> Array:
+    matrix = np.eye(len(names))
+    if drive.correlation is None:
+        return matrix
+    stated = {name: k for k, name in enumerate(drive.correlation.names)}
+    for i, one in enumerate(names):
+        for j, other in enumerate(names):
+            if one in stated and other in stated:
+                matrix[i, j] = drive.correlation.matrix[stated[one]][stated[other]]
+    return matrix
+
+
+def draws_of(drive: Drive, count: int, seed: int) -> dict[str, Array]:
+    """Random values of all parameters of a drive (count,) each; those that are known exactly are constant.
+
+    :raises ConfigError: for a negative number of draws.
+    """
+    if count < 1:
+        raise ConfigError(f"expected at least one draw, found {count}")
+    known: Mapping[str, float] = {name: one.value for name, one in drive.estimates.items()}
+    uncertain = uncertain_of(drive)
+    points = _within(uncertain, count, np.random.default_rng(seed))
+    drawn = dict(zip(uncertain.names, points.T, strict=True))
+    return {name: drawn.get(name, np.full(count, value)) for name, value in known.items()}
+
+
+def _within(uncertain: Uncertain, count: int, rng: np.random.Generator) -> Array:
+    """Draws (count, n) within bounds."""
+    mean, lower, upper = uncertain.mean, uncertain.lower, uncertain.upper
+    values, axes = np.linalg.eigh(uncertain.covariance)
+    root = axes * np.sqrt(np.maximum(values, 0.0))
+
+    def normal() -> Array:
+        return np.asarray(mean + rng.standard_normal((count, len(mean))) @ root.T)
+
+    kept = np.empty((0, len(mean)))
+    for _ in range(ATTEMPTS):
+        batch = normal()
+        kept = np.concatenate([kept, batch[np.all((batch >= lower) & (batch <= upper), axis=1)]])
+        if len(kept) >= count:
+            return kept[:count]
+    moved = _gibbs(uncertain, np.clip(normal()[len(kept) :], lower, upper), rng)
+    return np.concatenate([kept, moved])
+
+
+def _gibbs(uncertain: Uncertain, points: Array, rng: np.random.Generator) -> Array:
+    """Points (S, n) within bounds after :data:`SWEEPS` sweeps, each coordinate given the others."""
+    from scipy.special import ndtr, ndtri  # not at the top: files are read where SciPy is missing
+
+    sigma = np.sqrt(np.diag(uncertain.covariance))
+    varying = np.flatnonzero(sigma > 0.0)
+    if not varying.size:
+        return points
+    scale = sigma[varying]
+    correlation = uncertain.covariance[np.ix_(varying, varying)] / np.outer(scale, scale)
+    precision = np.linalg.inv(correlation + REST * np.eye(len(varying)))
+    mean = uncertain.mean[varying]
+    lower, upper = (np.asarray(end[varying] - mean) / scale for end in (uncertain.lower, uncertain.upper))
+    state = (points[:, varying] - mean) / scale
+    width = 1.0 / np.sqrt(np.diag(precision))
+    for _ in range(SWEEPS):
+        for k in range(len(varying)):
+            others = state @ precision[k] - state[:, k] * precision[k, k]
+            centre = -others / precision[k, k]
+            low, high = ndtr((lower[k] - centre) / width[k]), ndtr((upper[k] - centre) / width[k])
+            level = low + rng.random(len(state)) * (high - low)
+            state[:, k] = np.clip(centre + width[k] * ndtri(level), lower[k], upper[k])
+    moved = points.copy()
+    moved[:, varying] = mean + scale * state
+    return moved

@@ -1,0 +1,126 @@
+"""Compensation in a loop of one's own: the same torque as the node's compensator, and what is refused."""
+
+import numpy as np
+import pytest
+
+import stribeck as sb
+from api_made import drive_made, file_of_joints
+from stribeck.files.drives import Drives
+from stribeck.live.parameters import CompensatedJointParameters, CompensationParameters
+from stribeck.live.setup import compensated_joints, compensator_of
+
+STEP = 0.002
+
+
+@pytest.fixture
+def path(tmp_path):
+    return file_of_joints(tmp_path / "p.json", "shoulder", "elbow")
+
+
+def motion(k):
+    t = STEP * k
+    return np.array([np.sin(t), np.cos(2.0 * t)]), np.array([np.cos(t), -2.0 * np.sin(2.0 * t)]), t
+
+
+def test_the_torque_is_that_of_the_node(path):
+    """Every sample of a motion, value by value."""
+    names = ["shoulder", "elbow"]
+    given = CompensationParameters(
+        joints=names,
+        by_joint={name: CompensatedJointParameters() for name in names},
+        drives_file=str(path),
+        effort_meaning="none",
+    )
+    node = compensator_of(given, compensated_joints(given))
+    node.enable()
+    loop = sb.Compensator(path)
+    assert loop.joints == ("shoulder", "elbow")
+    for k in range(600):
+        q, qd, t = motion(k)
+        node.on_command(t, t, None, q.tolist(), qd.tolist(), ())
+        expected = node.on_state(t, t, names, q.tolist(), qd.tolist(), ())
+        assert np.array_equal(loop.torque(q, qd, q_goal=q, qd_goal=qd, t=t), expected)
+    assert loop.doubt is None
+    assert np.all(np.abs(expected) > 1e-4)
+    assert np.all(np.sign(expected) == np.sign(qd))
+
+
+def test_the_torque_follows_the_gain_and_the_order_of_the_joints(path):
+    """Half the gain is half the torque while goals lead the motion; arrays are in the order of the joints."""
+
+    def last(loop, first, end, order):
+        for k in range(first, end):
+            q, qd, t = motion(k)
+            goal = q + 0.05 * np.sign(qd)
+            torque = loop.torque(q[order], qd[order], q_goal=goal[order], qd_goal=qd[order], t=t)
+        return torque
+
+    forth, back = sb.Compensator(path, gain=0.8), sb.Compensator(path, joints=["elbow", "shoulder"], gain=0.4)
+    one, other = last(forth, 0, 600, [0, 1]), last(back, 0, 600, [1, 0])
+    assert other[::-1] == pytest.approx(0.5 * one)
+    back.gain = 0.8
+    assert last(back, 600, 900, [1, 0])[::-1] == pytest.approx(last(forth, 600, 900, [0, 1]))
+
+
+def test_doubtful_states_give_zero_and_say_why(path):
+    loop = sb.Compensator(path, ramp_time=0.0)
+    for k in range(300):
+        q, qd, t = motion(k)
+        torque = loop.torque(q, qd, q_goal=q, qd_goal=qd, t=t)
+    assert np.any(torque != 0.0)
+    assert np.all(loop.torque([np.nan, 0.0], qd, t=t + STEP) == 0.0)
+    assert "not a number" in loop.doubt or "finite" in loop.doubt
+    loop.stop()
+    assert np.all(loop.torque(q, qd, t=t + 2 * STEP) == 0.0)
+    assert loop.doubt == "stopped"
+    loop.restart()
+    for k in range(302, 500):
+        q, qd, t = motion(k)
+        torque = loop.torque(q, qd, q_goal=q, qd_goal=qd, t=t)
+    assert loop.doubt is None
+    assert np.any(torque != 0.0)
+
+
+def test_states_that_stop_end_the_torque(path):
+    """A pause longer than state_timeout: the next torque starts again from zero."""
+    loop = sb.Compensator(path)
+    for k in range(600):
+        q, qd, t = motion(k)
+        before = loop.torque(q, qd, q_goal=q, qd_goal=qd, t=t)
+    after = loop.torque(q, qd, q_goal=q, qd_goal=qd, t=t + 0.2)
+    assert np.all(np.abs(after) < 0.1 * np.abs(before))
+
+
+def test_goals_of_position_servos_lead_by_the_torque(tmp_path):
+    """While the servo follows a ramp, its goal lies ahead of the controller's; untrusted states leave the goal alone."""
+    loop = sb.Compensator(sb.Fit(Drives({"": drive_made()})).save(tmp_path / "p.json"), p_gain=400)
+    for k in range(600):
+        t = 0.004 * k
+        goal = loop.goal([0.2 * t], [0.2 * t + 0.01], t)
+    assert loop.doubt is None
+    assert 0.0 < goal[0] - (0.2 * t + 0.01) < 0.2
+    assert loop.goal([np.nan], [1.0], t + 0.004) == pytest.approx([1.0])
+    with pytest.raises(sb.StribeckError, match="give p_gain once"):
+        sb.Compensator(tmp_path / "p.json").goal([0.0], [0.0], 0.0)
+
+
+def test_what_cannot_be_is_refused(path, tmp_path):
+    loop = sb.Compensator(path)
+    with pytest.raises(
+        sb.StribeckError, match=r"q: expected 2 numbers \(shoulder, elbow\), found an array of shape \(3,\)"
+    ):
+        loop.torque([0.0, 0.0, 0.0])
+    with pytest.raises(sb.StribeckError, match="say effort_meaning='motor' or 'link' once"):
+        loop.torque([0.0, 0.0], effort=[0.0, 0.0])
+    with pytest.raises(sb.StribeckError, match="unknown setting 'gians'; valid"):
+        sb.Compensator(path, gians=1.0)
+    with pytest.raises(sb.StribeckError, match=r"state_timeout must be between 0.005 and 10, found 100"):
+        sb.Compensator(path, state_timeout=100.0)
+    with pytest.raises(sb.StribeckError, match="no joint 'wrist'"):
+        sb.Compensator(path, joints=["shoulder", "wrist"])
+    with pytest.raises(sb.StribeckError, match="p_gain: expected one number, or 2, found 3"):
+        sb.Compensator(path, p_gain=[1.0, 2.0, 3.0])
+    with pytest.raises(sb.StribeckError, match="no joint 'wrist'; valid: shoulder, elbow"):
+        loop.telemetry("wrist", temperature=30.0)
+    with pytest.raises(sb.StribeckError, match=r"missing\.json"):
+        sb.Compensator(tmp_path / "missing.json")
