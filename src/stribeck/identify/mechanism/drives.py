@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.mechanism.dynamics import MultibodyDynamics
 from stribeck.identify.mechanism.estimation import MechanismEstimate
 from stribeck.identify.mechanism.mechanism import Mechanism
-from stribeck.model.estimate import Estimate, estimate_of
+from stribeck.model.estimate import Estimate
 
 QUANTITIES = {"stall_torque_per_volt": "N m/V", "damping": "N m s/rad"}
 
@@ -31,8 +32,7 @@ def drives(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
         slopes = np.asarray(jax.jacfwd(lambda x: _quantities(mechanism, x))(values))[..., free]
 
     def one(value: float, unit: str, slope: Any) -> Estimate:
-        half = estimate.sensitivity.half_width(slope)
-        return estimate_of(value, unit, (value - half, value + half) if np.isfinite(half) else None)
+        return estimate_about(value, unit, estimate.sensitivity.half_width(slope))
 
     return {
         motor.name: {
