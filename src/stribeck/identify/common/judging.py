@@ -178,7 +178,9 @@ def _unknown(joint: str, estimates: Mapping[str, Estimate], others: frozenset[st
     if not any(one.known or one.side == "upper" for one in friction.values()):
         text = f"{prefix}none of {', '.join(friction)} is determined by these recordings"
         if others or any(one.interval is not None for one in friction.values()):
-            return [Reason("friction_unknown", "doubtful", f"{text}: more of them narrow the intervals", joint)]
+            return [
+                Reason("friction_unknown", "doubtful", f"{text}: more of them narrow the intervals", joint)
+            ]
         return [Reason("friction_unknown", "unusable", f"{text}: does the joint move in them?", joint)]
     base = friction.get("friction_base")
     dry = [one for name, one in friction.items() if name in DRY]
