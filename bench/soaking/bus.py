@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import sys
-import time
 from collections import deque
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.joint import published_parameters
 from stribeck.emulator.served_line import ServedLine
 from stribeck.model.bench import Pendulum
+from stribeck.session.timing import calendar_offset
 
 MEMORY = 8000
 """Readings of each servo that are kept: 20 s at 400 Hz."""
@@ -27,7 +27,7 @@ class Witness:
     def __init__(self, line: ServedLine, servo: EmulatedServo) -> None:
         self.line, self.servo = line, servo
         self.readings: deque[tuple[float, float, float]] = deque(maxlen=MEMORY)
-        self._offset = time.time() - time.monotonic()
+        self._offset = 1e-9 * calendar_offset(line.clock)
         self._read, self._delay = servo.read, line.delay
         servo.read = self._noted  # type: ignore[method-assign]
 
