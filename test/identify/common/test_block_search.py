@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stribeck.identify.common.levenberg_marquardt import BlockEquations, minimise_blocks
+from stribeck.identify.common.minimise import BlockEquations, minimise_blocks
 
 SCALES = np.array([1.0, 1e4, 1e-3])
 
@@ -30,7 +30,7 @@ def test_each_block_reaches_its_own_minimum_and_none_rises():
     box = np.array([np.full(7, -5.0), np.full(7, 5.0), np.full(7, 1.0)])
     last = valleys(start).costs
     for iterations in range(1, 40, 3):
-        point = minimise_blocks(valleys, start, box, np.array([0, 0, 1, 1, 2, 2, -1]), iterations)
+        point = minimise_blocks(valleys, start, box, np.array([0, 0, 1, 1, 2, 2, -1]), iterations).point
         costs = valleys(point).costs
         assert np.all(costs <= last)
         last = costs

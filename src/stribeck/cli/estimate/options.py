@@ -26,7 +26,6 @@ class EstimateOptions:
     hold: Annotated[dict[str, float], assigned] | None = _fit(
         "parameters to fix at known values", None, "NAME=VALUE,…"
     )
-    compare: bool = _fit("also estimate by single shooting, for comparison", False)
     output: Path | None = _output("parameter file", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
     plots: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")

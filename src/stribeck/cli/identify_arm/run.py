@@ -95,7 +95,7 @@ def _set_up(options: IdentifyArmOptions) -> str:
             "neither --config nor --urdf: name a machine, or give the URDF from which its file is written"
         )
     path = (options.output or Path()) / "machine.yaml"
-    set_up(options.urdf, options.data, path)
+    set_up(options.urdf, options.data, path).check_complete(str(path))
     return str(path)
 
 

@@ -16,7 +16,7 @@ class SetupRobotOptions:
         "the arm; without it the recordings are of a servo on a pendulum bench", None, "FILE"
     )
     data: tuple[Path, ...] = option(
-        "bags with joint states, or folders that hold them; of a servo also .csv, .txt, .mat and .npz",
+        "bags with joint states, .csv, .txt, .mat and .npz files, or folders that hold them",
         metavar="PATH",
     )
     actuator: str | None = option("the servo's name or YAML file, where the recordings are of a servo", None)
