@@ -22,11 +22,10 @@ from stribeck.live.direction.travel import Travel, Turning
 from stribeck.live.formulas import Compiler, compiled_by
 from stribeck.live.friction import (
     AS_IDENTIFIED,
-    LARGEST_FEEDBACK,
     FrictionModel,
     JointModel,
     Scales,
-    load_feedback,
+    largest_scales,
 )
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
@@ -133,19 +132,15 @@ class FeedForward:
         self._base = self._initial_tuning(model.joints)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
         self._rotors: Array = np.array(rotors, dtype=np.float64)
-        self._steepest = self._largest_scales(model, settings)
+        self._steepest = largest_scales(model.joints, settings.effort_meaning)
         self._joints, self._compiler = n, compiler
         nothing: Array = np.full(n, math.nan)
         self.no_wish = Wish(nothing, self._zero, np.zeros(n, dtype=np.bool_), 0.0)
         """Used when no controller has sent a goal."""
         self._compile(compiler)
-        self.path, self.travel, self.turning = (
-            GoalPath(n, compiler),
-            Travel(n, compiler),
-            Turning(n, compiler),
-        )
+        self.path, self.travel = GoalPath(n, compiler), Travel(n, compiler)
+        self.turning, self.overshoot = Turning(n, compiler), Overshoot(n, compiler)
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
-        self.overshoot = Overshoot(n, compiler)
         ratio = np.ones(n) * joint_map.ratio
         self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
         self._guaranteed = self._zero
@@ -297,7 +292,7 @@ class FeedForward:
         motion = None if self.turning.begun else self._moving(state.velocity, moving)
         self.turning.update(state.position, motion, self.tuning.presliding)
         direction = self._free_at(state.velocity, moving, self.turning.share)
-        gain = min(self.gain, 1.0) * min(self.settings.certain_fraction, 1.0)
+        gain = min(self.gain, 1.0) * self.settings.certain_fraction
         return self._of_law(gain, direction, state.velocity, state, loads, None)
 
     def _of_law(self, gain: float | Array, sign: Array, at: Array, state: State, loads: Loads, scales: Scales | None) -> Array:  # fmt: skip
@@ -441,14 +436,6 @@ class FeedForward:
         self.speed_limit.set_inertia(inertia)
         self.tuning = replace(self._base, error_width=np.maximum(self._base.error_width, width))
         return self.tuning
-
-    @staticmethod
-    def _largest_scales(model: FrictionModel, settings: Settings) -> Array:
-        """Scales beyond which feed-forward at gain 1 would amplify the friction that it causes itself (n,) [1]."""
-        if settings.effort_meaning == "none":
-            return np.full(len(model.joints), math.inf)
-        slopes = [load_feedback(j.law, j.values, j.max_torque) for j in model.joints]
-        return np.array([LARGEST_FEEDBACK / slope if slope > 0.0 else math.inf for slope in slopes])
 
     def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
         """Tuning of each joint from the settings or the joint models."""
