@@ -129,11 +129,6 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "JSON that `stribeck calibrate` writes.",
         ("stribeck.identify.geometry.result_file:CalibrationFile",),
     ),
-    (
-        "Parameters of mechanisms",
-        "JSON that `stribeck estimate` writes.",
-        ("stribeck.identify.mechanism.parameter_file:MechanismParameterFile",),
-    ),
 )
 """Title, place and declaring classes (``module:class``) of every file."""
 
