@@ -26,7 +26,7 @@ class SweepOptions:
     """Options: the joint, its limits, how it moves, and the file."""
 
     joint: str = _joint("the joint that moves", metavar="NAME")
-    urdf: Path | None = _joint("limits of the joint: 90 % of its travel and velocity", None, "FILE")
+    urdf: Path | None = _joint("limits of the joint: nine tenths of its travel and velocity", None, "FILE")
     lower: float | None = _joint("lower end of the travel [rad] (default: the URDF's)", None, "RAD")
     upper: float | None = _joint("upper end of the travel [rad] (default: the URDF's)", None, "RAD")
     velocity: Positive | None = _joint("largest speed [rad/s] (default: the URDF's)", None, "RAD/S")
