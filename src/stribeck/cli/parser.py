@@ -41,6 +41,7 @@ VERBS = {
         "read the parameters of a servo from BAM, MJCF, Isaac Lab or URDF files",
     ),
     "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
+    "sweep": ("sweep", "write a constant-velocity programme of one joint, for friction over velocity"),
     "setup-robot": (
         "setup_robot",
         "write the file of a robot arm, or of a servo on a bench, from recordings",

@@ -20,12 +20,13 @@ from stribeck.files.drives import Drives, MachineParameters, read_drives
 from stribeck.files.schema import check_keys
 from stribeck.files.torque_drives import parameter_unit, torque_actuator, torque_drive
 from stribeck.files.versions import versions
+from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.mechanism.dynamics import MultibodyDynamics
 from stribeck.identify.mechanism.estimation import MechanismEstimate
 from stribeck.identify.mechanism.mechanism import Mechanism
 from stribeck.identify.mechanism.model_file import MechanismModel
 from stribeck.model.actuator import JointUnits
-from stribeck.model.estimate import Estimate, estimate_of, fixed
+from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS
 from stribeck.model.parameters import ParameterSet
@@ -117,8 +118,7 @@ def _estimated(estimate: MechanismEstimate, function: Any, units: Any) -> list[l
     def one(value: float, unit: str, slope: Any) -> Estimate:
         if not slope.any():
             return fixed(value, unit)
-        half = estimate.sensitivity.half_width(slope)
-        return estimate_of(value, unit, (value - half, value + half) if np.isfinite(half) else None)
+        return estimate_about(value, unit, estimate.sensitivity.half_width(slope))
 
     return [
         [one(*each) for each in zip(row, units, gradients, strict=True)]
