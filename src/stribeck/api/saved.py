@@ -16,10 +16,10 @@ from stribeck.files.schema import convert, read_json
 from stribeck.identify.mechanism.parameter_file import MechanismParameterFile
 
 
-def read(path: PathLike, actuator: str | None = None) -> Fit:
+def read(path: PathLike, servo: str | None = None) -> Fit:
     """Read a saved fit: a file of drives (of a servo, a joint, an arm, a robot), or that of a mechanism.
 
-    :param actuator: the servo's name or YAML file, for files that neither describe it nor name an installed one.
+    :param servo: its name or YAML file, for files that neither describe it nor name an installed one.
     :returns: a fit that behaves like the fresh one, but for recordings, which files do not hold.
     :raises ParameterFileError: for a file that is missing or damaged.
     """
@@ -31,7 +31,7 @@ def read(path: PathLike, actuator: str | None = None) -> Fit:
         estimates = {name: entry.estimate for name, entry in mechanism.parameters.items()}
         content = Drives({}, MachineParameters(mechanism.model, estimates))
         return Fit(content, title=mechanism.model, where=where, write=partial(_copy, data))
-    drives = read_drives(path, None if actuator is None else load_actuator(actuator))
+    drives = read_drives(path, None if servo is None else load_actuator(servo))
     return Fit(drives, where=where)
 
 

@@ -271,7 +271,7 @@ def lost_samples(output: Path) -> int:
 def fit(output: Path, seed: int) -> Drive:
     """Fit law M6 with the command line that a user would type."""
     path = output / "m6.json"
-    command = ["fit", "--model", LAW, "--logdir", str(output / "bags"), "--output", str(path)]
+    command = ["identify", "servo", str(output / "bags"), "--law", LAW, "--output", str(path)]
     command += ["--joint", EVERY_JOINT, "--seed", str(seed)]
     print(f"\nFit: stribeck {' '.join(command)}", flush=True)
     if main(command) != 0:

@@ -1,4 +1,4 @@
-"""Implements ``stribeck estimate``: estimation, simulation, files, figures and tables."""
+"""Implements ``stribeck identify mechanism``: estimation, simulation, files, figures and tables."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SCHEMA = 1
 def run(options: EstimateOptions) -> int:
     """Estimate, simulate, and write the results."""
     started = time.perf_counter()
-    model = mechanism_model(options.model, options.step, options.ratio, options.start, options.hold)
-    check_outputs([options.output, options.json], [*options.data, *options.validate, model.path])
-    warn_of_seen(options.data, options.validate)
+    model = mechanism_model(options.mechanism, options.step, options.ratio, options.start, options.set)
+    check_outputs([options.output, options.json], [*options.recordings, *options.validate, model.path])
+    warn_of_seen(options.recordings, options.validate)
     step, mechanism = model.settings.step, model.mechanism
-    fitted, others = (grid_runs(paths, model, warn) for paths in (options.data, options.validate))
+    fitted, others = (grid_runs(paths, model, warn) for paths in (options.recordings, options.validate))
     steps = sum(len(one.path) for one in fitted)
     _say(options, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling takes half a minute")
     estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
@@ -59,8 +59,8 @@ def run(options: EstimateOptions) -> int:
         _say(options, "the same by single shooting")
         summary["single_shooting"] = _shooting(options, model, fitted, simulator)
     _write(options, model, estimation, summary)
-    if options.plots is not None:
-        _draw(options.plots, model, estimation, estimator, simulator, fitted, others)
+    if options.plot is not None:
+        _draw(options.plot, model, estimation, estimator, simulator, fitted, others)
     _print(model, estimation, summary)
     return 0
 
@@ -153,7 +153,7 @@ def _write(
     options: EstimateOptions, model: MechanismModel, estimation: MechanismEstimate, summary: dict[str, Any]
 ) -> None:
     if options.output is not None:
-        write_mechanism_parameters(options.output, parameters_of(model, estimation, options.data))
+        write_mechanism_parameters(options.output, parameters_of(model, estimation, options.recordings))
     write_json(options.json, _finite(summary), allow_nan=False)
 
 

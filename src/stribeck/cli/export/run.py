@@ -46,21 +46,21 @@ class _Judged(NamedTuple):
 
 def run(options: ExportOptions) -> int:
     """Write the files of an export; print and write what it costs."""
-    if options.to == "list":
+    if options.format == "list":
         print_table(["format", "holds"], [[form.name, form.title] for form in FORMATS.values()], left=2)
         return DONE
-    form, output = format_named(options.to), options.output
+    form, output = format_named(options.format), options.output
     form.module_of()  # says at once which library is missing
     if not options.params or output is None:
         raise ConfigError("name the parameter files (--params) and the file to write (--output)")
     _check_model(form, options)
-    files = parameter_files_of(ParameterFileOptions(params=options.params, actuator=options.actuator))
+    files = parameter_files_of(ParameterFileOptions(params=options.params, actuator=options.servo))
     joints = _joints(options.joint, options.params)
     logs = _logs(options)
     if logs:
         check_servo(logs, files, supply=False)
     beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
-    check_outputs([output, beside], [*options.params, options.model], options.logdir)
+    check_outputs([output, beside], [*options.params, options.model], options.recordings)
     used = Gains(
         1.0, np.array([log.setup.ki for log in logs]), np.array([options.kd, *(log.setup.kd for log in logs)])
     )
@@ -74,13 +74,13 @@ def run(options: ExportOptions) -> int:
             JointServo(joint, _servo(options, form, logs, held[path], supplies[path]))
             for joint, path in zip(joints, sources, strict=True)
         )
-        return ExportTask(servos, output, options.model, options.timestep, tuple(sources))
+        return ExportTask(servos, output, options.model, options.step, tuple(sources))
 
     form.write(task_of({path: plain(file, form) for path, file in files}))  # refuses early what does not fit
     judged = [_judged(path, file, form, options, logs, used, supplies[path]) for path, file in files]
     task = task_of({one.path: one.held for one in judged})
     written = form.write(task)
-    check_outputs(list(written.files)[1:], [*options.params, options.model], options.logdir)
+    check_outputs(list(written.files)[1:], [*options.params, options.model], options.recordings)
     losses = []
     for one in judged:
         driven = [servo for servo, path in zip(task.joints, sources, strict=True) if path == one.path]
@@ -89,7 +89,7 @@ def run(options: ExportOptions) -> int:
             warn(f"{names}: {remark}")
         of_file = (one.runs, one.stepping, missing[one.path])
         losses.append(
-            loss_of(names, driven[0].servo, form, *of_file, recorded=bool(logs), timestep=options.timestep)
+            loss_of(names, driven[0].servo, form, *of_file, recorded=bool(logs), timestep=options.step)
         )
     _finish(form, written, losses, beside, files, options)
     return DONE
@@ -117,9 +117,9 @@ def _finish(
 
 def _check_model(form: Format, options: ExportOptions) -> None:
     if form.model and options.model is None:
-        raise ConfigError(f"--to {form.name} changes a robot file: name it with --model")
+        raise ConfigError(f"--format {form.name} changes a robot file: name it with --model")
     if form.model is False and options.model is not None:
-        raise ConfigError(f"--to {form.name} does not use --model {options.model}: leave it out")
+        raise ConfigError(f"--format {form.name} does not use --model {options.model}: leave it out")
     if options.model is not None:
         read_bytes(options.model, ConfigError)  # says at once that it is missing, or no file
 
@@ -145,16 +145,16 @@ def _joints(names: Sequence[str], params: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _logs(options: ExportOptions) -> list[Log]:
-    if options.logdir is None:
+    if not options.recordings:
         given = {"--signals": options.signals, "--bench": options.bench, "--arm-mass": options.arm_mass}
         for name, value in given.items():
             if value is not None:
-                raise ConfigError(f"{name} describes recordings: name them with --logdir, or leave it out")
+                raise ConfigError(f"{name} describes recordings: name them, or leave it out")
         return []
     chosen = RecordingOptions(
-        logdir=options.logdir, signals=options.signals, bench=options.bench, arm_mass=options.arm_mass
+        recordings=options.recordings, signals=options.signals, bench=options.bench, arm_mass=options.arm_mass
     )
-    return recordings_of(chosen, options.actuator)
+    return recordings_of(chosen, options.servo)
 
 
 def _judged(
@@ -196,7 +196,7 @@ def _supply(
         if known
         else f"{path} states none"
     )
-    raise ConfigError(f"--to {form.name} holds the supply voltage, and {found}: give one with --supply")
+    raise ConfigError(f"--format {form.name} holds the supply voltage, and {found}: give one with --supply")
 
 
 def _servo(
@@ -210,6 +210,6 @@ def _servo(
             if gains
             else "there are no recordings"
         )
-        raise ConfigError(f"--to {form.name} holds the firmware's gain, and {found}: give one with --kp")
+        raise ConfigError(f"--format {form.name} holds the firmware's gain, and {found}: give one with --kp")
     kp = options.kp or (gains[0] if gains else usual_gain(held))
     return Servo(held, kp, kd=options.kd if form.gains else 0.0, supply_voltage=supply)

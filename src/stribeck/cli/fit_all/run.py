@@ -1,4 +1,4 @@
-"""Runs ``stribeck fit-all``: fits several laws to the recordings of many servos."""
+"""Runs ``stribeck identify fleet``: fits several laws to the recordings of many servos."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""``stribeck evaluate``: errors of parameter files on recordings."""
+"""Implements ``stribeck evaluate``: errors of parameter files on recordings, pictures, diagram, report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.fit.options import FitOptions
 from stribeck.cli.inputs import (
     check_outputs,
@@ -18,14 +19,6 @@ from stribeck.cli.inputs import (
     recordings_of,
     write_json,
 )
-from stribeck.cli.options import (
-    ParameterFileOptions,
-    Positive,
-    RecordingOptions,
-    SimulationOptions,
-    group,
-    option,
-)
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, Stepping, simulated, stepping_of
@@ -33,34 +26,71 @@ from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive
 from stribeck.identify.servo.prediction import COVERAGE, coverage_of, half_widths
 from stribeck.model.joint import Drive
+from stribeck.model.log import Log
 
 SCHEMA = 1
 
 OTHERS = {".xml": "mjcf", ".urdf": "urdf", ".yaml": "isaaclab", ".yml": "isaaclab"}
 """Formats of other programs among ``--params``, by the end of the file name."""
 
-_others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml) files")
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
-    """Options: parameter files and recordings."""
-
-    json: Path | None = option("errors for scripts", None, "FILE")
-    file_joint: str | None = _others("joint to read (default: the only one)", None, "NAME")
-    file_kp: Positive | None = _others("firmware gain that their stiffness belongs to", None, "K")
-    file_supply: Positive | None = _others("voltage of their torques (default: the nominal one)", None, "V")
-    file_motor: Path | None = _others("parameter file with the motor, for URDF files", None, "P.json")
-
 
 def run(options: EvaluateOptions) -> int:
-    """Simulate every run with every file; print and write the errors."""
-    check_outputs([options.json], options.params, options.logdir)
+    """Simulate every run with every file; print and write what is asked for."""
+    _check(options)
     own = tuple(path for path in options.params if path.suffix not in OTHERS)
     files = dict(parameter_files_of(replace(options, params=own)))
     files |= {path: _imported(path, options) for path in options.params if path.suffix in OTHERS}
-    evaluate_files([(path, files[path]) for path in options.params], options)
+    given = [(path, files[path]) for path in options.params]
+    if options.diagram is not None:
+        from stribeck.cli.evaluate.diagram import draw_diagrams
+
+        draw_diagrams(given, options, options.diagram)
+    if not options.recordings:
+        return 0
+    logs = recordings_of(options, options.servo)
+    if given:
+        check_servo(logs, given)
+    if given and (options.json is not None or not (options.plot or options.report)):
+        _evaluate(given, logs, options)
+    if options.plot is not None:
+        from stribeck.cli.evaluate.pictures import draw_runs
+
+        draw_runs(given, logs, options, options.plot)
+    if options.report is not None:
+        _report(given, logs, options, options.report)
     return 0
+
+
+def _check(options: EvaluateOptions) -> None:
+    """Refuse contradictions, and outputs that cannot be written, before anything is computed."""
+    if not options.recordings and options.diagram is None:
+        raise ConfigError("recordings missing: name them before the options (--diagram alone needs none)")
+    for word in ("plot", "report", "json"):
+        if not options.recordings and getattr(options, word) is not None:
+            raise ConfigError(f"--{word} is about recordings: name them before the options")
+    if not options.params and (
+        options.plot is None or options.report is not None or options.diagram is not None
+    ):
+        raise ConfigError("--params missing: name the parameter files (only --plot draws recordings alone)")
+    if len({path.resolve() for path in options.params}) < len(options.params):
+        raise ConfigError("--params names a file twice; name each once")
+    pictures = None if options.plot is None else options.plot / "overview.png"
+    if options.report is not None:
+        from stribeck.api.reporting import check_report
+
+        check_report(options.report)
+    outputs = [options.json, options.report, options.diagram, pictures]
+    check_outputs(outputs, options.params, options.recordings)
+
+
+def _report(
+    files: Sequence[tuple[Path, Drive]], logs: Sequence[Log], options: EvaluateOptions, path: Path
+) -> None:
+    from stribeck.api.reporting import write_report
+
+    named = [(display_name(file, options.params), file, drive) for file, drive in files]
+    write_report(path, named, logs, options.step, options.reset_period, options.integrator)
+    print(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
 def _imported(path: Path, options: EvaluateOptions) -> Drive:
@@ -68,22 +98,28 @@ def _imported(path: Path, options: EvaluateOptions) -> Drive:
     from stribeck.exports.import_task import ImportTask
     from stribeck.exports.imports import imported
 
-    if options.actuator is None:
-        raise ConfigError(f"{path} does not name its servo: give --actuator, and --file-kp for its stiffness")
-    actuator = load_actuator(options.actuator)
-    motor = None if options.file_motor is None else read_drive(options.file_motor, actuator)
-    of_file = (options.file_joint, options.file_kp, options.file_supply, motor)
+    if options.servo is None:
+        raise ConfigError(f"{path} does not name its servo: give --servo, and --kp for its stiffness")
+    actuator = load_actuator(options.servo)
+    motor = None if options.motor is None else read_drive(options.motor, actuator)
+    of_file = (options.file_joint, options.kp, options.supply, motor)
     return imported(OTHERS[path.suffix], ImportTask(path, actuator, *of_file))
 
 
-def evaluate_files(files: Sequence[tuple[Path, Drive]], options: EvaluateOptions | FitOptions) -> None:
+def evaluate_files(files: Sequence[tuple[Path, Drive]], options: FitOptions) -> None:
     """Print and write the errors of parameter files on the recordings selected by the options."""
-    logs = recordings_of(options, options.actuator)
+    logs = recordings_of(options, options.servo)
     check_servo(logs, files)
+    _evaluate(files, logs, options)
+
+
+def _evaluate(
+    files: Sequence[tuple[Path, Drive]], logs: Sequence[Log], options: EvaluateOptions | FitOptions
+) -> None:
     recordings = Recordings(logs)
     results = [
         evaluation(
-            path, file, recordings, stepping_of(file, options.dt, options.reset_period, options.integrator)
+            path, file, recordings, stepping_of(file, options.step, options.reset_period, options.integrator)
         )
         for path, file in files
     ]
