@@ -72,7 +72,8 @@ ARRAYS = ("--motor", "--link", "--torque", "--ratio", "--rotor-inertia", "--time
 
 def _transmission(words: list[str]) -> list[str]:
     """Names of arrays became one option."""
-    kept, columns = [], []
+    kept: list[str] = []
+    columns: list[str] = []
     for word in words:
         if columns and columns[-1].endswith("="):
             columns[-1] += word

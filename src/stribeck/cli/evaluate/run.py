@@ -94,7 +94,7 @@ def _report(
 
 
 def _imported(path: Path, options: EvaluateOptions) -> Drive:
-    """A file of another program, as ``stribeck import-params`` reads it."""
+    """A file of another program, as ``stribeck import-model`` reads it."""
     from stribeck.exports.import_task import ImportTask
     from stribeck.exports.imports import imported
 

@@ -20,7 +20,7 @@ class ExciteOptions:
     model: Path | None = _robot(
         "URDF (default: the one that the YAML names); enough without --machine", None, "FILE"
     )
-    data: tuple[Path, ...] = _robot("folders in which to look for the URDF", (), "PATH", hidden=True)
+    data: tuple[Path, ...] = _robot("folders in which to look for the URDF", (), "PATH")
     no_collisions: bool = _robot("ignore the floor and self-collision", False)
     harmonics: Annotated[int, harmonics] = _trajectory(
         "number of harmonics of the Fourier series (default: 5)", 5, "N"

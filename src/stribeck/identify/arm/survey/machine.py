@@ -268,6 +268,6 @@ def _limits(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Finding]:
         Finding(
             "limits.acceleration",
             values,
-            "largest in the recordings, for `stribeck excite`; other limits are those of the URDF",
+            "largest in the recordings, for `stribeck design trajectory`; other limits are those of the URDF",
         )
     ]
