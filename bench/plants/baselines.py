@@ -6,6 +6,7 @@ own torque, and what a nominal model says. It returns the torque to add, (L,) [N
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -205,6 +206,54 @@ class Ours(Method):
         return ours.on_state(now, now, self._names, sample.position, speed, ())
 
 
+class Graph(Ours):
+    """Stribeck's Compensator as nodes of a graph feed it.
+
+    States and goals are stamped with the time of the controller's cycle. The goal of a cycle arrives after its state, by a
+    varying part of a cycle and now and then by a whole one more, with every ``goal_every``-th cycle. Nobody knows the
+    resolution of the encoder.
+
+    :param model_error: relative error of inertia and gravity in the model.
+    """
+
+    resolution = 1e-6
+    """What a joint driven by torque is said to resolve [rad]."""
+
+    late = 0.1
+    """Share of goals that arrive a cycle later than usual [1]."""
+
+    def __init__(
+        self, lanes: Lanes, *, goal_every: int = 1, model_error: float = 0.0, **options: Any
+    ) -> None:
+        unknown = np.full(len(lanes), self.resolution)
+        super().__init__(replace(lanes, resolution=unknown), **options)
+        self._goal_every, self._scale = goal_every, 1.0 + model_error
+        self._rng = np.random.default_rng(3)
+        self._under_way: deque[tuple[float, Sample]] = deque()
+        self._cycle, self._arrived = 0, -np.inf
+
+    def update(self, sample: Sample) -> FloatArray:
+        """Torque to add [N m]."""
+        ours, names, dt = self.compensator, self._names, self.lanes.dt
+        if self._model is not None:
+            self._model.take(
+                sample._replace(known=self._scale * sample.known, inertia=self._scale * sample.inertia)
+            )
+        arrival = max(sample.time + 0.3 * dt * self._rng.random(), self._arrived)
+        while self._under_way and self._under_way[0][0] <= arrival:
+            at, wish = self._under_way.popleft()
+            ours.on_goal(at, wish.time, names, wish.goal_position, wish.goal_velocity)
+        ours.on_command(arrival, sample.time - 1e-6, names, (), (), sample.effort)
+        speed = sample.velocity if self._velocities else ()
+        torque = ours.on_state(arrival, sample.time, names, sample.position, speed, ())
+        if self._goals and self._cycle % self._goal_every == 0:
+            wait = 0.3 + 0.6 * self._rng.random() + (self._rng.random() < self.late)
+            last = self._under_way[-1][0] if self._under_way else arrival
+            self._under_way.append((max(sample.time + wait * dt, last), sample))
+        self._cycle, self._arrived = self._cycle + 1, arrival
+        return torque
+
+
 def joint_models(lanes: Lanes) -> list[JointModel]:
     """Law M2, asymmetric, with the nominal values."""
     law = law_named("m2").with_terms(asymmetric=True)
@@ -240,6 +289,11 @@ METHODS: dict[str, Callable[[Lanes], Method]] = {
     "ours": Ours,
     "ours_static": partial(Ours, model=False),
     "ours_efforts": partial(Ours, goals=False),
+    "ours_graph": Graph,
+    "ours_graph_wrong": partial(Graph, model_error=0.2),
+    "ours_graph_static": partial(Graph, model=False),
+    "ours_graph_slow": partial(Graph, model=False, goal_every=3),
+    "ours_graph_efforts": partial(Graph, goals=False),
 }
 """Every method by name. Add further adapters here."""
 

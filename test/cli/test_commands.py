@@ -36,6 +36,8 @@ KINDS = {
     "hold_out": "a share",
     "model": "a file",
     "kp": "a gain",
+    "max_torque": "one limit, or one for each joint",
+    "recordings": "one, where only one can be used",
 }
 """Options whose values are parsed in more than one way, and what all have in common."""
 
@@ -151,7 +153,7 @@ def test_the_map_shows_every_command(capsys):
         (["evaluate", "x", "--parms", "p.json"], "unknown: --parms p.json; did you mean --params?"),
         (
             ["identify", "servo", "--law", "m6"],
-            "missing: recordings (name recordings and files before the options)",
+            "missing: RECORDING (name recordings and files before the options)",
         ),
         (["--hlep"], "did you mean --help?"),
     ],

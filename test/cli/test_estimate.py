@@ -64,12 +64,15 @@ def test_held_parameters_have_names(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_recording_at_rest_is_written_too(tmp_path):
-    """The relative error of a signal that is zero throughout is no number: null, and the rest is there."""
+    """The relative error of a signal that is zero throughout is no number: null, and the rest is there. Nothing is known then,
+    which the verdict says, with --strict by exit code 2."""
     data, summary = tmp_path / "still.csv", tmp_path / "F.json"
     data.write_text("time,angle\n" + "\n".join(f"{0.01 * k},0" for k in range(50)) + "\n")
-    assert (
-        main(["estimate", "--model", "pendulum", "--data", str(data), "--json", str(summary), "--quiet"]) == 0
-    )
+    words = ["estimate", "--model", "pendulum", "--data", str(data), "--json", str(summary), "--quiet"]
+    assert main([*words, "--strict"]) == 2
+    found = json.loads(summary.read_text())
+    assert found["verdict"] == "unusable"
+    assert found["reasons"][0]["key"] == "large_error"
     (fitted,) = json.loads(summary.read_text())["errors"]["fitted"]
     assert fitted["from_first_sample"]["angle"]["rel"] is None
     assert fitted["from_first_sample"]["angle"]["rmse"] < 1e-6
@@ -81,13 +84,14 @@ def test_estimate_recovers_a_pendulum_and_writes_what_it_found(tmp_path):
     data, other = recording(tmp_path / "a.csv"), recording(tmp_path / "b.csv", 0.6)
     output, summary = tmp_path / "P.json", tmp_path / "F.json"
     files = ["--output", output, "--json", summary, "--plots", tmp_path / "plots"]
-    start = ["--model", "pendulum", "--data", data, "--validate", other, "--compare", "--quiet"]
+    start = ["--model", "pendulum", "--data", data, "--validate", other, "--compare", "--quiet", "--strict"]
     assert main(["estimate", *map(str, [*start, *files])]) == 0
     mechanism = read_model("pendulum").mechanism
     found = read_mechanism_parameters(output, "pendulum", mechanism.parameters)
     for name, value in mechanism.parameters.values().items():
         assert found.values[name] == pytest.approx(value, rel=0.05)
     content = json.loads(summary.read_text())
+    assert (content["verdict"], content["reasons"]) == ("usable", [])
     assert content["errors"]["validated"][0]["from_first_sample"]["angle"]["rmse"] < 0.01
     assert content["single_shooting"]["parameters"]["coulomb"] == pytest.approx(0.02, rel=0.05)
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {"0_a.png", "1_b.png", "convergence.png"}

@@ -74,7 +74,7 @@ def test_a_command_of_long_ago_is_not_taken() -> None:
     commands = Commands(1)
     assert told(commands, 0, 0.0)
     for k in range(1, 20):
-        assert not told(commands, k, 5.0)
+        assert not told(commands, k, 6.0)
     assert commands.difference == 0.0
     latest = commands.latest(0.05, TIMEOUT)
     assert latest is not None
@@ -82,17 +82,18 @@ def test_a_command_of_long_ago_is_not_taken() -> None:
     assert commands.latest(0.2, TIMEOUT) is None
 
 
-@pytest.mark.parametrize("behind", [0.3, -0.3, 0.9, -0.9])
+@pytest.mark.parametrize("behind", [0.3, -0.3, 1.5, -1.5, 5.0, -5.0])
 def test_a_clock_that_differs_steadily_is_recognised(behind: float) -> None:
-    """After AGREEING_COMMANDS that agree; then commands count from their arrivals on."""
+    """After AGREEING_COMMANDS that agree; then their stamps are corrected by the difference."""
     commands = Commands(1)
     for k in range(AGREEING_COMMANDS + 1):
         told(commands, k, behind)
     assert commands.difference == pytest.approx(behind)
     assert told(commands, 10, behind)
-    found, _ = commands.before(0.105, 0.105, TIMEOUT)
+    found, _, age = commands.before(0.105, 0.105, TIMEOUT)
     assert found is not None
     assert found.position[0] == 10.0
+    assert age == pytest.approx(0.005)
     assert commands.before(0.205, 0.205, TIMEOUT)[0] is None
     assert told(commands, 11, 0.0)  # whose clock was set right
     assert commands.difference == 0.0
@@ -100,13 +101,35 @@ def test_a_clock_that_differs_steadily_is_recognised(behind: float) -> None:
 
 @settings(deadline=None)
 @given(st.floats(LARGEST_CLOCK_DIFFERENCE + 0.1, 1e6) | st.floats(-1e6, -LARGEST_CLOCK_DIFFERENCE - 0.1))
-def test_no_clock_is_off_by_more_than_a_second(behind: float) -> None:
+def test_no_clock_is_off_by_more_than_five_seconds(behind: float) -> None:
     """Commands from there are old, or of the future, and count for no state of now."""
     commands = Commands(1)
     for k in range(20):
         assert told(commands, k, behind) == (behind < 0.0)
         assert commands.difference == 0.0
         assert commands.before(DT * k + 0.001, DT * k + 0.001, TIMEOUT)[0] is None
+    assert commands.beyond == pytest.approx(behind, rel=1e-9, abs=1e-6)
+
+
+def test_the_difference_of_clocks_is_the_shortest_delay() -> None:
+    """Delays of up to 10 ms beside it do not count; a clock that is set anew is recognised anew."""
+    commands = Commands(1)
+    for k in range(30):
+        told(commands, k, 1.5 + 0.001 * (7 * k % 11))
+    assert commands.difference == pytest.approx(1.5, abs=1e-3)
+    for k in range(30, 60):
+        told(commands, k, -3.0 + 0.001 * (7 * k % 11))
+    assert commands.difference == pytest.approx(-3.0, abs=1e-3)
+
+
+def test_a_late_state_counts_with_the_goal_of_its_time() -> None:
+    """Commands without stamps: those that had arrived when the state was due; before all of them, the first."""
+    commands = Commands(1)
+    for k in range(10):
+        commands.add(DT * k, None, goal(float(k)))
+    found = [commands.before(0.0, 0.095, TIMEOUT, late) for late in (0.0, 0.03, 0.2)]
+    assert [one.command.position[0] for one in found if one.command is not None] == [9.0, 6.0, 0.0]
+    assert [one.age for one in found] == pytest.approx([0.005, 0.005, 0.0])
 
 
 def test_lateness_that_varies_is_no_clock() -> None:
@@ -126,10 +149,10 @@ def test_after_time_jumped_back_commands_count_for_the_states_that_follow() -> N
     latest = commands.latest(0.1, TIMEOUT)
     assert latest is not None
     assert latest.position[0] == 9.0
-    now, _ = commands.before(0.095, 0.1, TIMEOUT)
+    now, _, _ = commands.before(0.095, 0.1, TIMEOUT)
     assert now is not None
     assert now.position[0] == 9.0
-    then, _ = commands.before(-4.99, 0.11, TIMEOUT)
+    then, _, _ = commands.before(-4.99, 0.11, TIMEOUT)
     assert then is not None
     assert then.position[0] == 77.0
 

@@ -133,6 +133,6 @@ def test_commands_that_waited_while_simulated_time_went_on():
         command(0.006 + 0.005 * k, 0.2)
     assert compensator.wishes.latest(0.03) is None
     for k in range(5):
-        found, _ = compensator.wishes.before(offset + 0.010 + 0.005 * k, 0.03)
+        found, _, _ = compensator.wishes.before(offset + 0.010 + 0.005 * k, 0.03)
         assert found.position[0] == pytest.approx(0.006 + 0.005 * k)
     assert compensator.notice is None

@@ -1,12 +1,15 @@
 """One rule says what data determine, and one JSON form says it."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from stribeck.errors import ParameterFileError
 from stribeck.files.schema import convert
 from stribeck.identify.common.quantiles import normal_quantile, student_quantile
+from stribeck.model import estimate
 from stribeck.model.estimate import (
     DETERMINED,
     LOOSE,
@@ -17,7 +20,9 @@ from stribeck.model.estimate import (
     estimates_to_json,
     fixed,
     scale_of,
+    side_of,
 )
+from stribeck.model.parameters import Parameter, ParameterSet
 
 
 def around(value, half, **given):
@@ -42,7 +47,7 @@ def test_the_status_follows_from_the_half_width(value, share, status):
     assert found.known == (status != "not determined")
 
 
-def test_next_to_zero_the_search_range_gives_the_scale():
+def test_of_a_parameter_of_either_sign_the_search_range_gives_the_scale():
     """A twentieth of it; without a range a value of zero is never determined."""
     assert around(0.0, 0.01, bounds=(-5.0, 5.0)).status == "determined"
     assert around(0.0, 0.1, bounds=(-5.0, 5.0)).status == "loosely determined"
@@ -50,15 +55,42 @@ def test_next_to_zero_the_search_range_gives_the_scale():
     assert around(0.0, 1e-9).status == "not determined"
 
 
-def test_a_magnitude_that_may_be_absent_is_not_determined():
-    """What happened: friction_viscous 0.00104 ± 0.0013, in a range up to 1, was called determined, and load terms got negative
-    lower limits. What must happen: it is known loosely, between 0 and its upper limit."""
-    found = around(0.00104, 0.0013, bounds=(0.0, 1.0))
-    assert (found.status, found.interval) == ("loosely determined", (0.0, pytest.approx(0.00234)))
-    assert "between 0 and 0.00234" in found.reason
-    assert around(0.00104, 0.0005, bounds=(0.0, 1.0)).status == "determined"
-    assert around(0.00104, 0.0013, bounds=(0.0, float("inf"))).status == "not determined"
-    assert around(0.00104, 0.0013, bounds=(-0.5, 0.5)).interval[0] < 0.0
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (0.0, 1e4), (1e-5, 100.0), (0.0, float("inf"))])
+def test_a_magnitude_is_judged_by_its_own_relative_interval_alone(bounds):
+    """However wide the search range is: a twentieth of it made friction_viscous 0.00104 ± 0.0013 and a stiffness of 5.24
+    between 0.1 and 10.6 determined."""
+    found = around(0.00104, 0.0013, bounds=bounds)
+    assert found.status == "not determined"
+    assert found.interval == (0.0, pytest.approx(0.00234))
+    assert around(0.00104, 0.0005, bounds=bounds).status == "loosely determined"
+    assert around(5.24, 5.25, bounds=(0.1, 1e4)).status == "not determined"
+    assert around(5.24, 0.2, bounds=(0.1, 1e4)).status == "determined"
+
+
+def test_one_rule_says_which_values_are_at_a_bound():
+    """Up to rounding, whichever way the search came there; infinite ranges are met exactly."""
+    assert side_of(0.0, (0.0, 10.0)) == side_of(9e-9, (0.0, 10.0)) == "lower"
+    assert side_of(10.0, (0.0, 10.0)) == side_of(10.0 - 9e-9, (0.0, 10.0)) == "upper"
+    assert side_of(2e-8, (0.0, 10.0)) is None
+    assert side_of(0.0, (0.0, float("inf"))) == "lower"
+    assert side_of(1e-12, (0.0, float("inf"))) is None
+    found = around(1e-10, 0.5, bounds=(0.0, 1.0))
+    assert (found.status, found.side, found.interval) == ("at bound", "lower", None)
+    free = ParameterSet([Parameter("a", "1", 0.0, 0.0, 1.0), Parameter("b", "1", 0.5, 0.0, 1.0)])
+    assert free.sides([1.0, 0.5]) == {"a": "upper"}
+
+
+def test_no_other_place_decides_what_is_at_a_bound():
+    """Engines pass bounds to ``estimate_of``; only readers of earlier files state a side that they read."""
+    sources = Path(estimate.__file__).parents[1]
+    deciding = {
+        path.relative_to(sources).as_posix()
+        for path in sources.rglob("*.py")
+        if re.search(
+            r"\bat_bound\(|\bAT_BOUND\b|\bvalue in (ends|bounds)\b|value == (ends|bounds)\[", path.read_text()
+        )
+    }
+    assert deciding == {"model/estimate.py", "files/earlier_drives.py"}
 
 
 def test_what_is_as_wide_as_before_the_data_is_not_determined():
@@ -118,8 +150,8 @@ def test_quantiles_of_intervals():
 
 
 def test_parameters_disagree_when_half_their_spread_is_wider_than_what_counts_as_determined():
-    """5 % of the value, or of a twentieth of the search range where that is more."""
-    assert DETERMINED * scale_of(2.0) == pytest.approx(DETERMINED * 2.0)
-    assert DETERMINED * scale_of(0.0, (0.0, 10.0)) == pytest.approx(DETERMINED * 0.5)
+    """5 % of the value, or of a twentieth of a search range of either sign where that is more."""
+    assert DETERMINED * scale_of(2.0, (0.0, 1000.0)) == pytest.approx(DETERMINED * 2.0)
+    assert DETERMINED * scale_of(0.0, (-5.0, 5.0)) == pytest.approx(DETERMINED * 0.5)
     values = [{"a": 1.0, "b": 1.0}, {"a": 1.09, "b": 1.12}]
     assert disagreements({"a": None, "b": None}, values) == {"b": (1.0, 1.12)}

@@ -1,10 +1,6 @@
 """Verdicts: the gravest reason counts."""
 
-import math
-
-import pytest
-
-from stribeck.model.verdict import Reason, Verdict, error_reason, interval_reason
+from stribeck.model.verdict import Reason, Verdict, interval_reason
 
 
 def test_the_gravest_reason_is_the_verdict():
@@ -20,10 +16,23 @@ def test_the_gravest_reason_is_the_verdict():
     assert Verdict((ban, doubt)).lines()[0] == "verdict: unusable"
 
 
-@pytest.mark.parametrize(("error", "reasons"), [(0.0, 0), (0.5, 0), (0.51, 1), (28.37, 1), (math.nan, 1)])
-def test_errors_above_a_half_are_reasons(error, reasons):
-    """So is an error that is not a number."""
-    assert len(error_reason(error, "torque")) == reasons
+def test_a_robot_of_which_one_joint_is_unusable_is_doubtful():
+    """The other joints may be used; without any other the robot is unusable. What concerns all concerns each joint."""
+    ban, doubt = Reason("b", "unusable", "second", joint="knee"), Reason("a", "doubtful", "first")
+    assert Verdict((ban,), ("hip", "knee")).use == "doubtful"
+    assert Verdict((ban,), ("knee",)).use == "unusable"
+    assert Verdict((ban,)).use == "unusable"
+    verdict = Verdict((ban, doubt), ("hip", "knee"))
+    assert (verdict.of("hip").use, verdict.of("knee").use) == ("doubtful", "unusable")
+    assert not verdict.of("knee").reasons[0].joint
+    found = verdict.to_json(["run"])
+    assert found["verdicts"] == {
+        "joints": {"hip": "doubtful", "knee": "unusable"},
+        "files": {"run": "doubtful"},
+    }
+    assert found["reasons"][0] == {"key": "b", "use": "unusable", "text": "second", "joint": "knee"}
+    of_file = Verdict((Reason("a", "doubtful", "first", file="run"),))
+    assert (of_file.of_file("run").use, of_file.of_file("other").use) == ("doubtful", "usable")
 
 
 def test_intervals_of_width_zero_are_a_reason_unless_the_fit_is_exact():

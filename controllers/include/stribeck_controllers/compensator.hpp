@@ -453,18 +453,18 @@ private:
       admission_.clock.offset, settings_.command_timeout, now != nullptr, now == nullptr ? 0.0 : *now);
   }
 
-  /// Command for a state, with separate goals where there are any; \returns whether there is one.
-  bool command_before(double stamp, double arrival, Command & found, Vector & rate) const noexcept
+  /// Command for a state, with separate goals where there are any, the goal's velocity and age; \returns whether there is one.
+  bool command_before(double stamp, double arrival, Command & found, Vector & rate, double & age) const noexcept
   {
-    const double timeout = settings_.command_timeout;
-    const Command * command = commands_.before(stamp, arrival, timeout, rate);
+    const double timeout = settings_.command_timeout, late = admission_.late;
+    const Command * command = commands_.before(stamp, arrival, timeout, late, rate, age);
     if (goals_.empty()) {
       if (command != nullptr) {
         found = *command;
       }
       return command != nullptr;
     }
-    const Command * goal = goals_.before(stamp, arrival, timeout, rate);
+    const Command * goal = goals_.before(stamp, arrival, timeout, late, rate, age);
     const Vector nothing = filled(not_a_number);
     if (goal == nullptr && command == nullptr) {
       return false;
@@ -582,7 +582,7 @@ private:
   {
     Wish & wish = wish_;
     Vector rate;
-    wish.given = command_before(state_.stamp, arrival, take_, rate);
+    wish.given = command_before(state_.stamp, arrival, take_, rate, wish.age);
     for (int k = 0; k < n_; ++k) {
       const JointModel & joint = joints_[k];
       wish.goal[k] = wish.given ? joint.gear() * (take_.position[k] - joint.offset) : not_a_number;

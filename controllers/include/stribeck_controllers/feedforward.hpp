@@ -161,6 +161,7 @@ struct Wish
 {
   bool given;
   Vector goal, rate;
+  double age;      ///< time from the goals to the state [s]
   Mask known;
 };
 
@@ -271,18 +272,22 @@ public:
       moving[k] = formulas::threshold(t.moving_velocity, known[k], steep_[k], travel.bends[k]);
     }
     travel.update(n_, state.position, state.velocity, deadband, dt);
+    Vector present{};
     for (int k = 0; k < n_; ++k) {
+      present[k] = formulas::present(wish.goal[k], wish.rate[k], wish.age);
       motion[k] = formulas::measured(state.velocity[k], travel.velocity[k], travel.step[k], moving[k]);
-      behind[k] = formulas::behind(wish.goal[k], state.position[k], deadband[k]);
-      error[k] = formulas::error_share(wish.goal[k], state.position[k], deadband[k]);
+      behind[k] = formulas::behind(present[k], state.position[k], deadband[k]);
+      error[k] = formulas::error_share(present[k], state.position[k], deadband[k]);
     }
     path.update(n_, wish.goal, wish.rate, behind, motion, dt, presliding, command_velocity, error);
     turning.update(n_, state.position, motion, presliding);
     Mask leads{};
     for (int k = 0; k < n_; ++k) {
       leads[k] = known[k] && path.leads[k];
+      const double surely = formulas::surely_present(
+        wish.goal[k], wish.rate[k], wish.age, state.velocity[k], travel.direction[k]);
       const bool shown = formulas::leading(
-        known[k], wish.goal[k], travel.extreme[k], travel.direction[k], travel.since[k], deadband[k]);
+        known[k], surely, travel.extreme[k], travel.direction[k], travel.since[k], deadband[k]);
       const bool slow = std::abs(travel.velocity[k]) < 0.1 * moving[k];
       const double speed = state.velocity[k];
       tank.update(k, applied[k], guaranteed_[k], slow ? 0.0 : speed, known[k] ? shown : slow, dt, loop_delay() + period_);
@@ -300,7 +305,7 @@ public:
       direction[k] = std::abs(motion[k]) * turning.share[k];
       if (led_count > 0) {
         const double intended = formulas::intended(
-          state.velocity[k], state.position[k], wish.goal[k], wish.rate[k], moving[k], t.deadband, t.error_width,
+          state.velocity[k], state.position[k], present[k], wish.rate[k], moving[k], t.deadband, t.error_width,
           t.command_velocity, t.overshoot_fraction);
         direction[k] = formulas::direction(
           motion[k], behind[k], path.direction[k], path.leads[k], led[k], known[k], intended, direction[k],

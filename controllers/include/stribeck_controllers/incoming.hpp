@@ -21,7 +21,7 @@ constexpr double command_filter = 0.02;            ///< Time constant of the slo
 constexpr double clock_drift = 2e-4;               ///< Largest drift between the clocks of machines [s/s].
 constexpr double clock_jitter = 0.05;              ///< Commands whose delays agree within this have one clock [s].
 constexpr int agreeing_commands = 3;               ///< So many agreeing delays are those of a different clock.
-constexpr double largest_clock_difference = 1.0;   ///< Longest delay attributed to a different clock [s].
+constexpr double largest_clock_difference = 5.0;   ///< Largest difference of clocks that is made up for [s].
 constexpr double telemetry_delay = 0.1;            ///< Telemetry applies to states stamped this much later [s].
 constexpr double lowest_supply = 0.5;              ///< Lowest plausible supply voltage [V].
 constexpr double friction_per_kelvin = 0.01;       ///< Relative decrease of friction per kelvin [1/K].
@@ -153,13 +153,15 @@ class Commands
 {
 public:
   double difference = 0.0;  ///< delay of the commands' clock relative to that of the states [s]
+  double beyond = 0.0;      ///< the same if it is too large to be made up for [s]
 
   bool empty() const noexcept { return kept_.empty(); }
 
   void reset() noexcept
   {
     kept_.clear();
-    has_returned_ = false, agreeing_ = 0, clock_ = not_a_number, difference = 0.0;
+    has_returned_ = false, agreeing_ = 0, clock_ = clock_at_ = not_a_number, least_ = infinity;
+    difference = beyond = 0.0;
   }
 
   /// Store a command; NaN stamps mean none. \returns whether it was accepted.
@@ -196,19 +198,25 @@ public:
     return kept_.empty() || !(now - kept_.back().arrival <= timeout) ? nullptr : &kept_.back().command;
   }
 
-  /// The last command before a state and its velocity; nullptr if it is older than the timeout.
-  const Command * before(double stamp, double arrival, double timeout, Vector & rate) const noexcept
+  /// The last command before a state, its velocity and its age; nullptr if it is older than the timeout.
+  /// \param late how much later than usual the state arrived [s].
+  const Command * before(
+    double stamp, double arrival, double timeout, double late, Vector & rate, double & age) const noexcept
   {
-    const double since = stamp - returned_.stamp;
-    if (has_returned_ && 0.0 < since && since <= timeout && difference == 0.0) {
+    age = stamp - returned_.stamp;
+    if (has_returned_ && difference == 0.0 && 0.0 < age && age <= timeout) {
       rate = returned_.rate;
       return &returned_.command;
     }
     for (std::size_t k = kept_.size(); k-- > 0;) {
       const Kept & kept = kept_[k];
-      const bool by_arrival = !kept.stamped || difference != 0.0;
-      const double age = by_arrival ? arrival - kept.arrival : stamp - kept.stamp;
-      if (by_arrival || age > 0.0) {
+      age = arrival - late - kept.arrival;
+      if (kept.stamped) {
+        age = stamp - kept.stamp - difference;
+      } else if (age < 0.0 && k == 0) {
+        age = 0.0;
+      }
+      if (age > 0.0 || (!kept.stamped && age == 0.0)) {
         if (age <= timeout) {
           rate = kept.rate;
           return &kept.command;
@@ -216,7 +224,7 @@ public:
         break;
       }
     }
-    rate.fill(0.0);
+    rate.fill(0.0), age = 0.0;
     return nullptr;
   }
 
@@ -235,15 +243,18 @@ private:
       return behind <= timeout;
     }
     if (std::abs(behind) <= 0.5 * timeout) {
-      agreeing_ = 0, clock_ = not_a_number, difference = 0.0;
+      agreeing_ = 0, clock_ = not_a_number, difference = beyond = 0.0;
       return true;
     }
     const double before = kept_.empty() ? -infinity : kept_.back().arrival;
     const bool alike = std::abs(behind - clock_) <= clock_jitter && arrival > before;
+    const double drifted = least_ + clock_drift * (arrival - clock_at_);
     agreeing_ = alike ? agreeing_ + 1 : 0;
-    clock_ = behind;
-    if (agreeing_ >= agreeing_commands && std::abs(behind) <= largest_clock_difference) {
-      difference = behind;
+    least_ = alike && drifted < behind ? drifted : behind;
+    clock_ = behind, clock_at_ = arrival;
+    if (agreeing_ >= agreeing_commands) {
+      const bool possible = std::abs(behind) <= largest_clock_difference + clock_jitter;
+      difference = possible ? least_ : 0.0, beyond = possible ? 0.0 : least_;
     }
     return behind <= timeout || difference != 0.0;
   }
@@ -277,7 +288,7 @@ private:
   Kept returned_{};
   bool has_returned_ = false;
   int agreeing_ = 0;
-  double clock_ = not_a_number;
+  double clock_ = not_a_number, clock_at_ = not_a_number, least_ = infinity;
 };
 
 /// Plausibility of measured states: frozen positions, and jumps that no joint can make. Of at most `Capacity` joints:
@@ -407,6 +418,7 @@ public:
   double state_timeout = 0.04, state_lag = 0.1;
   bool has_stamp = false;
   double stamp = 0.0;           ///< stamp of the last accepted state, if there is one [s]
+  double late = 0.0;            ///< how much later than usual the last state arrived [s]
   Doubt reason = Doubt::none;   ///< why the last state was not usable
   Truths frozen{};              ///< joints that are not trusted in the last state
   bool any_frozen = false;
@@ -451,7 +463,8 @@ public:
     if (has_stamp && at < stamp - state_timeout) {
       clock.restart();  // time jumped back
     }
-    if (clock.lag(now, at) > state_lag) {
+    late = clock.lag(now, at);
+    if (late > state_lag) {
       return refused(Verdict::bridged, Doubt::late);
     }
     if (!has_stamp) {

@@ -147,6 +147,15 @@ inline double measured(double speed, double smooth, double step, double moving_v
   return moving(2.0 * step > moving_velocity ? smooth : speed, moving_velocity);
 }
 
+/// Where a goal of that age is now [rad].
+inline double present(double goal, double rate, double age) noexcept { return goal + rate * age; }
+
+/// The same, less in the direction of motion by what the velocity may have changed meanwhile [rad].
+inline double surely_present(double goal, double rate, double age, double speed, double direction) noexcept
+{
+  return present(goal, rate, age) - direction * std::abs(rate - speed) * age;
+}
+
 /// Error beyond the dead-band, 0 without a goal [rad].
 inline double behind(double goal, double position, double deadband) noexcept
 {

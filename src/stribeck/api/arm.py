@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from stribeck.api.arm_payload import CarriedPayload, carried_payload
 from stribeck.api.choices import ARM_FITS
 from stribeck.api.fit import Fit
-from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
+from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.commented_yaml import Commented, commented_yaml
@@ -72,6 +72,7 @@ class ArmTask:
     """Machine, recordings and fits of a question.
 
     :param runs: recordings that are fitted.
+    :param names: of these, and of those that are predicted only.
     :param chosen: names of the fits.
     """
 
@@ -80,6 +81,7 @@ class ArmTask:
     work: Identification
     carried: CarriedPayload | None
     runs: Sequence[ArmRecording]
+    names: tuple[str, ...]
     chosen: tuple[str, ...]
 
     def fits(self) -> dict[str, Scored]:
@@ -102,7 +104,7 @@ class ArmTask:
         if len(fits) < len(self.chosen):
             return Verdict((Reason("unfinished", "doubtful", f"interrupted after {', '.join(fits)}"),))
         verdict = judge_fits(fits, self.work.motions()["train"], self.config.neighbourhood)
-        return Verdict((*verdict.reasons, *judge_filters(self.runs, self.config.protocol)))
+        return verdict.with_reasons(judge_filters(self.runs, self.config.protocol))
 
     def actuators(self) -> list[Actuator]:
         """The actuator of each joint: a torque or a force."""
@@ -119,6 +121,7 @@ class ArmTask:
         of_joints = {f"{name}_{joint}" for joint, drive in joints.items() for name in drive.stated}
         others = {name: one for name, one in estimates.items() if name not in of_joints}
         provenance = next(iter(joints.values())).provenance
+        joints = {name: replace(drive, verdict=verdict.of(name)) for name, drive in joints.items()}
         return Drives(joints, MachineParameters(self.robot.name, others), verdict, provenance)
 
 
@@ -156,7 +159,8 @@ def arm_task(
         raise ConfigError(
             f"fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
-    return ArmTask(robot, config, work, carried, runs, chosen)
+    names = tuple(run.name for run in (*runs, *others))
+    return ArmTask(robot, config, work, carried, runs, names, chosen)
 
 
 def _machine(question: ArmQuestion, robot: RobotConfig, config: IdentificationConfig) -> Machine:
@@ -174,13 +178,11 @@ def _with_payload(
     """The identification of the arm with its payload, known or identified, as part of the link that carries it."""
     if question.payload is None:
         if question.payload_link is not None:
-            raise ConfigError(
-                "a link of the payload without payload: say what the arm carries, or `identify`"
-            )
+            raise ConfigError("`payload_link` without `payload`: say what the arm carries, or `identify`")
         return work, None
     arm = work.machine.arm
     if arm is None:
-        raise ConfigError("payload: the machine has no URDF, to whose links it could belong")
+        raise ConfigError("`payload`: the machine has no URDF, to whose links it could belong")
     carried = carried_payload(question.payload, question.payload_link, work, arm)
     return work.of(carried.machine), carried
 
@@ -246,36 +248,41 @@ def identify_arm(
     :raises RecordingError: for recordings that cannot be used.
     :raises ConfigError: for arguments that are not valid, or contradict each other.
     """
-    terms, wanted = tuple(terms), None if fits is None else tuple(fits)
-    check_valid(terms, optional_parts(), "unknown terms")
-    check_valid(wanted or (), ARM_FITS, "unknown fit")
-    if hold_out is not None and not 0.0 <= hold_out < 1.0:
-        raise ConfigError(f"hold_out must be from 0 to below 1, found {hold_out:g}")
     given = as_recordings(runs)
-    urdf = None if model is None else Path(model)
-    if machine is None and urdf is None:
-        raise ConfigError("neither `machine` nor `model`: name a machine, or give the URDF")
     question = ArmQuestion(
         data=paths_of(given),
         validate=paths_of(validate),
         described=machine is not None,
-        model=urdf,
+        model=None if model is None else Path(model),
         hold_out=hold_out,
         payload=payload,
         payload_link=payload_link,
-        fits=wanted,
-        terms=terms,
+        fits=None if fits is None else tuple(fits),
+        terms=tuple(terms),
     )
+    return _answer(question, given, machine, progress)
+
+
+def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progress: bool) -> Fit:
+    check_valid(question.terms, optional_parts(), "unknown terms")
+    check_valid(question.fits or (), ARM_FITS, "unknown fit")
+    if question.hold_out is not None and not 0.0 <= question.hold_out < 1.0:
+        raise ConfigError(f"hold_out must be from 0 to below 1, found {question.hold_out:g}")
+    if machine is None and question.model is None:
+        raise ConfigError("neither `machine` nor `model`: name a machine, or give the URDF")
     with Stages(progress) as stages:
-        robot = read_robot(machine) if machine is not None else _surveyed(urdf or Path(), question.data, warn)
+        robot = (
+            read_robot(machine)
+            if machine is not None
+            else _surveyed(question.model or Path(), question.data, warn)
+        )
         task = arm_task(question, robot, stages.tell, warn)
         found = task.fits()
         verdict = task.verdict(found)
     content = task.drives(found, verdict)
-    if "full" not in found:
+    write = None if "full" in found else _refuse
+    return Fit(content, runs=given, result=found, title=robot.title, write=write)
 
-        def refuse(_: Path) -> None:
-            raise ConfigError("only the fit `full` has drives that a file could hold")
 
-        return Fit(content, runs=given, result=found, title=robot.title, write=refuse)
-    return Fit(content, runs=given, result=found, title=robot.title)
+def _refuse(_: Path) -> None:
+    raise ConfigError("only the fit `full` has drives that a file could hold")

@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from stribeck.api.fit import Fit
 from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
 from stribeck.files.drives import Drives, MachineParameters
-from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator
+from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator, Simulator
 from stribeck.identify.mechanism.model_file import MechanismModel, read_model
 from stribeck.identify.mechanism.parameter_file import (
     MechanismParameters,
@@ -21,6 +21,7 @@ from stribeck.identify.mechanism.parameter_file import (
 )
 from stribeck.identify.mechanism.problem import GridRun
 from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.verdict import judge_mechanism
 
 
 def mechanism_model(
@@ -76,13 +77,14 @@ def unfinished(estimation: MechanismEstimate) -> str | None:
     if estimation.solution.converged:
         return None
     words = estimation.solution.status.words
-    return f"the search {words}: judge the errors, try other starting values or a smaller ratio"
+    return f"the search {words}: try other starting values or a smaller ratio"
 
 
 def identify_mechanism(
     runs: Given,
     mechanism: str,
     *,
+    validate: Given | None = None,
     step: float | None = None,
     ratio: float | None = None,
     start: PathLike | None = None,
@@ -93,6 +95,7 @@ def identify_mechanism(
 
     :param runs: CSV, MAT, NPZ, bags, or folders of them.
     :param mechanism: a mechanism by name, for example ``furuta_motor``, or its YAML file.
+    :param validate: runs that are predicted only.
     :param step: time step [s]; by default that of the mechanism.
     :param ratio: weight of the dynamics relative to the samples; by default that of the mechanism.
     :param start: parameter file with the values to start from.
@@ -114,9 +117,21 @@ def identify_mechanism(
         estimation = estimator.estimate(show)
     if (text := unfinished(estimation)) is not None:
         warn(text)
+    others = grid_runs(paths_of(validate), model, warn)
+    simulator = Simulator(
+        estimation.mechanism, model.settings.step, max(len(one.path) for one in [*fitted, *others])
+    )
+    errors = [
+        {run.name: simulator.errors(run, estimation.solution.point.chi) for run in part}
+        for part in (fitted, others)
+    ]
     content = parameters_of(model, estimation, paths_of(given))
     return Fit(
-        Drives({}, MachineParameters(model.mechanism.name, estimation.estimates)),
+        Drives(
+            {},
+            MachineParameters(model.mechanism.name, estimation.estimates),
+            judge_mechanism(estimation, *errors),
+        ),
         runs=given,
         result=estimation,
         title=model.title,

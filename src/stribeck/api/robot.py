@@ -20,6 +20,7 @@ from stribeck.identify.robot.identify import identify_robot as identified
 from stribeck.identify.robot.problem import CENTRE
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import load_tree
+from stribeck.identify.robot.verdict import judge_robot
 
 
 def rms(scores: Sequence[RunScore]) -> float | None:
@@ -137,4 +138,4 @@ def identify_robot(
             play=backlash,
             note=stages.tell,
         )
-    return Fit(robot_drives(result), runs=given, result=result, title=Path(model).name)
+    return Fit(robot_drives(result, judge_robot(result)), runs=given, result=result, title=Path(model).name)

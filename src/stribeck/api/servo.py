@@ -208,15 +208,11 @@ def identify_servo(
     :raises RecordingError: for recordings that cannot be used.
     :raises ConfigError: for arguments that are not valid, or contradict each other or the recordings.
     """
-    terms, effects = tuple(terms), tuple(effects)
-    check_valid(law, LAWS_OR_AUTO, "unknown friction law")
-    check_valid(terms, optional_terms(), "unknown terms")
-    check_valid(effects, EFFECTS, "unknown effects")
     settings = FitSettings(method=method, trials=trials, workers=workers, seed=seed)
     question = ServoQuestion(
         law=law,
-        terms=terms,
-        effects=effects,
+        terms=tuple(terms),
+        effects=tuple(effects),
         actuator=servo,
         fixed=dict(fixed or {}),
         free=tuple(free),
@@ -225,12 +221,14 @@ def identify_servo(
         settings=settings_with(settings, step, reset_period, integrator),
     )
     given = as_recordings(runs)
-    others = () if validate is None else as_recordings(validate)
-    result = _answer(question, given, others, progress)
+    result = _answer(question, given, () if validate is None else as_recordings(validate), progress)
     return Fit(Drives({"": fitted_drive(result)}), runs=given, result=result)
 
 
 def _answer(question: ServoQuestion, runs: Recordings, others: Sequence[Log], progress: bool) -> FitResult:
+    check_valid(question.law, LAWS_OR_AUTO, "unknown friction law")
+    check_valid(question.terms, optional_terms(), "unknown terms")
+    check_valid(question.effects, EFFECTS, "unknown effects")
     laws = list(LAWS) if question.law == AUTO else [question.law]
     groups = [tasks_of(one, runs.logs, laws, others) for one in variants_of(question, runs.logs)]
     actuator = groups[0][0].actuator

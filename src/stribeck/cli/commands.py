@@ -126,7 +126,7 @@ COMMANDS: dict[str, Command] = {
         ),
         _names(
             "recordings servo law terms effects set validate hold_out hold_out_gain joint signals bench seed step output json strict "
-            "quiet progress"
+            "progress"
         ),
     ),
     "identify fleet": Command(

@@ -15,6 +15,7 @@ from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive
 from stribeck.files.folders import check_writable, save_json
 from stribeck.files.schema import convert
+from stribeck.model.actuator import Actuator
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.recordings.bags.storage import is_bag
@@ -83,10 +84,16 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]
     servo = None if options.servo is None else load_actuator(options.servo)
     files = [(path, read_drive(path, servo)) for path in options.params]
     for path, file in files:
-        if servo is not None and file.actuator.name != servo.name:
-            raise ConfigError(f"{path} is of {file.actuator.name!r}, --servo is {servo.name!r}")
+        if servo is not None:
+            check_servo(path, file, servo)
         warn_of_friction(path, file)
     return files
+
+
+def check_servo(path: Path, file: Drive, servo: Actuator) -> None:
+    """Refuse a file of another servo than ``--servo`` names."""
+    if file.actuator.name != servo.name:
+        raise ConfigError(f"{path} is of {file.actuator.name!r}, --servo is {servo.name!r}")
 
 
 def warn_of_friction(path: Path | str, file: Drive) -> None:
@@ -99,7 +106,7 @@ def warn_of_friction(path: Path | str, file: Drive) -> None:
         )
 
 
-def check_servo(logs: Sequence[Log], files: Sequence[tuple[Path, Drive]], supply: bool = True) -> None:
+def check_recorded(logs: Sequence[Log], files: Sequence[tuple[Path, Drive]], supply: bool = True) -> None:
     """Refuse parameter files of a servo other than the recorded one; warn of what contradicts the set-up of the runs.
 
     :param supply: whether to warn of the supply voltage as well.

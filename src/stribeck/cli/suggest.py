@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from stribeck.cli.inputs import check_outputs, check_servo, parameter_files_of, recordings_of, write_json
+from stribeck.cli.inputs import check_outputs, check_recorded, parameter_files_of, recordings_of, write_json
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
@@ -31,7 +31,7 @@ def run(options: SuggestOptions) -> int:
         raise ConfigError(f"suggest takes one parameter file, found {len(options.params)}")
     files = parameter_files_of(options)
     logs = recordings_of(options, options.servo)
-    check_servo(logs, files, supply=False)
+    check_recorded(logs, files, supply=False)
     path, file = files[0]
     found = suggest(file, logs, stepping_of(file, options.step, None, options.integrator))
     print(

@@ -16,6 +16,8 @@ The coefficients are differences of the piecewise linear control law of :mod:`st
 from __future__ import annotations
 
 import math
+import re
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,6 +40,16 @@ from stribeck.mujoco.joints import actuators_of, check_options, friction_solver,
 
 TIMESTEP = 0.002
 """MuJoCo's default time step [s]."""
+
+CORNERS = ((0.0, 0.0, 0.0), (0.01, 0.0, 0.0), (0.0, 0.01, 0.0), (0.0, 0.0, 0.01))
+FACES = ((1, 3, 2), (1, 2, 4), (2, 3, 4), (1, 4, 3))
+OBJ = "\n".join(
+    [*(f"v {x} {y} {z}" for x, y, z in CORNERS), *(f"f {i} {j} {k}" for i, j, k in FACES)]
+).encode()
+STL = struct.pack("<80xI", len(FACES)) + b"".join(
+    struct.pack("<12fH", *(0.0,) * 3, *(c for i in face for c in CORNERS[i - 1]), 0) for face in FACES
+)
+"""A tetrahedron, as the two kinds of files of meshes that models have."""
 
 DC_MOTOR = hasattr(mujoco.MjsActuator, "set_to_dcmotor")
 """Whether the installed MuJoCo has ``<dcmotor>`` and delays of actuators."""
@@ -230,13 +242,13 @@ def export_onto(model: Path, servos: Sequence[JointServo]) -> tuple[str, tuple[s
     :raises ConfigError: as for :func:`exported`; for a model that cannot be read, or a joint that is missing or has several
         actuators.
     """
-    try:
-        spec = mujoco.MjSpec.from_file(str(model))
-        compiled = spec.compile()
-    except (ValueError, mujoco.FatalError) as error:
-        raise ConfigError(f"{model}: {error}") from None
+    spec, compiled, absent = _read_model(model)
     check_options(compiled)
     timestep, notes = float(compiled.opt.timestep), list[str]()
+    if absent:
+        notes.append(
+            f"{len(absent)} meshes of the model are missing here, such as {absent[0]}: the new model refers to them as before"
+        )
     for name, servo in servos:
         plain = exported(servo)
         plain.check_timestep(timestep)
@@ -259,6 +271,23 @@ def export_onto(model: Path, servos: Sequence[JointServo]) -> tuple[str, tuple[s
     except (ValueError, mujoco.FatalError) as error:
         raise ConfigError(f"{model} with the servo: {error}") from None
     return text, (*notes, *_integrator_notes(compiled))
+
+
+def _read_model(path: Path) -> tuple[mujoco.MjSpec, mujoco.MjModel, tuple[str, ...]]:
+    """A model as text that can be changed, and compiled; and the names of its missing meshes, for which a tetrahedron stands.
+
+    :raises ConfigError: for a model that MuJoCo cannot read.
+    """
+    stand_ins: dict[str, bytes] = {}
+    while True:
+        try:
+            spec = mujoco.MjSpec.from_file(str(path), assets=stand_ins)
+            return spec, spec.compile(), tuple(stand_ins)
+        except (ValueError, mujoco.FatalError) as error:
+            missing = re.search(r"[Ee]rror opening file '([^']+\.(?:obj|stl))'", str(error), re.IGNORECASE)
+            if missing is None or missing[1] in stand_ins:
+                raise ConfigError(f"{path}: {error}") from None
+            stand_ins[missing[1]] = OBJ if missing[1].lower().endswith(".obj") else STL
 
 
 def _integrator_notes(model: mujoco.MjModel) -> tuple[str, ...]:

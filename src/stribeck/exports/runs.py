@@ -30,7 +30,9 @@ FULL_OUTPUT_AT = 0.2
 
 
 def usual_gain(file: Drive) -> float:
-    """A firmware gain with which a position error of :data:`FULL_OUTPUT_AT` gives the full output."""
+    """The gain that the file states, otherwise one with which a position error of :data:`FULL_OUTPUT_AT` gives the full output."""
+    if file.gains is not None:
+        return float(file.gains.kp)
     control = file.actuator.control
     if isinstance(control, VoltageControl):
         full = control.duty_max

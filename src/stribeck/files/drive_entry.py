@@ -167,7 +167,7 @@ def verdict_to_json(verdict: Verdict | None) -> dict[str, Any] | None:
     """The keys of :class:`VerdictEntry`."""
     if verdict is None:
         return None
-    return {"use": verdict.use, "reasons": [vars(reason) for reason in verdict.reasons]}
+    return {"use": verdict.use, "reasons": [reason.to_json() for reason in verdict.reasons]}
 
 
 def plain_of(value: Any) -> dict[str, Any] | None:

@@ -176,7 +176,7 @@ def _many(file: ManyJointsFile, actuator: Actuator | None, where: str) -> Drives
         block = convert(found, DriveBlock, f"{place}: {BLOCK}", ParameterFileError)
         drive = drive_of(head_of(content, place), content, block, actuator, place)
         joints[name] = replace(drive, provenance=file.provenance)
-    verdict = None if file.verdict is None else Verdict(file.verdict.reasons)
+    verdict = None if file.verdict is None else Verdict(file.verdict.reasons, tuple(file.joints))
     return Drives(joints, file.machine, verdict, file.provenance)
 
 

@@ -21,9 +21,6 @@ ACTUATORS: Mapping[JointUnits, str] = {"rotary": "torque_joint", "linear": "forc
 CONSTANTS = {"ratio": 1.0, "q_offset": 0.0}
 """Parameters of these actuators that are not identified."""
 
-STIFFNESS = "stiffness"
-"""Estimate of the proportional gain of a joint's position control [N m/rad or N/m]."""
-
 
 def torque_actuator(
     units: JointUnits,

@@ -428,12 +428,12 @@ class Compensator:
         :param effort: as measured, in the robot's coordinates.
         :raises DoubtError: for an impossible effort where one is needed.
         """
-        command, rate = self.wishes.before(state.stamp, arrival)
+        command, rate, age = self.wishes.before(state.stamp, arrival, self._admission.late)
         wish = self.feed_forward.no_wish
         if command is not None:
-            goal = self.map.servo_position(command.position)
+            goal, rate = self.map.servo_position(command.position), self.map.servo_velocity(rate)
             has_goal = np.isfinite(goal) | np.isfinite(command.velocity)
-            wish = Wish(goal, self.map.servo_velocity(rate), has_goal)
+            wish = Wish(goal, rate, has_goal, age)
         servo_effort = effort if self._straight else self.map.servo_torque(effort)
         loads = self._loads.loads(state, servo_effort, command, wish.goal, self._applied, dt)
         acting = None

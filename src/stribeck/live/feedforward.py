@@ -89,11 +89,13 @@ class Wish(NamedTuple):
     :param goal: NaN where unknown [rad].
     :param rate: velocity of the goal [rad/s].
     :param known: joints whose goal has a position or a velocity.
+    :param age: time from the goal to the state [s].
     """
 
     goal: Array
     rate: Array
     known: Mask
+    age: float
 
 
 class Loads(NamedTuple):
@@ -133,7 +135,7 @@ class FeedForward:
         self._steepest = self._largest_scales(model, settings)
         self._joints, self._compiler = n, compiler
         nothing: Array = np.full(n, math.nan)
-        self.no_wish = Wish(nothing, self._zero, np.zeros(n, dtype=np.bool_))
+        self.no_wish = Wish(nothing, self._zero, np.zeros(n, dtype=np.bool_), 0.0)
         """Used when no controller has sent a goal."""
         self._compile(compiler)
         self.path, self.travel, self.turning = (
@@ -157,6 +159,7 @@ class FeedForward:
         self._moving, self._measured = compiled(formulas.moving), compiled(formulas.measured)
         self._error_share = compiled(formulas.error_share)
         self._free, self._free_at = compiled(formulas.free), compiled(formulas.free_at)
+        self._present, self._surely = compiled(formulas.present), compiled(formulas.surely_present)
         self._unled_of, self._threshold, self._behind = (
             compiled(formulas.unled),
             compiled(formulas.threshold),
@@ -230,14 +233,15 @@ class FeedForward:
         moving = self._threshold(tuning.moving_velocity, known, self._steep, travel.bends)
         travel.update(state.position, speed, tuning.deadband, dt)
         motion = self._measured(speed, travel.velocity, travel.step, moving)
-        behind = self._behind(wish.goal, state.position, tuning.deadband)
-        error = self._error_share(wish.goal, state.position, tuning.deadband)
+        present = self._present(wish.goal, wish.rate, wish.age)
+        behind = self._behind(present, state.position, tuning.deadband)
+        error = self._error_share(present, state.position, tuning.deadband)
         path.update(
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
         leads = known & path.leads
-        self._draw(applied, speed, moving, known, wish.goal, dt)
+        self._draw(applied, speed, moving, known, wish, dt)
         if observing and self._dynamics is not None and acting is not None:
             self._observe(
                 self._present_observer(self._dynamics), state, acting, motion, loads, leads, wish.rate, dt
@@ -246,7 +250,7 @@ class FeedForward:
         direction = self._free(motion, self.turning.share)
         if led_count:
             widths = tuning.deadband, tuning.error_width, tuning.command_velocity, tuning.overshoot_fraction
-            intended = self._intended(speed, state.position, wish.goal, wish.rate, moving, *widths)
+            intended = self._intended(speed, state.position, present, wish.rate, moving, *widths)
             direction = self._direction(
                 motion, behind, path.direction, path.leads, led, known, intended, direction,
                 tuning.error_width, tuning.overshoot_fraction,
@@ -260,9 +264,10 @@ class FeedForward:
         self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.certain_fraction)
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
-    def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, goal: Array, dt: float) -> None:
+    def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, wish: Wish, dt: float) -> None:
         """Account for the energy that the torque so far has added."""
         travel, deadband = self.travel, self.tuning.deadband
+        goal = self._surely(wish.goal, wish.rate, wish.age, speed, travel.direction)
         refilled = self._refilled(
             known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
         )

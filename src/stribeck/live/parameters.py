@@ -78,7 +78,10 @@ class CompensatedJointParameters(TuningParameters):
         1e4,
     )
     p_gain: float = parameter(
-        0.0, "for output_mode goal_offset: firmware gain, in firmware units; 0: from telemetry", 0.0, 1e6
+        0.0,
+        "for output_mode goal_offset: firmware gain, in firmware units; 0: from the file, or telemetry",
+        0.0,
+        1e6,
     )
     supply_voltage: float = parameter(
         0.0,

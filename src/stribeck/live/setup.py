@@ -82,7 +82,7 @@ def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | 
     if not limit > 0.0:
         raise ConfigError(
             f"joint {name!r}: how much torque it may get is not known, {file.actuator.title} has no datasheet: set "
-            f"{name}.max_torque [N m], for a robot to its effort limit"
+            f"{name}.max_torque [N m], for a robot to its effort limit, in a replay or a loop of one's own with `max_torque`"
         )
     try:
         joint_map = JointMap(joint.sign, joint.ratio, joint.offset)
@@ -261,7 +261,9 @@ def _compensator(
     models, maps = [joint.model for joint in joints], [joint.map for joint in joints]
     compensator = Compensator(models, maps, settings, compiled, dynamics)
     for joint in joints:
-        fixed = {"kp": joint.p_gain, "supply_voltage": joint.supply_voltage}
+        known = joint.file.gains
+        gain = joint.p_gain or (0.0 if known is None else known.kp)
+        fixed = {"kp": gain, "supply_voltage": joint.supply_voltage}
         compensator.on_telemetry(
             joint.model.name, **{key: value for key, value in fixed.items() if value > 0.0}
         )

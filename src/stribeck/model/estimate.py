@@ -1,14 +1,14 @@
 r"""Estimated parameters: value, unit, confidence interval, and a status that says whether the data determine them.
 
-One rule decides the status for all fits. It compares the half-width h of the interval with a scale s, the larger of
-the value's magnitude and :data:`RANGE_SHARE` of its search range (which avoids unlimited precision near zero):
+One rule decides the status for all fits. It compares the half-width h of the interval with a scale s, the magnitude of
+the value. Only a parameter that may have either sign, and is nominally zero, needs a scale that is not its value: its s is
+at least :data:`RANGE_SHARE` of its search range, or what the caller states.
 
 =================== =========================================================================================
 fixed               not estimated
-at bound            the optimum is a search bound: intervals around it mean nothing
+at bound            the optimum is a search bound (:func:`side_of`): intervals around it mean nothing
 not determined      no interval, or h > :data:`LOOSE` · s, or an interval as wide as before the data
-loosely determined  h > :data:`DETERMINED` · s, or an objection such as an equally good optimum elsewhere, or, of a
-                    parameter that cannot be negative, h > :data:`LOOSE` · value: it may as well be absent
+loosely determined  h > :data:`DETERMINED` · s
 determined          all others
 =================== =========================================================================================
 
@@ -36,7 +36,10 @@ LOOSE = 0.5
 """Largest half-width of the interval of a loosely determined parameter, relative to its scale."""
 
 RANGE_SHARE = 0.05
-"""The scale of a parameter is at least this share of its search range."""
+"""The scale of a parameter that may have either sign is at least this share of its search range."""
+
+AT_BOUND = 1e-9
+"""A parameter closer to a search bound than this share of its range is at the bound: searches end there up to rounding."""
 
 AS_WIDE = 0.9
 """From this ratio of interval widths after and before the data on, the data added nothing."""
@@ -101,6 +104,13 @@ def at_bound(value: float, unit: str, side: Side, bounds: Interval | None = None
     return Estimate(value, unit, "at bound", reason=reason, side=side)
 
 
+def side_of(value: float, bounds: Interval) -> Side | None:
+    """The search bound at which a value is, by :data:`AT_BOUND`; an infinite range has a tolerance of zero."""
+    lower, upper = bounds
+    near = AT_BOUND * (upper - lower) if math.isfinite(upper - lower) else 0.0
+    return "lower" if value <= lower + near else "upper" if value >= upper - near else None
+
+
 def estimate_of(
     value: float,
     unit: str,
@@ -112,18 +122,19 @@ def estimate_of(
     confidence: float = CONFIDENCE,
     reason: str = "no interval: the data leave it open",
 ) -> Estimate:
-    """An estimate with the status that follows from its interval by the rule of this module.
+    """An estimate with the status that follows from its value and interval by the rule of this module.
 
-    :param bounds: search range, if there is one.
+    :param bounds: search range, if there is one; a value at one of them has no interval.
     :param prior: interval of the same confidence before the data, if there is one.
     :param scale: the least scale s, of parameters that are nominally zero [unit of the value].
     :param reason: why there is no interval, for estimates without one.
     """
+    if bounds is not None and (side := side_of(value, bounds)) is not None:
+        return at_bound(value, unit, side, bounds)
     if interval is None:
         return Estimate(value, unit, "not determined", None, confidence, reason)
     lower, upper = (float(end) for end in interval)
-    half = 0.5 * (upper - lower)
-    scale, magnitude = max(scale_of(value, bounds), scale), bounds is not None and bounds[0] == 0.0
+    half, scale = 0.5 * (upper - lower), max(scale_of(value, bounds), scale)
     ends = (max(lower, 0.0), upper) if bounds is not None and bounds[0] >= 0.0 else (lower, upper)
     status: Status
     if bounds is not None:
@@ -135,7 +146,7 @@ def estimate_of(
         status, why = "not determined", f"as uncertain as before the data, {between}"
     elif not half <= LOOSE * scale:
         status, why = "not determined", between
-    elif half > DETERMINED * scale or (magnitude and half > LOOSE * abs(value)):
+    elif half > DETERMINED * scale:
         status, why = "loosely determined", f"loosely, {between}"
     else:
         status, why = "determined", ""
@@ -145,9 +156,9 @@ def estimate_of(
 def scale_of(value: float, bounds: Interval | None = None) -> float:
     """Scale s, in the parameter's unit, relative to which half-widths are judged.
 
-    :param bounds: search range, if there is one.
+    :param bounds: search range, if there is one; it counts only if the parameter may have either sign.
     """
-    width = 0.0 if bounds is None else bounds[1] - bounds[0]
+    width = bounds[1] - bounds[0] if bounds is not None and bounds[0] < 0.0 < bounds[1] else 0.0
     return max(abs(value), RANGE_SHARE * width if math.isfinite(width) else 0.0)
 
 

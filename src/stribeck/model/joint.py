@@ -14,6 +14,9 @@ from stribeck.model.law import FrictionLaw
 from stribeck.model.provenance import ModelErrors, Provenance, Spread
 from stribeck.model.verdict import Verdict
 
+STIFFNESS, DERIVATIVE = "stiffness", "derivative"
+"""Estimates of the gains of a joint's position control [N m/rad, N m s/rad; N/m, N s/m], where it is known by torque alone."""
+
 VALUE_ALONE = "the file gives a value and nothing else"
 """Reason of estimates that no file states."""
 
@@ -107,6 +110,15 @@ class Drive:
     def intervals(self) -> dict[str, Interval]:
         """Interval of each parameter that has one."""
         return {name: one.interval for name, one in self.stated.items() if one.interval is not None}
+
+    @property
+    def gains(self) -> Gains | None:
+        """Gains of the position control in the recordings, where the file states them, in the units of the actuator."""
+        if STIFFNESS not in self.stated:
+            return None
+        ratio = self.values.get("ratio", 1.0)
+        damping = self.stated[DERIVATIVE].value if DERIVATIVE in self.stated else 0.0
+        return Gains(self.stated[STIFFNESS].value / (self.actuator.control.gain * ratio), 0.0, damping)
 
     @property
     def temperature(self) -> float | None:

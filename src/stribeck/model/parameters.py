@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from stribeck.errors import ConfigError
 from stribeck.model.arrays import Array
+from stribeck.model.estimate import Side, side_of
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,15 @@ class ParameterSet:
             else parameter
             for parameter in self
         )
+
+    def sides(self, vector: npt.ArrayLike) -> dict[str, Side]:
+        """Free parameters at a search bound (:func:`~stribeck.model.estimate.side_of`) for the values (n,), with the side."""
+        values = np.asarray(vector, dtype=np.float64).tolist()
+        found = {
+            one.name: side_of(value, (one.lower, one.upper))
+            for one, value in zip(self.free, values, strict=True)
+        }
+        return {name: side for name, side in found.items() if side is not None}
 
     def to_unit(self, vector: npt.ArrayLike) -> Array:
         """Values of the free parameters (…, n) as points of the unit cube."""

@@ -1,13 +1,14 @@
 """Verdict on a fit: whether its result may be used, and the reasons against it.
 
 A reason is ``doubtful`` if the result may be right but should be examined first, and ``unusable`` if it cannot be right.
-The verdict is that of the gravest reason, and ``usable`` without any.
+The verdict is that of the gravest reason, and ``usable`` without any. Reasons may be about one joint or recording: a robot
+of which one joint is unusable is doubtful, as the others may be used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -35,43 +36,74 @@ class Reason:
     :param key: short name for programs.
     :param use: how far the result may be used in spite of it.
     :param text: what was found, and what to do.
+    :param joint: the only joint that it is about; empty: the whole result.
+    :param file: the only recording that it is about; empty: all.
     """
 
     key: str
     use: Use
     text: str
+    joint: str = ""
+    file: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Keys and values for JSON, without empty ones."""
+        return {name: text for name, text in vars(self).items() if text}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a result may be used."""
+    """Whether a result may be used.
+
+    :param joints: names of the joints that reasons may be about, if there are several.
+    """
 
     reasons: tuple[Reason, ...] = field(default=())
+    joints: tuple[str, ...] = ()
 
     @property
     def use(self) -> Use:
-        """The verdict of the gravest reason."""
-        uses = {reason.use for reason in self.reasons}
-        return "unusable" if "unusable" in uses else "doubtful" if "doubtful" in uses else "usable"
+        """The verdict of the gravest reason; unusable joints make a result unusable only if no other joint is left."""
+        whole = _gravest(one.use for one in self.reasons if not one.joint)
+        joints = self.joints or tuple(one.joint for one in self.reasons if one.joint)
+        each = [_gravest(one.use for one in self.reasons if one.joint == joint) for joint in joints]
+        if each and set(each) != {"unusable"}:
+            each = ["doubtful" if use == "unusable" else use for use in each]
+        return _gravest([whole, *each])
 
-    def to_json(self) -> dict[str, Any]:
-        """The keys ``verdict`` and ``reasons`` of ``--json``."""
-        return {"verdict": self.use, "reasons": [vars(reason) for reason in self.reasons]}
+    def with_reasons(self, more: Iterable[Reason]) -> Verdict:
+        """The verdict with further reasons."""
+        return replace(self, reasons=(*self.reasons, *more))
+
+    def of(self, joint: str) -> Verdict:
+        """The verdict on one joint: what is said of it and of the whole."""
+        return Verdict(tuple(replace(one, joint="") for one in self.reasons if one.joint in ("", joint)))
+
+    def of_file(self, file: str) -> Verdict:
+        """The verdict on one recording: what is said of it and of the whole."""
+        return Verdict(tuple(one for one in self.reasons if one.file in ("", file) and not one.joint))
+
+    def to_json(self, files: Sequence[str] = ()) -> dict[str, Any]:
+        """The keys ``verdict`` and ``reasons`` of ``--json``; of several joints or with recordings also ``verdicts`` on each.
+
+        :param files: names of recordings.
+        """
+        content: dict[str, Any] = {"verdict": self.use, "reasons": [one.to_json() for one in self.reasons]}
+        each = {
+            "joints": {joint: self.of(joint).use for joint in self.joints},
+            "files": {file: self.of_file(file).use for file in files},
+        }
+        found = {kind: uses for kind, uses in each.items() if uses}
+        return content | ({"verdicts": found} if found else {})
 
     def lines(self) -> list[str]:
         """The verdict in words, one line for each reason."""
         return [f"verdict: {self.use}", *(f"  {reason.use}: {reason.text}" for reason in self.reasons)]
 
 
-def error_reason(error: float, of: str) -> list[Reason]:
-    """A reason if the relative error exceeds :data:`LARGEST_ERROR`, or is not a number.
-
-    :param of: the quantity and the runs, as in ``torque, validation runs``.
-    """
-    if error <= LARGEST_ERROR:
-        return []
-    text = f"relative error of {of}: {100.0 * error:.3g} %, more than {100.0 * LARGEST_ERROR:g} %: the model does not hold"
-    return [Reason("large_error", "unusable", text)]
+def _gravest(uses: Iterable[Use]) -> Use:
+    found = set(uses)
+    return "unusable" if "unusable" in found else "doubtful" if "doubtful" in found else "usable"
 
 
 def interval_reason(values: Sequence[float], sigma: Sequence[float], error: float) -> list[Reason]:

@@ -1,6 +1,7 @@
 """The file of drives of a robot: everything that its later use needs, also from files of an earlier version."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from stribeck.identify.robot.identify import RobotFit, RunScore
 from stribeck.identify.robot.problem import problem_of
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import load_tree
+from stribeck.identify.robot.verdict import judge_robot
 from stribeck.model.estimate import estimate_of
 from stribeck.model.law import LAWS
 from swinging_leg import TRUE, recorded, write_model
@@ -41,7 +43,7 @@ def fit(tmp_path_factory):
 def test_a_drive_has_friction_gains_limits_and_the_noise_of_its_recordings(fit, tmp_path):
     """Written and read: estimates, the gain of the recordings, the model's torque limit, the centre, errors of the joint."""
     path = tmp_path / "robot.json"
-    write_drives(path, robot_drives(fit))
+    write_drives(path, robot_drives(fit, judge_robot(fit)))
     found = read_drives(path)
     assert list(found.joints) == ["hip", "knee"]
     assert found.machine.estimates["tilt_x"].value == 0.3
@@ -63,13 +65,36 @@ def test_a_drive_has_friction_gains_limits_and_the_noise_of_its_recordings(fit, 
         assert 1e-9 < drive.actuator.resolution < 1e-3
 
 
+def test_the_verdict_on_each_joint_is_in_the_file(fit, tmp_path):
+    """What happened: one calf had another friction than in the fitted runs, and nothing said so. What must happen: it is named,
+    and the other joints stay as they are."""
+    assert judge_robot(fit).use == "usable"
+    path, other = tmp_path / "robot.json", replace(fit.train[0], squares=np.array([1e-6, 0.09]))
+    verdict = judge_robot(replace(fit, validation=(other,)))
+    assert verdict.use == "doubtful"
+    assert {(one.key, one.joint) for one in verdict.reasons} >= {
+        ("large_error", "knee"),
+        ("does_not_carry_over", "knee"),
+    }
+    write_drives(path, robot_drives(fit, verdict))
+    found = read_drives(path)
+    assert found.verdict.use == "doubtful"
+    assert found.joints["knee"].verdict.use == "unusable"
+    assert found.joints["hip"].verdict.use == "doubtful", "all joints together do not carry over"
+    excess = {**fit.estimates["hip"], "friction_base": estimate_of(60.0, "N m", (59.0, 61.0))}
+    verdict = judge_robot(replace(fit, estimates={**fit.estimates, "hip": excess}))
+    assert [one.key for one in verdict.of("hip").reasons] == (
+        ["implausible"] if np.isfinite(fit.tree.limits[0]) else []
+    )
+
+
 def test_gains_that_differ_between_runs_are_not_one(fit):
     """No stiffness is stated then."""
     run = fit.problem.runs[0]
     other = SimpleNamespace(**{**vars(run), "stiffness": 2.0 * run.stiffness, "path": run.path})
     both = SimpleNamespace(**{**vars(fit.problem), "runs": (run, other)})
     changed = SimpleNamespace(**{**vars(fit), "problem": both, "joints": fit.joints})
-    assert "stiffness" not in robot_drives(changed).joints["hip"].estimates
+    assert "stiffness" not in robot_drives(changed, judge_robot(fit)).joints["hip"].estimates
 
 
 def test_files_of_earlier_versions_are_read_as_drives(tmp_path):

@@ -32,6 +32,7 @@ class EstimateOptions:
     output: Path | None = _output("parameter file", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
     plot: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     quiet: bool = _output("no progress", False)
 
 

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from stribeck.api.mechanism import grid_runs, mechanism_model, parameters_of, unfinished
 from stribeck.cli.estimate.options import EstimateOptions
+from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.table import print_table
 from stribeck.identify.mechanism.drives import drives
@@ -24,6 +25,7 @@ from stribeck.identify.mechanism.parameter_file import (
 )
 from stribeck.identify.mechanism.problem import EstimationProblem, GridRun, Point
 from stribeck.identify.mechanism.shooting import Shooting
+from stribeck.identify.mechanism.verdict import judge_mechanism
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import estimates_to_json
 
@@ -50,7 +52,8 @@ def run(options: EstimateOptions) -> int:
         warn(text)
     simulator = Simulator(estimation.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
     summary = _summary(model, estimation, estimator, simulator, fitted, others)
-    summary |= {
+    verdict = judge_mechanism(estimation, *(_errors_of(summary, part) for part in ("fitted", "validated")))
+    summary |= verdict.to_json([one.name for one in (*fitted, *others)]) | {
         "prepare_seconds": ready - started,
         "search_seconds": searched - ready,
         "wall_seconds": time.perf_counter() - started,
@@ -62,7 +65,13 @@ def run(options: EstimateOptions) -> int:
     if options.plot is not None:
         _draw(options.plot, model, estimation, estimator, simulator, fitted, others)
     _print(model, estimation, summary)
-    return 0
+    print(*verdict.lines(), sep="\n")
+    return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
+
+
+def _errors_of(summary: dict[str, Any], part: str) -> dict[str, Any]:
+    """Errors of the motion simulated from the first sample, by run."""
+    return {entry["run"]: entry["from_first_sample"] for entry in summary["errors"][part]}
 
 
 def _show(bar: Any, ratio: float, cost: float) -> None:

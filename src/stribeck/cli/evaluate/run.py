@@ -13,7 +13,7 @@ from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.fit.options import FitOptions
 from stribeck.cli.inputs import (
     check_outputs,
-    check_servo,
+    check_recorded,
     display_name,
     parameter_files_of,
     recordings_of,
@@ -49,7 +49,7 @@ def run(options: EvaluateOptions) -> int:
         return 0
     logs = recordings_of(options, options.servo)
     if given:
-        check_servo(logs, given)
+        check_recorded(logs, given)
     if given and (options.json is not None or not (options.plot or options.report)):
         _evaluate(given, logs, options)
     if options.plot is not None:
@@ -109,7 +109,7 @@ def _imported(path: Path, options: EvaluateOptions) -> Drive:
 def evaluate_files(files: Sequence[tuple[Path, Drive]], options: FitOptions) -> None:
     """Print and write the errors of parameter files on the recordings selected by the options."""
     logs = recordings_of(options, options.servo)
-    check_servo(logs, files)
+    check_recorded(logs, files)
     _evaluate(files, logs, options)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,13 +12,14 @@ from stribeck.cli.exit_codes import DONE
 from stribeck.cli.export.options import ExportOptions
 from stribeck.cli.inputs import (
     check_outputs,
+    check_recorded,
     check_servo,
-    parameter_files_of,
     recordings_of,
     warn,
+    warn_of_friction,
     write_json,
 )
-from stribeck.cli.options import ParameterFileOptions, RecordingOptions
+from stribeck.cli.options import RecordingOptions
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Stepping, stepping_of
@@ -27,11 +28,24 @@ from stribeck.exports.projection import closest, lost, missing_terms, plain, res
 from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
+from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import read_drives
 from stribeck.files.folders import write_atomically
 from stribeck.model.control_laws import Gains
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.log import Batch, Log
 from stribeck.strict import read_bytes
+
+BESIDE_LAW = {"delay": "delay", "bias": "bias of the goal", "play": "backlash"}
+"""What is identified of a robot's joint beside actuator and law, and no format holds, in words."""
+
+
+class _Driven(NamedTuple):
+    """A joint and the drive of it, with the file that has it."""
+
+    joint: str
+    path: Path
+    file: Drive
 
 
 class _Judged(NamedTuple):
@@ -54,43 +68,50 @@ def run(options: ExportOptions) -> int:
     if not options.params or output is None:
         raise ConfigError("name the parameter files (--params) and the file to write (--output)")
     _check_model(form, options)
-    files = parameter_files_of(ParameterFileOptions(params=options.params, actuator=options.servo))
-    joints = _joints(options.joint, options.params)
+    driven = _driven(options)
+    files = list({id(one.file): (one.path, one.file) for one in driven}.values())
+    places = [next(k for k, (_, file) in enumerate(files) if file is one.file) for one in driven]
+    for path, file in files:
+        warn_of_friction(path, file)
     logs = _logs(options)
     if logs:
-        check_servo(logs, files, supply=False)
+        check_recorded(logs, files, supply=False)
     beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
     check_outputs([output, beside], [*options.params, options.model], options.recordings)
-    used = Gains(
-        1.0, np.array([log.setup.ki for log in logs]), np.array([options.kd, *(log.setup.kd for log in logs)])
-    )
-    missing = {path: lost(file, form, used) for path, file in files}
-    _check_strict(options, form, missing)
-    sources = [path for path, _ in files] * (len(joints) if len(files) == 1 else 1)
-    supplies = {path: _supply(options, form, logs, path, file) for path, file in files}
+    used = [_gains(options, logs, file) for _, file in files]
+    missing = [lost(file, form, gains) for (_, file), gains in zip(files, used, strict=True)]
+    _check_strict(options, form, [path for path, _ in files], missing)
+    supplies = [_supply(options, form, logs, path, file) for path, file in files]
 
-    def task_of(held: Mapping[Path, Drive]) -> ExportTask:
+    def task_of(held: Sequence[Drive]) -> ExportTask:
         servos = tuple(
-            JointServo(joint, _servo(options, form, logs, held[path], supplies[path]))
-            for joint, path in zip(joints, sources, strict=True)
+            JointServo(one.joint, _servo(options, form, logs, one.file, held[place], supplies[place]))
+            for one, place in zip(driven, places, strict=True)
         )
-        return ExportTask(servos, output, options.model, options.step, tuple(sources))
+        sources = tuple(one.path for one in driven)
+        return ExportTask(servos, output, options.model, options.step, sources)
 
-    form.write(task_of({path: plain(file, form) for path, file in files}))  # refuses early what does not fit
-    judged = [_judged(path, file, form, options, logs, used, supplies[path]) for path, file in files]
-    task = task_of({one.path: one.held for one in judged})
+    form.write(task_of([plain(file, form) for _, file in files]))  # refuses early what does not fit
+    judged = [
+        _judged(*file, form, options, logs, gains, supply)
+        for file, gains, supply in zip(files, used, supplies, strict=True)
+    ]
+    task = task_of([one.held for one in judged])
     written = form.write(task)
     check_outputs(list(written.files)[1:], [*options.params, options.model], options.recordings)
     losses = []
-    for one in judged:
-        driven = [servo for servo, path in zip(task.joints, sources, strict=True) if path == one.path]
-        names = ", ".join(joint for joint, _ in driven)
+    for k, one in enumerate(judged):
+        own = [servo for servo, place in zip(task.joints, places, strict=True) if place == k]
+        names = ", ".join(joint for joint, _ in own)
         if (remark := rest_remark(one.source, one.held, form)) is not None:
             warn(f"{names}: {remark}")
-        of_file = (one.runs, one.stepping, missing[one.path])
+        of_file = (one.runs, one.stepping, missing[k])
         losses.append(
-            loss_of(names, driven[0].servo, form, *of_file, recorded=bool(logs), timestep=options.step)
+            loss_of(names, own[0].servo, form, *of_file, recorded=bool(logs), timestep=options.step)
         )
+    for name in BESIDE_LAW:
+        if with_it := [one.joint for one in driven if name in one.file.stated]:
+            warn(f"the file cannot hold the {BESIDE_LAW[name]} of {', '.join(with_it)}")
     _finish(form, written, losses, beside, files, options)
     return DONE
 
@@ -124,8 +145,20 @@ def _check_model(form: Format, options: ExportOptions) -> None:
         read_bytes(options.model, ConfigError)  # says at once that it is missing, or no file
 
 
-def _check_strict(options: ExportOptions, form: Format, missing: Mapping[Path, tuple[str, ...]]) -> None:
-    for path, words in missing.items():
+def _gains(options: ExportOptions, logs: Sequence[Log], file: Drive) -> Gains:
+    """The gains with which a servo is used, as far as they count for what a format lacks."""
+    stated = [] if file.gains is None else [file.gains.kd]
+    return Gains(
+        1.0,
+        np.array([log.setup.ki for log in logs]),
+        np.array([options.kd, *stated, *(log.setup.kd for log in logs)]),
+    )
+
+
+def _check_strict(
+    options: ExportOptions, form: Format, paths: Sequence[Path], missing: Sequence[tuple[str, ...]]
+) -> None:
+    for path, words in zip(paths, missing, strict=True):
         if options.strict and words:
             raise ConfigError(
                 f"{path}: {form.name} cannot hold {', '.join(words)}: leave out --strict to export the closest law that "
@@ -133,15 +166,35 @@ def _check_strict(options: ExportOptions, form: Format, missing: Mapping[Path, t
             )
 
 
-def _joints(names: Sequence[str], params: Sequence[Path]) -> tuple[str, ...]:
-    """Names of the joints: as given, otherwise ``joint``, or the names of several parameter files."""
-    chosen = tuple(names) or (("joint",) if len(params) == 1 else tuple(path.stem for path in params))
+def _driven(options: ExportOptions) -> list[_Driven]:
+    """The joints: as given, otherwise those of a file with several, or named as the files are."""
+    servo = None if options.servo is None else load_actuator(options.servo)
+    read = [(path, read_drives(path, servo)) for path in options.params]
+    several = [path for path, drives in read if len(drives.joints) > 1]
+    if several and len(read) > 1:
+        raise ConfigError(f"{several[0]} has several joints: give it alone, or files with one joint each")
+    if several:
+        (path, drives), chosen = read[0], options.joint or tuple(read[0][1].joints)
+    elif len(read) == 1:
+        (path, drives), chosen = read[0], options.joint or (next(iter(read[0][1].joints)) or "joint",)
+    else:
+        chosen = options.joint or tuple(path.stem for path in options.params)
     check_names(chosen)
-    if len(params) not in (1, len(chosen)):
+    if len(read) == 1:
+        found = [_Driven(name, path, drives.drive(name, path)) for name in chosen]
+    elif len(read) == len(chosen):
+        found = [
+            _Driven(name, path, drives.drive(name, path))
+            for name, (path, drives) in zip(chosen, read, strict=True)
+        ]
+    else:
         raise ConfigError(
-            f"{len(params)} parameter files for {len(chosen)} joints ({', '.join(chosen)}): give one for all or one for each"
+            f"{len(read)} parameter files for {len(chosen)} joints ({', '.join(chosen)}): give one for all or one for each"
         )
-    return chosen
+    if servo is not None:
+        for one in found:
+            check_servo(one.path, one.file, servo)
+    return found
 
 
 def _logs(options: ExportOptions) -> list[Log]:
@@ -169,7 +222,10 @@ def _judged(
     """The runs of a file, and its law as the format holds it."""
     stepping = stepping_of(file)
     benches = bench_runs(
-        file, options.kp or usual_gain(file), supply or file.actuator.supply.nominal, options.kd
+        file,
+        options.kp or usual_gain(file),
+        supply or file.actuator.supply.nominal,
+        options.kd or (0.0 if file.gains is None else float(file.gains.kd)),
     )
     recorded, of_source = batch_of_source(file, logs or benches, stepping)
     runs = (recorded if logs else of_source, of_source)
@@ -200,16 +256,17 @@ def _supply(
 
 
 def _servo(
-    options: ExportOptions, form: Format, logs: Sequence[Log], held: Drive, supply: float | None
+    options: ExportOptions, form: Format, logs: Sequence[Log], file: Drive, held: Drive, supply: float | None
 ) -> Servo:
-    """The servo with its gain, from the options or from the recordings, and its supply."""
+    """What the format holds of a file as a servo, with its supply and its gain, from options, recordings or the file."""
     gains = sorted({log.setup.kp for log in logs})
-    if form.gain and options.kp is None and len(gains) != 1:
+    if form.gain and options.kp is None and len(gains) != 1 and file.gains is None:
         found = (
             f"the recordings have {', '.join(f'{gain:g}' for gain in gains)}"
             if gains
             else "there are no recordings"
         )
         raise ConfigError(f"--format {form.name} holds the firmware's gain, and {found}: give one with --kp")
-    kp = options.kp or (gains[0] if gains else usual_gain(held))
-    return Servo(held, kp, kd=options.kd if form.gains else 0.0, supply_voltage=supply)
+    kp = options.kp or (gains[0] if gains else usual_gain(file))
+    kd = options.kd or (0.0 if file.gains is None else float(file.gains.kd))
+    return Servo(held, kp, kd=kd if form.gains else 0.0, supply_voltage=supply)

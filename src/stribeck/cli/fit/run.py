@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stribeck.api.servo import fitted, tasks_of, variants_of
@@ -18,6 +19,7 @@ from stribeck.cli.inputs import (
     check_distinct,
     recordings_of,
     warn,
+    warn_of_seen,
     write_json,
 )
 from stribeck.cli.progress import Progress, progress_of
@@ -59,7 +61,13 @@ def run(options: FitOptions) -> int:
 
 def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
     logs, question = recordings_of(options, options.servo), question_of(options)
-    groups = [tasks_of(one, logs, options.laws) for one in variants_of(question, logs)]
+    others = (
+        recordings_of(replace(options, recordings=options.validate), options.servo)
+        if options.validate
+        else []
+    )
+    warn_of_seen(options.recordings, options.validate)
+    groups = [tasks_of(one, logs, options.laws, others) for one in variants_of(question, logs)]
     for text in (*supply_notes(logs, groups[0][0].actuator), *control_notes(logs, groups[0][0].actuator)):
         warn(text)
     if options.output is None:

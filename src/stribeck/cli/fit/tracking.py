@@ -101,7 +101,7 @@ def config_of(options: FitOptions, law: str) -> dict[str, Any]:
     """The options to log: paths as text, the law by name, without passwords."""
     config = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
     urls = {name: shown(config[name]) for name in ("study", "load_study") if config[name] is not None}
-    return {**config, **urls, "model": law}
+    return {**config, **urls, "law": law}
 
 
 def _figures(result: FitResult) -> dict[str, float]:

@@ -52,7 +52,8 @@ def run(options: IdentifyArmOptions) -> int:
     verdict, carried, work = task.verdict(fits), task.carried, task.work
     seconds = time.perf_counter() - started
     written, verdict = _write(options, task, fits, verdict)
-    summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
+    summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
+    summary |= verdict.to_json(task.names)
     if carried is not None:
         summary["payload"] = carried.to_json()
     write_json(options.json, summary)
@@ -118,7 +119,7 @@ def _write(
     inertials = arms[-1].inertials if arms else np.zeros(0)
     if arms and carried is not None:
         inertials, reasons = carried.taken_off(arms[-1])
-        verdict = Verdict((*verdict.reasons, *reasons))
+        verdict = verdict.with_reasons(reasons)
     folder = options.output
     if folder is None:
         return [], verdict

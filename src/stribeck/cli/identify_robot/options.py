@@ -57,6 +57,7 @@ class IdentifyRobotOptions:
         "folder for drives, parameters of the compensation, simulated motion and pictures", None, "DIR"
     )
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     quiet: bool = _output("no progress", False)
 
 

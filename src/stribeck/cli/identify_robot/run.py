@@ -12,6 +12,7 @@ import numpy as np
 
 from stribeck.api.robot import content_of, rms
 from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
+from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.identify_robot.drift import report_drift
 from stribeck.cli.identify_robot.options import IdentifyRobotOptions
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
@@ -22,6 +23,8 @@ from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import load_tree
+from stribeck.identify.robot.verdict import judge_robot
+from stribeck.model.verdict import Verdict
 
 
 def run(options: IdentifyRobotOptions) -> int:
@@ -56,21 +59,27 @@ def run(options: IdentifyRobotOptions) -> int:
     fit = identify_robot(tree, train, validation, **setting, note=note)
     alone = left_out(fit, note) if options.leave_one_out else ()
     _print(fit, alone)
-    content = content_of(fit, alone)
+    verdict = judge_robot(fit)
+    runs = [score.run.name for score in (*fit.train, *fit.validation)]
+    content = content_of(fit, alone) | verdict.to_json(runs)
     content["seconds"] = time.perf_counter() - started
     write_json(options.json, content, allow_nan=False)
     if summary:
         from stribeck.cli.identify_robot.plots import write_motion, write_pictures
 
-        print(*_write(options.model, fit, summary), sep="\n")
+        print(*_write(options.model, fit, verdict, summary), sep="\n")
         write_motion(fit, summary.parent)
         write_pictures(fit, alone, summary.parent)
-    return 0
+    print(*verdict.lines(), sep="\n")
+    return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
 
 
-def _write(model: Path, fit: RobotFit, path: Path) -> list[str]:
+def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str]:
     """Write the file of drives and the parameters of the compensation; returns their paths, and how to start it."""
-    drives, positions = robot_drives(fit), [run.position[:, fit.problem.joints] for run in fit.problem.runs]
+    drives, positions = (
+        robot_drives(fit, verdict),
+        [run.position[:, fit.problem.joints] for run in fit.problem.runs],
+    )
     write_drives(path, drives)
     parameters = path.with_name(COMPENSATION)
     loaded = fit.problem.kind.law.load_dependent
@@ -83,13 +92,14 @@ def _write(model: Path, fit: RobotFit, path: Path) -> list[str]:
         tunings(positions),
         rate=1.0 / fit.problem.runs[0].dt,
         units=["rad" if drive.actuator.units == "rotary" else "m" for drive in drives.joints.values()],
-        verdict=drives.verdict,
+        verdict=verdict,
         command="identify-robot",
         effort_meaning="motor" if loaded else "none",
     )
     if kept is not None:
         warn(f"the old {COMPENSATION} is now {kept}")
-    return [str(path), str(parameters), launch_command(parameters)]
+    start = [] if verdict.use == "unusable" else [launch_command(parameters)]
+    return [str(path), str(parameters), *start]
 
 
 def _words(given: Sequence[str]) -> tuple[str, ...]:

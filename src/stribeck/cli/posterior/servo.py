@@ -41,6 +41,7 @@ from stribeck.identify.servo.objective import Split, split_runs
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import FitTask, task_for
 from stribeck.model.arrays import Array
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.model.log import Log
 from stribeck.report.bayes_figures import draw_densities, draw_pairs
@@ -75,8 +76,13 @@ def run_servo(options: ServoBayesOptions) -> int:
         content["independent"] = {"parameters": independent["parameters"]}
         if split.validation:
             content["independent"]["validation_mae"] = _held_out(beside, task)
-    _write(options, draws, beside, split, settings, content)
+    drive = drawn_drive(draws, split, settings)
+    if drive.verdict is not None:
+        content |= drive.verdict.to_json()
+    _write(options, draws, beside, drive, split, content)
     _tell(task, draws, beside, content)
+    if drive.verdict is not None:
+        print(*drive.verdict.lines(), sep="\n")
     return 0
 
 
@@ -127,15 +133,15 @@ def _write(
     options: ServoBayesOptions,
     draws: ServoDraws,
     beside: ServoDraws | None,
+    drive: Drive,
     split: Split,
-    settings: FitSettings,
     content: Mapping[str, Any],
 ) -> None:
     names, prior = draws.posterior.names, prior_draws(draws, options.seed)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     else:
-        write_drive(options.output, drawn_drive(draws, split, settings))
+        write_drive(options.output, drive)
     write_json(options.json, content)
     if options.netcdf is not None:
         before = {name: prior[None, :, k] for k, name in enumerate(names)}

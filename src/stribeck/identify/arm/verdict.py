@@ -9,17 +9,21 @@ import numpy as np
 
 from stribeck.errors import TooShortError
 from stribeck.identify.arm.config import Neighbourhood, Protocol
+from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
-from stribeck.identify.arm.identify import Fit, Scored, arm_of
+from stribeck.identify.arm.identify import Scored, arm_of
 from stribeck.identify.arm.inertia import about_com
 from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.model import INERTIALS, ArmModel
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.recordings import ArmRecording
+from stribeck.identify.arm.scores import scores
 from stribeck.identify.arm.survey.effort import survey_effort
 from stribeck.identify.arm.survey.spectra import NOISE_SHARE, bandwidth_of
-from stribeck.identify.common.solver_status import SolverStatus
-from stribeck.model.verdict import Reason, Use, Verdict, error_reason, interval_reason
+from stribeck.identify.common.judging import Evidence, Misfit, Sizes, judge, misfits_of
+from stribeck.model.arrays import Array
+from stribeck.model.estimate import Estimate
+from stribeck.model.verdict import LARGEST_ERROR, Reason, Verdict
 
 WORSE, MUCH_WORSE = 1.1, 1.5
 """Ratios of the errors of ``full`` and ``ols`` from which the full model is doubtful, and of no use."""
@@ -54,19 +58,85 @@ def judge_fits(
     """
     last = list(fits)[-1]
     scored = fits[last]
-    arm = scored.fit.machine.arm
-    reasons = [] if arm is None else _effort(arm, motions)
-    for runs, errors in scored.errors.items():
-        error = errors["moving"]["all"]
-        reasons += error_reason(np.nan if error is None else error, f"torque, {runs} runs, fit {last}")
+    fit, arm = scored.fit, scored.fit.machine.arm
+    more = [] if arm is None else _effort(arm, motions)
     if last != "ols" and "ols" in fits:
-        reasons += _worse(last, scored, fits["ols"])
-    if (found := arm_of(scored.fit)) is not None and arm is not None:
-        reasons += _far(arm, found, near)
-    if isinstance(scored.fit, FullFit):
-        reasons += _full(scored.fit, scored)
-    reasons += _status(last, scored.fit)
-    return Verdict(tuple(reasons))
+        more += _worse(last, scored, fits["ols"])
+    if (found := arm_of(fit)) is not None and arm is not None:
+        more += _far(arm, found, near)
+    full = fit if isinstance(fit, FullFit) else None
+    return judge(
+        Evidence(
+            f"torque (fit {last})",
+            tuple(one for part in scored.errors for one in _misfits(scored, part)),
+            {} if full is None else _estimates(full),
+            {} if full is None or arm is None else _sizes(full, motions),
+            None if isinstance(fit, LinearFit) else fit.status,
+            more=(*more, *_resting(scored), *([] if full is None else _no_rotor(full))),
+        )
+    )
+
+
+def _misfits(scored: Scored, part: str) -> tuple[Misfit, ...]:
+    """Relative errors of moving rows: of all, of each joint and of each recording."""
+    moving = scored.errors[part]["moving"]
+    runs = zip(scored.motions[part], scored.predictions[part], strict=True)
+    by_file = {motion.name: scores([motion], [predicted])["moving"]["all"] for motion, predicted in runs}
+    by_joint = dict(zip(scored.fit.machine.joints, moving["per_joint"], strict=True))
+    nan = float("nan")
+    return misfits_of(
+        nan if moving["all"] is None else moving["all"],
+        {name: nan if error is None else error for name, error in by_joint.items()},
+        {name: error for name, error in by_file.items() if error is not None},
+        held_out=part == "validation",
+    )
+
+
+def _resting(scored: Scored) -> list[Reason]:
+    """Joints of which most of the torque is not explained once rows at rest count."""
+    reasons = []
+    for part, errors in scored.errors.items():
+        for joint, error in zip(scored.fit.machine.joints, errors["every_row"]["per_joint"], strict=True):
+            if error is not None and error > LARGEST_ERROR:
+                text = f"{joint}, {part} recordings, rows at rest included: relative error of torque {100.0 * error:.3g} %"
+                reasons.append(Reason("large_error", "doubtful", text, joint))
+    return reasons
+
+
+def _estimates(fit: FullFit) -> dict[str, dict[str, Estimate]]:
+    """Estimates by joint and coupling; rotor inertias of zero are a reason of their own."""
+    units = fit.machine.units("rotary")
+    found = {element: element_estimates(fit, element, units[element]) for element in fit.machine.elements}
+    return {
+        element: {name: one for name, one in estimates.items() if name != "armature" or one.side != "lower"}
+        for element, estimates in found.items()
+    }
+
+
+def _sizes(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[str, Sizes]:
+    """Friction beside the largest torque of each joint that turns, rotor inertia beside that of the links."""
+    torque = np.max([np.abs(motion.torque).max(axis=0) for motion in motions], axis=0)
+    states, units = motions[0].states, fit.machine.units("rotary")
+    found = {}
+    for k, joint in enumerate(fit.machine.joints):
+        values = fit.values(joint)
+        dry = values.get("friction_base", 0.0) + values.get("friction_stribeck", 0.0)
+        rotary = units[joint] == "rotary"
+        link = link_inertia(fit, states.position, k) if rotary else 0.0
+        found[joint] = Sizes(dry, float(torque[k]), values.get("armature", 0.0) if rotary else 0.0, link)
+    return found
+
+
+def link_inertia(fit: FullFit, position: Array, joint: int) -> float:
+    """Largest inertia of the links about a joint [kg m²] over some of the positions (N, n)."""
+    arm = arm_of(fit)
+    if arm is None:
+        return 0.0
+    some = position[:: max(len(position) // 20, 1)]
+    still, unit = np.zeros_like(some), np.zeros_like(some)
+    unit[:, joint] = 1.0
+    moved = arm.inverse_dynamics(some, still, unit) - arm.inverse_dynamics(some, still, still)
+    return float(np.max(moved[:, joint]))
 
 
 def judge_filters(runs: Sequence[ArmRecording], protocol: Protocol) -> list[Reason]:
@@ -162,27 +232,13 @@ def _far(given: ArmModel, found: ArmModel, near: Neighbourhood) -> list[Reason]:
     return reasons
 
 
-def _full(fit: FullFit, scored: Scored) -> list[Reason]:
-    reasons = []
-    values = [fit.values(element) for element in fit.machine.elements]
-    still = [e for e, v in zip(fit.machine.elements, values, strict=True) if v["armature"] < NO_ROTOR]
-    if still:
-        text = (
-            f"the rotor inertia of {', '.join(still)} is zero, its lower bound: accelerations or delays are wrong, unless the "
-            "joint has no gears"
-        )
-        reasons.append(Reason("no_rotor_inertia", "doubtful", text))
-    numbers = np.concatenate([list(v.values()) for v in values])
-    error = scored.errors["train"]["moving"]["all"]
-    reasons += interval_reason(
-        numbers.tolist(), np.concatenate(fit.sigma).tolist(), 1.0 if error is None else error
-    )
-    return reasons
-
-
-def _status(name: str, fit: Fit) -> list[Reason]:
-    """A search that did not converge; kinks are normal for friction at reversals."""
-    if isinstance(fit, LinearFit) or fit.status in (SolverStatus.CONVERGED, SolverStatus.KINK):
+def _no_rotor(fit: FullFit) -> list[Reason]:
+    elements = fit.machine.elements
+    still = [element for element in elements if fit.values(element)["armature"] < NO_ROTOR]
+    if not still:
         return []
-    use: Use = "unusable" if fit.status is SolverStatus.DIVERGED else "doubtful"
-    return [Reason("solver", use, f"the search for {name} {fit.status.words}")]
+    text = (
+        f"the rotor inertia of {', '.join(still)} is zero, its lower bound: accelerations or delays are wrong, unless the "
+        "joint has no gears"
+    )
+    return [Reason("no_rotor_inertia", "doubtful", text)]

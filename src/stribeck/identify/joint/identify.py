@@ -15,7 +15,7 @@ from stribeck.identify.joint.run import JointRun, joined
 from stribeck.identify.joint.selection import StructureSelection, Trial, final_fit
 from stribeck.identify.joint.sweeps import Plateau, is_sweep, plateaus_of, rows_in
 from stribeck.identify.joint.uncertainty import JointUncertainty, measured_torque, uncertainty_of
-from stribeck.identify.joint.verdict import FileError, error_of, judge
+from stribeck.identify.joint.verdict import FileError, error_of, judge_joint
 from stribeck.model.estimate import CONFIDENCE, estimates_to_json
 from stribeck.model.verdict import Reason, Verdict
 
@@ -114,7 +114,7 @@ def identify_joint(
     train, others = (
         tuple(error_of(fit, one.name, one.runs) for one in some) for some in (recordings, validation)
     )
-    verdict = judge(fit, fitted, left_out, train, others, known.estimates)
+    verdict = judge_joint(fit, fitted, left_out, train, others, known.estimates)
     said = [Reason(one.key, one.use, one.text) for one in notices if one.use != "note"]
     verdict = Verdict((*said, *verdict.reasons))
     return JointResult(

@@ -18,7 +18,7 @@ from stribeck.identify.joint.fit import JointFit, measured, shape_bounds
 from stribeck.identify.joint.model import columns_of, signed, unit_of
 from stribeck.identify.joint.run import JointRun, joined, thinned
 from stribeck.model.arrays import Array
-from stribeck.model.estimate import Estimate, Side, at_bound, estimate_of, fixed
+from stribeck.model.estimate import Estimate, Interval, estimate_of, fixed, side_of
 from stribeck.model.joint import CorrelationMatrix
 
 ROWS = 8000
@@ -32,9 +32,6 @@ MOST, SPARE = 60, 3
 
 STEP = 1e-3
 """Relative step of differences."""
-
-NEAR = 0.01
-"""Shapes within this relative distance of a bound are at it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +53,10 @@ def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     """Intervals of a fit to runs."""
     count = max(1, sum(len(run.time) for run in runs) // ROWS)
     few = [thinned(run, count) for run in runs]
-    sides = {name: side for name in fit.values if (side := _side(fit, name))}
     free = [
         name
         for name in (*fit.coefficients, *fit.structure.shapes)
-        if name not in sides and name != "friction_centre"
+        if (bounds := _bounds(fit, name)) is None or side_of(fit.values[name], bounds) is None
     ]
     kept = joined(few, "kept")
     jacobian = kept[:, None] * np.stack([_slope(fit, few, name) for name in free], axis=1)
@@ -70,20 +66,15 @@ def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     curvatures = np.array([jacobian[rows].T @ jacobian[rows] for rows in blocks])
     covariance = leave_one_out(scores, curvatures)
     widths = dict(zip(free, covariance.half_widths().tolist(), strict=True))
-    estimates = {name: _estimate(fit, name, sides.get(name), widths.get(name)) for name in fit.values}
+    estimates = {name: _estimate(fit, name, widths.get(name)) for name in fit.values}
     return JointUncertainty(tuple(free), covariance.matrix, estimates, covariance.correlation(free))
 
 
-def _side(fit: JointFit, name: str) -> Side | None:
-    """The bound at which a parameter is."""
-    value = fit.values[name]
-    if name not in fit.structure.shapes:
-        return "lower" if not signed(name) and value <= 0.0 else None
-    lower, upper = shape_bounds(name, fit.frame)
-    if lower > 0.0:
-        lower, upper, value = np.log(lower), np.log(upper), np.log(value)
-    close = NEAR * (upper - lower)
-    return "lower" if value - lower < close else "upper" if upper - value < close else None
+def _bounds(fit: JointFit, name: str) -> Interval | None:
+    """Bounds of the search for a parameter."""
+    if name in fit.structure.shapes:
+        return shape_bounds(name, fit.frame)
+    return None if signed(name) else (0.0, np.inf)
 
 
 def _slope(fit: JointFit, runs: Sequence[JointRun], name: str) -> Array:
@@ -115,16 +106,12 @@ def _blocks(runs: Sequence[JointRun], residual: Array, parameters: int) -> list[
     return blocks
 
 
-def _estimate(fit: JointFit, name: str, side: Side | None, width: float | None) -> Estimate:
+def _estimate(fit: JointFit, name: str, width: float | None) -> Estimate:
     value, unit = fit.values[name], unit_of(name)
     if name == "friction_centre":
         return fixed(value, unit)
-    if side is not None:
-        searched = shape_bounds(name, fit.frame) if name in fit.structure.shapes else (0.0, np.inf)
-        return at_bound(value, unit, side, searched)
     interval = None if width is None or not np.isfinite(width) else (value - width, value + width)
-    bounds = None if signed(name) else (0.0, np.inf)
-    return estimate_of(value, unit, interval, bounds=bounds)
+    return estimate_of(value, unit, interval, bounds=_bounds(fit, name))
 
 
 def spread_of(fit: JointFit, known: JointUncertainty, run: JointRun) -> Array:

@@ -7,24 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stribeck.identify.common.judging import GOOD, Evidence, Misfit, Sizes, judge, misfits_of
 from stribeck.identify.joint.fit import JointFit
 from stribeck.identify.joint.model import OF_ANGLE, SECOND_FRICTION, developed, friction_along, rest_columns
 from stribeck.identify.joint.run import JointRun, joined
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate
-from stribeck.model.verdict import FAILS, LARGEST_ERROR, Reason, Verdict, interval_reason
-
-GOOD = 0.2
-"""Largest relative error of a joint's torque with which a law is usable."""
+from stribeck.model.verdict import Reason, Verdict
 
 BEYOND = 0.35
 """The same for speeds and angles that were not fitted, where nothing else is known."""
 
 OF_THE_ANGLE = 0.4
 """Torque over the angle, relative to the friction, that a friction law does not explain."""
-
-LARGEST_INERTIA = 30.0
-"""Inertias above this [kg m²] are none of a robot's joint."""
 
 SHIFT = 0.5
 """Largest change of the offset between recordings, relative to dry friction."""
@@ -65,7 +60,7 @@ def parts_of(fit: JointFit, runs: Sequence[JointRun]) -> tuple[Array, Array]:
     return np.concatenate(friction), np.concatenate(angle)
 
 
-def judge(
+def judge_joint(
     fit: JointFit,
     runs: Sequence[JointRun],
     left_out: Mapping[str, float],
@@ -77,35 +72,41 @@ def judge(
 
     :param left_out: errors on what was left out, by kind, relative to the torque.
     """
-    reasons = _errors(left_out, train, validation)
-    reasons += _sizes(fit, runs, estimates)
-    reasons += _angle(fit, runs, left_out, [*train, *validation])
-    known = [one.interval for one in estimates.values() if one.interval is not None]
-    widths = [0.5 * (upper - lower) for lower, upper in known]
-    values = [one.value for one in estimates.values() if one.interval is not None]
-    error = max((one.relative for one in train), default=1.0)
-    return Verdict(tuple(reasons + interval_reason(values, widths, error)))
+    values = fit.values
+    dry = values.get("friction_base", 0.0) + values.get("friction_stribeck", 0.0)
+    largest = float(np.max(np.abs(joined(runs, "torque") - joined(runs, "rigid"))))
+    found = {
+        name: one for name, one in estimates.items() if name != "inertia" or one.side is None
+    }  # may be none
+    misfits = _misfits(train, held_out=False) + _misfits(validation, held_out=True)
+    more = _left_out(left_out, bool(validation)) + _sizes(fit, dry)
+    return judge(
+        Evidence(
+            "torque",
+            misfits,
+            {"": found},
+            {"": Sizes(dry, largest, values.get("inertia", 0.0))},
+            more=(*more, *_angle(fit, runs, left_out, [*train, *validation])),
+        )
+    )
 
 
-def _errors(
-    left_out: Mapping[str, float], train: Sequence[FileError], validation: Sequence[FileError]
-) -> list[Reason]:
-    """Reasons by the size of errors."""
+def _misfits(errors: Sequence[FileError], held_out: bool) -> tuple[Misfit, ...]:
+    """Relative errors of all files and of each."""
+    if not errors:
+        return ()
+    squares = sum(one.rows * one.rms**2 for one in errors)
+    sizes = sum(one.rows * (one.rms / max(one.relative, 1e-12)) ** 2 for one in errors)
+    whole = float(np.sqrt(squares / max(sizes, 1e-300)))
+    return misfits_of(whole, by_file={one.file: one.relative for one in errors}, held_out=held_out)
+
+
+def _left_out(left_out: Mapping[str, float], validated: bool) -> list[Reason]:
+    """Reasons by the errors of what was left out; blocks and files only where there are no recordings held out."""
     reasons = []
-    for one in validation or train:
-        what = "validation" if validation else "fitted"
-        if one.relative > GOOD:
-            use = "unusable" if one.relative > LARGEST_ERROR else "doubtful"
-            text = f"{one.file} ({what}): error of {100.0 * one.relative:.3g} % of its torque, more than {100.0 * GOOD:g} %"
-            reasons.append(Reason("large_error", use, text))  # type: ignore[arg-type]
-    if validation and train:
-        worst, fitted = max(one.rms for one in validation), max(one.rms for one in train)
-        if worst > FAILS * fitted:
-            text = f"the error in validation is {worst / fitted:.2g} times that of fitted runs: the law does not carry over"
-            reasons.append(Reason("does_not_carry_over", "doubtful", text))
     for kind, relative in left_out.items():
         limit = GOOD if kind in ("time", "files") else BEYOND
-        if relative > limit and not (validation and kind in ("time", "files")):
+        if relative > limit and not (validated and kind in ("time", "files")):
             text = f"{WORDS[kind]} were predicted to {100.0 * relative:.3g} % of the torque, worse than {100.0 * limit:g} %"
             reasons.append(Reason(f"left_out_{kind}", "doubtful", text))
     return reasons
@@ -121,32 +122,21 @@ WORDS = {
 """What was left out, by kind."""
 
 
-def _sizes(fit: JointFit, runs: Sequence[JointRun], estimates: Mapping[str, Estimate]) -> list[Reason]:
-    """Reasons by values that cannot be."""
-    reasons = []
-    base, values = fit.values.get("friction_base", 0.0), fit.values
-    largest = float(np.max(np.abs(joined(runs, "torque") - joined(runs, "rigid"))))
-    dry = base + values.get("friction_stribeck", 0.0)
+def _sizes(fit: JointFit, dry: float) -> list[Reason]:
+    """Friction that cannot be.
+
+    :param dry: dry friction at rest [N m].
+    """
+    reasons, values = [], fit.values
     if dry <= 0.0 and values.get("friction_viscous", 0.0) <= 0.0:
         text = (
             "no friction was found: the torque does not oppose the motion: has torque or velocity the other sign, or is the "
             "torque that of the load?"
         )
         reasons.append(Reason("no_friction", "unusable", text))
-    if dry > largest:
-        text = f"dry friction of {dry:.3g} N m exceeds the largest torque, {largest:.3g} N m"
-        reasons.append(Reason("implausible", "unusable", text))
     if (second := values.get(SECOND_FRICTION, 0.0)) > dry > 0.0:
         text = f"{second:.3g} N m of friction develop slowly after a reversal, more than all dry friction, {dry:.3g} N m"
         reasons.append(Reason("implausible", "doubtful", text))
-    if (inertia := values.get("inertia", 0.0)) > LARGEST_INERTIA:
-        text = f"an inertia of {inertia:.3g} kg m² is that of no robot's joint: are positions in another unit, or the torque of another joint?"
-        reasons.append(Reason("implausible", "doubtful", text))
-    one = estimates.get("friction_base")
-    if one is not None and one.status == "not determined":
-        reasons.append(
-            Reason("friction_unknown", "doubtful", f"Coulomb friction is not determined: {one.reason}")
-        )
     return reasons
 
 

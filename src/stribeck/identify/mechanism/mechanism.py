@@ -190,6 +190,13 @@ class Mechanism:
         counts = (len(part) for part in (self.bodies, self.joints, self.motors, self.sensors, self.ripples))
         return shapes(*counts)
 
+    @property
+    def friction_names(self) -> frozenset[str]:
+        """Names of the parameters on which the friction of joints depends."""
+        parts = self._parts(self.matrix)
+        used = np.any(np.concatenate([parts["coulomb"], parts["viscous"]]) != 0.0, axis=0)
+        return frozenset(name for name, one in zip(self.parameters.names, used.tolist(), strict=True) if one)
+
     def values(self) -> Array:
         """Values of all parameters (p,), in order."""
         return np.array([parameter.value for parameter in self.parameters])

@@ -29,7 +29,7 @@ from stribeck.identify.common.quantiles import student_quantile
 from stribeck.identify.mechanism.chain import Flags, StateChain, eliminate, response
 from stribeck.identify.mechanism.problem import EstimationProblem, GridSamples, Point
 from stribeck.model.arrays import Array
-from stribeck.model.estimate import Estimate, Interval, Side, at_bound, estimate_of
+from stribeck.model.estimate import Estimate, Interval, Side, estimate_of
 from stribeck.model.parameters import ParameterSet
 
 UNDETERMINED = 1.0
@@ -55,9 +55,6 @@ INFORMS = 0.05
 
 LEAKS = 0.01
 """Tolerance for a determined function: largest change by an undetermined direction, relative to its components."""
-
-AT_BOUND = 1e-6
-"""A parameter closer to a bound than this fraction of its range is at the bound, and counts as fixed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +109,7 @@ def sensitivity(
 ) -> Sensitivity:
     """Uncertainty at an optimum ``point``, where ``chain`` is the linearised problem."""
     parameters = problem.mechanism.parameters
-    sides = bounds_reached(parameters, point.chi)
+    sides = parameters.sides(point.chi)
     inner = np.array([name not in sides for name in parameters.free_names], bool)
     seen, pushed = answers(chain)
     scores = np.einsum("ksp,ks->kp", seen, chain.sample[..., -1])
@@ -138,28 +135,21 @@ def sensitivity(
     names = np.array(parameters.free_names)[inner]
     words = tuple(_in_words(vectors[:, k], names) for k in np.flatnonzero(loose))
     half = student_quantile(freedom) * np.sqrt(np.diag(covariance))
-    estimates = _estimates(parameters, point.chi, half, sides)
+    estimates = _estimates(parameters, point.chi, half)
     return Sensitivity(estimates, covariance, words, length, freedom, determined, directions)
 
 
-def _estimates(
-    parameters: ParameterSet, chi: Array, half: Array, sides: Mapping[str, Side]
-) -> dict[str, Estimate]:
-    estimates = {}
-    for parameter, value, width in zip(parameters.free, chi.tolist(), half.tolist(), strict=True):
-        name, unit = parameter.name, parameter.unit
-        if name in sides:
-            estimates[name] = at_bound(value, unit, sides[name])
-            continue
-        interval = (value - width, value + width) if np.isfinite(width) else None
-        estimates[name] = estimate_of(
+def _estimates(parameters: ParameterSet, chi: Array, half: Array) -> dict[str, Estimate]:
+    return {
+        one.name: estimate_of(
             value,
-            unit,
-            interval,
-            bounds=(parameter.lower, parameter.upper),
+            one.unit,
+            (value - width, value + width) if np.isfinite(width) else None,
+            bounds=(one.lower, one.upper),
             reason="the samples determine it only together with other parameters",
         )
-    return estimates
+        for one, value, width in zip(parameters.free, chi.tolist(), half.tolist(), strict=True)
+    }
 
 
 def _spread(scores: Array, samples: GridSamples, length: int) -> tuple[Array, float]:
@@ -183,18 +173,6 @@ def answers(chain: StateChain) -> tuple[Array, Array]:
     d, e, _ = chain.sizes
     seen = chain.sample[..., :e] @ pushes + chain.sample[..., e : e + d] @ states
     return seen + chain.sample[..., e + d : -1], chain.weight[..., None] * pushes
-
-
-def bounds_reached(parameters: ParameterSet, chi: Array) -> dict[str, Side]:
-    """Active bounds of the free parameters (p,), by name."""
-    sides: dict[str, Side] = {}
-    for parameter, value in zip(parameters.free, chi, strict=True):
-        room = AT_BOUND * (parameter.upper - parameter.lower)
-        if value <= parameter.lower + room:
-            sides[parameter.name] = "lower"
-        elif value >= parameter.upper - room:
-            sides[parameter.name] = "upper"
-    return sides
 
 
 def correlation_steps(scores: Array, linked: Flags) -> int:

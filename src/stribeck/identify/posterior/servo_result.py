@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from stribeck.files.versions import versions
+from stribeck.identify.common.judging import Evidence, judge
+from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.identify.posterior.diagnostics import Summary, summarise
 from stribeck.identify.posterior.ridges import statements
 from stribeck.identify.posterior.servo import ServoDraws
 from stribeck.identify.servo.drive import LOSS, runs_of, simulation_of, supply_of, temperatures_of
 from stribeck.identify.servo.identify import errors_of
 from stribeck.identify.servo.objective import Split
-from stribeck.identify.servo.result import FitSettings
+from stribeck.identify.servo.result import Errors, FitSettings
+from stribeck.identify.servo.verdict import position_misfits
 from stribeck.model.estimate import Estimate, estimates_to_json, fixed
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
@@ -52,9 +55,11 @@ def drawn_drive(drawn: ServoDraws, split: Split, settings: FitSettings) -> Drive
     parameters = _within(rollout.parameters, drawn.mean)
     estimates = estimates_of(drawn)
 
-    def error(logs: tuple[Log, ...]) -> float:
-        return errors_of(logs, rollout.actuator, rollout.law, parameters.values(), settings).mean
+    def errors(logs: tuple[Log, ...]) -> Errors:
+        return errors_of(logs, rollout.actuator, rollout.law, parameters.values(), settings)
 
+    train, validation = errors(split.train), errors(split.validation) if split.validation else None
+    summary = summary_of(drawn)
     return Drive(
         rollout.actuator,
         rollout.law,
@@ -63,16 +68,22 @@ def drawn_drive(drawn: ServoDraws, split: Split, settings: FitSettings) -> Drive
         bounds={p.name: (p.lower, p.upper) for p in parameters.free},
         temperatures=temperatures_of(split.train),
         statements=tuple(statements(names, drawn.flat[:, :-1], split.train)),
-        loss=ModelErrors(
-            LOSS, "rad", error(split.train), error(split.validation) if split.validation else None
+        verdict=judge(
+            Evidence(
+                "position",
+                position_misfits(split, train, validation),
+                {"": {name: estimates[name] for name in names}},
+                status=SolverStatus.CONVERGED if summary.converged else SolverStatus.LIMIT,
+            )
         ),
+        loss=ModelErrors(LOSS, "rad", train.mean, validation.mean if validation else None),
         provenance=Provenance(
             runs_of(split),
             simulation_of(settings),
             SearchRecord(
                 method="posterior mean",
                 seed=settings.seed,
-                outcome="converged" if summary_of(drawn).converged else "budget spent",
+                outcome="converged" if summary.converged else "budget spent",
                 clusters=f"{drawn.posterior.samples.mean():.3g} effective samples per run",
             ),
             supply_voltage=supply_of(split.train),

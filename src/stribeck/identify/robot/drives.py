@@ -6,24 +6,29 @@ import mujoco
 import numpy as np
 
 from stribeck.files.drives import Drives, MachineParameters
-from stribeck.files.torque_drives import STIFFNESS, torque_actuator, torque_drive
+from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.files.versions import versions
 from stribeck.identify.common.noise import resolutions
 from stribeck.identify.robot.identify import RobotFit, RunScore
 from stribeck.identify.robot.problem import CENTRE
 from stribeck.model.actuator import JointUnits
 from stribeck.model.estimate import Estimate, fixed
+from stribeck.model.joint import DERIVATIVE, STIFFNESS
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
+from stribeck.model.verdict import Verdict
 
-UNITS: dict[JointUnits, tuple[str, str]] = {"rotary": ("rad", "N m/rad"), "linear": ("m", "N/m")}
-"""Units of positions and stiffness."""
+UNITS: dict[JointUnits, tuple[str, str, str]] = {
+    "rotary": ("rad", "N m/rad", "N m s/rad"),
+    "linear": ("m", "N/m", "N s/m"),
+}
+"""Units of positions and gains."""
 
 
-def robot_drives(fit: RobotFit) -> Drives:
-    """The drive of each identified joint by name, and the parameters of the base.
+def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
+    """The drive of each identified joint by name with the verdict on it, and the parameters of the base.
 
-    The actuator has gains of 1 N m/rad and 1 N m s/rad; the estimate ``stiffness`` is that of the fit or the gain of the recordings, if it
-    is the same in all of them. Its largest torque is that of the model, its resolution that of the recorded positions.
+    The actuator has gains of 1 N m/rad and 1 N m s/rad; the estimates ``stiffness`` and ``derivative`` are the gains of the recordings, if
+    they are the same in all of them, or ``stiffness`` is that of the fit. Its largest torque is that of the model, its resolution that of the recorded positions.
     """
     problem, law = fit.problem, fit.problem.kind.law
     steps = resolutions([run.position for run in problem.runs])
@@ -33,26 +38,31 @@ def robot_drives(fit: RobotFit) -> Drives:
         name = fit.tree.names[joint]
         slides = fit.tree.model.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_SLIDE)
         units: JointUnits = "linear" if slides else "rotary"
-        position, _ = UNITS[units]
+        position = UNITS[units][0]
         actuator = torque_actuator(
             units, largest=float(fit.tree.limits[joint]), resolution=float(steps[joint]), derivative_gain=1.0
         )
-        estimates = _gain(fit, joint, units) | fit.estimates[name]
+        estimates = _gains(fit, joint, units) | fit.estimates[name]
         if places is not None and CENTRE in law.parameter_names:
             estimates[CENTRE] = fixed(float(places[k]), position)
         loss = ModelErrors(
             "root mean square of position", position, _rms(fit.train, k), _rms(fit.validation, k)
         )
-        joints[name] = torque_drive(actuator, law, estimates, loss=loss)
-    return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), provenance=_provenance(fit))
+        joints[name] = torque_drive(actuator, law, estimates, verdict=verdict.of(name), loss=loss)
+    return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), verdict, _provenance(fit))
 
 
-def _gain(fit: RobotFit, joint: int, units: JointUnits) -> dict[str, Estimate]:
-    """The proportional gain of the recordings, if all have the same."""
-    given = [run.stiffness[joint] for run in fit.problem.runs if run.stiffness is not None]
-    if not given or not np.allclose(given, given[0], rtol=1e-6):
+def _gains(fit: RobotFit, joint: int, units: JointUnits) -> dict[str, Estimate]:
+    """The gains of the recordings, if all have the same."""
+    given = [(run.stiffness, run.derivative) for run in fit.problem.runs]
+    pairs = [(kp[joint], kd[joint]) for kp, kd in given if kp is not None and kd is not None]
+    if not pairs or not np.allclose(pairs, pairs[0], rtol=1e-6):
         return {}
-    return {STIFFNESS: fixed(float(given[0]), UNITS[units][1])}
+    _, *names = UNITS[units]
+    return {
+        name: fixed(float(gain), unit)
+        for name, gain, unit in zip((STIFFNESS, DERIVATIVE), pairs[0], names, strict=True)
+    }
 
 
 def _rms(scores: tuple[RunScore, ...], place: int) -> float | None:

@@ -12,7 +12,7 @@ from stribeck.identify.common.population import Population, population_of
 from stribeck.identify.robot.problem import ALIKE, UNKNOWNS, IntArray, RobotProblem
 from stribeck.identify.robot.rollout import Array
 from stribeck.identify.robot.tree import RobotTree
-from stribeck.model.estimate import Estimate, at_bound, estimate_of
+from stribeck.model.estimate import Estimate, estimate_of
 
 LEAST_SCATTER = 1e-3
 """Of a population, relative to its mean."""
@@ -37,8 +37,6 @@ def estimates_of(
         if np.isfinite(width):
             interval = (max(value - width, bounds[0]), min(value + width, bounds[1]))
         estimate = estimate_of(value, unknown.unit, interval, bounds=bounds)
-        if value in bounds:
-            estimate = at_bound(value, unknown.unit, "lower" if value == bounds[0] else "upper", bounds)
         (base if owner < 0 else joints[tree.names[owner]])[name] = estimate
     return joints, base
 

@@ -53,7 +53,7 @@ def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequ
     reasons = {
         name: f"minima that fit as well lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
         for name, (lowest, highest) in disagreements(bounds, [minimum.values for minimum in minima]).items()
-        if uncertainty.estimates[name].status == "determined"
+        if uncertainty.estimates[name].known
     }
     if not reasons:
         return uncertainty

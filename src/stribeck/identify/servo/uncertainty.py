@@ -23,7 +23,7 @@ from stribeck.identify.servo.prediction import LeftOut, Model, prediction_of
 from stribeck.identify.servo.prior import Prior
 from stribeck.identify.servo.rollout import Rollout, Scores
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.estimate import CONFIDENCE, Estimate, Interval, Side, at_bound, estimate_of
+from stribeck.model.estimate import CONFIDENCE, Estimate, Interval, estimate_of
 from stribeck.model.joint import CorrelationMatrix, Prediction
 from stribeck.model.log import Batch, TemperatureRange
 from stribeck.model.parameters import ParameterSet
@@ -35,9 +35,6 @@ RUNS_PER_PARAMETER = 3
 
 SHORTEST_BLOCK = 1.0
 """Shortest length of a block [s]."""
-
-AT_BOUND = 1e-3
-"""A parameter closer to a search bound than this share of its range is at the bound."""
 
 HELD_BEYOND = 2.0
 """A parameter at a bound counts as fixed if it would otherwise exceed the bound by this many standard deviations."""
@@ -153,7 +150,7 @@ def _step_errors(
     ).position[::2]
     change = finer - (batch.position + residual)
     moved = rollout.scores(unit[None], length, (batch.position - change)[None])
-    bounded = found_at_bounds(parameters, unit)
+    bounded = parameters.sides(parameters.from_unit(unit))
     inner = np.array([name not in bounded for name in parameters.free_names])
     gradient = np.sum(moved.gradient[0] - scores.gradient[0], axis=(0, 1))[inner]
     hessian = np.sum(scores.curvature[0], axis=(0, 1))[inner][:, inner]
@@ -179,7 +176,7 @@ def estimate_at_points(
 
 
 def _by_run(rollout: Rollout, unit: Array) -> bool:
-    free = len(unit) - len(found_at_bounds(rollout.parameters, unit))
+    free = len(unit) - len(rollout.parameters.sides(rollout.parameters.from_unit(unit)))
     return len(rollout.batch.logs) >= RUNS_PER_PARAMETER * free
 
 
@@ -196,7 +193,7 @@ def _estimated(
     rollout: Rollout, unit: Array, scores: Scores, point: int, length: float, confidence: float
 ) -> Uncertainty:
     parameters, batch = rollout.parameters, rollout.batch
-    at_bounds = found_at_bounds(parameters, unit)
+    at_bounds = parameters.sides(parameters.from_unit(unit))
     runs = len(batch.logs)
     by_run = length >= len(batch.time) * batch.dt
     clusters = f"{runs} runs" if by_run else f"blocks of {length:.2f} s of {runs} runs"
@@ -206,7 +203,7 @@ def _estimated(
     widths[inner] = covariance.half_widths(confidence)[: int(np.sum(inner))]
     whole = np.zeros((len(inner), len(inner)))
     whole[np.ix_(inner, inner)] = covariance.matrix
-    estimates = _estimates(parameters, unit, widths, at_bounds, _one_load(batch), clusters, confidence)
+    estimates = _estimates(parameters, unit, widths, _one_load(batch), clusters, confidence)
     chosen = [name for name, varies in zip(parameters.free_names, inner, strict=True) if varies]
     return Uncertainty(
         estimates=estimates,
@@ -238,15 +235,6 @@ def _covariance(
     return inner, covariance
 
 
-def found_at_bounds(parameters: ParameterSet, unit: Array) -> dict[str, Side]:
-    """Free parameters at a search bound, with the side: ``lower`` or ``upper``."""
-    return {
-        name: "lower" if position < 0.5 else "upper"
-        for name, position in zip(parameters.free_names, unit.tolist(), strict=True)
-        if min(position, 1.0 - position) < AT_BOUND
-    }
-
-
 def clusters_of(scores: Scores, point: int, inner: Mask) -> tuple[Array, Array]:
     """Scores (G, n) and curvatures (G, n, n) of all clusters at one point, for the chosen parameters."""
     gradient, curvature = scores.gradient[point], scores.curvature[point]
@@ -266,7 +254,6 @@ def _estimates(
     parameters: ParameterSet,
     unit: Array,
     widths: Array,
-    at_bounds: Mapping[str, Side],
     one_load: bool,
     clusters: str,
     confidence: float,
@@ -287,12 +274,9 @@ def _estimates(
             reason = "one load only: constant and load-dependent friction are not told apart"
         elif np.isfinite(half):
             interval = (value - half, value + half)
-        if name in at_bounds:
-            estimates[name] = at_bound(value, parameter.unit, at_bounds[name], bounds)
-        else:
-            estimates[name] = estimate_of(
-                value, parameter.unit, interval, bounds=bounds, confidence=confidence, reason=reason
-            )
+        estimates[name] = estimate_of(
+            value, parameter.unit, interval, bounds=bounds, confidence=confidence, reason=reason
+        )
     return estimates
 
 

@@ -4,39 +4,54 @@ from __future__ import annotations
 
 import numpy as np
 
+from stribeck.identify.common.judging import Evidence, Misfit, judge, misfits_of
 from stribeck.identify.common.solver_status import SolverStatus
+from stribeck.identify.servo.objective import Split
 from stribeck.identify.servo.result import Errors, FitResult
 from stribeck.model.log import Log
-from stribeck.model.terms import FRICTION_PARAMETERS
-from stribeck.model.verdict import FAILS, Reason, Verdict, error_reason, interval_reason
+from stribeck.model.verdict import Reason, Verdict
 from stribeck.recordings.signals.run_units import overload
 
 
 def judge_result(result: FitResult) -> Verdict:
     """The verdict on a fit."""
-    reasons = []
-    train = _relative(result.train, result.split.train)
-    reasons += error_reason(train, "position, fitted runs")
-    if result.validation is not None:
-        validation = _relative(result.validation, result.split.validation)
-        reasons += error_reason(validation, "position, runs held out")
-        if validation > FAILS * train:
-            text = f"the error on runs held out is {validation / train:.2g} times that on fitted ones: the law does not carry over"
-            reasons.append(Reason("does_not_carry_over", "doubtful", text))
-    reasons += _loads(result)
-    if result.uncertainty is None:
-        reasons.append(Reason("unfinished", "doubtful", "the fit was not finished"))
-    else:
-        reasons += _estimates(result, train)
-    if result.status is SolverStatus.DIVERGED:
-        reasons.append(Reason("solver", "unusable", f"the search {result.status.words}"))
-    return Verdict(tuple(reasons))
+    finished = result.uncertainty is not None
+    return judge(
+        Evidence(
+            "position",
+            position_misfits(result.split, result.train, result.validation),
+            {"": result.estimates} if finished else {},
+            status=SolverStatus.DIVERGED if result.status is SolverStatus.DIVERGED else None,
+            more=(*_loads(result), *_torque_off(result), *([] if finished else [UNFINISHED])),
+        )
+    )
+
+
+UNFINISHED = Reason("unfinished", "doubtful", "the fit was not finished")
+"""Reason against an interrupted fit."""
+
+
+def position_misfits(split: Split, train: Errors, validation: Errors | None) -> tuple[Misfit, ...]:
+    """Errors relative to the mean absolute deviation of the positions, of fitted runs together and of each run held out."""
+    misfits = misfits_of(_relative(train, split.train))
+    if validation is None:
+        return misfits
+    each = {
+        run.name: validation.by_run[run.name] / max(_spread(run), 1e-12)
+        for run in split.validation
+        if run.name in validation.by_run
+    }
+    return misfits + misfits_of(_relative(validation, split.validation), by_file=each, held_out=True)
+
+
+def _spread(run: Log) -> float:
+    """Mean absolute deviation of the positions of a run from their mean [rad]."""
+    return float(np.mean(np.abs(run.position.value - np.mean(run.position.value))))
 
 
 def _relative(errors: Errors, runs: tuple[Log, ...]) -> float:
-    """Mean absolute error relative to the mean absolute deviation of the positions from their means."""
-    spreads = [float(np.mean(np.abs(run.position.value - np.mean(run.position.value)))) for run in runs]
-    return errors.mean / max(float(np.mean(spreads)), 1e-12)
+    """Mean absolute error relative to the mean of the runs' deviations."""
+    return errors.mean / max(float(np.mean([_spread(run) for run in runs])), 1e-12)
 
 
 def _loads(result: FitResult) -> list[Reason]:
@@ -45,26 +60,10 @@ def _loads(result: FitResult) -> list[Reason]:
     return [Reason("grams", "unusable", text)] if text else []
 
 
-def _estimates(result: FitResult, error: float) -> list[Reason]:
-    """Parameters at search bounds, except friction terms that are absent, and intervals without a width."""
-    reasons = []
-    bounded = {name: one for name, one in result.estimates.items() if one.side is not None}
-    bounds = {
-        name: f"{name} at its {one.side} bound {one.value:.3g} {one.unit}"
-        for name, one in bounded.items()
-        if one.side == "upper" or name not in FRICTION_PARAMETERS
-    }
-    if bounds:
-        text = f"{', '.join(bounds.values())}: the search wanted to go on"
-        reasons.append(Reason("at_bound", "doubtful", text))
-    friction = {name: one for name, one in result.estimates.items() if name in FRICTION_PARAMETERS}
-    if friction and all(one.status == "not determined" for one in friction.values()):
-        text = f"none of {', '.join(friction)} is determined by these runs: does the joint move in them?"
-        reasons.append(Reason("friction_unknown", "unusable", text))
-    runs = result.split.train
-    if "kt" in result.estimates and all(np.max(run.torque_enable.value) < 0.5 for run in runs):
-        text = "torque is off in all runs, so the motor's parameters mean nothing: is torque_enable right?"
-        reasons.append(Reason("torque_off", "doubtful", text))
-    known = [one for one in result.estimates.values() if one.interval is not None]
-    widths = [0.5 * (one.interval[1] - one.interval[0]) for one in known if one.interval is not None]
-    return reasons + interval_reason([one.value for one in known], widths, error)
+def _torque_off(result: FitResult) -> list[Reason]:
+    if "kt" not in result.estimates or any(
+        np.max(run.torque_enable.value) >= 0.5 for run in result.split.train
+    ):
+        return []
+    text = "torque is off in all runs, so the motor's parameters mean nothing: is torque_enable right?"
+    return [Reason("torque_off", "doubtful", text)]

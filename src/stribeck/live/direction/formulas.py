@@ -65,6 +65,20 @@ def measured(speed: Any, smooth: Any, step: Any, moving_velocity: Any) -> Any:
     return moving(array_namespace(speed, smooth).where(coarse, smooth, speed), moving_velocity)
 
 
+def present(goal: Any, rate: Any, age: Any) -> Any:
+    """Where a goal of that age is now, NaN without a goal [rad]."""
+    return goal + rate * age
+
+
+def surely_present(goal: Any, rate: Any, age: Any, speed: Any, direction: Any) -> Any:
+    """The same, less in the direction of motion by what the velocity may have changed meanwhile [rad].
+
+    Goals that are former positions and velocities of the joint itself, which slows down, are thus not ahead of it.
+    """
+    xp = array_namespace(goal, rate, speed)
+    return present(goal, rate, age) - direction * xp.abs(rate - speed) * age
+
+
 def behind(goal: Any, position: Any, deadband: Any) -> Any:
     """Error beyond the dead-band, 0 without a goal [rad]."""
     xp = array_namespace(goal, position)

@@ -41,6 +41,8 @@ class StateAdmission:
         self.clock = StreamClock()
         self.stamp: float | None = None
         """Stamp of the last accepted state [s]."""
+        self.late = 0.0
+        """How much later than usual the last state arrived [s]."""
         self._settings, self._plausibility = settings, plausibility
         self.frozen: str | None = None
         """Why single joints are not trusted in the last state, ``None`` if all are."""
@@ -88,9 +90,9 @@ class StateAdmission:
         if math.isfinite(stamp):
             if before is not None and stamp < before - timeout:
                 self.clock.restart()  # time jumped back
-            lag = self.clock.lag(now, stamp)
-            if lag > self._settings.state_lag:
-                raise BridgedError(f"states arrive {lag:.2f} s late")
+            self.late = self.clock.lag(now, stamp)
+            if self.late > self._settings.state_lag:
+                raise BridgedError(f"states arrive {self.late:.2f} s late")
         order, problem = self.order.of(tuple(state.names), strict=self._settings.other_joints == "refuse")
         if order is None:
             raise DoubtError(problem)

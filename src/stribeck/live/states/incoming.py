@@ -43,8 +43,8 @@ AGREEING_COMMANDS = 3
 LONGEST_TICK = 1.0
 """A simulated clock that advances by more in one step has jumped [s]."""
 
-LARGEST_CLOCK_DIFFERENCE = 1.0
-"""Longest delay that is attributed to a different clock [s]."""
+LARGEST_CLOCK_DIFFERENCE = 5.0
+"""Largest difference between the clocks of commands and states that is made up for, give or take :data:`CLOCK_JITTER` [s]."""
 
 
 class Command(NamedTuple):
@@ -166,22 +166,38 @@ class _Kept(NamedTuple):
     rate: Array
 
 
+class Applied(NamedTuple):
+    """Command that applies to a state.
+
+    :param command: ``None`` if there is none that is recent.
+    :param rate: velocity of its goal, 0 where unknown (n,) [rad/s].
+    :param age: time from the command to the state [s].
+    """
+
+    command: Command | None
+    rate: Array
+    age: float
+
+
 class Commands:
     """The last commands of a controller.
 
     Commands with a stamp apply to states that are stamped after them, whenever they arrive, so that a recording
-    gives the same pairs at any playback rate. Commands without a stamp, or stamped by another clock than the states,
-    apply from their arrival on.
+    gives the same pairs at any playback rate. Stamps of another clock than that of the states are corrected by the
+    difference. Commands without a stamp apply from their arrival on; for a state that arrives later than usual, those count
+    that had arrived when it was due.
     """
 
     def __init__(self, joints: int) -> None:
         self._zero: Array = np.zeros(joints)
         self._kept: deque[_Kept] = deque(maxlen=KEPT_COMMANDS)
         self._returned: _Kept | None = None
-        self._agreeing = 0
-        self._clock = math.nan
+        self._agreeing, self._least = 0, math.inf
+        self._clock = self._clock_at = math.nan
         self.difference = 0.0
         """Delay of the commands' clock relative to that of the states, 0 if negligible [s]."""
+        self.beyond = 0.0
+        """The same if it is too large to be made up for: such commands apply to no state [s]."""
 
     def __bool__(self) -> bool:
         return bool(self._kept)
@@ -237,36 +253,48 @@ class Commands:
             return None
         return self._kept[-1].command
 
-    def before(self, stamp: float, arrival: float, timeout: float) -> tuple[Command | None, Array]:
-        """The last command before a state and its velocity; ``None`` if it is older than ``timeout`` [s]."""
+    def before(self, stamp: float, arrival: float, timeout: float, late: float = 0.0) -> Applied:
+        """The last command before a state, its velocity and its age; none if it is older than ``timeout`` [s].
+
+        :param late: how much later than usual the state arrived [s].
+        """
         returned = self._returned
-        if returned is not None and 0.0 < stamp - (returned.stamp or 0.0) <= timeout and not self.difference:
-            return returned.command, returned.rate
+        if returned is not None and not self.difference:
+            age = stamp - (returned.stamp or 0.0)
+            if 0.0 < age <= timeout:
+                return Applied(returned.command, returned.rate, age)
         for kept in reversed(self._kept):
-            by_arrival = kept.stamp is None or self.difference != 0.0
-            age = arrival - kept.arrival if by_arrival else stamp - (kept.stamp or 0.0)
-            if by_arrival or age > 0.0:
+            age = arrival - late - kept.arrival
+            if kept.stamp is not None:
+                age = stamp - kept.stamp - self.difference
+            elif age < 0.0 and kept is self._kept[0]:
+                age = 0.0
+            if age > 0.0 or (kept.stamp is None and age == 0.0):
                 if age <= timeout:
-                    return kept.command, kept.rate
+                    return Applied(kept.command, kept.rate, age)
                 break
-        return None, self._zero
+        return Applied(None, self._zero, 0.0)
 
     def _in_time(self, arrival: float, behind: float, timeout: float, simulated: bool) -> bool:
         """Whether a command is recent, or only appears old because its clock differs by a constant.
 
+        The difference is the shortest delay of commands that agree, and may drift by :data:`CLOCK_DRIFT`.
         In simulated time there is one clock, and a delay is the pause of a process.
         """
         if simulated:
             return behind <= timeout
         if abs(behind) <= 0.5 * timeout:
-            self._agreeing, self._clock, self.difference = 0, math.nan, 0.0
+            self._agreeing, self._clock, self.difference, self.beyond = 0, math.nan, 0.0, 0.0
             return True
         before = self._kept[-1].arrival if self._kept else -math.inf
         alike = abs(behind - self._clock) <= CLOCK_JITTER and arrival > before
+        drifted = self._least + CLOCK_DRIFT * (arrival - self._clock_at)
         self._agreeing = self._agreeing + 1 if alike else 0
-        self._clock = behind
-        if self._agreeing >= AGREEING_COMMANDS and abs(behind) <= LARGEST_CLOCK_DIFFERENCE:
-            self.difference = behind
+        self._least = min(behind, drifted) if alike else behind
+        self._clock, self._clock_at = behind, arrival
+        if self._agreeing >= AGREEING_COMMANDS:
+            possible = abs(behind) <= LARGEST_CLOCK_DIFFERENCE + CLOCK_JITTER
+            self.difference, self.beyond = (self._least, 0.0) if possible else (0.0, self._least)
         return behind <= timeout or self.difference != 0.0
 
     def _velocity(self, arrival: float, stamp: float | None, command: Command) -> Array:
@@ -326,25 +354,31 @@ class ControllerWishes:
         """The last command, if it is recent enough to be passed on at ``now`` [s]."""
         return self.commands.latest(now, self._timeout)
 
-    def before(self, stamp: float, arrival: float) -> tuple[Command | None, Array]:
-        """Command for a state, and the velocity of its goal."""
-        command, rate = self.commands.before(stamp, arrival, self._timeout)
+    def before(self, stamp: float, arrival: float, late: float = 0.0) -> Applied:
+        """Command for a state, with the velocity and the age of its goal."""
+        applied = self.commands.before(stamp, arrival, self._timeout, late)
         if not self.goals:
-            return command, rate
-        goal, rate = self.goals.before(stamp, arrival, self._timeout)
-        effort = self._nothing if command is None else command.effort
-        if goal is None:
-            return (None if command is None else Command(self._nothing, self._nothing, effort)), rate
-        return Command(goal.position, goal.velocity, effort), rate
+            return applied
+        goal, rate, age = self.goals.before(stamp, arrival, self._timeout, late)
+        effort = self._nothing if applied.command is None else applied.command.effort
+        if goal is not None:
+            return Applied(Command(goal.position, goal.velocity, effort), rate, age)
+        if applied.command is None:
+            return Applied(None, rate, age)
+        return Applied(Command(self._nothing, self._nothing, effort), rate, age)
 
     @property
     def notice(self) -> str | None:
         """Warning about a clock that differs from that of the states, with the difference."""
         for what, commands in (("goals", self.goals), ("commands", self.commands)):
+            difference = commands.difference or commands.beyond
+            if not difference:
+                continue
+            apart = f"{what} are stamped {abs(difference):.3f} s {'behind' if difference > 0.0 else 'ahead of'} the states"
             if commands.difference:
-                side = "behind" if commands.difference > 0.0 else "ahead of"
-                return (
-                    f"{what} are stamped {abs(commands.difference):.3f} s {side} the states: they count from their "
-                    "arrival on; synchronise the clocks"
-                )
+                return f"{apart}: their stamps are corrected by that; synchronise the clocks"
+            return (
+                f"{apart}, more than the {LARGEST_CLOCK_DIFFERENCE:g} s that are made up for: they are ignored; "
+                "synchronise the clocks"
+            )
         return None

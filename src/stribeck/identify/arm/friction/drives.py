@@ -11,7 +11,7 @@ from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import Actuator, JointUnits
-from stribeck.model.estimate import Estimate, at_bound
+from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
 
@@ -48,10 +48,7 @@ def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str
         values.items(), fit.sigma[k].tolist(), fit.bounds[k].tolist(), strict=True
     ):
         unit, ends = parameter_unit(name, units), (bounds[0], bounds[1])
-        if value in ends:
-            estimates[name] = at_bound(value, unit, "lower" if value == ends[0] else "upper", ends)
-        else:
-            estimates[name] = normal_estimate(value, unit, deviation, bounds=ends)
+        estimates[name] = normal_estimate(value, unit, deviation, bounds=ends)
     return estimates
 
 
