@@ -30,7 +30,7 @@ from stribeck.cli.demo.stage import (
     servo_yaml,
     truth,
 )
-from stribeck.cli.evaluate import evaluation
+from stribeck.cli.evaluate.run import evaluation
 from stribeck.cli.exit_codes import STARTED
 from stribeck.cli.inputs import write_json
 from stribeck.cli.main import main

@@ -104,7 +104,7 @@ def _robot_and_task(options: ExciteOptions) -> tuple[RobotConfig, ExcitationTask
     named = options.model if config is None else config.path
     if named is None:
         raise ConfigError("no robot: give --model FILE, or --machine with a name or YAML file")
-    check_outputs(outputs, [named, options.model, *options.data], named)
+    check_outputs(outputs, [named, options.model, *options.data])
     limits: JointLimits | None = None
     said: list[str] = []
     if config is None:

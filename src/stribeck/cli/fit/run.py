@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stribeck.api.servo import fitted, tasks_of, variants_of
 from stribeck.api.servo_notes import control_notes, supply_notes
-from stribeck.cli.evaluate import evaluate_files
+from stribeck.cli.evaluate.run import evaluate_files
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE, STARTED
 from stribeck.cli.fit.choosing import choose
 from stribeck.cli.fit.options import FitOptions

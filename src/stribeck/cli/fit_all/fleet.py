@@ -40,7 +40,7 @@ class ServoFits:
 
     entry: FleetServo
     options: FitOptions
-    servo: Actuator | None
+    actuator: Actuator | None
 
     def path(self, law: str) -> str:
         """Path of a law's parameter file, relative to the output folder."""

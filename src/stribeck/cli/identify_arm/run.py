@@ -148,7 +148,7 @@ def _write(
             rate=min(1.0 / float(np.median(np.diff(run.time))) for run in task.runs),
             units=["rad" if units[joint] == "rotary" else "m" for joint in joints],
             verdict=verdict,
-            command="identify-arm",
+            command="identify arm",
             payload=None if carried is None else carried.payload,
         )
         if kept is not None:

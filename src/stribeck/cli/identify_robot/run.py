@@ -93,7 +93,7 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str
         rate=1.0 / fit.problem.runs[0].dt,
         units=["rad" if drive.actuator.units == "rotary" else "m" for drive in drives.joints.values()],
         verdict=verdict,
-        command="identify-robot",
+        command="identify robot",
         effort_meaning="motor" if loaded else "none",
     )
     if kept is not None:
