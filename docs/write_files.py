@@ -46,7 +46,7 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Robots",
-        "`config/robots/*.yaml`, `--machine FILE`: arms and linear axes, with a section for each verb. The keys of the signals "
+        "`config/robots/*.yaml`, `--machine FILE`: arms and linear axes, with a section for each command. The keys of the signals "
         "are those of `SignalSource`, see [](recordings.md).",
         (
             "stribeck.files.robots:MachineFile",

@@ -124,6 +124,15 @@ EARLIER: dict[str, Earlier] = {
 """Earlier names of commands, and of commands whose options were renamed."""
 
 
+def with_dashes(words: Sequence[str]) -> list[str]:
+    """Replace underscores in names of options, which users of the published program know, by dashes."""
+    parts = [word.partition("=") if word.startswith("--") else (word, "", "") for word in words]
+    return [
+        (name.replace("_", "-") if name.startswith("--") else name) + equals + value
+        for name, equals, value in parts
+    ]
+
+
 def todays(words: Sequence[str]) -> tuple[list[str], str | None]:
     """A command line in today's names, and what to say if it was not in them.
 

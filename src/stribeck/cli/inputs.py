@@ -1,4 +1,4 @@
-"""Shared input and output of the verbs: recordings, parameter files, ``name=value`` pairs, warnings, JSON."""
+"""Shared input and output of the commands: recordings, parameter files, ``name=value`` pairs, warnings, JSON."""
 
 from __future__ import annotations
 

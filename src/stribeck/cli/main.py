@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 
 from stribeck.api.extras import without_library
 from stribeck.cli.commands import COMMANDS, Command
-from stribeck.cli.earlier import todays
+from stribeck.cli.earlier import todays, with_dashes
 from stribeck.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from stribeck.errors import StribeckError
 
@@ -112,15 +112,21 @@ def _parsed_and_run(argv: Sequence[str]) -> int:
         from stribeck.cli.parser import parse
     name, options, run = parse(argv)
     try:
-        return _run(name, run)
+        code = _run(name, run)
     except StribeckError as error:
         error.args = (spelled(str(error), type(options)),)
         raise
+    _, notice = todays(with_dashes(argv))
+    if notice is not None:  # after the result: an error stays one line
+        print(f"stribeck: warning: {notice}", file=sys.stderr)
+    return code
 
 
 def _computes(argv: Sequence[str]) -> bool:
     """Whether the computation of a command ends at once with Ctrl-C."""
-    return _command(" ".join(word for word in todays(argv)[0] if not word.startswith("-"))).computing
+    return _command(
+        " ".join(word for word in todays(with_dashes(argv))[0] if not word.startswith("-"))
+    ).computing
 
 
 def _command(name: str) -> Command:

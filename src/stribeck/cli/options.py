@@ -1,4 +1,4 @@
-"""Options of the verbs, declared as fields of frozen dataclasses.
+"""Options of the commands, declared as fields of frozen dataclasses.
 
 The annotation of a field defines how its text is parsed; :func:`option` sets help, default and metavar:
 
@@ -157,7 +157,7 @@ OPTIONS_OF_ARGUMENTS = {
 
 
 def spelled(text: str, kind: type[Any]) -> str:
-    """A message whose arguments in backticks are written as options, where a verb has them: `bench` becomes --bench."""
+    """A message whose arguments in backticks are written as options, where a command has them: `bench` becomes --bench."""
     names = {entry.name for entry in fields(kind) if not entry.metadata["positional"]}
 
     def option_of(found: re.Match[str]) -> str:
@@ -169,7 +169,7 @@ def spelled(text: str, kind: type[Any]) -> str:
 
 
 def options_of(kind: type[Options], arguments: argparse.Namespace) -> Options:
-    """Create the options of a verb from parsed arguments."""
+    """Create the options of a command from parsed arguments."""
     values = {entry.name: getattr(arguments, entry.name) for entry in fields(kind)}  # type: ignore[arg-type]
     return kind(
         **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
@@ -177,7 +177,7 @@ def options_of(kind: type[Options], arguments: argparse.Namespace) -> Options:
 
 
 def options_from(kind: type[Options], content: Mapping[str, Any], **more: Any) -> Options:
-    """Create the options of a verb from YAML values; ``null`` selects the default.
+    """Create the options of a command from YAML values; ``null`` selects the default.
 
     :param more: values of other options, which are not parsed.
     :raises ConfigError: for an invalid value.

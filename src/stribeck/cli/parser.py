@@ -20,7 +20,7 @@ from typing import Any, NoReturn, get_type_hints
 
 import stribeck
 from stribeck.cli.commands import BAYES, COMMANDS, GROUPS, MAP, Command
-from stribeck.cli.earlier import EARLIER, todays
+from stribeck.cli.earlier import EARLIER, todays, with_dashes
 from stribeck.cli.options import add_arguments, options_of, word_of
 
 ABOUT = "Identify and compensate the friction of robot joints."
@@ -137,9 +137,7 @@ def parse(argv: Sequence[str]) -> tuple[str, Any, Callable[[], int]]:
 
     Without a command, the map of commands is printed and the program ends with code 0; wrong usage ends it with code 2.
     """
-    words, notice = todays([_with_dashes(word) for word in argv])
-    if notice is not None:
-        print(f"stribeck: warning: {notice}", file=sys.stderr)
+    words, _ = todays(with_dashes(argv))
     name, command, rest = _found(words)
     parser = build_parser(name, command, every=EVERY in rest)
     arguments = parser.parse_args(rest)
@@ -193,9 +191,3 @@ def _say(text: str) -> NoReturn:
 def _refuse(text: str) -> NoReturn:
     print(f"stribeck: {text}\ntry: stribeck --help", file=sys.stderr)
     sys.exit(2)
-
-
-def _with_dashes(word: str) -> str:
-    """Replace underscores in an option name, which users of the BAM tools know, by dashes."""
-    name, equals, value = word.partition("=")
-    return name.replace("_", "-") + equals + value if word.startswith("--") else word
