@@ -150,10 +150,13 @@ def test_the_map_shows_every_command(capsys):
         (["identify", "sevro", "x"], "did you mean servo?"),
         (["servo", "x"], "did you mean identify servo?"),
         (["evaluat", "x"], "did you mean evaluate?"),
-        (["evaluate", "x", "--parms", "p.json"], "unknown: --parms p.json; did you mean --params?"),
+        (
+            ["evaluate", "x", "--parms", "p.json"],
+            "unrecognized arguments: --parms p.json; did you mean --params?",
+        ),
         (
             ["identify", "servo", "--law", "m6"],
-            "missing: RECORDING (name recordings and files before the options)",
+            "required: RECORDING (name recordings and files before the options)",
         ),
         (["--hlep"], "did you mean --help?"),
     ],

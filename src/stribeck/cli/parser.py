@@ -44,14 +44,12 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with exit code 2."""
         said = message.removeprefix("the following arguments are required: ")
-        if said != message:
-            message = f"missing: {said}"
-            if self.known and not said.startswith("-"):
-                message += " (name recordings and files before the options)"
+        if said != message and not said.startswith("-"):
+            message += " (name recordings and files before the options)"
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
-            message = f"unknown: {unknown}{meant(unknown.split()[0], self.known)}"
-        self.exit(2, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
+            message += meant(unknown.split()[0], self.known)
+        self.exit(2, f"usage: {self.prog} --help explains it\n{self.prog}: {message}\n")
 
 
 def _formatter(prog: str) -> argparse.RawDescriptionHelpFormatter:
@@ -189,5 +187,5 @@ def _say(text: str) -> NoReturn:
 
 
 def _refuse(text: str) -> NoReturn:
-    print(f"stribeck: {text}\ntry: stribeck --help", file=sys.stderr)
+    print(f"usage: stribeck COMMAND …; stribeck alone shows all commands\nstribeck: {text}", file=sys.stderr)
     sys.exit(2)

@@ -39,7 +39,10 @@ def run(options: PosesOptions) -> int:
     if not options.recordings and options.candidates is None:
         raise ConfigError("nothing to choose from: give poses, or --candidates FILE")
     beside = [*options.recordings, *([options.candidates] if options.candidates else [])]
-    check_outputs([result_path(options.output, CHOSEN), options.json], beside)
+    measured_files = [
+        path for pose_set in find_sets(options.recordings, config, needed=[]) for path in pose_set.values()
+    ]
+    check_outputs([result_path(options.output, CHOSEN), options.json], [*beside, *measured_files])
     chain, number = nominal_chain(robot, config, beside), options.count
     positions, rows, source = _candidates(options, config, chain)
     model, values, measured = _design(options, config, chain)
