@@ -7,8 +7,8 @@ import time
 import paths  # noqa: F401
 
 from furuta_made import STEP, displaced, furuta, run
+from shooting import Shooting
 from stribeck.identify.mechanism.estimation import MechanismEstimator
-from stribeck.identify.mechanism.shooting import Shooting
 
 RATIO, REPEATS = 100.0, 3
 SHARES = (0.5, 0.1, 0.02, 0.005)

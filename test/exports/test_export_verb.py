@@ -108,7 +108,7 @@ def test_joints_have_the_names_of_their_files(tmp_path):
         ("c --kp 0", ["--kp"]),
         ("c --kp nan", ["--kp"]),
         ("c --supply -5", ["--supply"]),
-        ("c --timestep 0", ["--timestep"]),
+        ("c --timestep 0", ["--step"]),
         ("c --bench mass=1", ["--bench describes recordings: name them"]),
         ("c --arm-mass 0", ["--arm-mass describes recordings: name them"]),
         ("bam --joint a b", ["one servo", "found 2 (a, b)"]),

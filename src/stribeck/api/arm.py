@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from stribeck.api.arm_payload import CarriedPayload, carried_payload
@@ -21,16 +20,16 @@ from stribeck.files.drives import Drives, MachineParameters
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.files.torque_drives import torque_actuator
-from stribeck.identify.arm.config import IdentificationConfig, identification_config
+from stribeck.identify.arm.config import IdentificationConfig, Protocol, identification_config
 from stribeck.identify.arm.friction.drives import joint_drives
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored
 from stribeck.identify.arm.model import load_arm
-from stribeck.identify.arm.motion import held_out, segments
+from stribeck.identify.arm.motion import held_out, usable_parts
 from stribeck.identify.arm.plausibility import check_positions, check_torques
 from stribeck.identify.arm.recordings import ArmRecording, read_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
-from stribeck.identify.arm.survey.machine import survey
+from stribeck.identify.arm.survey.machine import RECORDINGS, survey
 from stribeck.identify.arm.verdict import judge_filters, judge_fits
 from stribeck.model.actuator import Actuator
 from stribeck.model.law import optional_parts
@@ -138,14 +137,17 @@ def arm_task(
     """
     config = identification_config(robot)
     machine = _machine(question, robot, config)
-    runs = _read(question.data, machine, robot, config, note)
-    others = _read(question.validate, machine, robot, config, note) if question.validate else []
+    runs, others = (
+        read_recordings(paths, config.recording, machine.joints, robot.units) if paths else []
+        for paths in (question.data, question.validate)
+    )
     share = question.hold_out
     if share is None:
         share = 0.0 if question.described or question.validate else HELD_OUT
     if share > 0.0:
         parts = [held_out(run, config.protocol, share) for run in runs]
         runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
+    runs, others = (_parts(some, config.protocol, note) if some else [] for some in (runs, others))
     work, carried = _with_payload(
         question, Identification(machine, config, runs, others, tell, question.terms)
     )
@@ -187,28 +189,19 @@ def _with_payload(
     return work.of(carried.machine), carried
 
 
-def _read(
-    paths: Sequence[Path],
-    machine: Machine,
-    robot: RobotConfig,
-    config: IdentificationConfig,
-    note: Callable[[str], None],
+def _parts(
+    runs: Sequence[ArmRecording], protocol: Protocol, note: Callable[[str], None]
 ) -> list[ArmRecording]:
     """Recordings, cut at their gaps."""
-    parts = []
-    for run in read_recordings(paths, config.recording, machine.joints, robot.units):
-        pieces = segments(run, config.protocol)
-        if pieces[0] is not run:
-            note(
-                f"{run.name} has gaps, the longest of {np.diff(run.time).max():.2g} s: it is used in {len(pieces)} parts"
-            )
-        parts += pieces
+    parts, lines = usable_parts(runs, protocol)
+    for line in lines:
+        note(line)
     return parts
 
 
 def _surveyed(model: Path, data: Sequence[Path], note: Callable[[str], None]) -> RobotConfig:
     """A machine as URDF and recordings tell it."""
-    found = survey(model, find_tables(data, (".mcap",)))
+    found = survey(model, find_tables(data, RECORDINGS, ignore=(".urdf",)))
     for text in found.notes:
         note(text)
     entries = [Commented(one.key, one.value, one.reason) for one in found.findings]

@@ -122,9 +122,9 @@ def read_joint_table(
     columns = {signal: column for signal, column in told.items() if column is not None}
     taken = {column.name for column in columns.values()}
     for name in table.arrays:
-        signal = _signal(name)
+        signal = signal_of(name)
         if signal in SIGNALS and signal not in columns and signal not in told and name not in taken:
-            columns[signal] = Column(name, _unit_of(name, signal))
+            columns[signal] = Column(name, unit_of(name, signal))
     if "torque" in columns and "torque" not in told and "current" in told and told["current"]:
         del columns["torque"]
     if "torque" in columns:
@@ -160,13 +160,13 @@ def _words(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", " ", text).strip()
 
 
-def _signal(name: str) -> str | None:
+def signal_of(name: str) -> str | None:
     """The signal that a column's name stands for."""
     words = re.sub(r"\d+", "", _words(name)).strip()
     return next((signal for signal, pattern in WORDS.items() if re.search(pattern, words)), None)
 
 
-def _unit_of(name: str, signal: str) -> Unit | None:
+def unit_of(name: str, signal: str) -> Unit | None:
     """The unit in a column's name, if it is one of the signal."""
     joined = re.sub(r"N[ .*·_-]?m\b", "Nm", name)
     for word in reversed(_words(joined.replace("Nm", "nm")).split()):
@@ -200,7 +200,7 @@ def _of_joint(table: Table, joint: str | None) -> tuple[Table, tuple[str, ...]]:
         (
             values
             for name, values in table.arrays.items()
-            if values.ndim == 2 and values.shape[1] == width and _signal(name) == "position"
+            if values.ndim == 2 and values.shape[1] == width and signal_of(name) == "position"
         ),
         None,
     )

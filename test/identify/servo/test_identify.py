@@ -113,7 +113,7 @@ def test_the_file_says_how_warm_the_servo_was(logs, servo, tmp_path):
     result = identify(task_for(split, servo, law_named("m1"), FitSettings(trials=200, refine=False)))
     write_drive(tmp_path / "m1.json", fitted_drive(result))
     file = read_drive(tmp_path / "m1.json")
-    assert vars(file.temperatures) == {"nominal": None, "mean": 36.0, "min": 30.0, "max": 42.0}
+    assert file.temperatures == Spread(mean=36.0, min=30.0, max=42.0)
     assert file.temperature == pytest.approx(36.0)
 
 

@@ -28,7 +28,6 @@ class EstimateOptions:
     set: Annotated[dict[str, float], assigned] | None = _fit(
         "parameters to fix at known values", None, "NAME=VALUE,…"
     )
-    compare: bool = _fit("also estimate by single shooting, for comparison", False)
     output: Path | None = _output("parameter file", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
     plot: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")

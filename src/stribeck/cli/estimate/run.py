@@ -24,7 +24,6 @@ from stribeck.identify.mechanism.parameter_file import (
     write_mechanism_parameters,
 )
 from stribeck.identify.mechanism.problem import EstimationProblem, GridRun, Point
-from stribeck.identify.mechanism.shooting import Shooting
 from stribeck.identify.mechanism.verdict import judge_mechanism
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import estimates_to_json
@@ -58,9 +57,6 @@ def run(options: EstimateOptions) -> int:
         "search_seconds": searched - ready,
         "wall_seconds": time.perf_counter() - started,
     }
-    if options.compare:
-        _say(options, "the same by single shooting")
-        summary["single_shooting"] = _shooting(options, model, fitted, simulator)
     _write(options, model, estimation, summary)
     if options.plot is not None:
         _draw(options.plot, model, estimation, estimator, simulator, fitted, others)
@@ -132,29 +128,6 @@ def _summary(
                 {"run": one.name, "from_first_sample": simulator.errors(one, chi)} for one in others
             ],
         },
-    }
-
-
-def _shooting(
-    options: EstimateOptions, model: MechanismModel, fitted: Sequence[GridRun], simulator: Simulator
-) -> dict[str, Any]:
-    search = Shooting(model.mechanism, fitted, model.settings.step)
-    names = model.mechanism.parameters.free_names
-    with tqdm(desc="shots", unit="", disable=options.quiet, leave=False) as bar:
-
-        def show(cost: float) -> None:
-            bar.set_postfix_str(f"cost {cost:.4g}")
-            bar.update()
-
-        shot = search.solve(model.mechanism.parameters.vector(), progress=show)
-    return {
-        "errors": [{"run": one.name, "from_first_sample": simulator.errors(one, shot.chi)} for one in fitted],
-        "parameters": dict(zip(names, shot.chi.tolist(), strict=True)),
-        "cost": shot.cost,
-        "status": shot.status.value,
-        "evaluations": shot.evaluations,
-        "compile_seconds": shot.compile_seconds,
-        "search_seconds": shot.seconds,
     }
 
 
@@ -252,8 +225,3 @@ def _print(model: MechanismModel, estimation: MechanismEstimate, summary: dict[s
     ]
     print("simulated from the first sample")
     print_table(["runs", "run", "signal", "RMSE", "rel [%]"], rows, left=3)
-    if "single_shooting" in summary:
-        shot = summary["single_shooting"]
-        print(
-            f"single shooting: {shot['search_seconds']:.1f} s, cost {shot['cost']:.5g}; this: {summary['cost']:.5g}"
-        )

@@ -8,7 +8,7 @@ from pathlib import Path
 from stribeck.cli.inputs import check_outputs, warn
 from stribeck.cli.setup_robot.bench import print_kept, print_next, write_commented
 from stribeck.files.commented_yaml import Commented
-from stribeck.identify.arm.survey.machine import Survey, survey
+from stribeck.identify.arm.survey.machine import RECORDINGS, Survey, survey
 from stribeck.recordings.tables.readers import find_tables
 
 
@@ -22,7 +22,7 @@ def run_setup_robot(urdf: Path, data: Sequence[Path], output: Path) -> int:
 def set_up(urdf: Path, data: Sequence[Path], output: Path) -> Survey:
     """Write a machine's file, and tell its place; an older file with other content is kept under another name."""
     check_outputs([output], [urdf, *(path for path in data if path.is_file())])
-    bags = find_tables(data, (".mcap",))
+    bags = find_tables(data, RECORDINGS, ignore=(".urdf",))
     found = survey(urdf, bags)
     entries = [Commented(one.key, one.value, one.reason) for one in found.findings]
     kept = write_commented(output, entries, [urdf, *bags])

@@ -16,7 +16,7 @@ class SetupRobotOptions:
         "the arm; without it the recordings are of a servo on a pendulum bench", None, "FILE"
     )
     recordings: tuple[Path, ...] = option(
-        "bags with joint states, or folders that hold them; of a servo also .csv, .txt, .mat and .npz",
+        "bags with joint states, .csv, .txt, .mat and .npz files, or folders that hold them",
         metavar="RECORDING",
         positional=True,
     )

@@ -136,6 +136,8 @@ class Protocol:
     :param edge_order: order of the finite differences at both ends.
     :param rest: speed below which a joint has no direction of motion [rad/s or m/s].
     :param fit: whether all rows are fitted, or moving ones only.
+    :param sticking: whether joints stick and slip: directions of motion are then those of filtered states in predictions, too, and
+        rows at rest say nothing about friction.
     """
 
     moving: Positive
@@ -149,6 +151,7 @@ class Protocol:
     edge_order: Literal[1, 2] = 2
     rest: NotNegative = 1e-4
     fit: Literal["moving", "every_row"] = "every_row"
+    sticking: bool = False
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from stribeck.identify.arm.log_cholesky import LogCholesky
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine, design
 from stribeck.identify.common.autoregressive import standard_deviations
-from stribeck.identify.common.levenberg_marquardt import DenseEquations, minimise
+from stribeck.identify.common.minimise import DenseEquations, minimise
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array
 from stribeck.model.terms import with_sign

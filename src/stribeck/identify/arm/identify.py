@@ -16,11 +16,11 @@ from stribeck.identify.arm.consistent import ConsistentFit, fit_consistent, fit_
 from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit, fit_full
 from stribeck.identify.arm.friction.selection import FrictionSelection, ModelChoice
-from stribeck.identify.arm.least_squares import LinearFit, Weighting, fit_linear
+from stribeck.identify.arm.least_squares import LinearFit, Weighting, fit_linear, fit_rows
 from stribeck.identify.arm.model import ArmModel
-from stribeck.identify.arm.motion import ProcessedMotion, motion_of
+from stribeck.identify.arm.motion import ProcessedMotion, motion_of, move_alone
 from stribeck.identify.arm.recordings import ArmRecording
-from stribeck.identify.arm.regressor import Machine, regressor_unit, structural_base
+from stribeck.identify.arm.regressor import Friction, Machine, base_of_motion, regressor_unit, structural_base
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import JointUnits
@@ -142,7 +142,22 @@ class Identification:
     @cached_property
     def base(self) -> BaseParameters:
         """Base parameters of the machine, friction included."""
-        return structural_base(self.machine, self.config.protocol.rest, "symmetric")
+        return self._base("symmetric")
+
+    @cached_property
+    def one_at_a_time(self) -> bool:
+        """Whether joints move one at a time."""
+        return move_alone(self.motions()["train"])
+
+    def _base(self, friction: Friction) -> BaseParameters:
+        """Base parameters for any motion; those of the recorded one if joints move one at a time."""
+        protocol, train = self.config.protocol, self.motions()["train"]
+        if not self.one_at_a_time:
+            return structural_base(self.machine, protocol.rest, friction)
+        used = [fit_rows(motion, protocol) for motion in train]
+        return base_of_motion(
+            self.machine, [motion.states for motion in train], used, protocol.rest, friction
+        )
 
     @cached_property
     def choice(self) -> tuple[ModelChoice, Mapping[str, float]]:
@@ -167,7 +182,8 @@ class Identification:
     def _linear(self, kind: Literal["asymmetric"] | Weighting) -> LinearFit:
         train = self.motions()["train"]
         if kind == "asymmetric":
-            return fit_linear(self.machine, train, self.config.protocol, friction="asymmetric")
+            base = self._base("asymmetric")
+            return fit_linear(self.machine, train, self.config.protocol, friction="asymmetric", base=base)
         return fit_linear(self.machine, train, self.config.protocol, kind, base=self.base)
 
     @cached_property

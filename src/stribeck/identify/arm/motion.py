@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -31,6 +32,9 @@ LAGS = 1000
 
 REPEATED = 0.02
 """A motion repeats itself if positions differ by less than this mean square, relative to their variance."""
+
+TOGETHER = 0.05
+"""Share of the rows in which two joints move, below which they move one at a time."""
 
 WIDER = 2.5
 """Cut-off frequency of states for predictions, in multiples of that of the torques."""
@@ -67,7 +71,8 @@ class ProcessedMotion:
     :param resting: rows of each joint below the rest velocity, (M, n).
     :param fine: states for predictions, without the torque filter, at a finer rate and corrected for the delay.
     :param pick: indices of the rows in the fine states.
-    :param kernel: impulse response of the torque filter at the fine rate, ``None`` for none.
+    :param kernel: impulse response of the torque filter at the fine rate, ``None`` for none, or if states are filtered alike.
+    :param sticking: whether only moving rows tell something of friction.
     """
 
     name: str
@@ -80,6 +85,7 @@ class ProcessedMotion:
     fine: States
     pick: slice
     kernel: Array | None
+    sticking: bool = False
 
 
 def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRecording]:
@@ -109,6 +115,53 @@ def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRec
         replace(whole.between(first, end), name=f"{run.name} part {k}")
         for k, (first, end) in enumerate(parts, 1)
     ]
+
+
+def usable_parts(runs: Sequence[ArmRecording], protocol: Protocol) -> tuple[list[ArmRecording], list[str]]:
+    """The parts of recordings between gaps that are long enough, and a line for each recording that is cut or left out.
+
+    :raises TooShortError: if no part is long enough.
+    """
+    found: list[ArmRecording] = []
+    lines: list[str] = []
+    refused: TooShortError | None = None
+    for run in runs:
+        try:
+            parts = segments(run, protocol)
+            motions = [part for part in parts if _is_long(part, protocol)]
+            if not motions:
+                raise TooShortError(
+                    f"{run.name}: {max(len(part.time) for part in parts)} samples leave no rows to fit"
+                )
+        except TooShortError as error:
+            refused = refused or error
+            lines.append(f"{error}; it is left out")
+            continue
+        if parts[0] is not run:
+            left = sum(len(part.time) for part in motions)
+            lines.append(
+                f"{run.name} has gaps, the longest of {np.diff(run.time).max():.2g} s: it is used in {len(motions)} parts, and "
+                f"{len(run.time) - left} of {len(run.time)} rows are in pieces too short to use"
+            )
+        found += motions
+    if refused is not None and not found:
+        raise refused
+    return found, lines
+
+
+def move_alone(motions: Sequence[ProcessedMotion]) -> bool:
+    """Whether no two of several joints ever move at the same time, as where one joint is recorded after the other."""
+    several = len({j for motion in motions for j in np.flatnonzero(motion.moving.any(axis=0)).tolist()}) > 1
+    together = sum(int(np.sum(motion.moving.sum(axis=1) > 1)) for motion in motions)
+    return several and together < TOGETHER * sum(len(motion.time) for motion in motions)
+
+
+def _is_long(run: ArmRecording, protocol: Protocol) -> bool:
+    """Whether processing by the protocol leaves rows."""
+    whole = _rows(run, protocol)
+    rate = protocol.resample
+    samples = len(whole.time) if rate is None else int((whole.time[-1] - whole.time[0]) * rate)
+    return samples - 2 * protocol.drop > 10 * protocol.every
 
 
 def held_out(run: ArmRecording, protocol: Protocol, share: float) -> tuple[ArmRecording, ArmRecording]:
@@ -188,7 +241,8 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
         resting=speed < max(protocol.rest, 1e-9),
         fine=fine,
         pick=slice(first // step, -(-end // step), protocol.every // step),
-        kernel=None if effort is None else effort.kernel(rate / step),
+        kernel=None if effort is None or protocol.sticking else effort.kernel(rate / step),
+        sticking=protocol.sticking,
     )
 
 
@@ -257,7 +311,7 @@ def _fine_step(protocol: Protocol, rate: float) -> int:
 
 
 def _wide(protocol: Protocol, rate: float) -> ZeroPhase | None:
-    if protocol.position_filter is None or protocol.effort_filter is None:
+    if protocol.position_filter is None or protocol.effort_filter is None or protocol.sticking:
         return _zero_phase(protocol.position_filter)
     wide = max(min(WIDER * protocol.effort_filter.cutoff, 0.25 * rate), protocol.position_filter.cutoff)
     return ZeroPhase(protocol.position_filter.order, wide, protocol.position_filter.padding)

@@ -22,7 +22,7 @@ from stribeck.identify.arm.model import ArmModel
 from stribeck.identify.arm.motion import States
 from stribeck.identify.arm.signals import direction
 from stribeck.model.actuator import JointUnits
-from stribeck.model.arrays import Array
+from stribeck.model.arrays import Array, Mask
 from stribeck.model.law import LAWS, FrictionLaw, friction_columns
 from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.model.terms.term import Conditions
@@ -166,6 +166,18 @@ def structural_base(machine: Machine, rest: float, friction: Friction, seed: int
     states = States(1.0, *(rng.uniform(-size, size, shape) for size in (np.pi, 3.0, 9.0)))
     regressor = design(machine, states, rest, friction)
     return base_parameters(regressor.columns.reshape(-1, len(regressor.names)), regressor.names)
+
+
+def base_of_motion(
+    machine: Machine, states: Sequence[States], used: Sequence[Mask], rest: float, friction: Friction
+) -> BaseParameters:
+    """Base parameters of the fitted rows of a recorded motion: fewer than those of any motion, where joints move one at a time.
+
+    :param used: the rows of each joint that are fitted (M, n), for each recording.
+    """
+    found = [design(machine, part, rest, friction) for part in states]
+    rows = np.concatenate([one.columns[mask] for one, mask in zip(found, used, strict=True)])
+    return base_parameters(rows, found[0].names)
 
 
 def _friction_columns(velocity: Array, rest: float, friction: Friction) -> dict[str, Array]:

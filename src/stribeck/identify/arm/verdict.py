@@ -93,8 +93,10 @@ def _misfits(scored: Scored, part: str) -> tuple[Misfit, ...]:
 
 
 def _resting(scored: Scored) -> list[Reason]:
-    """Joints of which most of the torque is not explained once rows at rest count."""
-    reasons = []
+    """Joints of which most of the torque is not explained once rows at rest count, unless they stick, where any torque is right."""
+    reasons: list[Reason] = []
+    if any(motion.sticking for motions in scored.motions.values() for motion in motions):
+        return reasons
     for part, errors in scored.errors.items():
         for joint, error in zip(scored.fit.machine.joints, errors["every_row"]["per_joint"], strict=True):
             if error is not None and error > LARGEST_ERROR:

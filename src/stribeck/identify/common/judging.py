@@ -5,8 +5,8 @@ key                  reason
 ==================== =========================================================================================
 large_error          relative error above :data:`GOOD` (doubtful) or :data:`~stribeck.model.verdict.LARGEST_ERROR` (unusable)
 does_not_carry_over  error of recordings held out above :data:`~stribeck.model.verdict.FAILS` times that of fitted ones
-friction_unknown     no friction term of a joint is determined (unusable; of a mechanism, which has other parameters,
-                     doubtful), or no dry one (doubtful)
+friction_unknown     no friction term of a joint is determined, or no dry one (doubtful); none has even an interval (unusable,
+                     except of a mechanism, which has other parameters)
 at_bound             a parameter at a search bound, except friction terms at the lower one, which may be absent
 implausible          dry friction above the largest torque (unusable), a rotor inertia that no joint has (doubtful)
 zero_intervals       all intervals have the width zero although residuals remain
@@ -176,8 +176,12 @@ def _unknown(joint: str, estimates: Mapping[str, Estimate], others: frozenset[st
         return []
     prefix = f"{joint}: " if joint else ""
     if not any(one.known or one.side == "upper" for one in friction.values()):
-        text = f"{prefix}none of {', '.join(friction)} is determined by these recordings: does the joint move in them?"
-        return [Reason("friction_unknown", "doubtful" if others else "unusable", text, joint)]
+        text = f"{prefix}none of {', '.join(friction)} is determined by these recordings"
+        if others or any(one.interval is not None for one in friction.values()):
+            return [
+                Reason("friction_unknown", "doubtful", f"{text}: more of them narrow the intervals", joint)
+            ]
+        return [Reason("friction_unknown", "unusable", f"{text}: does the joint move in them?", joint)]
     base = friction.get("friction_base")
     dry = [one for name, one in friction.items() if name in DRY]
     if (

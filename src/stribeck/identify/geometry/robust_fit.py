@@ -31,7 +31,7 @@ from scipy.stats import chi2
 
 from stribeck.errors import RecordingError
 from stribeck.identify.common.clusters import leave_one_out_of_few
-from stribeck.identify.common.levenberg_marquardt import DenseEquations, minimise
+from stribeck.identify.common.minimise import DenseEquations, minimise
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.identify.geometry.model import KinematicModel
 from stribeck.model.arrays import Array, Indices

@@ -120,7 +120,7 @@ def continued(richer: RobotProblem, problem: RobotProblem, x: Array) -> Fitted:
         return richer, richer.fit(starts[0]).point
     found = [richer.alone(start) for start in starts]
     costs = np.array([np.bincount(lane, richer.lane_equations(each).squares) for each in found])
-    best = np.argmin(costs, axis=0)
+    best = np.argmin(np.nan_to_num(costs, nan=np.inf), axis=0)
     return richer, richer.fit(np.where(best[element] > 0, found[1], found[0])).point
 
 

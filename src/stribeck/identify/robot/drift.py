@@ -26,7 +26,7 @@ import numpy as np
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.files.drives import Drives
 from stribeck.identify.common.clusters import bias_reduced
-from stribeck.identify.common.levenberg_marquardt import BlockEquations, minimise_blocks
+from stribeck.identify.common.minimise import BlockEquations, minimise_blocks
 from stribeck.identify.robot.problem import (
     CENTRE,
     SHARED,
@@ -185,7 +185,7 @@ def _refitted(problem: RobotProblem) -> Array:
 
     box = np.array([(unknown.lower, unknown.upper, unknown.size) for unknown in problem.unknowns()]).T
     element = np.repeat(np.arange(owners.max() + 1), each)
-    return minimise_blocks(equations, problem.start(), box, element, STEPS, 1e-4)
+    return minimise_blocks(equations, problem.start(), box, element, STEPS, 1e-4).point
 
 
 def _friction(problem: RobotProblem, x: Array) -> tuple[Array, Array, list[float]]:

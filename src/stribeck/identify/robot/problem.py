@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import signal
 
-from stribeck.identify.common.levenberg_marquardt import (
+from stribeck.identify.common.minimise import (
     BlockEquations,
     BoxMinimum,
     DenseEquations,
@@ -198,7 +198,7 @@ class RobotProblem:
             )
             return BlockEquations(0.5 * costs, gradient, hessian)
 
-        return minimise_blocks(each, x, self._box(), element, iterations, least_gain)
+        return minimise_blocks(each, x, self._box(), element, iterations, least_gain).point
 
     def fit(self, x: Array, runs: Collection[int] | None = None, least_gain: float = 1e-4) -> BoxMinimum:
         """Minimise the squared errors from ``x``: each joint alone, then all parameters at once.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import qmc
 
+from stribeck.identify.common.minimise import BatchEquations, minimise_batch
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.identify.servo.incumbent import (
     BudgetSpentError,
-    Equations,
     Incumbent,
     Minima,
     SearchProblem,
@@ -25,6 +25,9 @@ SHORT_HORIZON = 0.5
 
 PROMISED = 1e-3
 """A point that no step improves is at a kink if the derivatives predict a gain above this share of the loss."""
+
+DAMPINGS: Array = 10.0 ** np.arange(-4.0, 4.0)
+"""Dampings tried in every iteration, relative to the last successful one."""
 
 STARTS = 24
 """Number of starting points."""
@@ -80,76 +83,43 @@ def levenberg_marquardt(
 ) -> Minima:
     """Run Levenberg-Marquardt from all starts in parallel, within the cube.
 
-    Every iteration tries eight dampings per start and keeps the best. A parameter at a bound stays there if the gradient
-    pushes it outwards. The search ends early when no start improves by ``tolerance``, or when only ``reserve`` evaluations
+    The search (:func:`~stribeck.identify.common.minimise.minimise_batch`) ends early when no start improves by ``tolerance``, or when only ``reserve`` evaluations
     are left.
 
     :param counts: see :func:`evaluate`.
     :returns: the minima, the best first, with the status of the best.
     :raises BudgetSpentError: if the budget does not allow another iteration over whole runs.
     """
-    points, losses = start.points.copy(), start.losses.copy()
-    dampings = 10.0 ** np.arange(-4, 4)
-    scale = np.ones(len(points))
-    rows = np.arange(len(points))
-    status = SolverStatus.LIMIT
-    for _ in range(iterations):
-        cost = len(points) * (problem.dimension + 1 + len(dampings))
+    cost = len(start.points) * (problem.dimension + 1 + len(DAMPINGS))
+
+    def may_go_on() -> bool:
         if reserve and incumbent.remaining - cost < reserve:
-            break
+            return False
         if incumbent.remaining < cost:
             raise BudgetSpentError
-        equations = problem.normal_equations(points)
-        steps = damped_steps(equations, points, scale[:, None] * dampings)
-        candidates = np.clip(points[:, None, :] + steps, 0.0, 1.0)
-        trial_losses = evaluate(problem, incumbent, candidates.reshape(-1, problem.dimension), counts=counts)
-        trial_losses = trial_losses.reshape(len(points), len(dampings))
-        best = np.argmin(trial_losses, axis=1)
-        gain = 1.0 - trial_losses[rows, best] / losses
-        better = gain > 0.0
-        points[better] = candidates[rows, best][better]
-        losses[better] = trial_losses[rows, best][better]
-        # Centre the dampings on the last successful one; increase them where none was successful.
-        scale = np.clip(np.where(better, scale * dampings[best], scale * 1e3), 1e-6, 1e6)
-        if np.max(gain) < tolerance:
-            leader = int(np.argmin(losses))
-            kink = not better[leader] and _promised(equations, points, steps[:, 0], losses, leader) > PROMISED
-            status = SolverStatus.KINK if kink else SolverStatus.CONVERGED
-            break
-    order = np.argsort(losses)
-    if not np.isfinite(losses[order[0]]):
+        return True
+
+    found = minimise_batch(
+        lambda points, _: problem.normal_equations(points),
+        lambda points, _: evaluate(problem, incumbent, points, counts=counts),
+        start.points,
+        start.losses,
+        iterations=iterations,
+        dampings=DAMPINGS,
+        tolerance=tolerance,
+        together=True,
+        may_go_on=may_go_on,
+    )
+    order = np.argsort(found.losses)
+    status = SolverStatus.LIMIT
+    if found.ended:
+        status = SolverStatus.KINK if found.promised[order[0]] > PROMISED else SolverStatus.CONVERGED
+    if not np.isfinite(found.losses[order[0]]):
         status = SolverStatus.DIVERGED
-    return Minima(points[order], losses[order], status)
+    return Minima(found.points[order], found.losses[order], status)
 
 
-def _promised(equations: Equations, points: Array, steps: Array, losses: Array, k: int) -> float:
-    """Predicted relative decrease of the loss for a step (S, n) from point k within the cube."""
-    step = np.clip(points[k] + steps[k], 0.0, 1.0) - points[k]
-    gradient, hessian = equations.gradient[k], equations.hessian[k]
-    return float(np.nan_to_num(-(gradient @ step + 0.5 * step @ hessian @ step) / losses[k]))
-
-
-def damped_steps(equations: Equations, points: Array, damping: Array) -> Array:
-    """Steps (S, D, n) of the damped normal equations; parameters pushed against a bound are held.
-
-    The equations are scaled to unit curvature, so that the search also progresses along directions that are a million
-    times flatter than others.
-    """
-    n = points.shape[1]
-    gradient = np.where(np.isfinite(equations.gradient), equations.gradient, 0.0)
-    hessian = np.where(np.isfinite(equations.hessian), equations.hessian, 0.0)
-    held = ((points <= 0.0) & (gradient > 0.0)) | ((points >= 1.0) & (gradient < 0.0))
-    diagonal = np.einsum("sii->si", hessian)
-    scale = np.sqrt(np.maximum(diagonal, 1e-14 * np.max(diagonal, axis=1, keepdims=True) + 1e-30))
-    free = ~held / scale
-    gradient = gradient * free
-    hessian = hessian * free[:, :, None] * free[:, None, :]
-    matrices = hessian[:, None] + (damping[:, :, None, None] + held[:, None, :, None] + 1e-9) * np.eye(n)
-    steps = np.linalg.solve(matrices, np.broadcast_to(gradient[:, None, :, None], (*damping.shape, n, 1)))
-    return np.asarray(-steps[..., 0] * free[:, None, :])
-
-
-def random_steps(equations: Equations, count: int, rise: float, rng: np.random.Generator) -> Array:
+def random_steps(equations: BatchEquations, count: int, rise: float, rng: np.random.Generator) -> Array:
     r"""Random steps (S, count, n) by which the quadratic model of a loss rises by a share ``rise`` of it on average.
 
     They are normal with covariance :math:`2 \rho L / n \, H^{-1}`, with the loss L, its curvature H, and the share ρ.

@@ -10,22 +10,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.identify.common.minimise import BatchEquations
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array
 
 RUNNERS_UP = 8
 """Number of earlier best points kept, in case the latest fails the check in float64."""
-
-
-class Equations(Protocol):
-    """Loss (S,), gradient (S, n) and Gauss-Newton matrix (S, n, n)."""
-
-    @property
-    def loss(self) -> Array: ...  # noqa: D102
-    @property
-    def gradient(self) -> Array: ...  # noqa: D102
-    @property
-    def hessian(self) -> Array: ...  # noqa: D102
 
 
 class SearchProblem(Protocol):
@@ -41,7 +31,7 @@ class SearchProblem(Protocol):
     def losses(self, unit: npt.ArrayLike) -> Array:
         """Losses of points (C, n), shape (C,)."""
 
-    def normal_equations(self, unit: npt.ArrayLike) -> Equations:
+    def normal_equations(self, unit: npt.ArrayLike) -> BatchEquations:
         """Local least-squares problems at points (S, n)."""
 
 

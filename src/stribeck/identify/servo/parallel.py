@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
-from stribeck.identify.servo.descent import damped_steps, random_steps
+from stribeck.identify.common.minimise import BatchEquations, minimise_batch
+from stribeck.identify.servo.descent import random_steps
 from stribeck.identify.servo.objective import EQUALLY_GOOD
 from stribeck.identify.servo.prior import Prior, prior_for
 from stribeck.identify.servo.rollout import NormalEquations, Rollout
@@ -210,44 +211,35 @@ class ParallelFits:
         return NormalEquations(loss * factor, gradient * factor[:, None], hessian * factor[:, None, None])
 
     def refine(self, points: Array, rows: Rows, stage: Stage, tolerance: float = 2e-4) -> Fitted:
-        """Levenberg-Marquardt with random trial points; each search ends when an iteration gains less than ``tolerance``.
+        """Damped steps with random trial points; each search ends when an iteration gains less than ``tolerance``.
 
         A loss over whole runs has many minima close to each other, since a servo sticks a little earlier or later. Random
         points around the damped steps leave them; losses are cheap beside derivatives.
         """
         rollout = self.rollout if stage.horizon is None else self.rollout.with_reset_period(stage.horizon)
-        points = points.copy()
-        by_run = self.run_losses(points, rows, rollout)
-        losses = self.losses(points, rows, by_run)
-        scale, active = np.ones(len(points)), np.arange(len(points))
-        factors = np.concatenate([DAMPINGS, np.ones(stage.tries)])
-        around, tries = np.arange(stage.tries) % len(DAMPINGS), len(factors)
         rng = np.random.default_rng(0)
-        for _ in range(stage.iterations):
-            chosen = rows.take(active)
-            equations = self.equations(points[active], chosen, rollout)
-            steps = damped_steps(equations, points[active], scale[active, None] * DAMPINGS)
-            random = random_steps(equations, stage.tries, RISE, rng) * self._used[chosen.law][:, None]
-            steps = np.concatenate([steps, steps[:, around] + random], axis=1)
-            candidates = np.clip(points[active, None] + steps, 0.0, 1.0).reshape(-1, self.dimension)
-            repeated = chosen.take(np.repeat(np.arange(len(active)), tries))
-            tried = self.run_losses(candidates, repeated, rollout)
-            trial = self.losses(candidates, repeated, tried).reshape(-1, tries)
-            best = np.argmin(trial, axis=1)
-            flat = np.arange(len(active)) * tries + best
-            gain = losses[active] - trial[np.arange(len(active)), best]
-            gain = gain / np.maximum(losses[active], LOSS_OF_ROUNDING)
-            better = gain > 0.0
-            moved = active[better]
-            points[moved], by_run[moved] = candidates[flat[better]], tried[flat[better]]
-            losses[moved] = trial.ravel()[flat[better]]
-            scale[active] = np.clip(
-                np.where(better, scale[active] * factors[best], scale[active] * 1e3), 1e-6, 1e6
-            )
-            active = active[(gain > tolerance) | (~better & (scale[active] < 1e4))]
-            if not len(active):
-                break
-        return Fitted(points, losses, by_run)
+
+        def losses(points: Array, searches: IntArray) -> Array:
+            chosen = rows.take(searches)
+            return self.losses(points, chosen, self.run_losses(points, chosen, rollout))
+
+        def scatter(equations: BatchEquations, searches: IntArray) -> Array:
+            used = self._used[rows.law[searches]]
+            return random_steps(equations, stage.tries, RISE, rng) * used[:, None]
+
+        found = minimise_batch(
+            lambda points, searches: self.equations(points, rows.take(searches), rollout),
+            losses,
+            points,
+            losses(points, np.arange(len(points))),
+            iterations=stage.iterations,
+            dampings=DAMPINGS,
+            tolerance=tolerance,
+            rounding=LOSS_OF_ROUNDING,
+            scatter=scatter,
+        )
+        by_run = self.run_losses(found.points, rows, rollout)
+        return Fitted(found.points, self.losses(found.points, rows, by_run), by_run)
 
     @cached_property
     def _used(self) -> Mask:

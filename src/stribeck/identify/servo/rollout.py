@@ -407,16 +407,17 @@ class Rollout:
 def _scan_in_stretches(
     body: Callable[[Any, Inputs], tuple[Any, Any]], carry: Any, inputs: Inputs, steps: int
 ) -> tuple[Any, Any]:
-    """Scan over stretches of ``steps`` steps; the last one may be shorter."""
-    length = len(inputs["index"])
-    whole = length // steps * steps
-    stretches = jax.tree.map(lambda leaf: leaf[:whole].reshape(-1, steps, *leaf.shape[1:]), inputs)
-    carry, outputs = jax.lax.scan(body, carry, stretches)
-    if whole < length:
-        carry, last = body(carry, jax.tree.map(lambda leaf: leaf[whole:], inputs))
-        if last is not None:
-            outputs = jax.tree.map(lambda all_, one: jnp.concatenate([all_, one[None]]), outputs, last)
-    return carry, outputs
+    """Scan over stretches of ``steps`` steps; the last one is filled up with its last row, without weight."""
+    rest = -len(inputs["index"]) % steps
+
+    def stretches(leaf: jax.Array) -> jax.Array:
+        filled = jnp.concatenate([leaf, jnp.repeat(leaf[-1:], rest, axis=0)])
+        return filled.reshape(-1, steps, *leaf.shape[1:])
+
+    cut = {name: stretches(leaf) for name, leaf in inputs.items()}
+    if rest:
+        cut["weight"] = cut["weight"].at[-1, steps - rest :].set(0.0)
+    return jax.lax.scan(body, carry, cut)
 
 
 def _joined(batches: Sequence[Sequence[Any]], count: int) -> Iterator[Array]:

@@ -55,8 +55,8 @@ class SignalSource(Schema):
     :param values: field with one number for each joint.
     :param interface: name of an interface in a control_msgs/DynamicJointState, or of a key in a
         diagnostic_msgs/DiagnosticArray whose statuses are named after the joints.
-    :param order: the joints in the order of ``values``, for messages without names; without a header, their time is the
-        log time.
+    :param order: the joints in the order of ``values``, for messages without names (without a header, their time is the
+        log time), or in the order of the columns of ``variable``.
     :param joint: the joint in the messages, for the sensors and motors of mechanisms.
     :param file: name of the file, if the signals of a run are in several files of one folder.
     :param column: column of a text file: its name, in which ``{joint}`` stands for the joint's, or its index from 0.
@@ -93,11 +93,13 @@ class SignalSource(Schema):
         given = {name for name, value in asdict(self).items() if value not in ("", (), None)}
         place = given - {"file", "joint", *CONVERSION}
         if place:
-            fitting = next((keys for keys in reversed(PLACES) if keys[-1] in place), PLACES[0])
+            own = place - {"order"} if "variable" in place else place
+            fitting = next((keys for keys in reversed(PLACES) if keys[-1] in own), PLACES[0])
             missing = [key for key in fitting if key not in place]
             if missing:
                 raise ValueError(f"{', '.join(missing)} missing beside {', '.join(sorted(given))}")
             valid = {*fitting, "joint" if "topic" in fitting else "file"}
+            valid |= {"order"} if fitting[-1] == "variable" else set()
             valid |= set() if fitting[-1] in ("constant", "rate") else set(CONVERSION)
             if surplus := sorted(given - valid):
                 raise ValueError(f"{', '.join(map(repr, surplus))} cannot stand beside {fitting[-1]}")

@@ -38,6 +38,8 @@ def _readings(table: Table, signal: str, source: SignalSource, joints: Sequence[
     """The columns of a signal, as they are in the file (N, k)."""
     if source.variable is not None:
         values = table.array(source.variable)
+        if source.order:
+            return _of_joints(table, values, source, joints)
         single = len(joints) == 1 and values.size == max(values.shape, default=0)
         return values.reshape(-1, 1) if single or values.ndim == 1 else values
     if source.column_range is not None:
@@ -50,6 +52,20 @@ def _readings(table: Table, signal: str, source: SignalSource, joints: Sequence[
     if not names:
         raise RecordingError(f"{table.path}: {signal}: column, columns or variable missing")
     return np.stack([table.column(name) for name in names], axis=1)
+
+
+def _of_joints(table: Table, values: Array, source: SignalSource, joints: Sequence[str]) -> Array:
+    """The columns of some joints of an array whose joints are listed."""
+    if values.ndim != 2 or values.shape[1] != len(source.order):
+        raise RecordingError(
+            f"{table.path}: {source.variable} has shape {values.shape}, expected a column for each of {', '.join(source.order)}"
+        )
+    unknown = [joint for joint in joints if joint not in source.order]
+    if unknown:
+        raise RecordingError(
+            f"{table.path}: {source.variable}: {', '.join(unknown)} not in order, {', '.join(source.order)}"
+        )
+    return values[:, [source.order.index(joint) for joint in joints]]
 
 
 def has(table: Table, source: SignalSource, joint: str) -> bool:

@@ -34,7 +34,7 @@ from stribeck.identify.arm.log_cholesky import LogCholesky
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine
 from stribeck.identify.common.autoregressive import covariance, standard_deviations
-from stribeck.identify.common.levenberg_marquardt import DenseEquations, minimise
+from stribeck.identify.common.minimise import DenseEquations, minimise
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array, Indices, Mask
 from stribeck.model.law import LAWS, FrictionLaw, friction_columns
@@ -192,8 +192,9 @@ class FullProblem:
         return int(self.sections[-1].stop)
 
     def fitted_rows(self, run: PreparedRun) -> Mask:
-        """Rows fitted as equations (M, n): moving ones; with presliding, all but those at rest."""
-        return run.motion.moving if self.choice.presliding is None else ~run.motion.resting
+        """Rows fitted as equations (M, n): moving ones; with presliding, all but those at rest, unless joints stick and slip."""
+        only_moving = self.choice.presliding is None or run.motion.sticking
+        return run.motion.moving if only_moving else ~run.motion.resting
 
     def rows(self, point: Array) -> list[list[JointRows]]:
         """Residuals with derivatives for each run and joint; unused rows are zero."""
@@ -224,7 +225,7 @@ class FullProblem:
         by_friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
         residual = run.motion.torque[:, joint] - predicted
         fitted = self.fitted_rows(run)[:, joint]
-        resting = run.motion.resting[:, joint] & ~fitted
+        resting = run.motion.resting[:, joint] & ~fitted & (not run.motion.sticking)
         excess = np.sign(residual) * np.maximum(np.abs(residual) - part.budget[run.motion.pick], 0.0)
         counted = np.where(fitted, residual, np.where(resting, excess, 0.0))
         used = fitted | (resting & (excess != 0.0))

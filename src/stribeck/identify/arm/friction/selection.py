@@ -29,6 +29,9 @@ BLOCKS = 5
 WORTHWHILE = 0.005
 """Smallest relative decrease of the held-out error for which a term is added."""
 
+SLOW_ONLY = ("presliding", "stribeck")
+"""What shows at speeds below those of moving rows, and is not tried where joints stick and slip, as no other rows are fitted."""
+
 PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 """Candidate presliding lengths [rad or m]."""
 
@@ -171,6 +174,7 @@ class FrictionSelection:
         choice = replace(choice, correlated=self._correlation(choice))
         best = start = self.error(choice)
         steps: dict[str, float] = {}
+        sticks = any(run.motion.sticking for run in self.prepared(choice.delay))
         for name, candidates in (
             ("prior", self._priors),
             ("asymmetric", _asymmetric),
@@ -184,6 +188,8 @@ class FrictionSelection:
             ("presliding again", _presliding),
             ("prior again", self._priors),
         ):
+            if sticks and name.split()[0] in SLOW_ONLY:
+                continue
             tell(name)
             errors = {other: self.error(other) for other in candidates(choice)}
             candidate = min(errors, key=lambda other: errors[other], default=choice)
@@ -274,7 +280,8 @@ class FrictionSelection:
         """Columns of the law's coefficients, with the first guess of its other parameters."""
         position = run.motion.fine.position @ self._machine.weights.T
         x = Conditions(velocity, np.abs(velocity), load, 0.0, position)
-        return friction_columns(linear_law(choice.law), first_shapes(choice, run.speed), z, x)
+        fastest = np.max([one.speed for one in self.prepared(choice.delay)], axis=0)
+        return friction_columns(linear_law(choice.law), first_shapes(choice, fastest), z, x)
 
     def _grams(self, choice: ModelChoice) -> list[tuple[Array, Array, float, int]]:
         """Normal equations of each block of time: Gram matrix, slope, square of the torques, rows."""

@@ -60,14 +60,19 @@ def _reason_against(
         return f"it follows {urdf.mimics[name]} (mimic)"
     if name not in recorded:
         return "no recording has it; it counts as locked at zero"
-    position, effort = (
-        np.concatenate([bag.values(quantity, name) for bag in bags]) for quantity in ("position", "effort")
-    )
-    if len(position) == 0:
+    positions = [values for bag in bags if len(values := bag.values("position", name))]
+    effort = np.concatenate([bag.values("effort", name) for bag in bags])
+    if not positions:
         return "its position is never a number"
-    travel = float(np.ptp(position))
+    travel = max(float(np.ptp(position)) for position in positions)
     if travel < STILL[urdf.kinds[name]]:
-        return f"it stands still at {np.median(position):.4g}, and counts as locked at zero"
+        held = " to ".join(
+            f"{end:.4g}"
+            for end in sorted({round(float(np.median(p)), 4) for p in positions})[
+                :: max(1, len(positions) - 1)
+            ]
+        )
+        return f"it stands still at {held}, and counts as locked at zero"
     if len(effort) == 0 or not np.any(effort):
         return "it has no effort; it counts as locked at zero"
     return None

@@ -16,14 +16,19 @@ from stribeck.identify.arm.config import FilterSettings, Protocol
 from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.identify.arm.motion import ProcessedMotion, motion_of, segments
 from stribeck.identify.arm.recordings import ArmRecording, check_finite, completed, run_of_tracks
+from stribeck.identify.arm.signals import ZeroPhase, derivative, resample
 from stribeck.identify.arm.survey.effort import EffortSurvey, effort_source, survey_effort
 from stribeck.identify.arm.survey.joints import JointChoice, choose_joints
 from stribeck.identify.arm.survey.reading import JointTracks, read_joint_tracks
 from stribeck.identify.arm.survey.spectra import HIGHER, NOISE_SHARE, SHARE, Bandwidth, bandwidth_of
+from stribeck.identify.arm.survey.tables import read_joint_table_tracks
 from stribeck.identify.arm.survey.units import POSITIONS, VELOCITIES, UnitSurvey, source_of, survey_units
 from stribeck.model.arrays import Array
-from stribeck.recordings.bags.messages import JOINT_STATES
+from stribeck.recordings.bags.storage import is_bag
 from stribeck.rigid.urdf import read_urdf
+
+RECORDINGS = (".mcap", ".csv", ".txt", ".mat", ".npz")
+"""Suffixes of recordings that can be surveyed; that of bags stands for their folders, too."""
 
 ORDER = 4
 """Order of the filters."""
@@ -42,6 +47,15 @@ FINER = 5.0
 
 JITTER = 0.2
 """Largest spread of sampling intervals, relative to the median, that needs no resampling."""
+
+STUCK = 0.1
+"""Largest share of moving rows in which the joint stands still, as a filter shows it of motion that sticks and slips."""
+
+HIGHER_THRESHOLD, FASTEST = 1.5, 0.2
+"""Factor by which the threshold of moving rows is raised for such motion, up to this share of the slowest joint's largest velocity."""
+
+AROUND, SLOWER = 0.1, 0.3
+"""A joint stands still in a row if it travels less than this share of the threshold, so long before and after it [s]."""
 
 DIGITS = 2
 
@@ -80,11 +94,11 @@ class Survey:
 def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
     """Find the values of a machine's file.
 
-    :param recordings: bags.
+    :param recordings: bags, or tables of one format.
     :raises RecordingError: if no joint of the URDF moves in the recordings, or none of them has effort.
     """
     robot = read_urdf(urdf)
-    bags = [read_joint_tracks(path, robot.movable) for path in recordings]
+    bags = [_read(path, robot.movable) for path in recordings]
     choice = choose_joints(robot, bags)
     arm = load_arm(urdf, choice.joints)
     whole = [run_of_tracks(bag.path, bag.tracks, choice.joints) for bag in bags]
@@ -109,6 +123,10 @@ def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
         *_limits(arm, motions),
     )
     return Survey(choice.joints, findings, (*choice.notes, *effort.notes))
+
+
+def _read(path: Path, joints: Sequence[str]) -> JointTracks:
+    return read_joint_tracks(path, joints) if is_bag(path) else read_joint_table_tracks(path, joints)
 
 
 def _rate(runs: Sequence[ArmRecording]) -> tuple[float, bool]:
@@ -143,8 +161,13 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
     cutoff = _rounded(width.cutoff)
     speeds = np.max([np.abs(_velocity(run)).max(axis=0) for run in runs], axis=0)
     noise = float(width.velocity_noise(cutoff).max())
-    moving = max(SLOW * float(speeds.min()), NOISY * noise)
     filtering = FilterSettings(ORDER, cutoff)
+    moving = max(SLOW * float(speeds.min()), NOISY * noise)
+    sticking = smeared(runs, moving, rate, filtering) > STUCK
+    while (
+        sticking and moving < FASTEST * float(speeds.min()) and smeared(runs, moving, rate, filtering) > STUCK
+    ):
+        moving *= HIGHER_THRESHOLD
     return Protocol(
         moving=_rounded(moving),
         resample=_rounded(rate, 4) if jitter else None,
@@ -154,7 +177,24 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
         drop=ceil(rate / cutoff),
         rest=_rounded(min(max(NOISY * noise, 1e-4), AT_REST * moving)),
         fit="moving",
+        sticking=sticking,
     )
+
+
+def smeared(runs: Sequence[ArmRecording], moving: float, rate: float, filtering: FilterSettings) -> float:
+    """Share of the rows that are faster than ``moving`` after the filter, in which the joint hardly travels."""
+    low_pass, rows, still = ZeroPhase(**vars(filtering)), 0, 0
+    half = max(1, round(AROUND * rate))
+    for run in runs:
+        grid = np.arange(run.time[0], run.time[-1], 1.0 / rate)
+        if len(grid) < 2 * half + 20:
+            continue
+        position = resample(run.time, run.position, grid)
+        speed = np.abs(derivative(low_pass(position, rate), 1.0 / rate))[half:-half]
+        travelled = np.abs(position[2 * half :] - position[: -2 * half])
+        rows += int(np.sum(speed > moving))
+        still += int(np.sum((speed > moving) & (travelled < SLOWER * moving * 2.0 * half / rate)))
+    return still / max(rows, 1)
 
 
 def _velocity(run: ArmRecording) -> Array:
@@ -195,10 +235,15 @@ def _signals(
         raise RecordingError(
             f"joint states are in several topics, {', '.join(topics)}: set them up one by one"
         )
-    place = {} if topics[0] == JOINT_STATES.name else {"topic": topics[0], "names": "name"}
+    first = bags[0]
+    for other in bags[1:]:
+        if (other.format, other.sources) != (first.format, first.sources):
+            raise RecordingError(
+                f"{other.path} has other columns, or another format, than {first.path}: set up one format after the other"
+            )
 
     def source(signal: str, conversion: dict[str, object]) -> dict[str, object]:
-        return {**place, **({"values": signal} if place else {}), **conversion}
+        return {**first.sources[signal].of(arm.joints), **conversion}
 
     turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
     reason = units.position_reason
@@ -206,7 +251,16 @@ def _signals(
         reason += f"; {', '.join(turned)} turn against the URDF, by the torques of its links"
     position = source_of(units.position, linear, POSITIONS, signs)
     findings = [
-        Finding(f"{key}.format", "bag", f"joint states on {topics[0]}: {seconds}"),
+        Finding(
+            f"{key}.format",
+            first.format,
+            f"{f'joint states on {first.topic}' if first.topic else 'tables'}: {seconds}",
+        ),
+        *(
+            [Finding(f"{key}.time", first.sources["time"].of(()), "by its name")]
+            if "time" in first.sources
+            else []
+        ),
         Finding(f"{key}.position", source("position", position), reason),
     ]
     if units.velocity is not None:
@@ -253,6 +307,9 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
         Finding(f"{key}.rest", protocol.rest, f"{NOISY:g} times that noise, at most {AT_REST:g} of `moving`"),
         Finding(f"{key}.fit", protocol.fit, "friction of a joint at rest is not known"),
     ]
+    if protocol.sticking:
+        reason = f"joints stand still in more than {100.0 * STUCK:g} % of the rows that a filter shows moving; `moving` is raised"
+        findings.append(Finding(f"{key}.sticking", True, reason))
     if quieter:
         findings.insert(0, Finding(f"{key}.velocity", "differentiated", quieter))
     if protocol.resample is not None:

@@ -1,9 +1,9 @@
-"""Joint states of bags whose topics and joints are not known yet."""
+"""Recorded joints of bags and tables whose topics, columns and joints are not known yet."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -23,18 +23,42 @@ SAMPLED = 200
 
 
 @dataclass(frozen=True)
-class JointTracks:
-    """Positions, velocities and efforts of the joints of a bag, as recorded.
+class Source:
+    """Keys of the source of a signal in a machine's file.
 
-    :param topic: the topic that holds them.
-    :param names: all joints of that topic.
+    :param keys: its place.
+    :param order: joints of an array's columns.
+    :param columns: columns of text by joint.
+    """
+
+    keys: Mapping[str, object] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, joints: Sequence[str]) -> dict[str, object]:
+        """The keys for some joints."""
+        if self.columns:
+            return {"columns": [self.columns[joint] for joint in joints]}
+        return {**self.keys, "order": list(self.order)} if self.order else dict(self.keys)
+
+
+@dataclass(frozen=True)
+class JointTracks:
+    """Positions, velocities and efforts of the joints of a bag or a table, as recorded.
+
+    :param topic: the topic of a bag that holds them.
+    :param names: all joints of that topic or table.
     :param tracks: by signal and joint, of the joints that were asked for.
+    :param format: ``bag``, ``csv``, ``mat`` or ``npz``.
+    :param sources: of the signals, and of ``time`` in a table.
     """
 
     path: Path
     topic: str
     names: tuple[str, ...]
     tracks: Mapping[str, Mapping[str, Track]]
+    format: str = "bag"
+    sources: Mapping[str, Source] = field(default_factory=dict)
 
     def values(self, signal: str, joint: str) -> Array:
         """All known values of a signal of a joint."""
@@ -42,7 +66,7 @@ class JointTracks:
         return np.zeros(0) if track is None else track.known().value
 
 
-def read_joint_tracks(path: Path, joints: Collection[str]) -> JointTracks:
+def read_joint_tracks(path: Path, joints: Sequence[str]) -> JointTracks:
     """Read the topic of joint states that has most of the joints, with effort if one has.
 
     :param joints: joints of the URDF.
@@ -67,7 +91,10 @@ def read_joint_tracks(path: Path, joints: Collection[str]) -> JointTracks:
     names = found[topic]
     table = {signal: (SignalSource(topic=topic, names="name", values=signal),) for signal in SIGNALS}
     wanted = [name for name in names if name in joints]
-    return JointTracks(path, topic, tuple(names), read_bag_signals(path, bag, table, wanted, ()))
+    place = {} if topic == JOINT_STATES.name else {"topic": topic, "names": "name"}
+    sources = {signal: Source({**place, "values": signal} if place else {}) for signal in SIGNALS}
+    tracks = read_bag_signals(path, bag, table, wanted, ())
+    return JointTracks(path, topic, tuple(names), tracks, sources=sources)
 
 
 def _names(path: Path, bag: BagContent, topic: str) -> dict[str, bool]:

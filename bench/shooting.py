@@ -6,9 +6,11 @@ from a known state. The stepper and its complementarity problem are differentiat
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,8 +20,11 @@ from scipy.optimize import least_squares
 
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.identify.mechanism import assembly
+from stribeck.identify.mechanism.estimation import MechanismEstimator, Simulator
 from stribeck.identify.mechanism.mechanism import Mechanism
+from stribeck.identify.mechanism.model_file import read_model
 from stribeck.identify.mechanism.problem import EstimationProblem, GridRun
+from stribeck.identify.mechanism.recordings import on_grid, read_recordings
 from stribeck.model.arrays import Array
 
 
@@ -149,3 +154,25 @@ class Shooting:
         return Shot(
             result.x[: self.size], float(result.cost), status, result.njev, max(first, 0.0), ended - again
         )
+
+
+def main() -> None:
+    """Single shooting on recordings, beside ``stribeck identify mechanism`` on the same: ``python bench/shooting.py MODEL FILE …``."""
+    model = read_model(sys.argv[1])
+    files = [Path(name) for name in sys.argv[2:]]
+    runs = [
+        on_grid(one, model.mechanism, model.settings.step) for one in read_recordings(files, model, print)
+    ]
+    start = model.mechanism.parameters.vector()
+    ours = MechanismEstimator(model.mechanism, runs, model.settings.step, model.settings.ratio).solve(start)
+    shot = Shooting(model.mechanism, runs, model.settings.step).solve(start)
+    simulator = Simulator(model.mechanism, model.settings.step, max(len(one.path) for one in runs))
+    for name, chi in (("joint estimation", ours.point.chi), ("single shooting", shot.chi)):
+        print(name, dict(zip(model.mechanism.parameters.free_names, chi.tolist(), strict=True)))
+        for one in runs:
+            print(f"  {one.name}: {simulator.errors(one, chi)}")
+    print(f"single shooting: {shot.status.value}, {shot.evaluations} evaluations, {shot.seconds:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stribeck.identify.common.levenberg_marquardt import DenseEquations, minimise
+from stribeck.identify.common.minimise import DenseEquations, minimise
 from stribeck.identify.common.solver_status import SolverStatus
 
 FREE = (np.full(2, -np.inf), np.full(2, np.inf))
