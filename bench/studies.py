@@ -1,6 +1,6 @@
-"""One study on PostgreSQL, worked on by one process on one core and by two on a core each.
+"""One study in a journal, worked on by one process on one core and by two on a core each.
 
-Run it by itself: ``python bench/studies.py``. It starts a PostgreSQL of its own. Both searches spend the
+Run it by itself: ``python bench/studies.py``. Both searches spend the
 same number of trials on 240 runs; every worker asks, evaluates and tells in batches of 64. Time runs from the
 moment at which all have compiled until the last one is done.
 """
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = int(os.environ.get("STRIBECK_BENCH_RUNS", "240"))
@@ -25,21 +26,18 @@ def measure() -> list[dict[str, object]]:
     """Time and error of one worker and of two, for some seeds."""
     import paths  # noqa: F401
 
-    from databases import postgres, postgres_binaries
-
-    binaries = postgres_binaries()
     cores = sorted(os.sched_getaffinity(0))
-    if binaries is None or len(cores) < 2:
-        print("studies: no PostgreSQL, or fewer than two cores, here")
+    if len(cores) < 2:
+        print("studies: fewer than two cores here")
         return []
-    print(f"\none study on PostgreSQL, {METHOD}, law M6, {RUNS} runs, {TRIALS} trials in batches of 64")
+    print(f"\none study in a journal, {METHOD}, law M6, {RUNS} runs, {TRIALS} trials in batches of 64")
     print(f"load before: {' '.join(f'{load:.2f}' for load in os.getloadavg())}")
     print(f"{'seed':>4} {'workers':>8} {'search [s]':>11} {'error [mrad]':>13} {'trials':>7} {'ratio':>6}")
     found = []
     for seed in SEEDS:
         for count in (1, 2):
-            with postgres(binaries) as new_database:
-                result = race(new_database(), cores[:count], seed)
+            with TemporaryDirectory() as folder:
+                result = race(f"journal:{folder}/study.log", cores[:count], seed)
             ratio = "" if count == 1 else f"{found[-1]['seconds'] / result['seconds']:6.2f}"
             print(
                 f"{seed:4d} {count:8d} {result['seconds']:11.2f} {1e3 * result['error']:13.4f} "
@@ -87,7 +85,7 @@ def work(url: str, seed: int, core: int) -> None:
 
     settings = FitSettings(method=METHOD, trials=TRIALS, seed=seed, study=url, join=True)
     task = task_for(split_runs(simulated(RUNS)), SERVO, LAW, settings)
-    open_for(task).close()  # an empty database needs its tables first
+    open_for(task).close()
     rollout = task.rollout()
     rollout.losses(np.full((1, rollout.dimension), 0.5))
     print("ready", flush=True)

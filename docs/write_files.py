@@ -124,11 +124,6 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "JSON that `stribeck identify geometry` writes.",
         ("stribeck.identify.geometry.result_file:CalibrationFile",),
     ),
-    (
-        "Parameters of mechanisms",
-        "JSON that `stribeck identify mechanism` writes.",
-        ("stribeck.identify.mechanism.parameter_file:MechanismParameterFile",),
-    ),
 )
 """Title, place and declaring classes (``module:class``) of every file."""
 

@@ -447,14 +447,16 @@ def told(stage: Stage) -> dict[str, Any]:
 def compare(messages: list[bytes], readings: list[list[list[float]]]) -> None:
     """Compare published positions with those of the servos around the time of their stamps.
 
+    A request that waited while the emulation paused was answered after the pause.
+
     :raises EndError: if a servo was nowhere near a published position at that time.
     """
     for data in messages:
         message = deserialize_message(data, JointState)
         stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
         for name, position in zip(message.name, message.position, strict=True):
-            time_of, where = np.array(readings[int(name[1:]) - 1]).T
-            near = np.abs(time_of - stamp) < WINDOW
+            time_of, where, paused = np.array(readings[int(name[1:]) - 1]).T
+            near = (time_of - paused - WINDOW < stamp) & (stamp < time_of + WINDOW)
             if math.isfinite(position) and near.any() and np.abs(where[near] - position).min() > RESOLUTION:
                 error = float(np.abs(where[near] - position).min())
                 raise EndError(f"{name} was published {error:.3f} rad from where it was")

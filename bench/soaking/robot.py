@@ -138,9 +138,9 @@ class Robot(ServiceNode[Any]):
                 swing = math.sin(2.0 * t)
                 self.goals.publish(JointState(name=["j1", "j2"], position=[0.8 * swing, -0.5 * swing]))
             if count % 100 == 0:
-                self._forget()
+                self._give_up()
 
-    def _forget(self) -> None:
+    def _give_up(self) -> None:
         """Give lost answers up."""
         limit = time.monotonic() - PATIENCE
         with self._lock:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from stribeck.cli.main import main
+from stribeck.identify.mechanism.drives import values_to_start
 from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
 from stribeck.identify.mechanism.model_file import read_model
-from stribeck.identify.mechanism.parameter_file import read_mechanism_parameters
 
 STEP = 0.005
 
@@ -87,9 +87,9 @@ def test_estimate_recovers_a_pendulum_and_writes_what_it_found(tmp_path):
     start = ["--model", "pendulum", "--data", data, "--validate", other, "--quiet", "--strict"]
     assert main(["estimate", *map(str, [*start, *files])]) == 0
     mechanism = read_model("pendulum").mechanism
-    found = read_mechanism_parameters(output, "pendulum", mechanism.parameters)
+    found = values_to_start(output, "pendulum", mechanism.parameters)
     for name, value in mechanism.parameters.values().items():
-        assert found.values[name] == pytest.approx(value, rel=0.05)
+        assert found[name] == pytest.approx(value, rel=0.05)
     content = json.loads(summary.read_text())
     assert (content["verdict"], content["reasons"]) == ("usable", [])
     assert content["errors"]["validated"][0]["from_first_sample"]["angle"]["rmse"] < 0.01

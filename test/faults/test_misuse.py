@@ -195,7 +195,7 @@ CASES = [
     ([*ARM, "infinite.csv"], "effort is missing or not finite in row 100"),
     ([*ARM, "degrees.csv"], "degrees (set unit: deg)"),
     ([*ARM, "degrees_and_rates.csv"], "degrees (set unit: deg)"),
-    ([*ARM, "milliseconds.csv"], "times the derivative of its position"),
+    ([*ARM, "milliseconds.csv"], "is the time in milliseconds?"),
     ([*ARM, "huge.csv"], "arm.urdf allows 60: N mm, or a current"),
     ([*ARM, "backwards.csv"], "time does not increase from row 50 to 51"),
     ([*ARM, "repeated.csv"], "time does not increase from row 0 to 1"),

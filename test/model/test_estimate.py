@@ -4,11 +4,12 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stribeck.errors import ParameterFileError
 from stribeck.files.schema import convert
-from stribeck.identify.common.quantiles import normal_quantile, student_quantile
+from stribeck.identify.common.quantiles import estimate_about, half_widths, normal_quantile, student_quantile
 from stribeck.model import estimate
 from stribeck.model.estimate import (
     DETERMINED,
@@ -147,6 +148,17 @@ def test_quantiles_of_intervals():
     """1.96 for 95 %; Student's t grows as the degrees of freedom fall."""
     assert normal_quantile() == pytest.approx(1.959964, abs=1e-6)
     assert student_quantile([1.0, 10.0, 1e9]) == pytest.approx([12.7062, 2.22814, 1.95996], rel=1e-4)
+
+
+def test_intervals_follow_from_a_covariance():
+    """Student's t times the standard deviation; parameters about which nothing is known have none."""
+    covariance = np.diag([0.01, 0.04, 0.0])
+    half = half_widths(covariance, [1e9, 10.0, 1.0], np.array([False, False, True]))
+    assert half.tolist() == pytest.approx([0.195996, 0.445628, float("inf")], rel=1e-4)
+    assert half_widths(covariance, 10.0, confidence=0.9)[1] == pytest.approx(0.2 * 1.812461, rel=1e-5)
+    found = [estimate_about(1.0, "N m", width, reason="nothing") for width in half]
+    assert found[1].interval == pytest.approx((1.0 - half[1], 1.0 + half[1]))
+    assert (found[2].interval, found[2].reason) == (None, "nothing")
 
 
 def test_parameters_disagree_when_half_their_spread_is_wider_than_what_counts_as_determined():

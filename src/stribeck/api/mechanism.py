@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
 from stribeck.api.fit import Fit
 from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
-from stribeck.files.drives import Drives, MachineParameters
+from stribeck.identify.mechanism.drives import mechanism_drives, values_to_start
 from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator, Simulator
 from stribeck.identify.mechanism.model_file import MechanismModel, read_model
-from stribeck.identify.mechanism.parameter_file import (
-    MechanismParameters,
-    read_mechanism_parameters,
-    write_mechanism_parameters,
-)
 from stribeck.identify.mechanism.problem import GridRun
 from stribeck.identify.mechanism.recordings import on_grid, read_recordings
 from stribeck.identify.mechanism.verdict import judge_mechanism
@@ -36,7 +30,7 @@ def mechanism_model(
     :param name: of a shipped mechanism, or its YAML file.
     :param step: time step [s].
     :param ratio: weight of the dynamics relative to the samples.
-    :param start: parameter file with values to start from.
+    :param start: file of an earlier estimation with the values to start from.
     :param fixed: known values of parameters.
     """
     model = read_model(name)
@@ -46,8 +40,8 @@ def mechanism_model(
     if ratio is not None:
         settings = replace(settings, ratio=ratio)
     if start is not None:
-        read = read_mechanism_parameters(start, mechanism.name, mechanism.parameters)
-        mechanism = replace(mechanism, parameters=mechanism.parameters.with_values(read.values))
+        values = values_to_start(start, mechanism.name, mechanism.parameters)
+        mechanism = replace(mechanism, parameters=mechanism.parameters.with_values(values))
     if fixed:
         mechanism = replace(mechanism, parameters=mechanism.parameters.fixed(fixed))
     return replace(model, settings=settings, mechanism=mechanism)
@@ -57,19 +51,6 @@ def grid_runs(paths: tuple[Path, ...], model: MechanismModel, note: Callable[[st
     """Recordings of a mechanism on the time grid of its model; none for no paths."""
     step = model.settings.step
     return [on_grid(run, model.mechanism, step) for run in read_recordings(paths, model, note)]
-
-
-def parameters_of(
-    model: MechanismModel, estimation: MechanismEstimate, paths: tuple[Path, ...]
-) -> MechanismParameters:
-    """The content of the parameter file of an estimation."""
-    provenance = {
-        "data": [str(path) for path in paths],
-        "step": model.settings.step,
-        "ratio": model.settings.ratio,
-        "status": estimation.solution.status.value,
-    }
-    return MechanismParameters(model.mechanism.name, estimation.estimates, provenance)
 
 
 def unfinished(estimation: MechanismEstimate) -> str | None:
@@ -98,7 +79,7 @@ def identify_mechanism(
     :param validate: runs that are predicted only.
     :param step: time step [s]; by default that of the mechanism.
     :param ratio: weight of the dynamics relative to the samples; by default that of the mechanism.
-    :param start: parameter file with the values to start from.
+    :param start: file of an earlier estimation with the values to start from.
     :param fixed: known values by parameter.
     :param progress: show the iterations.
     :raises RecordingError: for recordings that cannot be used.
@@ -125,19 +106,7 @@ def identify_mechanism(
         {run.name: simulator.errors(run, estimation.solution.point.chi) for run in part}
         for part in (fitted, others)
     ]
-    content = parameters_of(model, estimation, paths_of(given))
-    return Fit(
-        Drives(
-            {},
-            MachineParameters(model.mechanism.name, estimation.estimates),
-            judge_mechanism(estimation, *errors),
-        ),
-        runs=given,
-        result=estimation,
-        title=model.title,
-        write=partial(_write, content),
+    content = mechanism_drives(
+        model, estimation, judge_mechanism(estimation, *errors), [run.name for run in fitted]
     )
-
-
-def _write(content: MechanismParameters, path: Path) -> None:
-    write_mechanism_parameters(path, content)
+    return Fit(content, runs=given, result=estimation, title=model.title)

@@ -24,7 +24,7 @@ from stribeck.files.drive_entry import (
     plain_of,
     verdict_to_json,
 )
-from stribeck.files.earlier_drives import EarlierBlock, EarlierRobotFile
+from stribeck.files.earlier_drives import EarlierBlock, EarlierMechanismFile, EarlierRobotFile
 from stribeck.files.folders import save_json
 from stribeck.files.schema import Schema, convert, mapping, read_json
 from stribeck.model.actuator import Actuator
@@ -157,6 +157,10 @@ def read_drives(path: Path, actuator: Actuator | None = None) -> Drives:
     if "per_joint" in data:
         robot = convert(data, EarlierRobotFile, where, ParameterFileError)
         return Drives(robot.drives(), MachineParameters("", robot.base))
+    if data.get("kind") == "mechanism":
+        mechanism = convert(data, EarlierMechanismFile, where, ParameterFileError)
+        estimates = {name: entry.estimate for name, entry in mechanism.parameters.items()}
+        return Drives({}, MachineParameters(mechanism.model, estimates))
     return _one(data, actuator, where)
 
 

@@ -19,9 +19,6 @@ from stribeck.model.joint import Drive
 
 SCHEMA = 1
 
-INPUTS = "inputs"
-"""Key of :func:`inputs_digest` in the block ``data`` of a parameter file."""
-
 LEFT_OUT = "left_out"
 """Key of the unreadable recordings in the same block."""
 

@@ -43,12 +43,14 @@ class Answer(NamedTuple):
     :param data: the requested bytes; empty for an acknowledgement.
     :param time: best estimate of when the servo read its registers, steady clock [s].
     :param address: of the first byte of ``data``.
+    :param interval: length of the interval in which it read them, around ``time`` [s].
     """
 
     data: bytes
     error: int
     time: float
     address: int = 0
+    interval: float = 0.0
 
     def raw(self, address: int, size: int) -> int:
         """Unsigned value of a register that the data contain."""
@@ -147,7 +149,7 @@ class Receiver:
         port, counters = self.port, self.counters
         awaited = dict.fromkeys(blocks)
         answers: dict[int, Answer] = {}
-        sampled: float | None = None
+        sampled: tuple[float, float] | None = None
         damaged = False
         while awaited:
             packet, result = self.receive()
@@ -169,9 +171,8 @@ class Receiver:
                 port.expect_more(len(packet))
             elif request is not None and self._accepts(identity, request, data):
                 del awaited[identity]
-                time = request.asked
                 if request.block != blocks[identity]:
-                    time = self._sampled_before(request, len(packet))
+                    sampled_at = self._sampled_before(request, len(packet))
                     port.expect_more(len(packet))
                 else:
                     if sampled is None:
@@ -179,8 +180,9 @@ class Receiver:
                         if learn:
                             wire = port.wire_time(port.sent + port.received)
                             self.latency.learn(port.received_at - port.sent_at - wire)
-                    time = sampled
-                answers[identity] = Answer(data, error, time, request.block.address)
+                    sampled_at = sampled
+                middle, interval = sampled_at
+                answers[identity] = Answer(data, error, middle, request.block.address, interval)
                 counters.status_errors += refused
             elif refused and not data and identity in awaited:
                 del awaited[identity]
@@ -272,26 +274,28 @@ class Receiver:
         length = packet[5] | packet[6] << 8
         return packet[4], packet[8], bytes(packet[9 : max(9, 5 + length)])
 
-    def _sampled(self) -> float:
-        """Estimate when the servos read their registers [s]: all at once, when they receive the request.
+    def _sampled(self) -> tuple[float, float]:
+        """Estimate when the servos read their registers: all at once, when they receive the request.
 
         That is no earlier than the end of the request on the wire, and no later than the arrival of the first
         answer minus the wire time of the received bytes. The error of the midpoint is at most half that
         interval (USB: about 0.5 ms). A servo that reads its registers only when it is its turn to answer is
         later by the answers ahead of it, 0.3 ms each at 1 Mbit/s.
+
+        :return: the midpoint and the length of the interval [s].
         """
         port = self.port
         asked = port.sent_at + port.wire_time(port.sent)
         came = port.received_at - port.wire_time(port.received)
-        if came >= asked:
-            return asked + 0.5 * (came - asked)
-        # A pseudo-terminal may be faster than a wire.
-        return port.sent_at + 0.5 * (port.received_at - port.sent_at)
+        if came < asked:  # a pseudo-terminal may be faster than a wire
+            asked, came = port.sent_at, port.received_at
+        return asked + 0.5 * (came - asked), came - asked
 
-    def _sampled_before(self, request: Request, size: int) -> float:
-        """The same for an answer to an earlier attempt [s]: before the present one was sent.
+    def _sampled_before(self, request: Request, size: int) -> tuple[float, float]:
+        """The same for an answer to an earlier attempt, read before the present one was sent.
 
         :param size: of the answer [bytes].
         """
         came = self.port.received_at - self.port.wire_time(size)
-        return min(request.asked + 0.5 * max(0.0, came - request.asked), self.port.sent_at)
+        until = max(request.asked, min(came, self.port.sent_at))
+        return request.asked + 0.5 * (until - request.asked), until - request.asked

@@ -22,6 +22,10 @@ from stribeck.servo.port import SLOW_PATIENCE, Port
 ATTEMPTS = 20
 """Attempts for a packet to a single servo: enough with 1 % corrupt bytes."""
 
+LONGEST_INTERVAL = 0.04
+"""Longest interval in which a servo may have read its registers for a cyclic read [s]: their time is known to half of it. USB adapters
+with the usual latency timer need 16 ms."""
+
 PINGS = 8
 """Attempts to reach a servo that may be absent."""
 
@@ -184,7 +188,8 @@ class Link:
         Servos that do not answer are asked again, without the others, as long as the deadline ``until`` [s]
         leaves time for another attempt; there is at least one attempt. A missing servo may prevent those
         after it from answering, so every attempt begins with a different servo. Each attempt has other answer
-        lengths: an answer has the time of the attempt that it belongs to, and one of an earlier call is not used.
+        lengths: an answer has the time of the attempt that it belongs to, and one of an earlier call is not used, nor
+        one that came so late that its time is not known (:data:`LONGEST_INTERVAL`).
 
         :return: the answers, by servo.
         :raises ServoError: if answers are later than assumed.
@@ -197,7 +202,11 @@ class Link:
             rest = until - self.port.clock.now() - self.port.wire_time(self._size(blocks))
             # The last attempt may use all the remaining time.
             self.port.patience = rest if usual < rest < 2.0 * usual else usual
-            came = self._ask(blocks, pending, missing)
+            came = {
+                identity: answer
+                for identity, answer in self._ask(blocks, pending, missing).items()
+                if answer.interval <= LONGEST_INTERVAL
+            }
             self.receiver.check_delay()
             answers.update(came)
             order = [identity for identity in missing if identity not in came]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from stribeck.recordings.bags.messages import (
     DYNAMIC_JOINT_STATES,
@@ -23,11 +24,17 @@ from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock, calendar_offset
 
 ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_array}
 
+APART = 0.02
+"""Longest time between the readings of joints that have one stamp [s]."""
+
+Indices = npt.NDArray[np.intp]
+
 
 class SampleMessages:
     """Converts samples to messages, without joints that did not answer and signals that a servo does not
     measure.
 
+    Joints that were read at times more than :data:`APART` apart, as after a repeated request, are in messages of their own.
     The clocks are compared once, so stamps are calendar times that advance like the steady clock.
 
     :param joints: names, in the order of all arrays.
@@ -61,16 +68,23 @@ class SampleMessages:
             stamp = self.stamp(sample.goal_stamp)
             data = joint_state(stamp, [self.joints[j] for j in sent], sample.goal[sent])
             yield RawMessage(JOINT_COMMANDS, stamp, data)
-        present = np.flatnonzero(sample.valid)
-        if not present.size:
-            return
-        stamp = self.stamp(sample.stamp)
-        names = [self.joints[j] for j in present]
-        measured = (values[present] for values in (sample.position, sample.velocity, sample.effort))
-        yield RawMessage(JOINT_STATES, stamp, joint_state(stamp, names, *measured))
-        table = np.stack([getattr(sample, name) for name in TELEMETRY])[:, present].T.tolist()
-        telemetry = {
-            name: {key: value for key, value in zip(TELEMETRY, row, strict=True) if value == value}
-            for name, row in zip(names, table, strict=True)
-        }
-        yield RawMessage(self._telemetry, stamp, self._encode(stamp, telemetry))
+        for present in _together(sample):
+            stamp = self.stamp(float(np.median(sample.times[present])))
+            names = [self.joints[j] for j in present]
+            measured = (values[present] for values in (sample.position, sample.velocity, sample.effort))
+            yield RawMessage(JOINT_STATES, stamp, joint_state(stamp, names, *measured))
+            table = np.stack([getattr(sample, name) for name in TELEMETRY])[:, present].T.tolist()
+            telemetry = {
+                name: {key: value for key, value in zip(TELEMETRY, row, strict=True) if value == value}
+                for name, row in zip(names, table, strict=True)
+            }
+            yield RawMessage(self._telemetry, stamp, self._encode(stamp, telemetry))
+
+
+def _together(sample: DriverSample) -> Iterator[Indices]:
+    """The joints that were read within :data:`APART` of each other, by time; usually all that answered."""
+    rest = np.flatnonzero(sample.valid)
+    while rest.size:
+        early = sample.times[rest] <= sample.times[rest].min() + APART
+        yield rest[early]
+        rest = rest[~early]

@@ -66,9 +66,23 @@ class SimulatedClock:
                 watcher(time)
 
 
+COMPARISONS = 10
+"""Attempts at comparing calendar and clock."""
+
+
 def calendar_offset(clock: SteadyClock) -> int:
-    """Difference between the calendar and a steady clock [ns], 0 in simulated time."""
-    return 0 if isinstance(clock, SimulatedClock) else time.time_ns() - round(1e9 * clock.now())
+    """Difference between the calendar and a steady clock [ns], 0 in simulated time.
+
+    The calendar is read between two readings of the clock. Of several attempts the one counts in which these were closest, as the
+    program may be suspended in between.
+    """
+    if isinstance(clock, SimulatedClock):
+        return 0
+    found = []
+    for _ in range(COMPARISONS):
+        before, calendar, after = clock.now(), time.time_ns(), clock.now()
+        found.append((after - before, calendar - round(0.5e9 * (before + after))))
+    return min(found)[1]
 
 
 class PeriodicLoop:

@@ -11,18 +11,16 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from stribeck.api.mechanism import grid_runs, mechanism_model, parameters_of, unfinished
+from stribeck.api.mechanism import grid_runs, mechanism_model, unfinished
 from stribeck.cli.estimate.options import EstimateOptions
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.table import print_table
-from stribeck.identify.mechanism.drives import drives
+from stribeck.files.drives import write_drives
+from stribeck.identify.mechanism.drives import mechanism_drives, motors_of
 from stribeck.identify.mechanism.dynamics import BodyState
 from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator, Simulator
 from stribeck.identify.mechanism.model_file import MechanismModel
-from stribeck.identify.mechanism.parameter_file import (
-    write_mechanism_parameters,
-)
 from stribeck.identify.mechanism.problem import EstimationProblem, GridRun, Point
 from stribeck.identify.mechanism.verdict import judge_mechanism
 from stribeck.model.arrays import Array
@@ -57,7 +55,11 @@ def run(options: EstimateOptions) -> int:
         "search_seconds": searched - ready,
         "wall_seconds": time.perf_counter() - started,
     }
-    _write(options, model, estimation, summary)
+    if options.output is not None:
+        write_drives(
+            options.output, mechanism_drives(model, estimation, verdict, [one.name for one in fitted])
+        )
+    write_json(options.json, _finite(summary), allow_nan=False)
     if options.plot is not None:
         _draw(options.plot, model, estimation, estimator, simulator, fitted, others)
     _print(model, estimation, summary)
@@ -110,7 +112,7 @@ def _summary(
         "identifiable": list(sensitivity.identifiable),
         "motors": {
             name: {key: {"interval": None, **one.to_json()} for key, one in quantities.items()}
-            for name, quantities in drives(estimation).items()
+            for name, quantities in motors_of(estimation).items()
         },
         "not_told": list(sensitivity.directions),
         "at_bounds": dict(sensitivity.at_bounds),
@@ -129,14 +131,6 @@ def _summary(
             ],
         },
     }
-
-
-def _write(
-    options: EstimateOptions, model: MechanismModel, estimation: MechanismEstimate, summary: dict[str, Any]
-) -> None:
-    if options.output is not None:
-        write_mechanism_parameters(options.output, parameters_of(model, estimation, options.recordings))
-    write_json(options.json, _finite(summary), allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
@@ -212,7 +206,7 @@ def _print(model: MechanismModel, estimation: MechanismEstimate, summary: dict[s
     print_table(["parameter", "value", "from", "to", "unit", ""], rows, left=1)
     for direction in estimation.sensitivity.directions:
         print(f"not determined by the samples: {direction}")
-    for name, quantities in drives(estimation).items():
+    for name, quantities in motors_of(estimation).items():
         for quantity, one in quantities.items():
             ends = one.interval
             interval = f"from {ends[0]:.5g} to {ends[1]:.5g}" if ends else "not determined by the samples"

@@ -95,7 +95,7 @@ def _set_up(options: IdentifyArmOptions) -> str:
             "neither --machine nor --model: name a machine, or give the URDF from which its file is written"
         )
     path = (options.output or Path()) / "machine.yaml"
-    set_up(options.model, options.recordings, path)
+    set_up(options.model, options.recordings, path).check_complete(str(path))
     return str(path)
 
 

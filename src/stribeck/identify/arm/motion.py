@@ -131,7 +131,7 @@ def usable_parts(runs: Sequence[ArmRecording], protocol: Protocol) -> tuple[list
             motions = [part for part in parts if _is_long(part, protocol)]
             if not motions:
                 raise TooShortError(
-                    f"{run.name}: {max(len(part.time) for part in parts)} samples leave no rows to fit"
+                    f"{run.name}: {max(len(part.time) for part in parts)} samples are too few, they leave no rows to fit"
                 )
         except TooShortError as error:
             refused = refused or error

@@ -14,7 +14,7 @@ from stribeck.model.arrays import Array
 from stribeck.model.log import LONGEST_GAP
 from stribeck.recordings.bags.signals import read_bag_signals, read_undisturbed
 from stribeck.recordings.bags.storage import read_messages
-from stribeck.recordings.signals.run_units import LARGEST_POSITION
+from stribeck.recordings.signals.run_units import LARGEST_POSITION, LONGEST_INTERVAL, cause_of
 from stribeck.recordings.signals.tracks import Track
 from stribeck.recordings.tables.readers import TEXT_SUFFIXES, Table, find_tables, read_table
 from stribeck.recordings.tables.signals import files_of, table_signal
@@ -223,12 +223,30 @@ def check_finite(run: ArmRecording) -> None:
             raise RecordingError(f"{run.name}: {name} is missing or not finite in row {row}")
     if not np.all(np.diff(run.time) > 0.0):
         row = int(np.flatnonzero(np.diff(run.time) <= 0.0)[0])
-        raise RecordingError(f"{run.name}: time does not increase from row {row} to {row + 1}")
+        raise RecordingError(
+            f"{run.name}: time does not increase from row {row} to {row + 1}: {_disorder(run.time, row)}"
+        )
+
+
+def _disorder(time: Array, row: int) -> str:
+    """Why time may not increase from a row to the next."""
+    back = float(time[row] - time[row + 1])
+    if back == 0.0:
+        repeated = int(np.sum(np.diff(time) == 0.0))
+        return f"{repeated} rows have the time of the row before: leave them out, or give a clock that is fine enough"
+    if back > 0.5 * float(time[row] - time[0]) and row > 10:
+        return "it starts again, two tests in one file: split it"
+    return "rows are out of order: sort them"
 
 
 def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
     check_finite(run)
     declared = form.position is not None and form.position.unit is not None
+    interval = float(np.median(np.diff(run.time)))
+    if interval > LONGEST_INTERVAL:
+        raise RecordingError(
+            f"{run.name}: samples are {interval:.3g} s apart: is the time in milliseconds? Then set unit: ms"
+        )
     largest = np.abs(run.position).max(axis=0)
     if units == "rotary" and largest.max() > (LARGEST_DECLARED if declared else LARGEST_POSITION):
         joint = run.joints[int(largest.argmax())]
@@ -268,7 +286,7 @@ def _check_velocity(run: ArmRecording, moving: Array) -> None:
         joint = run.joints[int(np.flatnonzero(clear)[wrong[0]])]
         raise RecordingError(
             f"{run.name}: the velocity of {joint} is {slopes[wrong[0]]:.3g} times the derivative of its position: "
-            "other units (degrees?), another side of the gears, or other columns"
+            f"{cause_of(float(slopes[wrong[0]]))}: set the unit or sign of the signal, or leave the velocity out"
         )
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stribeck.identify.common.quantiles import student_quantile
+from stribeck.identify.common.quantiles import half_widths
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.estimate import CONFIDENCE
 from stribeck.model.joint import CorrelationMatrix
@@ -47,8 +47,7 @@ class ClusterCovariance:
 
     def half_widths(self, confidence: float = CONFIDENCE) -> Array:
         """Half-widths of the intervals (n,); infinite for rank-deficient parameters."""
-        width = student_quantile(self.freedom, confidence) * np.sqrt(np.diag(self.matrix))
-        return np.where(self.rankless, np.inf, width)
+        return half_widths(self.matrix, self.freedom, self.rankless, confidence)
 
     def correlation(self, names: Sequence[str]) -> CorrelationMatrix | None:
         """Correlation of the parameters (n,) that have a variance; ``None`` for fewer than two."""

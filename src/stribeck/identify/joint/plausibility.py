@@ -10,8 +10,13 @@ import numpy as np
 
 from stribeck.errors import RecordingError
 from stribeck.model.arrays import Array, Indices
-from stribeck.recordings.signals.run_units import LARGEST_POSITION, LARGEST_SPEED, LONGEST_INTERVAL
-from stribeck.recordings.signals.units import UNITS
+from stribeck.recordings.signals.run_units import (
+    LARGEST_POSITION,
+    LARGEST_SPEED,
+    LONGEST_INTERVAL,
+    cause_of,
+    clock_error,
+)
 
 if TYPE_CHECKING:
     from stribeck.identify.joint.run import JointRun
@@ -19,9 +24,6 @@ if TYPE_CHECKING:
 
 STILL = 1e-4
 """Travel below which a joint counts as still [rad]."""
-
-TWICE = (1.9, 2.1)
-"""Velocities so many times the slope of the position come from a doubled time axis, their inverse from a halved one."""
 
 OTHER_UNIT = (0.4, 2.5)
 """Beyond these ratios, velocities are in another unit, or of another side of a gear."""
@@ -129,35 +131,17 @@ def check_velocity(table: JointTable, runs: Sequence[JointRun]) -> list[Notice]:
         )
     if not OTHER_UNIT[0] < ratio < OTHER_UNIT[1]:
         raise RecordingError(
-            f"{name}: {column} is {ratio:.4g} times the slope of {table.columns['position']}: {_likely(ratio)}; or {without}"
+            f"{name}: {column} is {ratio:.4g} times the slope of {table.columns['position']}: {cause_of(ratio)}: give its unit with `columns`, or {without}"
         )
     if abs(ratio - 1.0) < AGREE:
         return []
-    clock = TWICE[0] < ratio < TWICE[1], TWICE[0] < 1.0 / ratio < TWICE[1]
-    why = (
-        "the time axis is doubled, or the velocity wrong"
-        if clock[0]
-        else "the time axis is halved, or the velocity wrong"
-        if clock[1]
-        else "one of them is wrong"
-    )
+    clock = clock_error(ratio)
+    why = f"{clock}, or the velocity wrong" if clock else "one of them is wrong"
     text = (
         f"{name}: {column} is {ratio:.3g} times the slope of {table.columns['position']}: {why}; used as it is, so the law holds "
         f"for velocities like these ({without})"
     )
     return [Notice("velocity", "doubtful", text)]
-
-
-def _likely(ratio: float) -> str:
-    """The unit that a ratio of velocity and slope stands for."""
-    for unit, factor in (("deg/s", UNITS["deg"]), ("rpm", UNITS["rpm"])):
-        if abs(ratio * factor - 1.0) < 0.15:
-            return f"it is in {unit}: give its unit, `columns` velocity=COLUMN:{unit}"
-        if unit == "deg/s" and abs(ratio / factor - 1.0) < 0.15:
-            return "the position is in degrees: give its unit, `columns` position=COLUMN:deg"
-    if ratio > 10.0:
-        return "one is on the motor's side of a gear, the other on the joint's: divide by the ratio"
-    return "they are of different units or sides of a gear"
 
 
 def velocity_ratio(runs: Sequence[JointRun]) -> tuple[float, float]:

@@ -14,11 +14,12 @@ import numpy as np
 
 from stribeck.identify.common.clusters import leave_one_out
 from stribeck.identify.common.correlation import correlation_time
+from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.joint.fit import JointFit, measured, shape_bounds
 from stribeck.identify.joint.model import columns_of, signed, unit_of
 from stribeck.identify.joint.run import JointRun, joined, thinned
 from stribeck.model.arrays import Array
-from stribeck.model.estimate import Estimate, Interval, estimate_of, fixed, side_of
+from stribeck.model.estimate import Estimate, Interval, fixed, side_of
 from stribeck.model.joint import CorrelationMatrix
 
 ROWS = 8000
@@ -110,8 +111,7 @@ def _estimate(fit: JointFit, name: str, width: float | None) -> Estimate:
     value, unit = fit.values[name], unit_of(name)
     if name == "friction_centre":
         return fixed(value, unit)
-    interval = None if width is None or not np.isfinite(width) else (value - width, value + width)
-    return estimate_of(value, unit, interval, bounds=_bounds(fit, name))
+    return estimate_about(value, unit, np.inf if width is None else width, bounds=_bounds(fit, name))
 
 
 def spread_of(fit: JointFit, known: JointUncertainty, run: JointRun) -> Array:

@@ -1,49 +1,132 @@
-r"""Stall torque per volt :math:`K_t/R` and total damping :math:`K_t^2/R + b` of a joint with a motor.
+r"""Drives of a mechanism: friction of the joints that have a motor, and what voltage and motion determine of the motor.
 
-Voltage and motion determine only these two combinations of :math:`K_t`, R and the joint's viscous friction b, which may
-individually be undetermined. Variances are :math:`\sigma^2 = g^TCg` with the derivatives g and the covariance C of the
-parameters.
+Voltage and motion determine only two combinations of :math:`K_t`, R and the joint's viscous friction b, which may
+individually be undetermined: the stall torque per volt :math:`K_t/R` and the total damping :math:`K_t^2/R + b`. Variances are
+:math:`\sigma^2 = g^TCg` with the derivatives g and the covariance C of the parameters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.errors import ParameterFileError
+from stribeck.files.drives import Drives, MachineParameters, read_drives
+from stribeck.files.schema import check_keys
+from stribeck.files.torque_drives import parameter_unit, torque_actuator, torque_drive
+from stribeck.files.versions import versions
+from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.mechanism.dynamics import MultibodyDynamics
 from stribeck.identify.mechanism.estimation import MechanismEstimate
 from stribeck.identify.mechanism.mechanism import Mechanism
-from stribeck.model.estimate import Estimate, estimate_of
+from stribeck.identify.mechanism.model_file import MechanismModel
+from stribeck.model.actuator import JointUnits
+from stribeck.model.estimate import Estimate, fixed
+from stribeck.model.joint import Drive
+from stribeck.model.law import LAWS
+from stribeck.model.parameters import ParameterSet
+from stribeck.model.provenance import Provenance, Runs, SearchRecord, SimulationSettings
+from stribeck.model.verdict import Verdict
 
 QUANTITIES = {"stall_torque_per_volt": "N m/V", "damping": "N m s/rad"}
+FRICTION = ("friction_base", "friction_viscous")
+"""The bound of dry friction and the viscous friction of a joint, by their names in friction laws."""
 
 
-def drives(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
+def motors_of(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
     """:data:`QUANTITIES` of each motor, without an interval where the samples do not determine them."""
+    rows = _estimated(estimate, _motor_quantities, QUANTITIES.values())
+    return {
+        motor.name: dict(zip(QUANTITIES, row, strict=True))
+        for motor, row in zip(estimate.mechanism.motors, rows, strict=True)
+    }
+
+
+def mechanism_drives(
+    model: MechanismModel, estimate: MechanismEstimate, verdict: Verdict, runs: Sequence[str]
+) -> Drives:
+    """The drives of the joints that have a motor, and all parameters as those of the machine.
+
+    :param runs: names of the fitted recordings.
+    """
+    mechanism, motors = estimate.mechanism, motors_of(estimate)
+    joints: dict[str, Drive] = {}
+    for motor in mechanism.motors:
+        joint = mechanism.joints[motor.joint]
+        units: JointUnits = "rotary" if joint.kind == "revolute" else "linear"
+        (row,) = _estimated(
+            estimate,
+            lambda m, x, k=motor.joint: jnp.stack([m.physical(x).coulomb[k], m.physical(x).viscous[k]])[None],
+            [parameter_unit(name, units) for name in FRICTION],
+        )
+        inertia = fixed(0.0, parameter_unit("armature", units))
+        found = {"armature": inertia, **dict(zip(FRICTION, row, strict=True)), **motors[motor.name]}
+        cogging = any(ripple.joint == motor.joint for ripple in mechanism.ripples)
+        joints[joint.name] = torque_drive(
+            torque_actuator(units), LAWS["m1"], found, statements=_statements(cogging), verdict=verdict
+        )
+    provenance = Provenance(
+        runs=Runs("as given", tuple(runs)),
+        simulation=SimulationSettings(dt=model.settings.step),
+        search=SearchRecord(
+            method="estimate", status=estimate.solution.status.value, settings={"ratio": model.settings.ratio}
+        ),
+        versions=versions("numpy", "scipy", "jax", "casadi"),
+    )
+    return Drives(joints, MachineParameters(mechanism.name, estimate.estimates), verdict, provenance)
+
+
+def values_to_start(path: Path, model: str, parameters: ParameterSet) -> Mapping[str, float]:
+    """The values in a file of the mechanism ``model``.
+
+    :raises ParameterFileError: for other files, missing or unknown parameters, and wrong units.
+    """
+    machine = read_drives(path).machine
+    if machine.name != model:
+        raise ParameterFileError(
+            f"{path} belongs to {f'the mechanism {machine.name!r}' if machine.name else 'no mechanism'}, not to {model!r}"
+        )
+    check_keys(machine.estimates, parameters.names, (), f"{path}: parameters", ParameterFileError)
+    for name, one in machine.estimates.items():
+        if one.unit != parameters[name].unit:
+            raise ParameterFileError(
+                f"{path}: {name}: unit {one.unit!r}, the model has {parameters[name].unit!r}"
+            )
+    return {name: one.value for name, one in machine.estimates.items()}
+
+
+def _statements(cogging: bool) -> tuple[str, ...]:
+    inertia = "inertia of the rotor is part of the mechanism's bodies"
+    ripple = "the torque also varies with the position (cogging): that is not in this file"
+    return (inertia, ripple) if cogging else (inertia,)
+
+
+def _estimated(estimate: MechanismEstimate, function: Any, units: Any) -> list[list[Estimate]]:
+    """Functions of the parameters (rows, quantities) as estimates; those of no free parameter are fixed."""
     mechanism = estimate.mechanism
     free = [k for k, parameter in enumerate(mechanism.parameters) if parameter.free]
     with jax.enable_x64():
         values = jnp.asarray(mechanism.values())
-        quantities = np.asarray(_quantities(mechanism, values))
-        slopes = np.asarray(jax.jacfwd(lambda x: _quantities(mechanism, x))(values))[..., free]
+        quantities = np.asarray(function(mechanism, values))
+        slopes = np.asarray(jax.jacfwd(lambda x: function(mechanism, x))(values))[..., free]
 
     def one(value: float, unit: str, slope: Any) -> Estimate:
-        half = estimate.sensitivity.half_width(slope)
-        return estimate_of(value, unit, (value - half, value + half) if np.isfinite(half) else None)
+        if not slope.any():
+            return fixed(value, unit)
+        return estimate_about(value, unit, estimate.sensitivity.half_width(slope))
 
-    return {
-        motor.name: {
-            name: one(value, unit, slope)
-            for (name, unit), value, slope in zip(QUANTITIES.items(), row, gradients, strict=True)
-        }
-        for motor, row, gradients in zip(mechanism.motors, quantities.tolist(), slopes, strict=True)
-    }
+    return [
+        [one(*each) for each in zip(row, units, gradients, strict=True)]
+        for row, gradients in zip(quantities.tolist(), slopes, strict=True)
+    ]
 
 
-def _quantities(mechanism: Mechanism, values: Any) -> Any:
+def _motor_quantities(mechanism: Mechanism, values: Any) -> Any:
     """Both quantities of all motors (nm, 2), from the motor torque in the dynamics."""
     motors = mechanism.motors
     physical = mechanism.physical(values)._replace(

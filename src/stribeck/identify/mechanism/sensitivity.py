@@ -25,12 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stribeck.identify.common.correlation import correlation_time, long_run_covariance
-from stribeck.identify.common.quantiles import student_quantile
+from stribeck.identify.common.quantiles import estimate_about, half_widths, student_quantile
 from stribeck.identify.mechanism.chain import Flags, StateChain, eliminate, response
 from stribeck.identify.mechanism.problem import EstimationProblem, GridSamples, Point
 from stribeck.model.arrays import Array
-from stribeck.model.estimate import Estimate, Interval, Side, estimate_of
-from stribeck.model.parameters import ParameterSet
+from stribeck.model.estimate import Estimate, Interval, Side
 
 UNDETERMINED = 1.0
 """Standard deviation, relative to the parameter values, above which a direction is not determined."""
@@ -55,6 +54,9 @@ INFORMS = 0.05
 
 LEAKS = 0.01
 """Tolerance for a determined function: largest change by an undetermined direction, relative to its components."""
+
+TOGETHER = "the samples determine it only together with other parameters"
+"""Why a parameter has no interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,22 +136,12 @@ def sensitivity(
     covariance = np.where(unknown | unknown[:, None], np.nan, determined)
     names = np.array(parameters.free_names)[inner]
     words = tuple(_in_words(vectors[:, k], names) for k in np.flatnonzero(loose))
-    half = student_quantile(freedom) * np.sqrt(np.diag(covariance))
-    estimates = _estimates(parameters, point.chi, half)
-    return Sensitivity(estimates, covariance, words, length, freedom, determined, directions)
-
-
-def _estimates(parameters: ParameterSet, chi: Array, half: Array) -> dict[str, Estimate]:
-    return {
-        one.name: estimate_of(
-            value,
-            one.unit,
-            (value - width, value + width) if np.isfinite(width) else None,
-            bounds=(one.lower, one.upper),
-            reason="the samples determine it only together with other parameters",
-        )
-        for one, value, width in zip(parameters.free, chi.tolist(), half.tolist(), strict=True)
+    half = half_widths(determined, freedom, unknown)
+    estimates = {
+        one.name: estimate_about(value, one.unit, width, bounds=(one.lower, one.upper), reason=TOGETHER)
+        for one, value, width in zip(parameters.free, point.chi.tolist(), half.tolist(), strict=True)
     }
+    return Sensitivity(estimates, covariance, words, length, freedom, determined, directions)
 
 
 def _spread(scores: Array, samples: GridSamples, length: int) -> tuple[Array, float]:

@@ -9,10 +9,11 @@ import numpy as np
 
 from stribeck.identify.common.clusters import ClusterCovariance, bias_reduced
 from stribeck.identify.common.population import Population, population_of
+from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.robot.problem import ALIKE, UNKNOWNS, IntArray, RobotProblem
 from stribeck.identify.robot.rollout import Array
 from stribeck.identify.robot.tree import RobotTree
-from stribeck.model.estimate import Estimate, estimate_of
+from stribeck.model.estimate import Estimate
 
 LEAST_SCATTER = 1e-3
 """Of a population, relative to its mean."""
@@ -33,10 +34,10 @@ def estimates_of(
         name, owner = problem.columns[index]
         unknown, value = UNKNOWNS[name], float(x[index])
         bounds = (unknown.lower, unknown.upper)
-        interval = None
-        if np.isfinite(width):
-            interval = (max(value - width, bounds[0]), min(value + width, bounds[1]))
-        estimate = estimate_of(value, unknown.unit, interval, bounds=bounds)
+        estimate = estimate_about(value, unknown.unit, float(width), bounds=bounds)
+        if estimate.interval is not None:
+            ends = max(estimate.interval[0], bounds[0]), min(estimate.interval[1], bounds[1])
+            estimate = replace(estimate, interval=ends)
         (base if owner < 0 else joints[tree.names[owner]])[name] = estimate
     return joints, base
 

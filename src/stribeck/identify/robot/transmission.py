@@ -23,8 +23,9 @@ from scipy.optimize import lsq_linear
 
 from stribeck.errors import RecordingError
 from stribeck.identify.common.clusters import bias_reduced
+from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.robot.problem import motion_of
-from stribeck.model.estimate import Estimate, estimate_of
+from stribeck.model.estimate import Estimate
 
 Array = npt.NDArray[np.float64]
 
@@ -127,7 +128,7 @@ def identify_transmission(runs: Sequence[EncoderRun], joint: int) -> Transmissio
     scores = np.array([matrix[rows].T @ residual[rows] for rows in pieces])
     widths = bias_reduced(scores, np.array([matrix[rows].T @ matrix[rows] for rows in pieces])).half_widths()
     estimates = {
-        name: estimate_of(float(value), unit, (float(value - width), float(value + width)))
+        name: estimate_about(value, unit, width)
         for (name, unit), value, width in zip(UNITS.items(), values, widths, strict=True)
     }
     return Transmission(TRAVELS[best], estimates, errors[best])

@@ -19,11 +19,12 @@ from stribeck.identify.common.clusters import (
     leave_one_out,
 )
 from stribeck.identify.common.correlation import correlation_time
+from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.servo.prediction import LeftOut, Model, prediction_of
 from stribeck.identify.servo.prior import Prior
 from stribeck.identify.servo.rollout import Rollout, Scores
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.estimate import CONFIDENCE, Estimate, Interval, estimate_of
+from stribeck.model.estimate import CONFIDENCE, Estimate, Interval
 from stribeck.model.joint import CorrelationMatrix, Prediction
 from stribeck.model.log import Batch, TemperatureRange
 from stribeck.model.parameters import ParameterSet
@@ -269,13 +270,11 @@ def _estimates(
     for parameter, width, value in zip(parameters.free, widths.tolist(), values, strict=True):
         name, bounds = parameter.name, (parameter.lower, parameter.upper)
         half = width * (parameter.upper - parameter.lower)
-        interval, reason = None, f"a direction of it leaves the motion unchanged ({clusters})"
+        reason = f"a direction of it leaves the motion unchanged ({clusters})"
         if unsplit and name in split:
-            reason = "one load only: constant and load-dependent friction are not told apart"
-        elif np.isfinite(half):
-            interval = (value - half, value + half)
-        estimates[name] = estimate_of(
-            value, parameter.unit, interval, bounds=bounds, confidence=confidence, reason=reason
+            half, reason = np.inf, "one load only: constant and load-dependent friction are not told apart"
+        estimates[name] = estimate_about(
+            value, parameter.unit, half, bounds=bounds, confidence=confidence, reason=reason
         )
     return estimates
 

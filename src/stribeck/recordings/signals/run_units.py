@@ -11,6 +11,7 @@ from stribeck.errors import RecordingError
 from stribeck.model.actuator import Actuator
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.log import Log
+from stribeck.recordings.signals.units import UNITS
 
 LARGEST_POSITION = 4 * np.pi
 """Positions beyond two turns of a pendulum [rad] are taken to be in degrees or counts."""
@@ -24,6 +25,17 @@ LONGEST_INTERVAL = 0.2
 LARGEST_VOLTAGE = 60.0
 LARGEST_RATIO = 20.0
 """Largest ratio of two positions that move together: less than that of degrees to radians."""
+
+TWICE = (1.9, 2.1)
+"""Velocities so many times the slope of the position come from a doubled time axis, their inverse from a halved one."""
+
+CLOSE = 0.15
+"""Largest relative difference of a ratio from that of a unit."""
+
+OPPOSITE = 0.3
+"""Largest distance from -1 of the ratio of a velocity of the other sign."""
+
+WRONG = "one of them is wrong, in another unit or of another joint"
 
 STRIDE = 5
 """Samples over which slopes are taken."""
@@ -258,3 +270,30 @@ def _velocity_ratio(log: Log, slope: np.ndarray) -> float | None:
     if np.any(measured) and abs(together) < UNRELATED:
         return math.nan
     return product / motion
+
+
+def clock_error(ratio: float) -> str:
+    """What is wrong with the time axis if velocities are ``ratio`` times the slopes of positions; empty if nothing is."""
+    if abs(ratio / 1e3 - 1.0) < CLOSE:
+        return "the time is in milliseconds"
+    if TWICE[0] < ratio < TWICE[1]:
+        return "the time axis is doubled"
+    return "the time axis is halved" if ratio > 0.0 and TWICE[0] < 1.0 / ratio < TWICE[1] else ""
+
+
+def cause_of(ratio: float) -> str:
+    """The likely cause of a velocity that is ``ratio`` times the slope of the position, other than 1, in words."""
+    if abs(ratio + 1.0) < OPPOSITE:
+        return "one of them has the other sign"
+    if ratio < 0.0:
+        return WRONG
+    if clock := clock_error(ratio):
+        return f"{clock}, or the velocity is wrong"
+    for unit, factor in (("deg/s", UNITS["deg"]), ("rpm", UNITS["rpm"])):
+        if abs(ratio * factor - 1.0) < CLOSE:
+            return f"the velocity is in {unit}"
+    if abs(ratio / UNITS["deg"] - 1.0) < CLOSE:
+        return "the position is in degrees"
+    if ratio > 10.0 or ratio < 0.1:
+        return "one is on the motor's side of a gear, the other on the joint's"
+    return WRONG

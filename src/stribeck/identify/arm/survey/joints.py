@@ -73,6 +73,8 @@ def _reason_against(
             ]
         )
         return f"it stands still at {held}, and counts as locked at zero"
+    if len(effort) and np.any(effort) and np.ptp(effort) == 0.0:
+        return "its effort is the same in all rows; it counts as locked at zero"
     if len(effort) == 0 or not np.any(effort):
         return "it has no effort; it counts as locked at zero"
     return None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.errors import RecordingError
+from stribeck.errors import ConfigError, RecordingError
 from stribeck.files.commented_yaml import open_keys
 from stribeck.identify.arm.config import FilterSettings, Protocol
 from stribeck.identify.arm.model import ArmModel, load_arm
@@ -90,6 +90,17 @@ class Survey:
         """Keys whose value has to be filled in by hand."""
         return open_keys((found.key, found.value) for found in self.findings)
 
+    def check_complete(self, path: str) -> None:
+        """Refuse values that have to be filled in by hand.
+
+        :raises ConfigError: with what was found about the first of them.
+        """
+        for key in self.open_keys:
+            found = next(one for one in self.findings if key.startswith(one.key))
+            raise ConfigError(
+                f"{path}: {key} has to be filled in, then give the file with --config: {found.reason}"
+            )
+
 
 def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
     """Find the values of a machine's file.
@@ -122,7 +133,18 @@ def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
         *_processing(protocol, width, len(runs) - len(whole), quieter),
         *_limits(arm, motions),
     )
-    return Survey(choice.joints, findings, (*choice.notes, *effort.notes))
+    notes = (*choice.notes, *units.notes, *_changes(arm, effort), *effort.notes)
+    return Survey(choice.joints, findings, notes)
+
+
+def _changes(arm: ArmModel, effort: EffortSurvey) -> list[str]:
+    """What of signs and efforts is not taken as it was recorded."""
+    notes = ["efforts are in mN m"] if effort.kind == "millitorque" else []
+    for what, signs in (("position", effort.position_signs), ("effort", effort.effort_signs)):
+        turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
+        if turned:
+            notes.append(f"the {what} of {', '.join(turned)} has the other sign than the URDF, and is turned")
+    return notes
 
 
 def _read(path: Path, joints: Sequence[str]) -> JointTracks:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stribeck.errors import RecordingError
 from stribeck.identify.arm.model import ArmModel
 from stribeck.identify.arm.recordings import ArmRecording, velocity_slopes
 from stribeck.model.arrays import Array, Mask
+from stribeck.recordings.signals.run_units import WRONG, cause_of, clock_error
 from stribeck.recordings.signals.units import UNITS
 
 TURNS = 4.0 * np.pi
@@ -35,12 +37,14 @@ class UnitSurvey:
     :param position: (n,).
     :param velocity: (n,); ``None`` without measured velocities.
     :param position_reason, velocity_reason: for the comments of the machine's file.
+    :param notes: what was found to be in other units than SI.
     """
 
     position: Array
     velocity: Array | None
     position_reason: str
     velocity_reason: str
+    notes: tuple[str, ...] = ()
 
     def in_si(self, run: ArmRecording) -> ArmRecording:
         """A recording with positions and velocities in SI units."""
@@ -63,12 +67,23 @@ def survey_units(runs: Sequence[ArmRecording], arm: ArmModel) -> UnitSurvey:
     reason = f"joints go to {', '.join(f'{value:.3g}' for value in largest)}"
     if by_slope:
         reason += "; measured velocities in rad/s are π/180 of their derivatives"
+    notes = ["positions are in degrees"] if degrees else []
     if slopes is None:
-        return UnitSurvey(position, None, reason, "no joint has a measured velocity")
+        return UnitSurvey(position, None, reason, "no joint has a measured velocity", tuple(notes))
     slopes = slopes / position
     velocity = np.array([_factor(slope, kind) for slope, kind in zip(slopes, linear, strict=True)])
     shown = ", ".join(f"{slope:.3g}" for slope in slopes)
-    return UnitSurvey(position, velocity, reason, f"{shown} times the derivatives of the positions")
+    if clock := clock_error(float(np.median(slopes))):
+        raise RecordingError(
+            f"{runs[0].name}: velocities are {shown} times the derivatives of the positions: {clock}, or the velocities are wrong: "
+            "give the time in seconds, or leave them out"
+        )
+    found = f"{shown} times the derivatives of the positions"
+    causes = {cause_of(float(slope)) for slope in slopes if abs(slope - 1.0) > CLOSE}
+    if causes:
+        used = "positions are differentiated" if WRONG in causes else "they are converted by these factors"
+        notes.append(f"velocities are {found}: {'; '.join(sorted(causes))}; {used}")
+    return UnitSurvey(position, None if WRONG in causes else velocity, reason, found, tuple(notes))
 
 
 def source_of(

@@ -1,4 +1,4 @@
-"""Parameter files of mechanisms."""
+"""Files of drives of mechanisms, and those of earlier versions."""
 
 import json
 
@@ -6,11 +6,8 @@ import pytest
 
 from mechanisms import BLOCK, mechanism
 from stribeck.errors import ParameterFileError
-from stribeck.identify.mechanism.parameter_file import (
-    MechanismParameters,
-    read_mechanism_parameters,
-    write_mechanism_parameters,
-)
+from stribeck.files.drives import Drives, MachineParameters, read_drives, write_drives
+from stribeck.identify.mechanism.drives import values_to_start
 from stribeck.model.estimate import at_bound, estimate_of
 
 PARAMETERS = mechanism(BLOCK).parameters
@@ -32,11 +29,12 @@ def written(path, **entry):
     ],
 )
 def test_estimates_come_back_from_a_file(tmp_path, estimate):
-    """Value, unit, interval, status and reason."""
+    """Value, unit, interval, status and reason; a mechanism without a motor has no drive."""
     path = tmp_path / "P.json"
-    content = MechanismParameters("block", {"friction": estimate}, {"step": 0.005})
-    write_mechanism_parameters(path, content)
-    assert read_mechanism_parameters(path, "block", PARAMETERS) == content
+    content = Drives({}, MachineParameters("block", {"friction": estimate}))
+    write_drives(path, content)
+    assert read_drives(path) == content
+    assert values_to_start(path, "block", PARAMETERS) == {"friction": estimate.value}
 
 
 @pytest.mark.parametrize(
@@ -49,10 +47,9 @@ def test_estimates_come_back_from_a_file(tmp_path, estimate):
 )
 def test_files_of_the_first_form_are_read(tmp_path, entry, status):
     """They say ``identifiable`` of estimated parameters, and nothing of fixed ones."""
-    found = read_mechanism_parameters(written(tmp_path / "P.json", **entry), "block", PARAMETERS)
-    assert found.values == {"friction": 5.0}
-    assert found.estimates["friction"].status == status
-    assert found.provenance == {"data": ["run.csv"]}
+    path = written(tmp_path / "P.json", **entry)
+    assert values_to_start(path, "block", PARAMETERS) == {"friction": 5.0}
+    assert read_drives(path).machine.estimates["friction"].status == status
 
 
 @pytest.mark.parametrize(
@@ -67,11 +64,11 @@ def test_files_of_the_first_form_are_read(tmp_path, entry, status):
 def test_entries_that_are_not_valid_are_refused(tmp_path, entry, said):
     """One line that names the file and the key."""
     with pytest.raises(ParameterFileError, match=said) as error:
-        read_mechanism_parameters(written(tmp_path / "P.json", **entry), "block", PARAMETERS)
+        values_to_start(written(tmp_path / "P.json", **entry), "block", PARAMETERS)
     assert "P.json" in str(error.value)
 
 
 def test_a_file_of_another_mechanism_is_refused(tmp_path):
     """Both names are in the message."""
     with pytest.raises(ParameterFileError, match="belongs to the mechanism 'block', not to 'furuta'"):
-        read_mechanism_parameters(written(tmp_path / "P.json"), "furuta", PARAMETERS)
+        values_to_start(written(tmp_path / "P.json"), "furuta", PARAMETERS)
