@@ -66,6 +66,11 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("stribeck.session.excitation_file:FourierFile",),
     ),
     (
+        "Constant-velocity sweeps",
+        "YAML that `stribeck design sweep` writes.",
+        ("stribeck.session.sweep:SweepFile",),
+    ),
+    (
         "Servos on a bus",
         "`config/servo.yaml` and `config/record*.yaml`.",
         ("stribeck.servo.config:BusFile",),

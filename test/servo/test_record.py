@@ -11,6 +11,8 @@ from helpers import refusal
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
+from stribeck.identify.joint.identify import identify_joint
+from stribeck.identify.joint.recording import Known, recording_of
 from stribeck.model.bench import Pendulum
 from stribeck.model.joint_map import JointMap
 from stribeck.model.trajectories import Trajectory
@@ -29,6 +31,8 @@ from stribeck.session.bags import BenchJoint
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions
 from stribeck.session.limits import Limits, Play, SessionJoint
+from stribeck.session.sweep import spaced_speeds, sweep_of
+from stribeck.survey.joint_table import read_joint_table
 from virtual_bus import VirtualBus
 
 LOADS = (Pendulum(0.1, 0.1, 0.02), Pendulum(0.05, 0.12, 0.02))
@@ -404,3 +408,22 @@ def test_a_zero_that_is_not_where_the_pendulum_hangs_is_said():
     assert "wrist" in text
     assert "-0.50" in text
     assert "offset" in text
+
+
+@pytest.mark.slow
+def test_a_sweep_is_recorded_and_tells_the_gravity_and_friction_of_the_joint(tmp_path):
+    """From the programme over the protocol and the bag to the law: the current of the servo times its torque constant is the torque."""
+    values = {"joint": "elbow", "range": (-1.0, 1.0), "speeds": spaced_speeds(3.0, 6), "acceleration": 10.0}
+    play = sweep_of({**values, "places": 1, "others": {}}).to_play("sweep")
+    with emulated(1) as bus:
+        outcome, said = recorded(bus, tmp_path, [Play(play, 400.0)])
+    assert (outcome.end, said) == ("finished", [])
+    table = read_joint_table(outcome.bags[0])
+    assert set(table.signals) == {"time", "position", "velocity", "current"}
+    result = identify_joint([recording_of(table, Known(kt=0.35))])
+    load = LOADS[0]
+    gravity = (load.mass + 0.5 * load.arm_mass) * 9.80665 * load.length
+    assert result.fit.values["gravity_sine"] == pytest.approx(gravity, rel=0.1)
+    assert result.train[0].relative < 0.25
+    assert result.fit.values["friction_base"] > 0.0
+    assert "rigid_model" not in {reason.key for reason in result.verdict.reasons}

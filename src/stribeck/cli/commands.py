@@ -117,6 +117,14 @@ COMMANDS: dict[str, Command] = {
         run="poses",
         computing=True,
     ),
+    "design sweep": Command(
+        "sweep",
+        "write a constant-velocity programme of one joint, for friction over velocity",
+        (
+            "design sweep --joint elbow --model arm.urdf --output sweep.yaml",
+            "design sweep --joint joint --lower -1 --upper 1 --velocity 2 --count 12",
+        ),
+    ),
     "identify servo": Command(
         "fit",
         "identify friction law and motor of a servo from runs on a bench (--bayes: sample its posterior)",
@@ -264,7 +272,15 @@ MAP = (
     ("try", ("demo", "doctor", "emulate")),
     (
         "record",
-        ("record", "data import", "data describe", "data suggest", "design trajectory", "design poses"),
+        (
+            "record",
+            "data import",
+            "data describe",
+            "data suggest",
+            "design trajectory",
+            "design poses",
+            "design sweep",
+        ),
     ),
     (
         "identify",

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta, structs
 
+from stribeck import strict
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.schema import Count, Infinite, Name, Positive, Schema, read_yaml
@@ -24,6 +25,7 @@ from stribeck.session.bags import BenchJoint
 from stribeck.session.directive import SessionOptions
 from stribeck.session.excitation_file import read_excitation_file
 from stribeck.session.limits import Limits, Play, SessionJoint, plays_of
+from stribeck.session.sweep import read_sweep
 
 Limit = Annotated[float, Meta(gt=0.0), Infinite]
 """A positive number, or ``.inf`` for no limit."""
@@ -239,4 +241,6 @@ def _trajectory(name: str) -> Trajectory:
     if not name.endswith((".yaml", ".yml")):
         return trajectory_named(name)
     path = Path(name).expanduser()
+    if "speeds" in (strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError) or {}):
+        return read_sweep(path).to_play(path.stem)
     return read_excitation_file(path).trajectory.to_play(path.stem)

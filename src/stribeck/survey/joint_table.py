@@ -12,8 +12,10 @@ import numpy as np
 
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.model.arrays import Array
+from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, JOINT_STATES
+from stribeck.recordings.bags.storage import is_bag
 from stribeck.recordings.signals.units import UNITS, Unit
-from stribeck.recordings.tables.readers import Table, read_table
+from stribeck.recordings.tables.readers import Table, read_joint_states, read_table
 
 WORDS = {
     "goal": r"goal|target|command|cmd|set point|desired|\bdes\b|reference|\bref\b",
@@ -55,6 +57,9 @@ MOVES = 0.05
 """A joint moves if it travels this share of the largest travel."""
 
 NONE = "none"
+
+STATES = (JOINT_STATES, DYNAMIC_JOINT_STATES)
+"""Topics of bags."""
 
 
 class Column(NamedTuple):
@@ -118,11 +123,14 @@ def read_joint_table(
     :raises RecordingError: for a file that cannot be read, and for columns that are missing.
     """
     told = told or {}
-    table, notes = _of_joint(read_table(path), joint)
+    whole = read_joint_states(path, STATES) if is_bag(path) else read_table(path)
+    table, notes = _of_joint(whole, joint)
     columns = {signal: column for signal, column in told.items() if column is not None}
     taken = {column.name for column in columns.values()}
     for name in table.arrays:
         signal = signal_of(name)
+        if signal == "torque" and not np.isfinite(table.arrays[name]).any():
+            continue
         if signal in SIGNALS and signal not in columns and signal not in told and name not in taken:
             columns[signal] = Column(name, unit_of(name, signal))
     if "torque" in columns and "torque" not in told and "current" in told and told["current"]:

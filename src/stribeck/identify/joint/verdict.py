@@ -49,13 +49,18 @@ def error_of(fit: JointFit, file: str, runs: Sequence[JointRun]) -> FileError:
     return FileError(file, rms, rms / max(of_torque, 1e-12), float(np.mean(residual)), len(torque))
 
 
-def parts_of(fit: JointFit, runs: Sequence[JointRun]) -> tuple[Array, Array]:
-    """Friction, and torque that depends on the angle alone, of all runs (N,) each [N m]."""
+def parts_of(
+    fit: JointFit, runs: Sequence[JointRun], of_angle: Sequence[str] = OF_ANGLE
+) -> tuple[Array, Array]:
+    """Friction, and torque that depends on the angle alone, of all runs (N,) each [N m].
+
+    :param of_angle: parts of the remainder that count as the latter.
+    """
     friction, angle = [], []
     for run in runs:
         z = developed(run, fit.structure, fit.values, fit.frame)
         friction.append(friction_along(run, fit.structure, fit.values, fit.frame, z)(run.torque))
-        columns = rest_columns(run, [n for n in fit.structure.rest if n in OF_ANGLE], fit.frame)
+        columns = rest_columns(run, [n for n in fit.structure.rest if n in of_angle], fit.frame)
         angle.append(sum((fit.values[name] * column for name, column in columns.items()), np.zeros(len(z))))
     return np.concatenate(friction), np.concatenate(angle)
 
@@ -147,7 +152,7 @@ def _angle(
     errors: Sequence[FileError],
 ) -> list[Reason]:
     """A torque that depends on the angle or the file, as a wrong rigid model leaves."""
-    friction, angle = parts_of(fit, runs)
+    friction, angle = parts_of(fit, runs, [part for part in OF_ANGLE if part != "gravity"])
     size = float(np.sqrt(np.mean(friction**2)))
     share = float(np.std(angle)) / max(size, 1e-12)
     worst = max([*left_out.values(), *(one.relative for one in errors)], default=0.0)

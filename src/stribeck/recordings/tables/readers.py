@@ -28,9 +28,10 @@ from stribeck.files.goal_messages import (
     trajectory_goals,
 )
 from stribeck.model.arrays import Array
-from stribeck.recordings.bags.messages import JOINT_COMMANDS, JOINT_STATES, Topic
+from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.recordings.bags.signals import decode
 from stribeck.recordings.bags.storage import is_bag, read_messages
+from stribeck.recordings.signals.sources import interface_samples
 
 TEXT_SUFFIXES = (".csv", ".txt")
 
@@ -291,7 +292,8 @@ def read_joint_states(
 ) -> Table:
     """Read joint states and commands of a bag, one row for each message, with header stamps as times.
 
-    Columns: ``time`` [s]; ``<joint>/position``, ``<joint>/velocity`` and ``<joint>/effort`` of states;
+    Columns: ``time`` [s]; ``<joint>/position``, ``<joint>/velocity`` and ``<joint>/effort`` of states; ``<joint>/current`` [A] of the
+    telemetry of servos, where :data:`DYNAMIC_JOINT_STATES` is among the topics, at the times of the states;
     ``<joint>/position_command``, ``<joint>/velocity_command`` and ``<joint>/effort_command`` of commands. Values
     missing in a message are NaN. Goals are also taken from the states of a trajectory controller, and without these from
     trajectories or arrays of a forward controller (:mod:`stribeck.files.goal_messages`).
@@ -304,6 +306,7 @@ def read_joint_states(
     trajectories: list[tuple[float, Any]] = []
     arrays: dict[str, list[tuple[float, Any]]] = {}
     names = tuple(goal_joints)
+    telemetry: list[tuple[float, dict[str, float]]] = []
     for message in content.messages:
         kind, log_time = message.topic.type, 1e-9 * message.log_time
         if JOINT_COMMANDS in topics and kind in (CONTROLLER_STATE, TRAJECTORY, FORWARD_COMMAND):
@@ -317,6 +320,10 @@ def read_joint_states(
         if message.topic not in topics:
             continue
         state = decode(path, message, content.typestore)
+        if message.topic == DYNAMIC_JOINT_STATES:
+            stamp = state.header.stamp.sec + 1e-9 * state.header.stamp.nanosec
+            telemetry.append((stamp, dict(interface_samples(state, "current"))))
+            continue
         suffix = "_command" if message.topic == JOINT_COMMANDS else ""
         if not suffix:
             names = names or tuple(state.name)
@@ -331,8 +338,21 @@ def read_joint_states(
     if not rows:
         raise RecordingError(f"{path}: no messages on {topics[0].name}")
     rows.sort(key=lambda row: row["time"])
+    _add_currents(rows, telemetry)
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
     return Table(path, columns, {name: np.array([row.get(name, np.nan) for row in rows]) for name in columns})
+
+
+def _add_currents(
+    rows: Sequence[dict[str, float]], telemetry: Sequence[tuple[float, dict[str, float]]]
+) -> None:
+    """Currents of servos at the times of the states, interpolated within the time in which they were recorded."""
+    for joint in dict.fromkeys(name for _, values in telemetry for name in values):
+        known = sorted((time, values[joint]) for time, values in telemetry if joint in values)
+        times, currents = np.array(known).T
+        at = np.interp([row["time"] for row in rows], times, currents, np.nan, np.nan)
+        for row, current in zip(rows, at.tolist(), strict=True):
+            row[f"{joint}/current"] = current
 
 
 def read_parquet_table(path: Path) -> Table:
