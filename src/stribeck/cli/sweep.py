@@ -90,7 +90,7 @@ def _limits(options: SweepOptions) -> tuple[float, float, float]:
         missing.append("--velocity")
     if missing:
         raise ConfigError(
-            f"{', '.join(missing)} missing: give {'them' if len(missing) > 1 else 'it'}, or a --urdf with limits of {options.joint}"
+            f"{', '.join(missing)} missing: give {'them' if len(missing) > 1 else 'it'}, or a --model with limits of {options.joint}"
         )
     return found["lower"], found["upper"], found["velocity"]
 
