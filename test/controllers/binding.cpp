@@ -235,6 +235,16 @@ int outputs(const Held * held, double now, double * out)
   return found;
 }
 
+int separated(const Held * held, double * out)
+{
+  const int n = held->compensator.joints();
+  bool known = true;
+  for (int k = 0; k < n; ++k) {
+    known = held->compensator.external_torque(k, out[k], out[n + k]) && known;
+  }
+  return known;
+}
+
 void accounted(const Held * held, double * out)
 {
   const Account account = held->compensator.account();

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stribeck.live.states.incoming import (
-    AGREEING_COMMANDS,
+    AGREEING_TIME,
     CLOCK_DRIFT,
     LARGEST_CLOCK_DIFFERENCE,
     Command,
@@ -84,18 +84,18 @@ def test_a_command_of_long_ago_is_not_taken() -> None:
 
 @pytest.mark.parametrize("behind", [0.3, -0.3, 1.5, -1.5, 5.0, -5.0])
 def test_a_clock_that_differs_steadily_is_recognised(behind: float) -> None:
-    """After AGREEING_COMMANDS that agree; then their stamps are corrected by the difference."""
+    """After AGREEING_TIME for which they agree; then their stamps are corrected by the difference."""
     commands = Commands(1)
-    for k in range(AGREEING_COMMANDS + 1):
+    for k in range(round(AGREEING_TIME / DT) + 2):
         told(commands, k, behind)
     assert commands.difference == pytest.approx(behind)
-    assert told(commands, 10, behind)
-    found, _, age = commands.before(0.105, 0.105, TIMEOUT)
+    assert told(commands, 20, behind)
+    found, _, age = commands.before(0.205, 0.205, TIMEOUT)
     assert found is not None
-    assert found.position[0] == 10.0
+    assert found.position[0] == 20.0
     assert age == pytest.approx(0.005)
-    assert commands.before(0.205, 0.205, TIMEOUT)[0] is None
-    assert told(commands, 11, 0.0)  # whose clock was set right
+    assert commands.before(0.305, 0.305, TIMEOUT)[0] is None
+    assert told(commands, 21, 0.0)  # whose clock was set right
     assert commands.difference == 0.0
 
 
@@ -138,6 +138,16 @@ def test_lateness_that_varies_is_no_clock() -> None:
     taken = [told(commands, k, 0.95 - 0.06 * k) for k in range(16)]
     assert commands.difference == 0.0
     assert taken == [0.95 - 0.06 * k <= TIMEOUT for k in range(16)]
+
+
+def test_a_burst_of_commands_that_waited_is_no_clock() -> None:
+    """Two seconds of commands that come within 20 ms, each 10 ms less late than the one before."""
+    commands = Commands(1)
+    for k in range(200):
+        arrival = 2.0 + 1e-4 * k
+        taken = commands.add(arrival, DT * k, goal(float(k)), 0.0, TIMEOUT)
+        assert taken == (arrival - DT * k <= TIMEOUT)
+    assert commands.difference == 0.0
 
 
 def test_after_time_jumped_back_commands_count_for_the_states_that_follow() -> None:

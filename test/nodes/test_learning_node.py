@@ -198,6 +198,7 @@ def test_it_learns_keeps_it_and_goes_on_with_it(parameters, tmp_path):
     with Graph() as graph:
         robot = Robot(graph, {**parameters, "state_file": str(path)})
         scales = graph.collect(Float64MultiArray, "friction_scale")
+        external = graph.collect(Float64MultiArray, "external_torque", 1000)
         robot.follow(graph.publisher(JointState, "wanted"), 2.0)
         figures = robot.figures()
         assert float(figures["certainty/hinge"]) > 0.0
@@ -207,6 +208,9 @@ def test_it_learns_keeps_it_and_goes_on_with_it(parameters, tmp_path):
         layout = scales[-1].layout
         assert [(d.label, d.size) for d in layout.dim] == [("hinge", 1), ("dry,viscous,offset", 3)]
         assert scales[-1].data[0] < 0.9
+        wait_for(lambda: external, "external_torque")
+        assert [d.label for d in external[-1].layout.dim] == ["hinge", "torque,band"]
+        assert abs(external[-1].data[0]) <= external[-1].data[1]
         robot.node.trigger_deactivate()
         learned = read_learned(path, [robot.node._joints[0].identified])
         assert learned == robot.node._compensator.learned

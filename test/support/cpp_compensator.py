@@ -290,6 +290,11 @@ class CppCompensator:
         found = self._library.outputs(self._handle, ctypes.c_double(now), pointer(values))
         return Output(values, self.torque) if found else None
 
+    @property
+    def external_torque(self):
+        rows = np.empty((2, self._n))
+        return rows if self._library.separated(self._handle, pointer(rows)) else None
+
     def account(self):
         rows = np.empty((6, self._n))
         self._library.accounted(self._handle, pointer(rows))

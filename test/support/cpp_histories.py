@@ -186,6 +186,10 @@ class Pair:
             np.testing.assert_allclose(theirs.values, ours.values, rtol=1e-9, atol=1e-9 * self.limit.max())
         for mine, other in zip(self.python.account(), self.cpp.account(), strict=True):
             np.testing.assert_allclose(other, mine, rtol=1e-8, atol=1e-9)
+        mine, other = self.python.external_torque, self.cpp.external_torque
+        assert (mine is None) == (other is None)
+        if mine is not None:
+            np.testing.assert_allclose(other, mine, rtol=1e-8, atol=1e-9 * self.limit.max())
         if self.python.learned is not None:
             np.testing.assert_allclose(self.cpp.learned, self.python.learned, rtol=1e-8)
 

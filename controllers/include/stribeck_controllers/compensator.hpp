@@ -337,6 +337,16 @@ public:
     return servo.goal_offset(possible, kp, supply, acting);
   }
 
+  /// External torque on a joint and the half-width of its band of 97 %, in the robot's coordinates; \returns false without a
+  /// model of the dynamics, or while states are not trusted.
+  bool external_torque(int k, double & found, double & band) const noexcept
+  {
+    const double gear = joints_[k].gear();
+    found = gear * feed_forward_.observer.external[k];
+    band = std::abs(gear * feed_forward_.observer.external_band[k]);
+    return learns() && doubt == Doubt::none;
+  }
+
   /// Estimate of the present friction.
   Account account() const noexcept
   {

@@ -174,6 +174,7 @@ public:
   Travel travel;
   Turning turning;
   Contact contact;
+  Overshoot overshoot;
   EnergyTank tank;
   SpeedLimit speed_limit;
   FrictionObserver observer;
@@ -208,7 +209,7 @@ public:
   }
 
   /// Start anew, also the joints whose compensation has ended; keep what was learnt.
-  void begin() noexcept { tank.restart(), speed_limit.ended.fill(false); }
+  void begin() noexcept { tank.restart(), overshoot.begin(), speed_limit.ended.fill(false); }
 
   /// Nothing can be learnt from a state: forget the motion that led to it.
   void suspend() noexcept
@@ -226,7 +227,7 @@ public:
     for (int k = 0; k < n_; ++k) {
       tuning[k] = (*joints_)[k].tuning;
     }
-    path.restart(), travel.restart(), turning.restart(), contact.restart(), speed_limit.restart();
+    path.restart(), travel.restart(), turning.restart(), contact.restart(), overshoot.restart(), speed_limit.restart();
     suspend();
   }
 
@@ -283,6 +284,9 @@ public:
     turning.update(n_, state.position, motion, presliding);
     Mask leads{};
     for (int k = 0; k < n_; ++k) {
+      if (observer.residual.dynamics == nullptr) {
+        overshoot.update(k, behind[k], path.direction[k], path.moves[k], (*joints_)[k].tuning.error_width, dt);
+      }
       leads[k] = known[k] && path.leads[k];
       const double surely = formulas::surely_present(
         wish.goal[k], wish.rate[k], wish.age, state.velocity[k], travel.direction[k]);
@@ -377,7 +381,7 @@ private:
   {
     const double least_gain = (gain < 1.0 ? gain : 1.0) * settings_->certain_fraction;
     if (!observes) {
-      return known ? faded(gain * (*warmth_)[k], least_gain, tank.share(k)) : least_gain;
+      return known ? faded(gain * (*warmth_)[k] * overshoot.share[k], least_gain, tank.share(k)) : least_gain;
     }
     if (known) {
       const double steepest = steepest_[k] / maximum(reach.reached, 1e-9), full = tank.share(k);
@@ -466,7 +470,7 @@ private:
     if (!observer.update(state.q, state.v, acting, dt)) {
       return;
     }
-    Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}};
+    Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}, motion};
     Mask held{};
     for (int k = 0; k < n_; ++k) {
       const bool beyond = travel.distance(k) > beyond_presliding * tuning[k].presliding + tuning[k].deadband;

@@ -21,6 +21,7 @@ constexpr double command_filter = 0.02;            ///< Time constant of the slo
 constexpr double clock_drift = 2e-4;               ///< Largest drift between the clocks of machines [s/s].
 constexpr double clock_jitter = 0.05;              ///< Commands whose delays agree within this have one clock [s].
 constexpr int agreeing_commands = 3;               ///< So many agreeing delays are those of a different clock.
+constexpr double agreeing_time = 0.1;              ///< Shortest time for which they agree [s].
 constexpr double largest_clock_difference = 5.0;   ///< Largest difference of clocks that is made up for [s].
 constexpr double telemetry_delay = 0.1;            ///< Telemetry applies to states stamped this much later [s].
 constexpr double lowest_supply = 0.5;              ///< Lowest plausible supply voltage [V].
@@ -160,7 +161,7 @@ public:
   void reset() noexcept
   {
     kept_.clear();
-    has_returned_ = false, agreeing_ = 0, clock_ = clock_at_ = not_a_number, least_ = infinity;
+    has_returned_ = false, agreeing_ = 0, clock_at_ = least_ = not_a_number, since_ = infinity;
     difference = beyond = 0.0;
   }
 
@@ -243,16 +244,17 @@ private:
       return behind <= timeout;
     }
     if (std::abs(behind) <= 0.5 * timeout) {
-      agreeing_ = 0, clock_ = not_a_number, difference = beyond = 0.0;
+      agreeing_ = 0, least_ = not_a_number, difference = beyond = 0.0;
       return true;
     }
     const double before = kept_.empty() ? -infinity : kept_.back().arrival;
-    const bool alike = std::abs(behind - clock_) <= clock_jitter && arrival > before;
+    const bool alike = std::abs(behind - least_) <= clock_jitter && arrival > before;
     const double drifted = least_ + clock_drift * (arrival - clock_at_);
     agreeing_ = alike ? agreeing_ + 1 : 0;
     least_ = alike && drifted < behind ? drifted : behind;
-    clock_ = behind, clock_at_ = arrival;
-    if (agreeing_ >= agreeing_commands) {
+    since_ = alike ? since_ : arrival;
+    clock_at_ = arrival;
+    if (agreeing_ >= agreeing_commands && arrival - since_ >= agreeing_time) {
       const bool possible = std::abs(behind) <= largest_clock_difference + clock_jitter;
       difference = possible ? least_ : 0.0, beyond = possible ? 0.0 : least_;
     }
@@ -288,7 +290,7 @@ private:
   Kept returned_{};
   bool has_returned_ = false;
   int agreeing_ = 0;
-  double clock_ = not_a_number, clock_at_ = not_a_number, least_ = infinity;
+  double clock_at_ = not_a_number, least_ = not_a_number, since_ = infinity;
 };
 
 /// Plausibility of measured states: frozen positions, and jumps that no joint can make. Of at most `Capacity` joints:

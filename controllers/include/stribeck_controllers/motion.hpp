@@ -323,11 +323,12 @@ class GoalPath
 {
 public:
   Vector direction{}, led{};
-  Mask leads{};  ///< joints whose goal moves, or that have not arrived at it yet
+  Vector moves{};  ///< weight with which the velocity of a goal leads, in [0, 1]
+  Mask leads{};    ///< joints whose goal moves, or that have not arrived at it yet
 
   void restart() noexcept
   {
-    direction.fill(0.0), led.fill(0.0), conflict_.fill(0.0), leads.fill(false);
+    direction.fill(0.0), led.fill(0.0), moves.fill(0.0), conflict_.fill(0.0), leads.fill(false);
     goal_.fill(not_a_number), resting_.fill(infinity);
   }
 
@@ -342,14 +343,14 @@ public:
       const double d = direction[k] =
         formulas::turned(direction[k], std::isfinite(step) ? step : rate[k] * dt, presliding[k]);
       goal_[k] = goal[k];
-      const double moves = minimum(std::abs(rate[k]) / (leading * command_velocity[k]), 1.0);
-      const double resting = moves >= 1.0 ? 0.0 : resting_[k] + dt;
+      moves[k] = minimum(std::abs(rate[k]) / (leading * command_velocity[k]), 1.0);
+      const double resting = moves[k] >= 1.0 ? 0.0 : resting_[k] + dt;
       const bool arrived = behind[k] * d <= 0.0 || resting > arrival_time;
-      resting_[k] = arrived && moves < 1.0 ? infinity : resting;
-      leads[k] = resting_[k] < infinity || moves > 0.5;
+      resting_[k] = arrived && moves[k] < 1.0 ? infinity : resting;
+      leads[k] = resting_[k] < infinity || moves[k] > 0.5;
       const double ahead = maximum(-error[k] * d, 0.0);
       const double fading = std::exp(-dt * (ahead / led_time + (1.0 - ahead) / hold_time));
-      led[k] = maximum(resting_[k] < infinity ? led[k] : led[k] * fading, moves);
+      led[k] = maximum(resting_[k] < infinity ? led[k] : led[k] * fading, moves[k]);
       conflict_[k] = conflict_[k] + of_conflict * (maximum(-motion[k] * d, 0.0) - conflict_[k]);
     }
   }

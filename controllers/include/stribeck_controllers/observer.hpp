@@ -22,6 +22,7 @@ constexpr double surprise = 0.4;           ///< Deviation of a residual that may
 constexpr double surprise_time = 0.3;      ///< Time for which such a deviation is treated as a contact [s].
 constexpr double contact_margin = 1.15;    ///< Ratio to the largest possible friction above which it is a contact.
 constexpr double absurd = 1e100;           ///< Torques beyond this multiple of the friction at rest restart the observer.
+constexpr double band_quantile = 2.17;      ///< Standard deviations of a band of 97 %.
 constexpr double sure_deviations = 2.0;    ///< Standard deviations between estimated and guaranteed friction.
 constexpr double recalled_deviation = 0.15;  ///< Standard deviation of the change since an earlier run.
 constexpr double contact_time = 0.05;      ///< Time constant with which the torque fades at a contact [s].
@@ -126,6 +127,38 @@ public:
 
 private:
   Vector touched_{}, since_{}, patience_{};
+};
+
+/// Shares of the friction torques that joints without a model of their dynamics bear, from how they come to their goals,
+/// as live/learning/overshoot.py explains.
+class Overshoot
+{
+public:
+  Vector share{};  ///< in [0, 1]
+
+  void begin() noexcept { share.fill(1.0), restart(); }
+
+  void restart() noexcept { way_.fill(0.0), passed_.fill(false); }
+
+  /// \param behind goal minus position beyond the dead-band [rad].
+  /// \param path direction of the path of the goal.
+  /// \param moves weight with which the velocity of the goal leads.
+  /// \param width error width [rad].
+  void update(int k, double behind, double path, double moves, double width, double dt) noexcept
+  {
+    const double way = sign_of(path);
+    passed_[k] = behind * way >= 0.0 || (way == way_[k] && passed_[k]);
+    way_[k] = way;
+    const double error = behind * way / width, part = passed_[k] ? 1.0 : 0.0;
+    const double fallen = share[k] * std::exp(-dt / fall_time * part * minimum(maximum(-error, 0.0), 1.0));
+    const double risen = 1.0 - std::exp(-dt / rise_time * moves * minimum(maximum(error, 0.0), 1.0));
+    share[k] = fallen + (1.0 - fallen) * risen;
+  }
+
+private:
+  static constexpr double fall_time = 0.1, rise_time = 0.5;  // [s]
+  Vector way_{};
+  Mask passed_{};
 };
 
 /// Energy tanks of joints, which limit what compensation adds to joints whose goal shows no intention of its own.
@@ -364,6 +397,7 @@ struct Motion
 {
   Vector position, velocity, direction, motor, external;
   Mask led, follows;
+  Vector measured;  ///< direction of the measured motion
 };
 
 /// Scales and offset of the friction of joints, from the momentum residual of their dynamics.
@@ -373,6 +407,8 @@ public:
   MomentumResidual residual;
   std::array<ObservedJoint, max_joints> joints{};
   Vector torque{};               ///< residual torque [N m]
+  Vector external{};             ///< external torque [N m]
+  Vector external_band{};        ///< half-width of its pointwise band of 97 % [N m]
   Mask contact{};                ///< joints on which more than friction acts against the motion
   Mask learning{};               ///< joints that learnt from the last residual
   std::array<Scales, max_joints> scales{}, surely{};  ///< estimates, and lower bounds
@@ -416,7 +452,11 @@ public:
     for (Vector & v : friction_) {
       v.fill(0.0);
     }
+    for (Vector & v : moved_) {
+      v.fill(0.0);
+    }
     torque.fill(0.0), contact.fill(false), surprised_.fill(0.0), impulse_.fill(0.0), elapsed_ = 0.0;
+    external.fill(0.0), external_band.fill(infinity);
   }
 
   /// Update with a state in the robot's coordinates; \returns whether conclude() is due.
@@ -458,11 +498,14 @@ public:
       const double viscous_now = d * viscous_friction(joint.law, joint.values, d, motion.velocity[k]);
       const double tau_0 = offset_torque(joint.law, joint.values, {});
       const double now[3] = {whole + std::abs(d) * tau_0 - viscous_now, viscous_now, d};
+      const double agrees = d == 0.0 ? 0.0 : clipped(motion.measured[k] / d, 1.0);
       for (int i = 0; i < 3; ++i) {
         friction_[i][k] = friction_[i][k] + share * (now[i] - friction_[i][k]);
+        moved_[i][k] = moved_[i][k] + share * (agrees * now[i] - moved_[i][k]);
       }
       const double dry = friction_[0][k], viscous = friction_[1][k], direction = friction_[2][k];
       const double friction = unexplained[k] = torque[k] - std::abs(direction) * tau_0;
+      separate(k, friction);
       const double base =
         upper_[k].dry * maximum(std::abs(dry), joint.level) + upper_[k].viscous * std::abs(viscous);
       bool foreign = exceeds(friction, direction, base, settings_.offset_limit, joint.level);
@@ -497,6 +540,23 @@ public:
   }
 
 private:
+  /// External torque of a joint and its band, as live/learning/external.py explains.
+  void separate(int k, double unexplained) noexcept
+  {
+    const ScaleFilter & filter = filters_[k];
+    const double level = joints[k].level, dry = moved_[0][k], viscous = moved_[1][k];
+    const double free = maximum(1.0 - std::abs(moved_[2][k]), 0.0);
+    const double held = free * (scales[k].dry + 2.0 * std::sqrt(filter.covariance[0][0])) * level;
+    const double whole = unexplained + scales[k].dry * dry + scales[k].viscous * viscous;
+    external[k] = whole - clipped(whole, held);
+    const double x = dry / level, y = viscous / level;
+    const auto & cov = filter.covariance;
+    const double variance = x * x * cov[0][0] + 2.0 * x * y * cov[0][1] + y * y * cov[1][1];
+    const double noise = settings_.noise;
+    external_band[k] =
+      (band_quantile * std::sqrt(variance + noise * noise) + offset_size_[k]) * level + held;
+  }
+
   static bool exceeds(double friction, double direction, double base, double offset, double level) noexcept
   {
     const bool against = std::abs(direction) > reversed && friction * direction < 0.0;
@@ -534,7 +594,8 @@ private:
   int n_ = 0;
   AdaptationSettings settings_;
   std::array<ScaleFilter, max_joints> filters_{};
-  std::array<Vector, 3> friction_{};
+  std::array<Vector, 3> friction_{};  ///< dry and viscous friction and direction, filtered like the residual
+  std::array<Vector, 3> moved_{};     ///< the same in the direction of the measured motion
   std::array<Scales, max_joints> upper_{};
   Vector offset_size_{}, surprised_{}, impulse_{}, fastest_{};
   double elapsed_ = 0.0;

@@ -18,12 +18,8 @@ import numpy as np
 from stribeck.errors import ConfigError
 from stribeck.live.feedforward import FeedForward, State, Wish
 from stribeck.live.formulas import Compiler, as_written, compiled_by
-from stribeck.live.friction import (
-    FrictionModel,
-    JointModel,
-    check_delay,
-    check_gain,
-)
+from stribeck.live.friction import FrictionModel, JointModel, check_delay, check_gain
+from stribeck.live.learning.external import ExternalTorque
 from stribeck.live.learning.observer import Learned
 from stribeck.live.loads import LoadEstimate
 from stribeck.live.outputs import Account, Output
@@ -144,6 +140,12 @@ class Compensator:
         """Learnt scales of each joint; ``None`` before the first state."""
         observer = self.feed_forward.observer
         return None if observer is None else observer.learned
+
+    @property
+    def external_torque(self) -> ExternalTorque | None:
+        """External torque and its band; ``None`` without a model of the dynamics, or while states are not trusted."""
+        observer = self.feed_forward.observer
+        return None if observer is None or self.doubt else observer.external.behind(self.map)
 
     def account(self) -> Account:
         """Estimate of the present friction, for diagnostics."""

@@ -22,15 +22,15 @@ from stribeck.live.direction.travel import Travel, Turning
 from stribeck.live.formulas import Compiler, compiled_by
 from stribeck.live.friction import (
     AS_IDENTIFIED,
-    LARGEST_FEEDBACK,
     FrictionModel,
     JointModel,
     Scales,
-    load_feedback,
+    largest_scales,
 )
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
+from stribeck.live.learning.overshoot import Overshoot
 from stribeck.live.settings import Settings
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
@@ -132,17 +132,14 @@ class FeedForward:
         self._base = self._initial_tuning(model.joints)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
         self._rotors: Array = np.array(rotors, dtype=np.float64)
-        self._steepest = self._largest_scales(model, settings)
+        self._steepest = largest_scales(model.joints, settings.effort_meaning)
         self._joints, self._compiler = n, compiler
         nothing: Array = np.full(n, math.nan)
         self.no_wish = Wish(nothing, self._zero, np.zeros(n, dtype=np.bool_), 0.0)
         """Used when no controller has sent a goal."""
         self._compile(compiler)
-        self.path, self.travel, self.turning = (
-            GoalPath(n, compiler),
-            Travel(n, compiler),
-            Turning(n, compiler),
-        )
+        self.path, self.travel = GoalPath(n, compiler), Travel(n, compiler)
+        self.turning, self.overshoot = Turning(n, compiler), Overshoot(n, compiler)
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
         ratio = np.ones(n) * joint_map.ratio
         self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
@@ -181,6 +178,7 @@ class FeedForward:
         self.travel.restart()
         self.turning.restart()
         self.contact.restart()
+        self.overshoot.restart()
         self.speed_limit.restart()
         if self.observer is not None:
             self.observer.restart()
@@ -193,6 +191,7 @@ class FeedForward:
     def begin(self) -> None:
         """Start anew, also the joints whose compensation has ended; keep what was learnt."""
         self.tank.restart()
+        self.overshoot.begin()
         self.speed_limit.ended = np.zeros_like(self.speed_limit.ended)
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
@@ -240,6 +239,8 @@ class FeedForward:
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
+        if self._dynamics is None:
+            self.overshoot.update(behind, path.direction, path.moves, self._base.error_width, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
         if observing and self._dynamics is not None and acting is not None:
@@ -291,7 +292,7 @@ class FeedForward:
         motion = None if self.turning.begun else self._moving(state.velocity, moving)
         self.turning.update(state.position, motion, self.tuning.presliding)
         direction = self._free_at(state.velocity, moving, self.turning.share)
-        gain = min(self.gain, 1.0) * min(self.settings.certain_fraction, 1.0)
+        gain = min(self.gain, 1.0) * self.settings.certain_fraction
         return self._of_law(gain, direction, state.velocity, state, loads, None)
 
     def _of_law(self, gain: float | Array, sign: Array, at: Array, state: State, loads: Loads, scales: Scales | None) -> Array:  # fmt: skip
@@ -310,6 +311,7 @@ class FeedForward:
         observer, fades, least = self.observer, self.tank.fades, min(gain, 1.0) * certain
         if observer is None:
             warm = gain * self.warmth
+            warm = warm * self.overshoot.share if self.overshoot.reduced else warm
             warm = formulas.faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
@@ -393,7 +395,8 @@ class FeedForward:
         beyond = self.travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
         follows = leads & self._follows(rate) & beyond
         direction = np.where(leads, path, motion)
-        now = Motion(state.position, state.velocity, direction, loads.motor, loads.external, leads, follows)
+        loaded = loads.motor, loads.external
+        now = Motion(state.position, state.velocity, direction, *loaded, leads, follows, motion)
         elapsed = seen.conclude(now)
         self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
@@ -433,14 +436,6 @@ class FeedForward:
         self.speed_limit.set_inertia(inertia)
         self.tuning = replace(self._base, error_width=np.maximum(self._base.error_width, width))
         return self.tuning
-
-    @staticmethod
-    def _largest_scales(model: FrictionModel, settings: Settings) -> Array:
-        """Scales beyond which feed-forward at gain 1 would amplify the friction that it causes itself (n,) [1]."""
-        if settings.effort_meaning == "none":
-            return np.full(len(model.joints), math.inf)
-        slopes = [load_feedback(j.law, j.values, j.max_torque) for j in model.joints]
-        return np.array([LARGEST_FEEDBACK / slope if slope > 0.0 else math.inf for slope in slopes])
 
     def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
         """Tuning of each joint from the settings or the joint models."""

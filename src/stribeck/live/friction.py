@@ -224,6 +224,12 @@ def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> N
             )
 
 
+def largest_scales(joints: Sequence[JointModel], meaning: EffortMeaning) -> Array:
+    """Scales beyond which feed-forward at gain 1 would amplify the friction that it causes itself (n,) [1]."""
+    slopes = [0.0 if meaning == "none" else load_feedback(j.law, j.values, j.max_torque) for j in joints]
+    return np.array([LARGEST_FEEDBACK / slope if slope > 0.0 else math.inf for slope in slopes])
+
+
 class FrictionModel:
     """Friction budgets and firmware torques of several joints, whose laws may differ.
 

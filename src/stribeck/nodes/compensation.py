@@ -20,6 +20,7 @@ from std_srvs.srv import SetBool, Trigger
 from stribeck.errors import NodeStateError, StribeckError
 from stribeck.files.cdr import JointStateReader, Stamp
 from stribeck.live.compensator import Compensator
+from stribeck.live.learning.external import ExternalTorque
 from stribeck.live.memory import Memory
 from stribeck.live.parameters import CompensationParameters
 from stribeck.live.setup import (
@@ -115,6 +116,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._on_each_state = parameters.output_mode in ("friction_only", "current")
         self._friction = OutputMessage("joint_state", "friction_only", compensator.names)
         self._torque = self.managed_publisher(JointState, "friction_torque", DEPTH)
+        self._external = self.managed_publisher(Float64MultiArray, "external_torque", DEPTH)
+        self._external_message = ScaleMessage(compensator.names, ExternalTorque._fields)
         self._alive = self.managed_publisher(Int64, "compensation_alive", 1)
         self._scales = self.managed_publisher(Float64MultiArray, "friction_scale", 1)
         self._scale_message, self._scales_due = ScaleMessage(compensator.names), 0.0
@@ -232,6 +235,10 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     def _publish_torque(self, stamp: Stamp) -> None:
         if self._compensator is not None and self._torque.get_subscription_count():
             self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
+        if self._compensator is not None and self._external.get_subscription_count():
+            external = self._compensator.external_torque
+            if external is not None:
+                self._external.publish(self._external_message.filled(np.stack(external, axis=1)))
 
     def _publish_scales(self, now: float) -> None:
         """Publish the current friction relative to the identified friction, if there are subscribers."""

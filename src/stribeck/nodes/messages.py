@@ -145,16 +145,16 @@ class OutputMessage(_Template):
 
 
 class ScaleMessage(_Template):
-    """The message of ``friction_scale``: values (n, 3), one row of :data:`SCALES` per joint.
+    """The messages of ``friction_scale`` and ``external_torque``: values (n, m), one row per joint.
 
     The labels of its dimensions are the names of the joints and of the columns, separated by commas.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        message, count = Float64MultiArray(), len(SCALES) * len(names)
+    def __init__(self, names: Sequence[str], columns: Sequence[str] = SCALES) -> None:
+        message, count = Float64MultiArray(), len(columns) * len(names)
         message.layout.dim = [
             MultiArrayDimension(label=",".join(names), size=len(names), stride=count),
-            MultiArrayDimension(label=",".join(SCALES), size=len(SCALES), stride=len(SCALES)),
+            MultiArrayDimension(label=",".join(columns), size=len(columns), stride=len(columns)),
         ]
         super().__init__(message, "data", count)
 

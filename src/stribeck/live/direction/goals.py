@@ -41,6 +41,7 @@ class GoalPath:
     def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
         self._joints = joints
         self._direction_of = compiled_by(compiler, _direction)
+        self._moves_of = compiled_by(compiler, _moves)
         self._resting_of = compiled_by(compiler, _resting)
         self._leads_of = compiled_by(compiler, _leads)
         self._led_of = compiled_by(compiler, _led)
@@ -54,6 +55,8 @@ class GoalPath:
         self.led: Array = np.zeros(self._joints)
         self.leads = np.zeros(self._joints, dtype=np.bool_)
         """Joints whose goal moves, or that have not arrived at it yet."""
+        self.moves: Array = np.zeros(self._joints)
+        """Weight with which the velocity of a goal leads, in [0, 1]."""
         self._goal: Array = np.full(self._joints, np.nan)
         self._resting: Array = np.full(self._joints, np.inf)
         self._conflict: Array = np.zeros(self._joints)
@@ -83,6 +86,7 @@ class GoalPath:
             self.direction, goal, self._goal, rate * dt, presliding
         )
         self._goal = goal
+        self.moves = self._moves_of(rate, command_velocity)
         self._resting = self._resting_of(self._resting, rate, command_velocity, behind, direction, dt)
         self.leads = self._leads_of(self._resting, rate, command_velocity)
         error = np.sign(behind) if error is None else error

@@ -71,6 +71,11 @@ class ScaleFilter:
         regressors[:, 0], regressors[:, 1] = coulomb / self._level, viscous / self._level
         return regressors
 
+    def variance(self, coulomb: Array, viscous: Array) -> Array:
+        """Variance of the friction by its scales, as a fraction of that at rest squared, (n,)."""
+        x, y, cov = coulomb / self._level, viscous / self._level, self.covariance
+        return np.asarray(x * x * cov[:, 0, 0] + 2.0 * x * y * cov[:, 0, 1] + y * y * cov[:, 1, 1])
+
     def innovation(self, residual: Array, coulomb: Array, viscous: Array) -> Array:
         """Residual minus its prediction, as a fraction of the friction at rest, (n,)."""
         return self._innovation(residual, self._regressors(coulomb, viscous))

@@ -17,6 +17,7 @@ import numpy as np
 from stribeck.live.formulas import Compiler, as_written, compiled_by
 from stribeck.live.friction import FrictionModel, Scales
 from stribeck.live.learning.adaptation import AdaptationSettings, ScaleFilter
+from stribeck.live.learning.external import ExternalTorque, agreement, band, external, held
 from stribeck.live.learning.residual import LowPass, MomentumResidual
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
@@ -60,6 +61,7 @@ class Motion(NamedTuple):
     external: Array
     led: Mask
     follows: Mask
+    measured: Array
 
 
 class Learned(NamedTuple):
@@ -102,13 +104,18 @@ class FrictionObserver:
         self._dry_part = compiled(_dry_part)
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
+        self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
+        self._agreement = compiled(agreement)
         self._model, self._map = model, joint_map
         self.level = model.at_rest
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
         self.filter = ScaleFilter(self.level, settings)
         self._friction = LowPass((3, n), time_constant)
+        self._moved = LowPass((3, n), time_constant)
         self.torque: Array = np.zeros(n)
         """Residual torque [N m]: friction and all other unmodelled torques."""
+        self.external = ExternalTorque(self.torque, np.full(n, np.inf))
+        """External torque, in the coordinates of the parameter files."""
         self.contact: Mask = np.zeros(n, dtype=np.bool_)
         """Joints on which more than friction acts against the motion."""
         self._surprised: Array = np.zeros(n)
@@ -148,8 +155,9 @@ class FrictionObserver:
     def restart(self) -> None:
         """Forget the motion but keep what was learnt."""
         self.residual.restart()
-        self._friction.value = np.zeros_like(self._friction.value)
+        self._friction.value = self._moved.value = np.zeros_like(self._friction.value)
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
+        self.external = ExternalTorque(self.torque, np.full_like(self.torque, np.inf))
         self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
 
     def update(self, q: Array, v: Array, acting: Array, dt: float) -> bool:
@@ -183,8 +191,11 @@ class FrictionObserver:
         viscous = model.viscous(motion.direction, motion.velocity)
         dry = self._dry_part(whole, motion.direction, viscous, model.offset)
         share = -np.expm1(-elapsed / self.residual.time_constant)
-        dry, viscous, direction = self._friction.update(np.array((dry, viscous, motion.direction)), share)
+        now = np.array((dry, viscous, motion.direction))
+        dry, viscous, direction = self._friction.update(now, share)
         friction = self._without_offset(self.torque, direction, model.offset)
+        moved = self._moved.update(self._agreement(motion.measured, motion.direction) * now, share)
+        self.external = self._external_of(friction, *moved)
         base = self._most(*self._upper, dry, viscous, level)
         foreign = self._exceeds(friction, direction, base, learned.settings.offset_limit, level)
         self.contact = self._exceeds(friction, direction, base, self._offset_size, level)
@@ -200,6 +211,14 @@ class FrictionObserver:
         else:
             self._meet()
         return elapsed
+
+    def _external_of(self, residual: Array, dry: Array, viscous: Array, direction: Array) -> ExternalTorque:
+        learned, scales = self.filter, self.scales
+        still = self._held(direction, scales.dry, self._deviations[:, 0], self.level)
+        torque = self._external(residual, dry, viscous, scales.dry, scales.viscous, still)
+        variance = learned.variance(dry, viscous)
+        width = self._band(variance, learned.settings.noise, self._offset_size, self.level, still)
+        return ExternalTorque(np.asarray(torque), np.asarray(width))
 
     def _conclude(self) -> None:
         """Update the estimates that hold until the next call of :meth:`conclude`."""

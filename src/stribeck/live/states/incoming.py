@@ -40,6 +40,9 @@ CLOCK_JITTER = 0.05
 AGREEING_COMMANDS = 3
 """Number of agreeing commands after which a constant delay is attributed to a different clock."""
 
+AGREEING_TIME = 0.1
+"""Shortest time for which they agree [s]: commands that waited in a queue and come in one burst do not."""
+
 LONGEST_TICK = 1.0
 """A simulated clock that advances by more in one step has jumped [s]."""
 
@@ -192,8 +195,8 @@ class Commands:
         self._zero: Array = np.zeros(joints)
         self._kept: deque[_Kept] = deque(maxlen=KEPT_COMMANDS)
         self._returned: _Kept | None = None
-        self._agreeing, self._least = 0, math.inf
-        self._clock = self._clock_at = math.nan
+        self._agreeing, self._least, self._since = 0, math.nan, math.inf
+        self._clock_at = math.nan
         self.difference = 0.0
         """Delay of the commands' clock relative to that of the states, 0 if negligible [s]."""
         self.beyond = 0.0
@@ -284,15 +287,16 @@ class Commands:
         if simulated:
             return behind <= timeout
         if abs(behind) <= 0.5 * timeout:
-            self._agreeing, self._clock, self.difference, self.beyond = 0, math.nan, 0.0, 0.0
+            self._agreeing, self._least, self.difference, self.beyond = 0, math.nan, 0.0, 0.0
             return True
         before = self._kept[-1].arrival if self._kept else -math.inf
-        alike = abs(behind - self._clock) <= CLOCK_JITTER and arrival > before
+        alike = abs(behind - self._least) <= CLOCK_JITTER and arrival > before
         drifted = self._least + CLOCK_DRIFT * (arrival - self._clock_at)
         self._agreeing = self._agreeing + 1 if alike else 0
         self._least = min(behind, drifted) if alike else behind
-        self._clock, self._clock_at = behind, arrival
-        if self._agreeing >= AGREEING_COMMANDS:
+        self._since = self._since if alike else arrival
+        self._clock_at = arrival
+        if self._agreeing >= AGREEING_COMMANDS and arrival - self._since >= AGREEING_TIME:
             possible = abs(behind) <= LARGEST_CLOCK_DIFFERENCE + CLOCK_JITTER
             self.difference, self.beyond = (self._least, 0.0) if possible else (0.0, self._least)
         return behind <= timeout or self.difference != 0.0

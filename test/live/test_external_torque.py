@@ -1,0 +1,136 @@
+"""External torque from the momentum residual less the learnt friction, with its band."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stribeck.files.actuators import load_actuator
+from stribeck.live.compensator import Compensator
+from stribeck.live.friction import JointModel
+from stribeck.live.settings import Settings
+from stribeck.model.bench import Pendulum
+from stribeck.model.joint_map import JointMap
+from stribeck.model.law import law_named
+from stribeck.rigid.dynamics import IndependentJoints
+
+DT, INNER = 0.002, 4
+INERTIA = np.array([0.05, 0.5, 2.0, 0.5, 0.5])
+COULOMB, VISCOUS = 24.0 * INERTIA, 8.0 * INERTIA
+FRICTION = np.array([1.0, 0.7, 1.3, 1.0, 1.0])
+"""True friction per identified friction."""
+MASS = np.array([1.0, 1.0, 1.0, 0.9, 1.1])
+"""True inertia per that of the model."""
+NAMES = tuple(f"j{k}" for k in range(5))
+
+
+class Robot:
+    """Five joints under PD with learning compensation, and whatever pushes them."""
+
+    def __init__(self) -> None:
+        joints = [
+            JointModel(
+                name,
+                replace(load_actuator("torque_joint"), resolution=1e-5),
+                law_named("m1"),
+                {"ratio": 1.0, "armature": float(j), "friction_base": float(c), "friction_viscous": float(b)},
+                float(20.0 * c),
+            )
+            for name, j, c, b in zip(NAMES, INERTIA, COULOMB, VISCOUS, strict=True)
+        ]
+        load = Pendulum(np.zeros(5), np.zeros(5), np.zeros(5))
+        dynamics = IndependentJoints(INERTIA, load, np.zeros(5))
+        settings = Settings("sum", "none", gain=0.8, loop_delay=DT)
+        self.compensator = Compensator(joints, [JointMap()] * 5, settings, dynamics=dynamics)
+        self.compensator.enable()
+        self.q, self.v, self.time, self.sent = np.zeros(5), np.zeros(5), 10.0, np.zeros(5)
+
+    def run(self, seconds, goal, push=0.0):
+        """Torques and bands (T, 5) under a goal, which gives position and velocity of a time, and a torque from outside."""
+        found = []
+        inertia, coulomb, viscous = MASS * INERTIA, FRICTION * COULOMB, FRICTION * VISCOUS
+        for _ in range(round(seconds / DT)):
+            qd, vd, ad = goal(self.time)
+            effort = INERTIA * (ad + 400.0 * (qd - self.q) + 40.0 * (vd - self.v))
+            ours = self.compensator
+            ours.on_command(self.time, self.time - 1e-6, NAMES, (), (), effort)
+            ours.on_goal(self.time, self.time - 1e-6, NAMES, qd, vd)
+            torque = effort + ours.on_state(self.time, self.time, NAMES, self.q, self.v, ())
+            external = ours.external_torque
+            if external is not None:
+                found.append(external)
+            dt = DT / INNER
+            for _ in range(INNER):
+                pushed = (self.v + (self.sent + push) / inertia * dt) / (1.0 + viscous / inertia * dt)
+                self.v = np.copysign(np.maximum(0.0, np.abs(pushed) - coulomb / inertia * dt), pushed)
+                self.q = self.q + self.v * dt
+            self.time, self.sent = self.time + DT, torque
+        return np.array([one.torque for one in found]), np.array([one.band for one in found])
+
+
+def swing(time):
+    w, one = 2.0, np.ones(5)
+    return (
+        0.5 * np.sin(w * time) * one,
+        0.5 * w * np.cos(w * time) * one,
+        -0.5 * w * w * np.sin(w * time) * one,
+    )
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """A robot that has moved for 6 s, and what it said in the last 3."""
+    robot = Robot()
+    robot.run(3.0, swing)
+    return robot, robot.run(3.0, swing)
+
+
+def test_free_motion_is_within_the_band(moved):
+    """Friction ±30 %, masses ±10 %, after learning: 95 % of the time of every joint."""
+    _, (torque, band) = moved
+    assert (np.mean(np.abs(torque) <= band, axis=0) >= 0.95).all()
+    assert (band[-1] < 1.5 * COULOMB).all(), "a band that says something"
+
+
+def test_a_push_is_told_by_its_size(moved):
+    """Against the motion with three times the friction at rest: found by all joints beyond the band within 100 ms, and within the band then.
+
+    The push stops the joints, whose friction then holds some of it: the band grows by that.
+    """
+    robot, _ = moved
+    while robot.v[0] < 0.8:
+        robot.run(DT, swing)
+    push = -3.0 * COULOMB
+    torque, band = robot.run(0.1, swing, push)
+    assert ((torque < -band).any(axis=0)).all()
+    assert (np.abs(torque[-1] - push) <= band[-1]).all()
+    assert (torque[-1] < 0.5 * push).all()
+
+
+def test_nothing_is_said_of_a_joint_at_rest_that_friction_holds():
+    """Half the friction pulls at joints at rest: no torque, and a band that contains it; without states none is said at all."""
+    robot = Robot()
+    robot.run(2.0, swing)
+    rest = robot.q.copy()
+    robot.run(1.5, lambda _: (rest, np.zeros(5), np.zeros(5)))
+    torque, band = robot.run(0.5, lambda _: (robot.q, np.zeros(5), np.zeros(5)), 0.5 * FRICTION * COULOMB)
+    assert (np.abs(torque) <= band).all()
+    assert (np.abs(torque[-1]) < 1e-9).all()
+    robot.compensator.disable()
+    assert robot.compensator.external_torque is None
+
+
+def test_without_a_model_there_is_none():
+    """Nothing tells external torque from inertia."""
+    joint = JointModel(
+        "j",
+        load_actuator("torque_joint"),
+        law_named("m1"),
+        {"ratio": 1.0, "armature": 0.1, "friction_base": 1.0, "friction_viscous": 0.1},
+        5.0,
+    )
+    compensator = Compensator([joint], [JointMap()], Settings("sum", "none"))
+    compensator.enable()
+    for k in range(10):
+        compensator.on_state(k * DT, k * DT, ["j"], [0.0], [0.0], ())
+    assert compensator.external_torque is None
