@@ -98,7 +98,7 @@ class Survey:
         for key in self.open_keys:
             found = next(one for one in self.findings if key.startswith(one.key))
             raise ConfigError(
-                f"{path}: {key} has to be filled in, then give the file with --config: {found.reason}"
+                f"{path}: {key} has to be filled in, then give the file with `machine`: {found.reason}"
             )
 
 
