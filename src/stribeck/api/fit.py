@@ -13,6 +13,7 @@ from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings
 from stribeck.api.table import ByJoint, html_of, rows_of, text_of
 from stribeck.errors import ConfigError, MissingDependencyError
 from stribeck.files.drives import Drives, write_drives
+from stribeck.files.torque_drives import ACTUATORS
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
@@ -211,18 +212,21 @@ class Fit:
         return predicted(drive, run, self._where)
 
     def report(self, path: PathLike, runs: Given | None = None) -> Path:
-        """Write the HTML report of a servo: errors, residuals, friction and verdict on recordings; returns its path.
+        """Write an HTML report, and return its path.
+
+        Of a servo with recordings: errors, residuals, friction and verdict on them. Of everything else: verdicts, friction over speed with
+        its band, and parameters of all joints.
 
         :param path: ends with ``.html``.
-        :param runs: recordings; by default those of the fit, which a file does not hold.
-        :raises ConfigError: without recordings.
+        :param runs: recordings of a servo; by default those of the fit, which a file does not hold.
         :raises OutputError: for another ending, or a file that cannot be written.
         """
-        from stribeck.api.reporting import write_report
+        from stribeck.api.reporting import write_drives_report, write_report
 
         given = self.runs if runs is None else as_recordings(runs)
-        if given is None:
-            raise ConfigError("a file does not hold recordings: give those that the report is to be about")
+        servo = len(self.drives) == 1 and self.drive("reports").actuator.name not in ACTUATORS.values()
+        if given is None or not servo:
+            return write_drives_report(Path(path), Path(self._where or self.title), self._content)
         drive = self.drive("reports")
         label = Path(self._where).stem if self._where else drive.law.name.upper()
         return write_report(Path(path), [(label, Path(self._where or label), drive)], given.logs)

@@ -8,13 +8,16 @@ from pathlib import Path
 from stribeck.api.servo_notes import check_actuators
 from stribeck.errors import OutputError
 from stribeck.evaluate.assessment import assess
+from stribeck.evaluate.drive_friction import drive_friction
 from stribeck.evaluate.judgement import judge
+from stribeck.files.drives import Drives
 from stribeck.files.folders import check_writable, write_atomically
 from stribeck.files.versions import versions
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.model.step import Integrator
 from stribeck.report.document import render
+from stribeck.report.drives_page import render_drives
 
 SUFFIXES = (".html", ".htm")
 
@@ -47,4 +50,16 @@ def write_report(
     check_actuators(logs, [(label, drive) for label, _, drive in files])
     assessment = assess(files, logs, step, reset_period, integrator)
     write_atomically(path, render(assessment, judge(assessment), versions("numpy", "scipy")))
+    return path
+
+
+def write_drives_report(path: Path, source: Path, content: Drives) -> Path:
+    """Write the report on a file of drives alone, of one joint or many, atomically.
+
+    :param source: the file, as it is named in the report.
+    :raises OutputError: for another ending, or a file that cannot be written.
+    """
+    check_report(path)
+    friction = {name: drive_friction(drive) for name, drive in content.joints.items()}
+    write_atomically(path, render_drives(source, content, friction, versions("numpy")))
     return path

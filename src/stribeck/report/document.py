@@ -50,10 +50,11 @@ def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, 
         ),
         element("script", _asset("report.js")),
     )  # fmt: skip
-    return page(element("html", _head(heading, looks), body, lang="en"))
+    return page(element("html", head(heading, looks), body, lang="en"))
 
 
-def _head(heading: str, looks: Mapping[str, int]) -> Element:
+def head(heading: str, looks: Mapping[str, int]) -> Element:
+    """The head of a page: title, style and a policy with which nothing is loaded."""
     style = _asset("report.css").replace("/* light */", palette(LIGHT)).replace("/* dark */", palette(DARK))
     script = base64.b64encode(hashlib.sha256(_asset("report.js").encode()).digest()).decode()
     # Nothing is loaded, and only our script runs, even if a file name contains HTML.

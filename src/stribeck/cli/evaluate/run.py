@@ -23,7 +23,7 @@ from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, Stepping, simulated, stepping_of
 from stribeck.files.actuators import load_actuator
-from stribeck.files.drives import read_drive
+from stribeck.files.drives import read_drive, read_drives
 from stribeck.identify.servo.prediction import COVERAGE, coverage_of, half_widths
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
@@ -37,6 +37,8 @@ OTHERS = {".xml": "mjcf", ".urdf": "urdf", ".yaml": "isaaclab", ".yml": "isaacla
 def run(options: EvaluateOptions) -> int:
     """Simulate every run with every file; print and write what is asked for."""
     _check(options)
+    if options.report is not None and not options.recordings:
+        return _report_of_file(options, options.report)
     own = tuple(path for path in options.params if path.suffix not in OTHERS)
     files = dict(parameter_files_of(replace(options, params=own)))
     files |= {path: _imported(path, options) for path in options.params if path.suffix in OTHERS}
@@ -63,9 +65,15 @@ def run(options: EvaluateOptions) -> int:
 
 def _check(options: EvaluateOptions) -> None:
     """Refuse contradictions, and outputs that cannot be written, before anything is computed."""
-    if not options.recordings and options.diagram is None:
-        raise ConfigError("recordings missing: name them before the options (--diagram alone needs none)")
-    for word in ("plot", "report", "json"):
+    if not options.recordings and options.diagram is None and options.report is None:
+        raise ConfigError(
+            "recordings missing: name them before the options (only --diagram and --report of one file need none)"
+        )
+    if not options.recordings and options.report is not None and len(options.params) != 1:
+        raise ConfigError(
+            "a report without recordings is on one file: name one, or recordings before the options"
+        )
+    for word in ("plot", "json"):
         if not options.recordings and getattr(options, word) is not None:
             raise ConfigError(f"--{word} is about recordings: name them before the options")
     if not options.params and (
@@ -81,6 +89,16 @@ def _check(options: EvaluateOptions) -> None:
         check_report(options.report)
     outputs = [options.json, options.report, options.diagram, pictures]
     check_outputs(outputs, options.params, options.recordings)
+
+
+def _report_of_file(options: EvaluateOptions, path: Path) -> int:
+    """Write the report on a file of drives alone."""
+    from stribeck.api.reporting import write_drives_report
+
+    servo = None if options.servo is None else load_actuator(options.servo)
+    write_drives_report(path, options.params[0], read_drives(options.params[0], servo))
+    print(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+    return 0
 
 
 def _report(

@@ -193,8 +193,8 @@ class FullProblem:
 
     def fitted_rows(self, run: PreparedRun) -> Mask:
         """Rows fitted as equations (M, n): moving ones; with presliding, all but those at rest, unless joints stick and slip."""
-        only_moving = self.choice.presliding is None or run.motion.sticking
-        return run.motion.moving if only_moving else ~run.motion.resting
+        motion = run.motion
+        return motion.moving if self.choice.presliding is None or motion.sticking else ~motion.resting
 
     def rows(self, point: Array) -> list[list[JointRows]]:
         """Residuals with derivatives for each run and joint; unused rows are zero."""
@@ -222,15 +222,14 @@ class FullProblem:
         rigid = run.filtered[:, joint, links]
         if self.choice.law.load_dependent and len(links):
             rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
-        by_friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
+        friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
         residual = run.motion.torque[:, joint] - predicted
         fitted = self.fitted_rows(run)[:, joint]
         resting = run.motion.resting[:, joint] & ~fitted & (not run.motion.sticking)
         excess = np.sign(residual) * np.maximum(np.abs(residual) - part.budget[run.motion.pick], 0.0)
         counted = np.where(fitted, residual, np.where(resting, excess, 0.0))
-        used = fitted | (resting & (excess != 0.0))
-        jacobian = np.column_stack([rigid, *by_friction])
-        return JointRows(counted, -jacobian * used[:, None], self._columns[joint])
+        jacobian = -np.column_stack([rigid, *friction]) * (fitted | (resting & (excess != 0.0)))[:, None]
+        return JointRows(counted, jacobian, self._columns[joint])
 
     def equations(self, point: Array) -> DenseEquations:
         """Cost, gradient and Gauss-Newton Hessian at a point."""
