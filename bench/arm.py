@@ -18,10 +18,10 @@ from stribeck.identify.arm.model import load_arm
 DATA = Path(os.environ.get("STRIBECK_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 SAMPLES = 45_000
 WORK = {
-    "emps": ["identify-arm", "--config", "emps", "--data", str(DATA / "emps")],
-    "tx40": ["identify-arm", "--config", "tx40", "--data", str(DATA / "tx40")],
-    "ur10e": ["identify-arm", "--config", "ur10e", "--data", str(DATA / "ur10e" / "fourier_30s.csv")],
-    "irb120": ["calibrate", "--config", "irb120", "--data", str(DATA / "irb120"), "--train-poses", "250"],
+    "emps": ["identify", "arm", str(DATA / "emps"), "--machine", "emps"],
+    "tx40": ["identify", "arm", str(DATA / "tx40"), "--machine", "tx40"],
+    "ur10e": ["identify", "arm", str(DATA / "ur10e" / "fourier_30s.csv"), "--machine", "ur10e"],
+    "irb120": ["identify", "geometry", str(DATA / "irb120"), "--machine", "irb120", "--train-poses", "250"],
 }
 
 
@@ -42,7 +42,7 @@ def measure() -> dict[str, float]:
         found["regressor_45000x6"] = min(seconds(lambda: arm.regressor(*states)) for _ in range(3))
     for name, words in WORK.items():
         if (DATA / name).is_dir():
-            quiet = [*words, "--quiet"] if words[0] == "identify-arm" else words
+            quiet = [*words, "--quiet"] if words[1] == "arm" else words
             with contextlib.redirect_stdout(io.StringIO()):
                 found[name] = seconds(lambda words=quiet: stribeck(words))
     for name, value in found.items():

@@ -48,13 +48,15 @@ def one(robot: str, kind: str, seed: int) -> dict:
         content = yaml.safe_load((ROOT / "config" / "robots" / f"{robot}.yaml").read_text(encoding="utf-8"))
         content["limits"]["acceleration"] = 20
         config.write_text(yaml.safe_dump(content), encoding="utf-8")
-        options = ["--config", str(config), "--seed", str(seed), "--json", str(summary), "--quiet"]
+        options = ["--machine", str(config), "--seed", str(seed), "--json", str(summary), "--quiet"]
         options += ["--output", str(Path(folder) / "motion.yaml")]
         options += ["--data", str(DATA)] if robot == "tx40" else []
         options += ["--no-collisions"] if kind == "joint limits" else []
         begin = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "stribeck", "excite", *options], check=True, stdout=subprocess.DEVNULL
+            [sys.executable, "-m", "stribeck", "design", "trajectory", *options],
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
         wall = time.perf_counter() - begin
         found = json.loads(summary.read_text(encoding="utf-8"))

@@ -73,14 +73,15 @@ def controller(params: Path, recordings: Path, arm_mass: float) -> np.ndarray:
 
 def measure(options: argparse.Namespace, folder: Path) -> None:
     """Print one row for each law and format."""
-    recordings = ["--logdir", str(options.recordings), "--arm-mass", options.arm_mass]
+    recordings = [str(options.recordings), "--arm-mass", options.arm_mass]
     (folder / "bench.urdf").write_text(URDF, encoding="utf-8")
     params = {law: options.fits / f"{options.servo}_{law}.json" for law in ("m1", *options.law)}
     for law, path in params.items():
         if not path.is_file():
-            run(["fit", "--actuator", options.servo, "--model", law, "--output", str(path), *recordings])
+            words = ["--servo", options.servo, "--law", law, "--output", str(path)]
+            run(["identify", "servo", *recordings, *words])
     target = str(folder / "errors.json")
-    run(["evaluate", "--params", str(params["m1"]), *recordings, "--json", target])
+    run(["evaluate", *recordings, "--params", str(params["m1"]), "--json", target])
     direct = json.loads(Path(target).read_text(encoding="utf-8"))["results"][0]["mae"]
     print(f"{options.servo}: M1 fitted directly {1e3 * direct:.1f} mrad from the measurement", flush=True)
     print("law  format     itself  projected       --plain         projected/direct, projected/plain")
@@ -98,7 +99,7 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
                 output = folder / f"{law}_{form}_{name}{SUFFIXES.get(form, '')}"
                 words = ["--params", str(params[law]), "--output", str(output), "--kp", options.kp, *more]
                 model = ["--model", str(folder / "bench.urdf")] if form in ("urdf", "drake") else []
-                run(["export", "--to", form, *words, *model, *recordings])
+                run(["export", *recordings, "--format", form, *words, *model])
                 text = output.with_name(f"{output.name}.loss").read_text(encoding="utf-8")
                 found[name] = json.loads(text)["joints"][0]
             errors = {name: one["from_measurement"]["mean"] for name, one in found.items()}

@@ -124,15 +124,15 @@ def cold_fits(logs: list[Log]) -> dict[str, object]:
 
 
 def command(bags: Path, summary: Path, *options: str) -> dict[str, float]:
-    """Run ``stribeck fit`` in a fresh process; its summary with the time that it took in all."""
+    """Run ``stribeck identify servo`` in a fresh process; its summary with the time that it took in all."""
     arguments = [
-        "fit",
-        "--actuator",
-        "xl330",
-        "--model",
-        "m6",
-        "--logdir",
+        "identify",
+        "servo",
         str(bags),
+        "--servo",
+        "xl330",
+        "--law",
+        "m6",
         "--json",
         str(summary),
         "--quiet",

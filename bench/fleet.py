@@ -32,17 +32,17 @@ def measure() -> dict[str, float]:
         content["defaults"]["laws"] = list(LAWS)
         content["servos"] = [servo for servo in content["servos"] if servo["name"] in SERVOS]
         file.write_text(yaml.safe_dump(content), encoding="utf-8")
-        fleet = run("-m", "stribeck", "fit-all", str(file), "--quiet")
-        again = run("-m", "stribeck", "fit-all", str(file), "--quiet")
+        fleet = run("-m", "stribeck", "identify", "fleet", str(file), "--quiet")
+        again = run("-m", "stribeck", "identify", "fleet", str(file), "--quiet")
         part = sum(
-            run(*f"-m stribeck fit --quiet --trials {TRIALS} --validation-fraction 0.25 --model {law}".split(),
-                "--logdir", str(folder / "bags" / SINGLE), "--output", str(folder / "one" / f"{law}.json"))
+            run(*["-m", "stribeck", "identify", "servo"], str(folder / "bags" / SINGLE),
+                *f"--quiet --trials {TRIALS} --hold-out 0.25 --law {law}".split(), "--output", str(folder / "one" / f"{law}.json"))
             for law in LAWS
         )  # fmt: skip
     commands, fits = len(SERVOS) * part, len(SERVOS) * len(LAWS)
     print(f"{len(SERVOS)} servos x {len(LAWS)} laws, {TRIALS} trials, {os.cpu_count()} cores:")
     print(
-        f"fit-all {fleet:.0f} s, once more {again:.1f} s; {fits} commands one after another {commands:.0f} s"
+        f"identify fleet {fleet:.0f} s, once more {again:.1f} s; {fits} commands one after another {commands:.0f} s"
         f" ({part:.0f} s for those of one servo, scaled): {commands / fleet:.1f} times"
     )
     return {"fit_all_s": fleet, "up_to_date_s": again, "commands_s": commands, "commands_measured_s": part}

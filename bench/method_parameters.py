@@ -1,4 +1,4 @@
-"""Method parameters of `stribeck estimate`: how far estimates move when each is changed by a factor either way."""
+"""Method parameters of `stribeck identify mechanism`: how far estimates move when each is changed by a factor either way."""
 
 from __future__ import annotations
 

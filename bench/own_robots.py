@@ -207,8 +207,8 @@ def one(name: str, path: Path, seed: int = 0, seconds: float = 20.0) -> dict[str
     for number, part in enumerate(("train", "validation")):
         file = folder / f"{part}.yaml"
         options = ["--seconds", seconds, "--seed", seed + number, "--output", file, "--quiet"]
-        wall[f"excite {part}"] = stribeck(
-            "excite", "--urdf", path, *options, "--json", file.with_suffix(".json"), log=log
+        wall[f"design {part}"] = stribeck(
+            "design", "trajectory", "--model", path, *options, "--json", file.with_suffix(".json"), log=log
         )
         trajectory = read_excitation_file(file).trajectory
         truth = truth or truth_of(path, trajectory, seed)
@@ -217,12 +217,13 @@ def one(name: str, path: Path, seed: int = 0, seconds: float = 20.0) -> dict[str
         write_bag(bags[part], list(trajectory.joints), truth, run, still, seed + number)
     write_bag(folder / "clean_bag", list(trajectory.joints), truth, run, still, 0, noise=0.0)
     machine, fits = folder / "machine.yaml", folder / "fits.json"
-    wall["setup-robot"] = stribeck(
-        "setup-robot", "--urdf", path, "--data", bags["train"], "--output", machine, log=log
+    wall["data describe"] = stribeck(
+        "data", "describe", bags["train"], "--model", path, "--output", machine, log=log
     )
-    words = ["--config", machine, "--urdf", path, "--data", bags["train"], "--validate", bags["validation"]]
-    wall["identify-arm"] = stribeck(
-        "identify-arm",
+    words = [bags["train"], "--machine", machine, "--model", path, "--validate", bags["validation"]]
+    wall["identify arm"] = stribeck(
+        "identify",
+        "arm",
         *words,
         "--json",
         fits,

@@ -2,7 +2,7 @@
 
 Each servo is simulated by another integrator in steps of 0.05 and 0.1 ms, whose error of first order is extrapolated to
 zero, at gains up to the firmware's maximum, and measured by its encoder with noise. The step is the one with which
-``stribeck fit`` ends; every repetition has noise of its own and is fitted by Levenberg-Marquardt from the truth. Columns:
+``stribeck identify servo`` ends; every repetition has noise of its own and is fitted by Levenberg-Marquardt from the truth. Columns:
 step; parameters that are determined, and how many of those are within 1 % (the mounting offset, an angle without a scale of
 its own, within one count of the encoder), or within their intervals; largest mean deviation of a determined parameter (a systematic error); share of
 intervals that hold the truth; largest shift of a parameter at half the step, in half-widths of its interval.
@@ -163,7 +163,7 @@ def refitted(
 
 
 def chosen_step(task: FitTask, truth: ParameterSet) -> float:
-    """The step with which ``stribeck fit`` ends [s]: from the truth, without the search."""
+    """The step with which ``stribeck identify servo`` ends [s]: from the truth, without the search."""
     rollout = task.rollout()
     incumbent = Incumbent(BUDGET_OF_FINER_STEP, lambda: rollout.meter.evaluations)
     with suppress(BudgetSpentError):

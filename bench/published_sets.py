@@ -1,10 +1,10 @@
 """Published parameter sets of one servo, the Feetech STS3215, on recorded runs of an SO-101 that consists of six of them.
 
-Each set, and that of ``stribeck identify-robot``, predicts the five arm joints free-running from goals alone, all joints together, as
+Each set, and that of ``stribeck identify robot``, predicts the five arm joints free-running from goals alone, all joints together, as
 ``identify-robot`` does; the first second does not count. The second error is that after the best constant delay and offset of each
 joint, which belong to bus and mounting and which no published set has. A run takes two seconds for each set.
 
-    stribeck identify-robot --model so101_new_calib.xml --data FITTED.npz … --exclude gripper --no-polish --output OUT
+    stribeck identify robot FITTED.npz … --model so101_new_calib.xml --exclude gripper --no-polish --output OUT
     python bench/published_sets.py so101_new_calib.xml OUT/robot.json OTHERS.npz …
 """
 
@@ -195,7 +195,7 @@ def main(model: Path, fitted: Path, recordings: list[Path]) -> None:
         f"{'set':32} {'as given':>8} {'delayed, offset':>15}  {' '.join(f'{tree.names[j]:>13}' for j in used)}"
     )
     candidates = [(one.title, one.law, drives_of(one, tree, used)) for one in SETS]
-    for title, law, drives in [*candidates, ("identify-robot", "m1", drives_of_fit(fit, tree))]:
+    for title, law, drives in [*candidates, ("identify robot", "m1", drives_of_fit(fit, tree))]:
         given, moved = errors(runs, [motion(tree, law, drives, run, used) for run in runs], used)
         joints = " ".join(f"{1e3 * a:6.1f} {1e3 * b:6.1f}" for a, b in zip(given, moved, strict=True))
         total = [1e3 * np.sqrt(np.mean(each**2)) for each in (given, moved)]

@@ -157,7 +157,7 @@ class Shooting:
 
 
 def main() -> None:
-    """Single shooting on recordings, beside ``stribeck estimate`` on the same: ``python bench/shooting.py MODEL FILE …``."""
+    """Single shooting on recordings, beside ``stribeck identify mechanism`` on the same: ``python bench/shooting.py MODEL FILE …``."""
     model = read_model(sys.argv[1])
     files = [Path(name) for name in sys.argv[2:]]
     runs = [

@@ -1,12 +1,12 @@
 """Configuration of the documentation: ``make docs`` builds it into build/docs."""
 
-import argparse
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 import stribeck
-from stribeck.cli.parser import build_parser
+from stribeck.cli.commands import BAYES, COMMANDS
+from stribeck.cli.parser import ABOUT, BAYES_FLAG, build_parser, map_of_commands
 
 project = "Stribeck"
 author = "The Stribeck maintainers"
@@ -56,11 +56,11 @@ GENERATED = Path(__file__).parent / "generated"
 
 def write_verbs(app: Sphinx) -> None:
     """The reference of the command line, from the parser that runs it."""
-    parser = build_parser()
-    verbs = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    lines = ["# Command line", "", parser.description or "", ""]
-    for name, verb in verbs.choices.items():
-        lines += [f"## stribeck {name}", "", "```text", verb.format_help().rstrip(), "```", ""]
+    lines = ["# Command line", "", ABOUT, "", "```text", map_of_commands(), "```", ""]
+    bayes = {f"{name} {BAYES_FLAG}": command for name, command in BAYES.items()}
+    for name, command in {**COMMANDS, **bayes}.items():
+        text = build_parser(name.removesuffix(f" {BAYES_FLAG}"), command, every=True).format_help()
+        lines += [f"## stribeck {name}", "", "```text", text.rstrip(), "```", ""]
     GENERATED.mkdir(exist_ok=True)
     (GENERATED / "verbs.md").write_text("\n".join(lines), encoding="utf-8")
 

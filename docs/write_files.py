@@ -26,7 +26,7 @@ are not finite are errors that name the file and the key. Units are SI: rad, m, 
 FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Servo families",
-        "`config/actuators/*.yaml`, `--actuator FILE`. `control` has the key `kind` and those of one of the three laws.",
+        "`config/actuators/*.yaml`, `--servo FILE`. `control` has the key `kind` and those of one of the three laws.",
         (
             "stribeck.files.actuators:ActuatorFile",
             "stribeck.model.control_laws:VoltageControl",
@@ -46,7 +46,7 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Robots",
-        "`config/robots/*.yaml`, `--config FILE`: arms and linear axes, with a section for each verb. The keys of the signals "
+        "`config/robots/*.yaml`, `--machine FILE`: arms and linear axes, with a section for each command. The keys of the signals "
         "are those of `SignalSource`, see [](recordings.md).",
         (
             "stribeck.files.robots:MachineFile",
@@ -57,17 +57,17 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Mechanisms",
-        "`config/mechanisms/*.yaml`, of `stribeck estimate`.",
+        "`config/mechanisms/*.yaml`, of `stribeck identify mechanism`.",
         ("stribeck.identify.mechanism.model_file:MechanismFile",),
     ),
     (
         "Exciting trajectories",
-        "YAML that `stribeck excite` writes.",
+        "YAML that `stribeck design trajectory` writes.",
         ("stribeck.session.excitation_file:FourierFile",),
     ),
     (
         "Constant-velocity sweeps",
-        "YAML that `stribeck sweep` writes.",
+        "YAML that `stribeck design sweep` writes.",
         ("stribeck.session.sweep:SweepFile",),
     ),
     (
@@ -91,12 +91,12 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Fleets",
-        "`config/fleet.yaml`, of `stribeck fit-all`. A servo and `defaults` may also hold options of `stribeck fit`.",
+        "`config/fleet.yaml`, of `stribeck identify fleet`. A servo and `defaults` may also hold options of `stribeck identify servo`.",
         ("stribeck.fleet.file:FleetFile", "stribeck.fleet.file:FleetEntry"),
     ),
     (
         "Priors",
-        "`config/priors/*.yaml`, of `stribeck posterior`.",
+        "`config/priors/*.yaml`, of `stribeck identify servo --bayes`.",
         ("stribeck.identify.posterior.knowledge:TableFile",),
     ),
     (
@@ -106,17 +106,17 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Actuators for Isaac Lab",
-        "YAML that `stribeck export --to isaaclab` writes and `stribeck import-params` reads.",
+        "YAML that `stribeck export --format isaaclab` writes and `stribeck import-model` reads.",
         ("stribeck.exports.isaaclab:IsaacLabFile",),
     ),
     (
         "Servo drives of Isaac Lab",
-        "YAML that `export --to isaaclab-bam` writes beside the Python module, and `import-params` reads, see [](export.md).",
+        "YAML that `export --format isaaclab-bam` writes beside the Python module, and `import-model` reads, see [](export.md).",
         ("stribeck.exports.isaaclab_bam:IsaacLabBamFile",),
     ),
     (
         "BAM recordings",
-        "JSON, of `stribeck import` and `--logdir`.",
+        "JSON, of `stribeck data import` and other recordings of a servo.",
         ("stribeck.recordings.bam_json:BamFile",),
     ),
     (
@@ -126,7 +126,7 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Results of calibrations",
-        "JSON that `stribeck calibrate` writes.",
+        "JSON that `stribeck identify geometry` writes.",
         ("stribeck.identify.geometry.result_file:CalibrationFile",),
     ),
 )

@@ -2,7 +2,7 @@
 
 Run it as ``robot_in_mujoco.py MODEL.xml OUT/robot.json RUN.npz TARGET``.
 
-``OUT/robot.json`` is what ``stribeck identify-robot --model MODEL.xml --data … --output OUT`` wrote with law M1. Gains are those of
+``OUT/robot.json`` is what ``stribeck identify robot … --model MODEL.xml --output OUT`` wrote with law M1. Gains are those of
 the run (``kp``, ``kd``), or the identified stiffness where it has none. Joints that were not identified keep what the model gives
 them, and stay where they are. TARGET gets ``identified.xml``, which needs nothing of Stribeck, and the motion as ``motion.png``. A
 fixed base; meshes are left out.

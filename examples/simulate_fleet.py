@@ -3,7 +3,7 @@
 ::
 
     python examples/simulate_fleet.py build/fleet
-    stribeck fit-all build/fleet/fleet.yaml
+    stribeck identify fleet build/fleet/fleet.yaml
     python examples/simulate_fleet.py build/fleet --check
 
 The last line compares the friction that was fitted with what was simulated. The same seed gives the same

@@ -87,9 +87,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _design(folder: Path, name: str, number: int, seconds: float, quiet: bool) -> int:
-    words = ["excite", "--config", ROBOT, "--harmonics", str(HARMONICS), "--duration", str(DURATION)]
+    words = [
+        "design",
+        "trajectory",
+        "--machine",
+        ROBOT,
+        "--harmonics",
+        str(HARMONICS),
+        "--duration",
+        str(DURATION),
+    ]
     words += ["--seconds", str(seconds), "--seed", str(number), "--output", str(folder / f"{name}.yaml")]
-    words += ["--json", str(folder / f"{name}.json"), "--plots", str(folder / name)]
+    words += ["--json", str(folder / f"{name}.json"), "--plot", str(folder / name)]
     if name != "training":
         words += ["--random", "100"]
     # A process of its own: its clock begins when it does.

@@ -2,7 +2,7 @@ r"""Friction laws identified on pendulums and tested on an arm of two links.
 
 1. Pendulums of both servos are simulated with a known law, M6 with published parameters, in fine steps, and recorded
    as a servo would.
-2. Every law is fitted to them as ``stribeck fit`` does, and goes through its parameter file.
+2. Every law is fitted to them as ``stribeck identify servo`` does, and goes through its parameter file.
 3. The arm follows paths at low and high gain, once with the true law in fine steps and once with each fitted law from
    the same start; what counts is
 

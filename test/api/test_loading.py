@@ -7,6 +7,7 @@ import pytest
 
 import stribeck as sb
 from helpers import REPOSITORY
+from stribeck.cli.commands import COMMANDS
 from stribeck.cli.options import spelled
 from stribeck.cli.parser import options_class
 from stribeck.errors import ConfigError
@@ -110,8 +111,11 @@ def _attribute(text, place):
 
 def test_the_command_line_writes_them_as_its_options():
     """A message of the library names `bench`; a command that has --bench writes that, one without leaves it."""
-    fit = options_class("fit")
+    fit = options_class(COMMANDS["identify servo"])
     assert spelled("describe it with `bench` or `fixed`", fit) == "describe it with --bench or --set"
     assert spelled("the verdict is `usable`", fit) == "the verdict is `usable`"
-    assert spelled("name it with `columns`", options_class("identify-joint")) == "name it with --columns"
+    assert (
+        spelled("name it with `columns`", options_class(COMMANDS["identify joint"]))
+        == "name it with --columns"
+    )
     assert isinstance(ConfigError("x"), sb.StribeckError)

@@ -169,13 +169,11 @@ def test_a_nominal_urdf_gives_a_calibrated_one(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "nothing to read"),
         (["--data", "DATA", "--train-rows", "0:10", "--train-every", "2"], "give one of them"),
         (["--data", "DATA", "--train-rows", "0:50"], "there are rows 0:40 only"),
         (["--data", "DATA", "--train-poses", "50"], "there are 40 poses only"),
         (["--data", "DATA", "--train-poses", "3"], "at least 6 poses are needed"),
         (["--data", "DATA", "--select-by", "d-optimal"], "--select-by needs --train-poses"),
-        (["--data", "DATA", "--candidates", "x.txt"], "--candidates needs --select"),
         (["--data", "DATA", "--select", "41"], "cannot choose 41 of 40"),
         (["--data", "nowhere"], "no such file or folder"),
         (["--data", "DATA/measured_joints.txt"], "no file measured_SMR_1.txt"),

@@ -320,7 +320,7 @@ def test_topics_of_other_types_are_refused(robot, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ([], ["--params", "--config"]),
+        ([], ["--params", "--node-params"]),
         (["--params", "m1.json", "--config", "c.yaml"], ["either --params"]),
         (["--params", "m1.json"], ["--joint", "shoulder, elbow"]),
         (["--params", "m1.json", "m6.json"], ["--joint", "shoulder, elbow"]),

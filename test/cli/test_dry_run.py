@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install 
 
 def dry(capsys, config, *options):
     """Exit code, and what is said on both streams."""
-    code = main(["record", "--dry-run", "--config", str(config), *map(str, options)])
+    code = main(["record", str(config), "--dry-run", *map(str, options)])
     return code, *capsys.readouterr()
 
 
@@ -63,7 +63,7 @@ def test_a_load_beyond_the_stall_torque_is_said(tmp_path, capsys):
 def test_other_options_without_a_dry_run_are_refused(tmp_path, capsys):
     """Before anything is opened."""
     config = record_yaml(tmp_path / "r.yaml", "/nowhere/servo")
-    assert main(["record", "--config", str(config), "--urdf", "arm.urdf"]) == 1
+    assert main(["record", str(config), "--model", "arm.urdf"]) == 1
     assert "--dry-run" in capsys.readouterr().err
 
 
@@ -86,7 +86,7 @@ def test_self_collisions_and_torques_by_the_urdf(tmp_path, capsys):
     """A stretched arm collides with nothing; the torques of gravity are within the URDF's limits."""
     pytest.importorskip("coal", reason="collisions need coal: pip install '.[arm]'")
     config, urdf = arm_session(tmp_path, center=(0.0, 0.2), scale=(0.1, 0.1))
-    code, out, err = dry(capsys, config, "--urdf", urdf)
+    code, out, err = dry(capsys, config, "--model", urdf)
     assert code == 0, err
     assert "torques by the URDF, sin_sin: shoulder" in out
     assert "of 30" in out
@@ -97,7 +97,7 @@ def test_an_arm_that_folds_onto_itself_is_refused(tmp_path, capsys):
     """Both joints swing to 2.3 rad: lower link and base meet; the links and the time are named."""
     pytest.importorskip("coal", reason="collisions need coal: pip install '.[arm]'")
     config, urdf = arm_session(tmp_path, center=(1.2, 1.2), scale=(0.5, 0.7))
-    code, out, err = dry(capsys, config, "--urdf", urdf)
+    code, out, err = dry(capsys, config, "--model", urdf)
     assert code == 1
     assert "would collide" in err
     assert "s after the start" in err
@@ -109,7 +109,7 @@ def test_torques_beyond_the_urdf_are_refused(tmp_path, capsys):
     pytest.importorskip("coal", reason="collisions need coal: pip install '.[arm]'")
     config, urdf = arm_session(tmp_path, center=(0.0, 0.2), scale=(0.1, 0.1))
     urdf.write_text(URDF.replace('effort="30"', 'effort="3"'))
-    code, _, err = dry(capsys, config, "--urdf", urdf)
+    code, _, err = dry(capsys, config, "--model", urdf)
     assert code == 1
     assert "more torque than the URDF allows for joint shoulder" in err
 
@@ -118,7 +118,7 @@ def test_joints_that_the_urdf_lacks_are_named(tmp_path, capsys):
     """Nothing is guessed from the order."""
     pytest.importorskip("coal", reason="collisions need coal: pip install '.[arm]'")
     config, urdf = arm_session(tmp_path, center=(0.0, 0.2), scale=(0.1, 0.1), joints=("shoulder", "wrist"))
-    code, _, err = dry(capsys, config, "--urdf", urdf)
+    code, _, err = dry(capsys, config, "--model", urdf)
     assert code == 1
     assert "wrist" in err
 
@@ -127,7 +127,7 @@ def test_missing_packages_are_said_in_one_line(tmp_path, capsys, monkeypatch):
     """Without coal collisions are not checked, without matplotlib nothing is drawn; the limits are."""
     monkeypatch.setattr(dry_run, "find_spec", lambda _: None)
     config, urdf = arm_session(tmp_path, center=(0.0, 0.2), scale=(0.1, 0.1))
-    code, out, _ = dry(capsys, config, "--urdf", urdf)
+    code, out, _ = dry(capsys, config, "--model", urdf)
     assert code == 0
     assert "self-collisions: not checked, no pinocchio and coal: pip install 'stribeck[arm]'" in out
     assert "picture: not drawn, matplotlib is not installed: pip install 'stribeck[fit]'" in out

@@ -8,8 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import fields
-from pathlib import Path
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -126,7 +125,7 @@ def test_a_servo_without_recordings_fails_alone(first, tmp_path, capsys):
     folder = tmp_path / "fleet"
     shutil.copytree(first[0], folder)
     (folder / "fleet.yaml").write_text(FLEET + "  - {name: spare, logdir: bags/more}\n")
-    assert main(["fit-all", str(folder / "fleet.yaml"), "--quiet"]) == 1
+    assert main(["identify", "fleet", str(folder / "fleet.yaml"), "--quiet"]) == 1
     told = capsys.readouterr()
     lines = told.err.splitlines()
     assert len(lines) == 1
@@ -174,8 +173,9 @@ def members(group: int) -> list[str]:
 
 
 NOT_FOR_FLEETS = {
-    "logdir": "each servo has its own",
-    "model": "laws are a key of the file",
+    "recordings": "each servo has its own",
+    "law": "laws are a key of the file",
+    "validate": "a fleet holds runs out",
     "workers": "processes are shared between fits",
     **dict.fromkeys(("study", "resume", "load_study", "join", "batch"), "fits of a fleet start anew"),
     **dict.fromkeys(("wandb", "wandb_project"), "a run of Weights & Biases is one fit"),
@@ -214,8 +214,7 @@ def test_options_mean_what_they_mean_to_fit():
         "reset_period": 0.5,
     }
     _, expected, _ = parse(["fit", *words.split()[:-2]])
-    assert fit_options(options) == expected
-    assert expected.logdir == Path()
+    assert fit_options(options) == replace(expected, recordings=())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Verbs and their options: every verb is declared in full, and only the one that is called is imported."""
+"""Commands and their options: every command is declared in full, and only the one that is called is imported."""
 
 import subprocess
 import sys
@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 import pytest
 
+from stribeck.cli.commands import BAYES, COMMANDS
 from stribeck.cli.options import Count, TimeStep, group, numbers, option, options_from
-from stribeck.cli.parser import VERBS, options_class, parse
+from stribeck.cli.parser import EVERY, options_class, parse
 from stribeck.errors import ConfigError
 
 HEAVY = ("jax", "scipy", "matplotlib", "optuna", "pinocchio", "casadi", "mujoco", "rclpy", "tqdm", "arviz")
@@ -20,7 +21,7 @@ class Example:
     """One option of each kind."""
 
     logs: tuple[Path, ...] = option("files", metavar="LOG", positional=True)
-    dt: TimeStep = group("simulation")("time step", 0.005, "S")
+    step: TimeStep = group("simulation")("time step", 0.005, "S")
     most: Count | None = option("at most", None)
     kind: Literal["a", "b"] = option("kind", "a")
     speeds: Annotated[tuple[float, ...], numbers] = option("speeds", (), "LIST")
@@ -38,34 +39,43 @@ def test_help_imports_no_heavy_library():
     """Neither the list of verbs nor the options of all of them."""
     call = "from stribeck.cli.main import main; main(['--help'])"
     assert imports(call).strip() == "[]"
-    everything = "from stribeck.cli.parser import build_parser; build_parser()"
+    everything = (
+        "from stribeck.cli.commands import BAYES, COMMANDS\n"
+        "  from stribeck.cli.parser import build_parser\n"
+        "  for name, command in [*COMMANDS.items(), *BAYES.items()]: build_parser(name, command)"
+    )
     assert imports(everything).strip() == "[]"
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_option_has_a_help_text(verb, capsys):
-    """And the help of each verb can be formatted."""
-    with pytest.raises(SystemExit) as left:
-        parse([verb, "--help"])
-    assert left.value.code == 0
-    for entry in fields(options_class(verb)):
+ALL = [*((name, [], command) for name, command in COMMANDS.items())]
+ALL += [(name, ["--bayes"], command) for name, command in BAYES.items()]
+
+
+@pytest.mark.parametrize(("name", "more", "command"), ALL)
+def test_every_option_has_a_help_text(name, more, command, capsys):
+    """And the help of each command can be formatted, short and whole."""
+    for flag in ("--help", EVERY):
+        with pytest.raises(SystemExit) as left:
+            parse([*name.split(), *more, flag])
+        assert left.value.code == 0
+        assert f"usage: stribeck {name}" in capsys.readouterr().out
+    for entry in fields(options_class(command)):
         assert entry.metadata["help"], entry.name
-    assert "usage: stribeck " + verb in capsys.readouterr().out
 
 
 def test_values_of_a_file_are_parsed_as_words_are():
     """Numbers, lists, mappings, flags; null is the default."""
-    content = {"dt": 0.01, "most": None, "kind": "b", "speeds": [1, 2.5], "set": {"R": 3.5}, "quiet": True}
+    content = {"step": 0.01, "most": None, "kind": "b", "speeds": [1, 2.5], "set": {"R": 3.5}, "quiet": True}
     options = options_from(Example, content, logs=())
     assert options == Example(
-        logs=(), dt=0.01, most=None, kind="b", speeds=(1.0, 2.5), set=("R=3.5",), quiet=True
+        logs=(), step=0.01, most=None, kind="b", speeds=(1.0, 2.5), set=("R=3.5",), quiet=True
     )
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"dt": 1.0}, "dt: must be between 1e-5 and 0.05 s, found 1.0"),
+        ({"step": 1.0}, "step: must be between 1e-5 and 0.05 s, found 1.0"),
         ({"most": "many"}, "most: invalid int value: 'many'"),
         ({"kind": "c"}, r"kind: invalid choice: 'c' \(choose from a, b\)"),
         ({"quiet": "yes"}, "quiet: expected true or false, found 'yes'"),

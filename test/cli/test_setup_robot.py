@@ -89,7 +89,7 @@ def test_identify_arm_without_a_machine_file(run, tmp_path, capsys):
 
 def test_neither_machine_nor_urdf(tmp_path, capsys):
     assert main(["identify-arm", "--data", str(tmp_path)]) == 1
-    assert "neither --config nor --urdf" in capsys.readouterr().err
+    assert "neither --machine nor --model" in capsys.readouterr().err
 
 
 def test_an_edited_file_is_kept(run, tmp_path, capsys):

@@ -160,7 +160,7 @@ def test_a_delay_needs_the_step_that_it_is_counted_in(tmp_path):
     """Rounded to whole steps, which the remark says; without a step there is no number to write."""
     file = servo_of("m1", command_delay=0.007)
     assert written(tmp_path, file, timestep=0.002)["min_delay"] == 4  # 3.5, rounded to even
-    refusal(lambda: written(tmp_path, file), "7 ms", "--timestep")
+    refusal(lambda: written(tmp_path, file), "7 ms", "`step`")
 
 
 @pytest.mark.parametrize(("name", "law"), [("erob80_50", "m4"), ("unitree_go1", "m1")])

@@ -298,5 +298,5 @@ def test_files_of_several_programs_are_compared_in_one_command(tmp_path, capsys)
     assert main([*files, *recordings]) == 1
     assert main([*files, *recordings, *known]) == 1
     said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if "--actuator" in line and "--file-kp" in line]
-    assert "--file-kp" in said[-1]
+    assert [line for line in said if "--servo" in line and "--kp" in line]
+    assert "--kp" in said[-1]

@@ -153,7 +153,7 @@ CASES = [
     ([*FIT, "--set", "kt=abc"], "--set kt: expected a number, found 'abc'"),
     ([*FIT, "--validation-kp", "77"], "no run has gain 77 to validate on; the gains are 200, 400, 800"),
     (["excite", "--config", "pandaa", "--output", "x.yaml"], "unknown robot 'pandaa'; valid: emps"),
-    (["excite", "--output", "x.yaml"], "no robot: give --urdf FILE, or --config"),
+    (["excite", "--output", "x.yaml"], "no robot: give --model FILE, or --machine"),
     (["identify-arm", "--config", "train.csv", "--data", "train.csv"], "unknown robot 'train.csv'"),
     # robots
     (["excite", "--urdf", "cut.urdf", "--output", "x.yaml"], "cut.urdf is not a URDF: unclosed token"),
@@ -229,8 +229,7 @@ WRONG_USAGE = [
         "must be positive, found nan",
     ),
     (["emulate", "--servo", "xl999", "--link", "port"], "invalid choice: 'xl999'"),
-    (["identify"], "invalid choice: 'identify'"),
-    ([], "the following arguments are required: VERB"),
+    (["identify", "srvo"], "did you mean servo?"),
 ]
 
 

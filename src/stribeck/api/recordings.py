@@ -158,7 +158,7 @@ def load(
     signals: PathLike | None = None,
     bench: Described | None = None,
     arm_mass: float | None = None,
-    actuator: str | None = None,
+    servo: str | None = None,
 ) -> Recordings:
     """Name recordings: bags, CSV, MAT, NPZ, Parquet (LeRobot) and JSON files, or folders that hold them.
 
@@ -169,7 +169,7 @@ def load(
     :param bench: description of bench recordings that do not describe themselves: a bench file, or a mapping with the keys
         ``mass`` [kg], ``length`` [m], ``arm_mass`` [kg], ``kp``, ``supply_voltage`` [V], ``actuator``.
     :param arm_mass: mass of the rod for JSON recordings that give none [kg].
-    :param actuator: the servo's name or YAML file, where recordings do not name it.
+    :param servo: its name or YAML file, where recordings do not name it.
     :raises RecordingError: for a path that does not exist.
     """
     found = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
@@ -178,7 +178,7 @@ def load(
     for path in found:
         if not path.exists():
             raise RecordingError(f"{path}: no such file or folder")
-    return Recordings(found, Reading(joint=joint, signals=signals, bench=bench, arm_mass=arm_mass), actuator)
+    return Recordings(found, Reading(joint=joint, signals=signals, bench=bench, arm_mass=arm_mass), servo)
 
 
 def as_recordings(given: Given) -> Recordings:

@@ -169,7 +169,7 @@ def identify_servo(
     law: str = AUTO,
     terms: Iterable[str] = (),
     effects: Iterable[str] = (),
-    actuator: str | None = None,
+    servo: str | None = None,
     fixed: Mapping[str, float] | None = None,
     free: Iterable[str] = (),
     validate: Given | None = None,
@@ -191,7 +191,7 @@ def identify_servo(
     :param terms: terms that the law has in any case, for example ``position``.
     :param effects: of the servo beyond the paper: ``current-limit``, ``supply``, ``saturation``, ``temperature``, …; with ``auto``
         those that the recordings allow are compared if none are given.
-    :param actuator: the servo's name or YAML file; by default that of the recordings.
+    :param servo: its name or YAML file; by default that of the recordings.
     :param fixed: known values by parameter, in SI units.
     :param free: effect parameters to identify as well; refused unless that lowers the error at every gain left out.
     :param validate: runs that are predicted only.
@@ -213,7 +213,7 @@ def identify_servo(
         law=law,
         terms=tuple(terms),
         effects=tuple(effects),
-        actuator=actuator,
+        actuator=servo,
         fixed=dict(fixed or {}),
         free=tuple(free),
         hold_out=hold_out,

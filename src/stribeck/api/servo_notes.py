@@ -30,7 +30,7 @@ def actuator_for(given: str | None, logs: Sequence[Log]) -> Actuator:
     if given is None and (recorded := common_value(logs, "actuator")) not in actuator_names():
         raise ConfigError(
             f"the recordings are of {recorded!r}, which is not among {', '.join(actuator_names())}: give the YAML file "
-            "that describes it as `actuator`"
+            "that describes it as `servo`"
         )
     return load_actuator(given or common_value(logs, "actuator"))
 

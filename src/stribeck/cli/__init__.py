@@ -1,1 +1,1 @@
-"""The command line: ``stribeck <verb>`` parses options, calls the library and prints results."""
+"""The command line: ``stribeck COMMAND`` parses options, calls the library and prints results."""

@@ -1,4 +1,4 @@
-"""``stribeck compensate``: the friction torque of a recorded motion, as the compensation node computes it live."""
+"""``stribeck replay``: the friction torque of a recorded motion, as the compensation node computes it live."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from stribeck.rigid.payload import payload_numbers
 
 SCHEMA = 1
 
-_joints, _law = group("joints"), group("compensation (overrides --config)")
+_joints, _law = group("joints"), group("compensation (overrides --node-params)")
 _output = group("output")
 
 
@@ -44,9 +44,11 @@ NODE = "compensation"
 class CompensateOptions:
     """Options: a recorded motion, the joints, and the settings of the compensation."""
 
-    states: Path = option("bag with /joint_states of the motion", metavar="BAG")
+    recordings: Path = option(
+        "bag with /joint_states of the motion, or a table", metavar="RECORDING", positional=True
+    )
     signals: Path | None = option(
-        "table of signals, if --states is a bag with other topics or units, or a table", None, "YAML"
+        "table of signals, if the recording is a bag with other topics or units, or a table", None, "YAML"
     )
     goals: str | None = option(
         "goals that the controller followed, where its commands do not hold them: JointState, Float64MultiArray, "
@@ -55,13 +57,13 @@ class CompensateOptions:
         "TOPIC",
     )
     params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
-    urdf: Path | None = _joints("URDF of the robot, needed to learn the present friction", None, "FILE")
+    model: Path | None = _joints("URDF of the robot, needed to learn the present friction", None, "FILE")
     joint: tuple[str, ...] = _joints("the joints of --params, in their order", (), "NAME")
-    config: Path | None = _joints(
+    node_params: Path | None = _joints(
         "instead: parameters of the compensation node; its files lie relative to this one", None, "YAML"
     )
     node: str = _joints(
-        "the node of --config, as /left/compensation where it has several (default: compensation)",
+        "the node of --node-params, as /left/compensation where it has several (default: compensation)",
         NODE,
         "NAME",
     )
@@ -90,16 +92,20 @@ class CompensateOptions:
 
 def run(options: CompensateOptions) -> int:
     """Replay the recording through the compensator, and write the torques."""
-    check_outputs([options.output, options.json], [options.config, *options.params], options.states)
-    if (options.config is None) == (not options.params):
+    check_outputs(
+        [options.output, options.json], [options.node_params, *options.params], [options.recordings]
+    )
+    if (options.node_params is None) == (not options.params):
         raise ConfigError(
-            "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
+            "say what the joints are: either --params with their parameter files, or --node-params with a node's YAML"
         )
-    if options.config is None and options.node != NODE:
-        raise ConfigError("--node names the section of a node's YAML: add --config FILE, or leave it out")
+    if options.node_params is None and options.node != NODE:
+        raise ConfigError(
+            "--node names the section of a node's YAML: add --node-params FILE, or leave it out"
+        )
     bag = _bag(options)
     parameters = _parameters(options, bag)
-    base = None if options.config is None else options.config.parent
+    base = None if options.node_params is None else options.node_params.parent
     joints = compensated_joints(parameters, base)
     for joint in joints:
         warn_of_friction(joint.model.source, joint.file)
@@ -109,7 +115,7 @@ def run(options: CompensateOptions) -> int:
         for line in learning.words:
             warn(line)
     compensator = compensator_of(parameters, joints, learning.dynamics)
-    result = replay(options.states, bag, compensator, joints, parameters.goal_topic)
+    result = replay(options.recordings, bag, compensator, joints, parameters.goal_topic)
     summary = _summary(result, compensator, joints)
     _print(summary)
     if options.output is not None:
@@ -122,15 +128,15 @@ def run(options: CompensateOptions) -> int:
 def _bag(options: CompensateOptions) -> BagContent:
     """The messages of the recording, or of our own topics made of its signals."""
     if options.signals is None:
-        if not is_bag(options.states) and options.states.is_file():
+        if not is_bag(options.recordings) and options.recordings.is_file():
             raise ConfigError(
-                f"{options.states} is no bag: name its columns in a table of signals, --signals FILE"
+                f"{options.recordings} is no bag: name its columns in a table of signals, --signals FILE"
             )
-        return read_messages(options.states, warn)
+        return read_messages(options.recordings, warn)
     joints = options.joint
-    if options.config is not None and not is_bag(options.states):
-        joints = tuple(CompensationParameters.read(options.config, options.node).flat()["joints"])
-    return as_standard_messages(options.states, load_signals(options.signals), joints, warn)
+    if options.node_params is not None and not is_bag(options.recordings):
+        joints = tuple(CompensationParameters.read(options.node_params, options.node).flat()["joints"])
+    return as_standard_messages(options.recordings, load_signals(options.signals), joints, warn)
 
 
 def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationParameters:
@@ -141,15 +147,15 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
         "output_mode": options.mode,
         "goal_topic": options.goals,
         "payload": None if options.payload is None else payload_numbers(options.payload, "--payload"),
-        "urdf": None if options.urdf is None else str(options.urdf.resolve()),
+        "urdf": None if options.model is None else str(options.model.resolve()),
     }
     if options.goals == "":
         raise ConfigError("--goals is empty: name a topic of the bag, or leave the option out")
     overridden = {name: value for name, value in chosen.items() if value is not None}
-    if options.config is not None:
+    if options.node_params is not None:
         if options.joint:
-            raise ConfigError(f"the joints are those of {options.config}: leave --joint out")
-        values = CompensationParameters.read(options.config, options.node).flat()
+            raise ConfigError(f"the joints are those of {options.node_params}: leave --joint out")
+        values = CompensationParameters.read(options.node_params, options.node).flat()
         names = values["joints"]
     else:
         names = _joint_names(options, bag)
@@ -158,7 +164,9 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
         }
         values = {"joints": list(names), "other_joints": "ignore", **files}
     overridden |= _limits(options, names)
-    return CompensationParameters.complete({**values, **overridden}, str(options.config or "command line"))
+    return CompensationParameters.complete(
+        {**values, **overridden}, str(options.node_params or "command line")
+    )
 
 
 def _limits(options: CompensateOptions, names: Sequence[str]) -> dict[str, float]:
@@ -178,18 +186,18 @@ def _joint_names(options: CompensateOptions, bag: BagContent) -> list[str]:
     if options.joint:
         if len(options.joint) != files:
             raise ConfigError(f"{files} parameter files need as many joints, found {len(options.joint)}")
-        recorded = _names(options.states, bag)
+        recorded = _names(options.recordings, bag)
         if unknown := [name for name in options.joint if recorded and name not in recorded]:
             raise ConfigError(
-                f"--joint {', '.join(unknown)}: not in {options.states}, which has: {', '.join(recorded)}"
+                f"--joint {', '.join(unknown)}: not in {options.recordings}, which has: {', '.join(recorded)}"
             )
         return list(options.joint)
     message = next((m for m in bag.messages if m.topic == JOINT_STATES), None)
-    names = [] if message is None else list(decode(options.states, message, bag.typestore).name)
+    names = [] if message is None else list(decode(options.recordings, message, bag.typestore).name)
     if message is not None and (len(names) != 1 or files != 1):
         raise ConfigError(
             f"which parameter file is for which joint? Name them with --joint, in the order of --params; "
-            f"{options.states} has: {', '.join(names) or 'no joints'}"
+            f"{options.recordings} has: {', '.join(names) or 'no joints'}"
         )
     return names or ["joint"]
 

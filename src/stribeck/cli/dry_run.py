@@ -126,7 +126,7 @@ def _check_robot(config: SessionConfig, rehearsal: Rehearsal, urdf: Path | None)
     """
     missing = [name for name in ("pinocchio", "coal") if find_spec(name) is None]
     if urdf is None:
-        print("self-collisions: not checked, there is no URDF (--urdf FILE)")
+        print("self-collisions: not checked, there is no URDF (--model FILE)")
         return
     if missing:
         print(f"self-collisions: not checked, no {' and '.join(missing)}: pip install 'stribeck[arm]'")

@@ -66,7 +66,7 @@ class EmulateOptions:
     params: tuple[Path, ...] = _servo(
         "parameter files (default: the published M6 values, without mounting offset)", (), "FILE"
     )
-    actuator: str | None = _servo("YAML file of a servo of --params that is not installed", None)
+    actuator: str | None = _servo("YAML file of a servo of --params that is not installed", None, hidden=True)
     bench: tuple[str, ...] = _servo(
         "load; repeat it for several servos (default: none)",
         (),
@@ -93,7 +93,7 @@ class EmulateOptions:
         "KIND:KEY=VALUE,…",
         repeated=True,
     )
-    dt: TimeStep = _supply("time step (default: 0.001)", 0.001, "S")
+    step: TimeStep = _supply("time step (default: 0.001)", 0.001, "S")
     seed: Seed = _supply("seed of noise and faults (default: 0)", 0, "N")
 
 
@@ -160,7 +160,7 @@ def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
                 noise=options.noise,
                 baud=options.baud,
                 registers=registers,
-                dt=options.dt,
+                dt=options.step,
                 rng=np.random.default_rng((options.seed, k)),
             )
         )

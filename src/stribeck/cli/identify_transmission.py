@@ -1,15 +1,16 @@
-"""``stribeck identify-transmission``: stiffness and hysteresis of transmissions from motor and link encoders."""
+"""``stribeck identify transmission``: stiffness and hysteresis of transmissions from motor and link encoders."""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
-from stribeck.cli.options import Positive, group, option
+from stribeck.cli.options import TimeStep, group, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.recordings.signals.run_units import LARGEST_POSITION, LONGEST_INTERVAL
@@ -18,38 +19,78 @@ from stribeck.recordings.tables.readers import Table, find_tables, read_table
 if TYPE_CHECKING:
     from stribeck.identify.robot.transmission import EncoderRun, Transmission
 
-_columns, _output = group("arrays of the files"), group("output")
+NEEDED = ("motor", "link", "torque", "ratio")
+
+_data, _output = group("recordings"), group("output")
+
+
+class Arrays(NamedTuple):
+    """Arrays of the files.
+
+    :param motor: positions of the motor at the link's side, one row or column for each joint.
+    :param link: positions of the link.
+    :param torque: of the motor, at the motor's side [N m].
+    :param ratio: gear ratios: an array, or numbers separated by commas.
+    :param rotor_inertia: of the rotors [kg m²], as ``ratio``.
+    :param time: times [s]; ``None`` without.
+    """
+
+    motor: str
+    link: str
+    torque: str
+    ratio: str
+    rotor_inertia: str = "0"
+    time: str | None = None
+
+
+def arrays(text: str) -> Arrays:
+    """Parse ``motor=NAME,link=NAME,torque=NAME,ratio=100,100``; a part without = goes on with the one before."""
+    found: dict[str, str] = {}
+    name = ""
+    for part in text.split(","):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if equals:
+            name = key
+            found[name] = value
+        elif name:
+            found[name] += f",{key}"
+    unknown, missing = [k for k in found if k not in Arrays._fields], [k for k in NEEDED if k not in found]
+    if unknown or missing:
+        wrong = f"unknown {', '.join(unknown)}" if unknown else f"{', '.join(missing)} missing"
+        raise argparse.ArgumentTypeError(
+            f"{wrong}; expected {', '.join(f'{k}=NAME' for k in Arrays._fields)}"
+        )
+    return Arrays(**found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdentifyTransmissionOptions:
     """Options: recordings, names of their arrays, and the output file."""
 
-    data: tuple[Path, ...] = option("recordings with both encoders and torque", metavar="PATH")
-    validate: tuple[Path, ...] = option("recordings that are predicted only", (), "PATH")
-    motor: str = _columns(
-        "motor positions at the link's side, one row or column for each joint", metavar="NAME"
+    recordings: tuple[Path, ...] = option(
+        "recordings with both encoders and torque", metavar="RECORDING", positional=True
     )
-    link: str = _columns("positions of the link", metavar="NAME")
-    torque: str = _columns("motor torques at the motor's side [N m]", metavar="NAME")
-    ratio: str = _columns("gear ratios: an array, or numbers separated by commas", metavar="NAME")
-    rotor_inertia: str = _columns("of the rotors [kg m²], as ratio (default: 0)", "0", "NAME")
-    time: str | None = _columns("times [s]", None, "NAME")
-    step: Positive | None = _columns("time step [s] where there are no times", None, "S")
-    degrees: bool = _columns("positions are in degrees", False)
-    joints: tuple[str, ...] = _columns(
+    validate: tuple[Path, ...] = _data("recordings that are predicted only", (), "PATH")
+    columns: Annotated[Arrays, arrays] = _data(
+        "arrays of the files: motor=NAME,link=NAME (positions at the link's side), torque=NAME (at the motor's side [N m]), "
+        "ratio=NAME or numbers, rotor_inertia=… [kg m²], time=NAME",
+        metavar="SIGNAL=NAME,…",
+    )
+    step: TimeStep | None = _data("time step [s] where there are no times", None, "S")
+    degrees: bool = _data("positions are in degrees", False)
+    joint: tuple[str, ...] = _data(
         "numbers of the joints from 1, separated by commas or blanks (default: all)", (), "N"
     )
-    json: Path | None = _output("parameters and errors for programs", None, "FILE")
+    json: Path | None = _output("parameters and errors for scripts", None, "FILE")
 
 
 def run(options: IdentifyTransmissionOptions) -> int:
     """Fit the transmission of each joint, predict the other recordings, print and write."""
     from stribeck.identify.robot.transmission import identify_transmission
 
-    check_outputs([options.json], [*options.data, *options.validate])
-    warn_of_seen(options.data, options.validate)
-    fitted = [_read(path, options) for path in find_tables(options.data)]
+    check_outputs([options.json], [*options.recordings, *options.validate])
+    warn_of_seen(options.recordings, options.validate)
+    fitted = [_read(path, options) for path in find_tables(options.recordings)]
     unseen = [_read(path, options) for path in find_tables(options.validate)] if options.validate else []
     content: dict[str, Any] = {"schema": 1, "per_joint": {}}
     rows = []
@@ -86,33 +127,33 @@ def _rms(found: Transmission, runs: list[EncoderRun], joint: int) -> float:
 
 def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> list[int]:
     count = runs[0].motor.shape[1]
-    words = [word for text in options.joints for word in text.split(",") if word]
+    words = [word for text in options.joint for word in text.split(",") if word]
     for word in words:
         if not word.isdecimal() or not 1 <= int(word) <= count:
-            raise ConfigError(f"--joints: there is no joint {word}; the recordings have joints 1 to {count}")
+            raise ConfigError(f"--joint: there is no joint {word}; the recordings have joints 1 to {count}")
     chosen = [int(word) - 1 for word in words] or list(range(count))
     still = {joint: _still(runs, joint) for joint in chosen}
     for joint, encoder in still.items():
         if encoder:
             warn(f"joint {joint + 1} is left out: its {encoder} position never changes")
     if all(still.values()):
-        raise RecordingError("no joint moves at both encoders: name the arrays with --motor and --link")
+        raise RecordingError("no joint moves at both encoders: name the arrays with --columns")
     return [joint for joint in chosen if not still[joint]]
 
 
 def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
     from stribeck.identify.robot.transmission import EncoderRun
 
-    table = read_table(path)
+    table, given = read_table(path), options.columns
     scale = np.pi / 180.0 if options.degrees else 1.0
-    motor, link, torque = (_tall(table, name) for name in (options.motor, options.link, options.torque))
-    ratio, rotor = (_numbers(table, text, motor.shape[1]) for text in (options.ratio, options.rotor_inertia))
+    motor, link, torque = (_tall(table, name) for name in given[:3])
+    ratio, rotor = (_numbers(table, text, motor.shape[1]) for text in given[3:5])
     if torque.shape != motor.shape:
-        raise RecordingError(f"{path}: {options.torque} is {torque.shape}, {options.motor} {motor.shape}")
-    steps = np.diff(table.column(options.time)) if options.time else np.full(1, options.step or np.nan)
+        raise RecordingError(f"{path}: {given.torque} is {torque.shape}, {given.motor} {motor.shape}")
+    steps = np.diff(table.column(given.time)) if given.time else np.full(1, options.step or np.nan)
     dt = float(np.median(steps))
     if not dt > 0.0 or np.any(np.abs(steps - dt) > 0.1 * dt):
-        raise RecordingError(f"{path}: times must rise in even steps; give --time or --step")
+        raise RecordingError(f"{path}: times must rise in even steps; give time in --columns, or --step")
     if dt > LONGEST_INTERVAL:
         raise RecordingError(
             f"{path}: samples are {dt:g} s apart; are times in milliseconds? Seconds are expected"

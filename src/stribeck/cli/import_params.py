@@ -1,4 +1,4 @@
-"""``stribeck import-params``: parameters of a servo from a file of another program."""
+"""``stribeck import-model``: parameters of a servo from a file of another program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ImportParamsOptions:
 
     file: Path = option("file to read", metavar="FILE", positional=True)
     format: str = option("format of the file: bam, mjcf, isaaclab or urdf")
-    actuator: str = option("servo family, or a YAML file of it", metavar="NAME")
+    servo: str = option("servo family, or a YAML file of it", metavar="NAME")
     output: Path = option("parameter file to write", metavar="P.json")
     joint: str | None = option("joint to read (default: the only one)", None, "NAME")
     kp: Positive | None = option("firmware gain that the file's stiffness belongs to", None, "K")
@@ -36,7 +36,7 @@ def run(options: ImportParamsOptions) -> int:
     from stribeck.exports.imports import imported
 
     check_outputs([options.output], [options.file, options.motor])
-    actuator = load_actuator(options.actuator)
+    actuator = load_actuator(options.servo)
     motor = None if options.motor is None else read_drive(options.motor, actuator)
     task = ImportTask(options.file, actuator, options.joint, options.kp, options.supply, motor)
     file = imported(options.format, task)

@@ -1,4 +1,4 @@
-"""``stribeck import``: converts bags of other robots, tables, and BAM JSON recordings to bags that describe themselves."""
+"""``stribeck data import``: converts bags of other robots, tables, and BAM JSON recordings to bags that describe themselves."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class ImportOptions:
         "FILE",
     )
     arm_mass: NotNegative | None = option("rod mass, for JSON recordings that give none", None, "KG")
-    actuator: str | None = option("the servo, where recordings name none, or JSON recordings another", None)
+    servo: str | None = option("the servo, where recordings name none, or JSON recordings another", None)
     joint: str | None = option("the joint to read, of bags with several; its name in the new bags", None)
     storage: Storage = option("storage of the bags (default: mcap)", "mcap")
 
 
 def run(options: ImportOptions) -> int:
     """Read all recordings, then write all bags, so that an unreadable recording leaves no bags behind."""
-    bench = None if options.bench is None else benches_of(described(options.bench), options.actuator)
+    bench = None if options.bench is None else benches_of(described(options.bench), options.servo)
     runs = [
         (folder, path, logs) for folder in options.recordings for path, logs in _read(options, bench, folder)
     ]
@@ -60,14 +60,14 @@ def run(options: ImportOptions) -> int:
         check_writable(target)
     logs = [log for _, _, found in runs for log in found]
     for name in sorted({log.actuator for log in logs}):
-        own = options.actuator is not None and load_actuator(options.actuator).name == name
+        own = options.servo is not None and load_actuator(options.servo).name == name
         servo = load_actuator(
-            options.actuator if own and options.actuator else bench.servo(name) if bench else name
+            options.servo if own and options.servo else bench.servo(name) if bench else name
         )
         own_logs = [log for log in logs if log.actuator == name]
-        if options.actuator is not None and not own:
+        if options.servo is not None and not own:
             warn(
-                f"{own_logs[0].name} is of {name!r}, as it or its bench says: --actuator {options.actuator} is not used for it"
+                f"{own_logs[0].name} is of {name!r}, as it or its bench says: --actuator {options.servo} is not used for it"
             )
         notes = (*supply_notes(own_logs, servo), overload(own_logs, servo))
         for text in filter(None, (*notes, *(line for log in own_logs for line in oddities(log)))):
@@ -87,7 +87,7 @@ def _read(options: ImportOptions, bench: Benches | None, folder: Path) -> list[t
         joint=options.joint,
         bench=bench,
         arm_mass=options.arm_mass,
-        actuator=options.actuator,
+        actuator=options.servo,
         note=warn,
     )
     if options.joint == "*":

@@ -1,4 +1,4 @@
-"""Shared input and output of the verbs: recordings, parameter files, ``name=value`` pairs, warnings, JSON."""
+"""Shared input and output of the commands: recordings, parameter files, ``name=value`` pairs, warnings, JSON."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.recordings.bags.storage import is_bag
 from stribeck.recordings.bench import SETUP_KEYS
+from stribeck.recordings.sources import check_names
 
 
 def recordings_of(
@@ -35,7 +36,9 @@ def recordings_of(
     """
     bench = None if options.bench is None else described(options.bench)
     reading = Reading(joint=options.joint, signals=options.signals, bench=bench, arm_mass=options.arm_mass)
-    return reading.logs(options.logdir, actuator, note or warn, damaged)
+    logs = [log for path in options.recordings for log in reading.logs(path, actuator, note or warn, damaged)]
+    check_names(logs, ", ".join(map(str, options.recordings)))
+    return logs
 
 
 def described(text: str) -> Described:
@@ -78,7 +81,7 @@ def as_number(text: str, what: str) -> float:
 
 def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]]:
     """The parameter files that ``--params`` names."""
-    servo = None if options.actuator is None else load_actuator(options.actuator)
+    servo = None if options.servo is None else load_actuator(options.servo)
     files = [(path, read_drive(path, servo)) for path in options.params]
     for path, file in files:
         if servo is not None:
@@ -88,9 +91,9 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]
 
 
 def check_servo(path: Path, file: Drive, servo: Actuator) -> None:
-    """Refuse a file of another servo than ``--actuator`` names."""
+    """Refuse a file of another servo than ``--servo`` names."""
     if file.actuator.name != servo.name:
-        raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
+        raise ConfigError(f"{path} is of {file.actuator.name!r}, --servo is {servo.name!r}")
 
 
 def warn_of_friction(path: Path | str, file: Drive) -> None:
@@ -116,13 +119,13 @@ def check_recorded(logs: Sequence[Log], files: Sequence[tuple[Path, Drive]], sup
 
 
 def check_outputs(
-    outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path | None = None
+    outputs: Sequence[Path | None], inputs: Sequence[Path | None], recordings: Sequence[Path] = ()
 ) -> None:
     """Refuse outputs that cannot be written, or would overwrite each other, an input, or part of a recording.
 
     :raises OutputError: for the first of them.
     """
-    check_distinct(outputs, inputs, logdir)
+    check_distinct(outputs, inputs, recordings)
     for output in outputs:
         if output is not None:
             check_writable(output)
@@ -133,7 +136,7 @@ def warn_of_seen(data: Sequence[Path], validate: Sequence[Path]) -> None:
     fitted, unseen = ([path.resolve() for path in paths] for paths in (data, validate))
     for path, whole in zip(validate, unseen, strict=True):
         if any(whole == one or whole in one.parents or one in whole.parents for one in fitted):
-            warn(f"{path} is both in --data and in --validate: its error is not that of a run left out")
+            warn(f"{path} is among the recordings and in --validate: its error is not that of a run left out")
 
 
 def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:
@@ -143,7 +146,7 @@ def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool
 
 
 def check_distinct(
-    outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path | None
+    outputs: Sequence[Path | None], inputs: Sequence[Path | None], recordings: Sequence[Path] = ()
 ) -> None:
     """Refuse outputs that would overwrite each other, an input, or part of a recording.
 
@@ -156,7 +159,7 @@ def check_distinct(
             raise OutputError(f"{output} is {taken[resolved]} of this command; name another file")
         if is_bag(resolved) or is_bag(resolved.parent):
             raise OutputError(f"{output} is a recording, or would lie in one; name another file")
-        if logdir is not None and resolved.is_file() and resolved == logdir.resolve():
+        if resolved.is_file() and any(resolved == path.resolve() for path in recordings):
             raise OutputError(f"{output} is the recording; name another file")
         taken[resolved] = "another output"
 

@@ -1,4 +1,4 @@
-"""Entry point, which runs the verb and converts errors to a one-line message and an exit code."""
+"""Entry point, which runs the command and converts errors to a one-line message and an exit code."""
 
 from __future__ import annotations
 
@@ -11,32 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from stribeck.api.extras import without_library
+from stribeck.cli.commands import COMMANDS, Command
+from stribeck.cli.earlier import todays, with_dashes
 from stribeck.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from stribeck.errors import StribeckError
 
-COMPUTING = (
-    "setup-robot",
-    "identify-arm",
-    "identify-robot",
-    "identify-transmission",
-    "excite",
-    "estimate",
-    "posterior",
-    "calibrate",
-    "select-poses",
-)
-"""Verbs whose computations end at once with Ctrl-C."""
-
-
 AGAIN = 0.02
 """Time after which a lost interrupt is sent again [s]."""
-
-ALL_OF = {
-    **dict.fromkeys(("excite", "setup-robot", "identify-arm", "estimate"), "arm"),
-    "posterior": "bayes",
-    "demo": "fit,ros",
-}
-"""Verbs that need more than the extra of the first library they miss, and what brings everything."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         sys.unraisablehook = _interrupted_again
-    if argv is None and any(word in COMPUTING for word in sys.argv[1:2]):
+    if argv is None and _computes(sys.argv[1:]):
         return exit_code(_supervised)
     code = exit_code(lambda: _parsed_and_run(sys.argv[1:] if argv is None else argv))
     if argv is None and code == INTERRUPTED:
@@ -129,19 +110,38 @@ def _parsed_and_run(argv: Sequence[str]) -> int:
     with _ended_by_interrupt():
         from stribeck.cli.options import spelled
         from stribeck.cli.parser import parse
-    verb, options, run = parse(argv)
+    name, options, run = parse(argv)
     try:
-        return _run(verb, run)
+        code = _run(name, run)
     except StribeckError as error:
         error.args = (spelled(str(error), type(options)),)
         raise
+    _, notice = todays(with_dashes(argv))
+    if notice is not None:  # after the result: an error stays one line
+        print(f"stribeck: warning: {notice}", file=sys.stderr)
+    return code
 
 
-def _run(verb: str, run: Callable[[], int]) -> int:
+def _computes(argv: Sequence[str]) -> bool:
+    """Whether the computation of a command ends at once with Ctrl-C."""
+    return _command(
+        " ".join(word for word in todays(with_dashes(argv))[0] if not word.startswith("-"))
+    ).computing
+
+
+def _command(name: str) -> Command:
+    """The command with which a text begins; one that does nothing for others."""
+    words = name.split()
+    found = COMMANDS.get(" ".join(words[:2])) or COMMANDS.get(" ".join(words[:1]))
+    return found or Command("", "", ("", ""))
+
+
+def _run(name: str, run: Callable[[], int]) -> int:
     from stribeck.cli.stop import exit_after_interrupt
 
+    command = _command(name)
     try:
-        with exit_after_interrupt() if verb in COMPUTING else nullcontext():
+        with exit_after_interrupt() if command.computing else nullcontext():
             return run()
     except ModuleNotFoundError as error:
-        raise without_library(f"stribeck {verb}", error, ALL_OF.get(verb)) from None
+        raise without_library(f"stribeck {name}", error, command.extra) from None

@@ -1,4 +1,4 @@
-"""Options of the verbs, declared as fields of frozen dataclasses.
+"""Options of the commands, declared as fields of frozen dataclasses.
 
 The annotation of a field defines how its text is parsed; :func:`option` sets help, default and metavar:
 
@@ -7,7 +7,7 @@ The annotation of a field defines how its text is parsed; :func:`option` sets he
     @dataclass(frozen=True, kw_only=True)
     class PlotOptions:
         output: Path = option("folder for the pictures", metavar="DIR")
-        dt: TimeStep = option("time step", 0.005, "S")
+        step: TimeStep = option("time step", 0.005, "S")
 
 ``bool`` declares a flag, ``tuple[X, ...]`` takes several words, and ``Annotated[X, parse]`` is parsed by ``parse``.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ def option(
     choices: Sequence[str] | None = None,
     positional: bool = False,
     repeated: bool = False,
+    hidden: bool = False,
     constant: tuple[str, str, str] | None = None,
 ) -> Any:
     """A field that declares a command-line option; without a default it is required.
@@ -47,6 +48,7 @@ def option(
     :param text: help.
     :param group: heading in the help.
     :param repeated: whether the option may be given several times, with one value each.
+    :param hidden: not shown in help: for programs that know the published program's options.
     :param constant: an additional flag that sets this option to a fixed value: the flag, the value, and its help.
     """
     metadata = {
@@ -56,6 +58,7 @@ def option(
         "choices": None if choices is None else tuple(choices),
         "positional": positional,
         "repeated": repeated,
+        "hidden": hidden,
         "constant": constant,
     }
     return field(default=default, metadata=metadata)
@@ -93,65 +96,80 @@ def syntax_of(annotation: Any) -> Syntax:
     return Syntax(None if annotation is bool else annotation)
 
 
-def add_arguments(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
-    """Add the options of a dataclass to a parser."""
+def add_arguments(
+    parser: argparse.ArgumentParser, kind: type[Any], essential: Collection[str] | None = None
+) -> None:
+    """Add the options of a dataclass to a parser.
+
+    :param essential: the options that help shows; ``None``: all that are not hidden.
+    """
     hints = get_type_hints(kind, include_extras=True)
     groups: dict[str | None, Any] = {None: parser}
-    for entry in fields(kind):
+    for entry in sorted(fields(kind), key=lambda entry: not entry.metadata["positional"]):
         title = entry.metadata["group"]
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
-        _add_argument(groups[title], entry, syntax_of(hints[entry.name]))
+        shown = not entry.metadata["hidden"] and (essential is None or entry.name in essential)
+        _add_argument(
+            groups[title], entry, syntax_of(hints[entry.name]), shown or entry.metadata["positional"]
+        )
 
 
-def _add_argument(target: Any, entry: Field[Any], syntax: Syntax) -> None:
+def _add_argument(target: Any, entry: Field[Any], syntax: Syntax, shown: bool) -> None:
     meta = entry.metadata
-    word = entry.name if meta["positional"] else f"--{entry.name.replace('_', '-')}"
+    word = entry.name if meta["positional"] else word_of(entry.name)
+    text = meta["help"].replace("%", "%%") if shown else argparse.SUPPRESS
     if syntax.parse is None:
-        target.add_argument(word, action="store_true", help=meta["help"])
+        target.add_argument(word, action="store_true", help=text)
         return
     choices = meta["choices"] or syntax.choices
-    more: dict[str, Any] = {"metavar": meta["metavar"], "choices": choices, "help": meta["help"]}
+    more: dict[str, Any] = {"metavar": meta["metavar"], "choices": choices, "help": text}
     if meta["repeated"]:
         more |= {"action": "append", "default": []}
     else:
-        more |= {"nargs": "+"} if syntax.several else {}
+        more |= (
+            {"nargs": "+" if entry.default is MISSING or not meta["positional"] else "*"}
+            if syntax.several
+            else {}
+        )
         more |= {} if entry.default is MISSING else {"default": entry.default}
     if entry.default is MISSING and not meta["positional"]:
         more["required"] = True
     target.add_argument(word, type=syntax.parse, **more)
     if meta["constant"] is not None:
-        flag, value, text = meta["constant"]
-        target.add_argument(flag, dest=entry.name, action="store_const", const=value, help=text)
+        flag, value, about = meta["constant"]
+        about = about if shown else argparse.SUPPRESS
+        target.add_argument(flag, dest=entry.name, action="store_const", const=value, help=about)
+
+
+def word_of(name: str) -> str:
+    """The option of a field."""
+    return f"--{name.replace('_', '-')}"
 
 
 OPTIONS_OF_ARGUMENTS = {
-    "fixed": ("set", "hold"),
-    "hold_out_gain": ("validation_kp",),
-    "hold_out": ("validation_fraction",),
+    "fixed": ("set",),
     "file_kp": ("kp",),
     "file_joint": ("joint",),
     "file_motor": ("motor",),
-    "model": ("urdf",),
-    "machine": ("config",),
 }
 """Options that have another name than the argument of the API."""
 
 
 def spelled(text: str, kind: type[Any]) -> str:
-    """A message whose arguments in backticks are written as options, where a verb has them: `bench` becomes --bench."""
+    """A message whose arguments in backticks are written as options, where a command has them: `bench` becomes --bench."""
     names = {entry.name for entry in fields(kind) if not entry.metadata["positional"]}
 
     def option_of(found: re.Match[str]) -> str:
         possible = (found[1], *OPTIONS_OF_ARGUMENTS.get(found[1], ()))
         name = next((one for one in possible if one in names), None)
-        return found[0] if name is None else f"--{name.replace('_', '-')}"
+        return found[0] if name is None else word_of(name)
 
     return re.sub(r"`([a-z_]+)`", option_of, text)
 
 
 def options_of(kind: type[Options], arguments: argparse.Namespace) -> Options:
-    """Create the options of a verb from parsed arguments."""
+    """Create the options of a command from parsed arguments."""
     values = {entry.name: getattr(arguments, entry.name) for entry in fields(kind)}  # type: ignore[arg-type]
     return kind(
         **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
@@ -159,7 +177,7 @@ def options_of(kind: type[Options], arguments: argparse.Namespace) -> Options:
 
 
 def options_from(kind: type[Options], content: Mapping[str, Any], **more: Any) -> Options:
-    """Create the options of a verb from YAML values; ``null`` selects the default.
+    """Create the options of a command from YAML values; ``null`` selects the default.
 
     :param more: values of other options, which are not parsed.
     :raises ConfigError: for an invalid value.
@@ -316,7 +334,9 @@ _simulation = group("simulation")
 class RecordingOptions:
     """Options that select the recordings of a servo."""
 
-    logdir: Path = _recordings("folder with bags or BAM JSON recordings, or one of them", metavar="BAGS")
+    recordings: tuple[Path, ...] = option(
+        "bags or BAM JSON recordings, or folders that hold them", metavar="RECORDING", positional=True
+    )
     joint: str | None = _recordings(
         "joint to read from bags with several joints; * reads all as one servo", None
     )
@@ -333,7 +353,7 @@ class RecordingOptions:
 class SimulationOptions:
     """Options of the simulation of recorded runs; defaults are the values used for the fit."""
 
-    dt: TimeStep | None = _simulation("time step (default: 0.005, or the parameter file's)", None, "S")
+    step: TimeStep | None = _simulation("time step (default: 0.005, or the parameter file's)", None, "S")
     reset_period: Positive | None = _simulation(
         "reset simulations to the measured state with this period", None, "S"
     )
@@ -348,6 +368,6 @@ class ParameterFileOptions:
     """Options that select parameter files."""
 
     params: tuple[Path, ...] = option("parameter files", metavar="FILE")
-    actuator: str | None = option(
+    servo: str | None = option(
         "YAML file of the servo, for files that do not describe it (older ones, other programs)", None
     )

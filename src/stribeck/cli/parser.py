@@ -1,126 +1,191 @@
-"""The verbs of the command line; only the requested one is imported.
+"""The command line: only the requested command is imported, and its options are declared by a dataclass.
 
-Each verb is a module with ``run(options)``, whose annotation is the dataclass that declares the options
-(:mod:`stribeck.cli.options`), or a folder with the modules ``options`` and ``run``. Options import no JAX, SciPy or
-matplotlib; ``run`` is imported when it is called.
+Options import no JAX, SciPy or matplotlib; ``run`` is imported when it is called. argparse stays: cyclopts, tyro and typer
+declare options from types as :mod:`stribeck.cli.options` does, but take 60 to 90 ms of processor time to be imported on the
+machine on which argparse takes 13, several times as much on a single-board computer, and a robot's installation would need
+them and what they need.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Sequence
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any, NoReturn, get_type_hints
 
 import stribeck
-from stribeck.cli.options import add_arguments, options_of
+from stribeck.cli.commands import BAYES, COMMANDS, GROUPS, MAP, Command
+from stribeck.cli.earlier import EARLIER, todays, with_dashes
+from stribeck.cli.options import add_arguments, options_of, word_of
 
-VERBS = {
-    "emulate": ("emulate", "emulated servos behind a pseudo-terminal"),
-    "record": ("record", "play trajectories on servos on a serial bus, and record them"),
-    "import": (
-        "import_recordings",
-        "convert bags of other robots, tables and BAM JSON to bags that describe themselves",
-    ),
-    "fit": ("fit", "identify a friction law from recordings"),
-    "fit-all": ("fit_all", "fit many servos and laws, in processes or on a Dask cluster"),
-    "evaluate": ("evaluate", "compute the errors of parameter files on recordings"),
-    "suggest": ("suggest", "rank runs that could be recorded next by what they would tell"),
-    "plot": ("plot", "draw measured and simulated motion"),
-    "diagram": ("diagram", "draw drive/backdrive diagrams"),
-    "report": ("report", "write an HTML report that assesses parameter files on recordings"),
-    "compensate": ("compensate", "compute the friction torque for a recorded motion"),
-    "export": (
-        "export",
-        "export identified servos to simulators, firmware and tables, with the error it costs",
-    ),
-    "import-params": (
-        "import_params",
-        "read the parameters of a servo from BAM, MJCF, Isaac Lab or URDF files",
-    ),
-    "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
-    "sweep": ("sweep", "write a constant-velocity programme of one joint, for friction over velocity"),
-    "setup-robot": (
-        "setup_robot",
-        "write the file of a robot arm, or of a servo on a bench, from recordings",
-    ),
-    "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),
-    "identify-joint": (
-        "identify_joint",
-        "identify the friction of one joint from tables of motion and torque",
-    ),
-    "identify-robot": ("identify_robot", "identify the drives of a whole robot from goals and positions"),
-    "identify-transmission": (
-        "identify_transmission",
-        "identify stiffness and hysteresis of transmissions from motor and link encoders",
-    ),
-    "calibrate": ("calibrate", "calibrate the geometry of an arm from measured poses"),
-    "posterior": (
-        "posterior",
-        "sample the posterior of an arm or a servo from prior knowledge and few measurements",
-    ),
-    "estimate": ("estimate", "estimate the parameters of a mechanism from its recorded motion"),
-    "doctor": ("doctor", "check computer, installation and ROS graph, and say what mends each fault"),
-    "demo": ("demo", "record, identify and compensate emulated servos through ROS 2 nodes"),
-}
-"""Module and help text of each verb."""
+ABOUT = "Identify and compensate the friction of robot joints."
+
+EVERY = "--help-all"
+"""Shows the options that ``--help`` leaves out."""
+
+BAYES_FLAG = "--bayes"
 
 
-def build_parser(verbs: Collection[str] = tuple(VERBS)) -> argparse.ArgumentParser:
-    """Create the command-line parser.
+class CommandParser(argparse.ArgumentParser):
+    """A parser that asks whether another option was meant.
 
-    :param verbs: verbs whose options are declared; the others have only a help text.
+    :param known: words of all options.
     """
-    parser = argparse.ArgumentParser(
-        prog="stribeck",
-        description="Identify the friction of robot joints from recordings.",
-        allow_abbrev=False,
+
+    def __init__(self, *, known: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=_formatter, **more)
+        self.known = known
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2."""
+        said = message.removeprefix("the following arguments are required: ")
+        if said != message and not said.startswith("-"):
+            message += " (name recordings and files before the options)"
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message:
+            message += meant(unknown.split()[0], self.known)
+        self.exit(2, f"usage: {self.prog} --help explains it\n{self.prog}: {message}\n")
+
+
+def _formatter(prog: str) -> argparse.RawDescriptionHelpFormatter:
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=110)
+
+
+def meant(word: str, valid: Sequence[str]) -> str:
+    """A question that ends a message about an unknown word; empty if no valid one is like it."""
+    close = get_close_matches(word, valid, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def map_of_commands() -> str:
+    """What there is, in the order in which it is used."""
+    lines = [ABOUT, "", "usage: stribeck COMMAND …", ""]
+    for title, names in MAP:
+        lines.append(title)
+        lines += [f"  {name:22s} {COMMANDS[name].text}" for name in names]
+    more = [
+        "",
+        "stribeck COMMAND --help explains a command and ends with two worked lines; `import stribeck` is the same in Python.",
+        "For example:",
+        *(f"  stribeck {COMMANDS[name].examples[0]}" for name in ("identify servo", "evaluate")),
+    ]
+    return "\n".join([*lines, *more])
+
+
+def build_parser(name: str, command: Command, *, every: bool = False) -> CommandParser:
+    """The parser of a command.
+
+    :param name: its words.
+    :param every: whether help shows the rare options, too.
+    """
+    kind = options_class(command)
+    essential = None if every or not command.essential else command.essential
+    known = [word_of(entry.name) for entry in fields(kind) if not entry.metadata["hidden"]]
+    positional = [entry for entry in fields(kind) if entry.metadata["positional"]]
+    hidden = essential is not None and any(
+        not entry.metadata["hidden"] and entry.name not in essential for entry in fields(kind)
     )
-    parser.add_argument("--version", action="version", version=f"stribeck {stribeck.__version__}")
-    subparsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, (_, text) in VERBS.items():
-        description = text[0].upper() + text[1:] + "."
-        verb = subparsers.add_parser(name, help=text, description=description, allow_abbrev=False)
-        if name in verbs:
-            kind = options_class(name)
-            add_arguments(verb, kind)
-            verb.set_defaults(run=partial(_run, name), kind=kind)
+    words = [entry.metadata["metavar"] or entry.name.upper() for entry in positional]
+    examples = "\n".join(f"  stribeck {line}" for line in command.examples)
+    more = f"{EVERY} shows further options.\n\n" if hidden else ""
+    bayes = f" {BAYES_FLAG}" if command in BAYES.values() else ""
+    parser = CommandParser(
+        prog=f"stribeck {name}{bayes}",
+        usage=" ".join([f"stribeck {name}{bayes}", *(f"{word} [{word} …]" for word in words), "[options]"]),
+        description=command.text[0].upper() + command.text[1:] + ".",
+        epilog=f"{more}examples:\n{examples}",
+        known=[*known, "--help", EVERY],
+    )
+    parser.add_argument(EVERY, action="help", help=argparse.SUPPRESS)
+    if bayes:
+        parser.add_argument(BAYES_FLAG, action="store_true", help=argparse.SUPPRESS)
+    add_arguments(parser, kind, essential)
+    parser.set_defaults(run=partial(_run, command), kind=kind)
     return parser
 
 
-def options_class(verb: str) -> type[Any]:
-    """The dataclass that declares the options of a verb."""
-    module = _part(verb, "options")
+def options_class(command: Command) -> type[Any]:
+    """The dataclass that declares the options of a command."""
+    module = _part(command, "options")
+    if command.options:
+        named: type[Any] = getattr(module, command.options)
+        return named
     kind: type[Any] = getattr(module, "DECLARED", None) or get_type_hints(module.run)["options"]
     return kind
 
 
-def _part(verb: str, part: str) -> ModuleType:
-    """The module ``options`` or ``run`` of a verb's folder, or its only module."""
-    module = import_module(f"stribeck.cli.{VERBS[verb][0]}")
+def _part(command: Command, part: str) -> ModuleType:
+    """A module of a command's folder, or its only module."""
+    module = import_module(f"stribeck.cli.{command.place}")
     return import_module(f"{module.__name__}.{part}") if hasattr(module, "__path__") else module
 
 
-def _run(verb: str, options: Any) -> int:
-    code: int = _part(verb, "run").run(options)
+def _run(command: Command, options: Any) -> int:
+    code: int = _part(command, command.run).run(options)
     return code
 
 
 def parse(argv: Sequence[str]) -> tuple[str, Any, Callable[[], int]]:
-    """Parse a command line; returns the verb, its options, and a function that runs it.
+    """Parse a command line; returns the command's words, its options, and a function that runs it.
 
-    Wrong usage exits the program with code 2.
+    Without a command, the map of commands is printed and the program ends with code 0; wrong usage ends it with code 2.
     """
-    words = [_with_dashes(word) for word in argv]
-    verb = next((word for word in words if not word.startswith("-")), "")
-    arguments = build_parser([verb]).parse_args(words)
+    words, _ = todays(with_dashes(argv))
+    name, command, rest = _found(words)
+    parser = build_parser(name, command, every=EVERY in rest)
+    arguments = parser.parse_args(rest)
     options = options_of(arguments.kind, arguments)
-    return arguments.verb, options, partial(arguments.run, options)
+    return name, options, partial(arguments.run, options)
 
 
-def _with_dashes(word: str) -> str:
-    """Replace underscores in an option name, which users of the BAM tools know, by dashes."""
-    name, equals, value = word.partition("=")
-    return name.replace("_", "-") + equals + value if word.startswith("--") else word
+def _found(words: Sequence[str]) -> tuple[str, Command, list[str]]:
+    """The command of a command line, and the words that follow."""
+    names = [word for word in words if not word.startswith("-")]
+    first = names[0] if names else ""
+    if "--version" in words and not first:
+        _say(f"stribeck {stribeck.__version__}")
+    if not first:
+        if any(word not in ("-h", "--help", EVERY) for word in words):
+            _refuse(f"unknown: {words[0]}{meant(words[0], ['--help', '--version'])}")
+        _say(map_of_commands())
+    if first in GROUPS:
+        name = " ".join(names[:2])
+        if len(names) < 2 or words[words.index(first) + 1 : words.index(first) + 2] != names[1:2]:
+            _say(_map_of_group(first))
+        if name not in COMMANDS:
+            inside = [one.split()[1] for one in COMMANDS if one.startswith(f"{first} ")]
+            _refuse(f"{first}: unknown: {names[1]}; valid: {', '.join(inside)}{meant(names[1], inside)}")
+        begin = words.index(first) + 2
+    else:
+        name, begin = first, words.index(first) + 1
+        if name not in COMMANDS:
+            every = [*COMMANDS, *(one.split()[-1] for one in COMMANDS), *GROUPS, *EARLIER]
+            close = get_close_matches(name, every, n=1, cutoff=0.6)
+            full = next((one for one in COMMANDS if close and one.split()[-1] == close[0]), *close)
+            _refuse(f"unknown command: {name}{f'; did you mean {full}?' if close else ''}")
+    rest = [*words[: begin - len(name.split())], *words[begin:]]
+    command = BAYES[name] if BAYES_FLAG in rest and name in BAYES else COMMANDS[name]
+    return name, command, rest
+
+
+def _map_of_group(group: str) -> str:
+    inside = {name: command for name, command in COMMANDS.items() if name.startswith(f"{group} ")}
+    lines = [f"stribeck {group}: {GROUPS[group]}", ""]
+    lines += [f"  {name:22s} {command.text}" for name, command in inside.items()]
+    examples = [command.examples[0] for command in inside.values()][:2]
+    return "\n".join([*lines, "", "examples:", *(f"  stribeck {line}" for line in examples)])
+
+
+def _say(text: str) -> NoReturn:
+    print(text)
+    sys.exit(0)
+
+
+def _refuse(text: str) -> NoReturn:
+    print(f"usage: stribeck COMMAND …; stribeck alone shows all commands\nstribeck: {text}", file=sys.stderr)
+    sys.exit(2)

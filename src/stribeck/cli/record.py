@@ -33,14 +33,14 @@ SHOW_PERIOD = 0.1
 class RecordOptions:
     """Options: what to record, and overrides of values in the file."""
 
-    config: Path = option("what to record, see config/record.yaml", metavar="YAML")
+    session: Path = option("what to record, see config/record.yaml", metavar="SESSION.yaml", positional=True)
     port: str | None = option("serial port (default: the file's)", None)
     output: Path | None = option("folder for the bags (default: the file's)", None, "DIR")
     rate: Positive | None = option("cycles per second (default: the file's)", None, "HZ")
     allow_overvoltage: bool = option("record above the servos' rated supply", False)
     quiet: bool = option("no progress, only bags and what goes wrong", False)
     dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves", False)
-    urdf: Path | None = option(
+    model: Path | None = option(
         "with --dry-run: the robot, to check self-collisions and torques", None, "FILE"
     )
     picture: Path | None = option(
@@ -55,10 +55,10 @@ def run(options: RecordOptions) -> int:
     """Connect, print the state of the servos, play and record."""
     if options.dry_run:
         return _run_dry(options)
-    if options.urdf or options.picture or options.keep_torque:
-        raise ConfigError("--urdf, --picture and --keep-torque are for a dry run: add --dry-run")
+    if options.model or options.picture or options.keep_torque:
+        raise ConfigError("--model, --picture and --keep-torque are for a dry run: add --dry-run")
     driver_config, config = read_record_config(
-        options.config, port=options.port, rate=options.rate, output=options.output
+        options.session, port=options.port, rate=options.rate, output=options.output
     )
     check_writable(config.output / "bag")
     driver = Driver(driver_config)
@@ -89,10 +89,10 @@ def _run_dry(options: RecordOptions) -> int:
     from stribeck.cli.dry_run import run_dry
 
     return run_dry(
-        options.config,
+        options.session,
         output=options.output,
         rate=options.rate,
-        urdf=options.urdf,
+        urdf=options.model,
         picture=options.picture,
         keep_torque=options.keep_torque,
     )

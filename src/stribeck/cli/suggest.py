@@ -1,4 +1,4 @@
-"""``stribeck suggest``: which recording would tell most."""
+"""``stribeck data suggest``: which recording would tell most."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def run(options: SuggestOptions) -> int:
     """Print masses, gains and trajectories, ranked by the spread of predicted motions that a run of each would leave."""
     from stribeck.evaluate.suggestion import suggest
 
-    check_outputs([options.json], options.params, options.logdir)
+    check_outputs([options.json], options.params, options.recordings)
     if len(options.params) != 1:
         raise ConfigError(f"suggest takes one parameter file, found {len(options.params)}")
     files = parameter_files_of(options)
-    logs = recordings_of(options, options.actuator)
+    logs = recordings_of(options, options.servo)
     check_recorded(logs, files, supply=False)
     path, file = files[0]
-    found = suggest(file, logs, stepping_of(file, options.dt, None, options.integrator))
+    found = suggest(file, logs, stepping_of(file, options.step, None, options.integrator))
     print(
         f"Standard deviation of motions by the parameters of {path.name}: {1e3 * found.spread:.1f} mrad over all runs below."
     )

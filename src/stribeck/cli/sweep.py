@@ -1,4 +1,4 @@
-"""``stribeck sweep``: writes a constant-velocity programme of one joint, for `stribeck record` and the excitation node."""
+"""``stribeck design sweep``: writes a constant-velocity programme of one joint, for `stribeck record` and the excitation node."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class SweepOptions:
     """Options: the joint, its limits, how it moves, and the file."""
 
     joint: str = _joint("the joint that moves", metavar="NAME")
-    urdf: Path | None = _joint("limits of the joint: nine tenths of its travel and velocity", None, "FILE")
+    model: Path | None = _joint("limits of the joint: nine tenths of its travel and velocity", None, "FILE")
     lower: float | None = _joint("lower end of the travel [rad] (default: the URDF's)", None, "RAD")
     upper: float | None = _joint("upper end of the travel [rad] (default: the URDF's)", None, "RAD")
     velocity: Positive | None = _joint("largest speed [rad/s] (default: the URDF's)", None, "RAD/S")
     acceleration: Positive = _motion("of the ramps [rad/s²] (default: 5)", 5.0, "RAD/S2")
-    speeds: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8, "N")
+    count: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8, "N")
     places: Count = _motion(
         "parts of the travel in which slow sweeps are played, for several loads by gravity (default: 3)",
         3,
@@ -45,7 +45,7 @@ class SweepOptions:
 
 def run(options: SweepOptions) -> int:
     """Write the programme and say how to play it."""
-    check_outputs([options.output], [options.urdf])
+    check_outputs([options.output], [options.model])
     if options.output.suffix not in (".yaml", ".yml"):
         raise ConfigError(
             f"--output {options.output}: expected a name that ends in .yaml, by which `record` knows a file"
@@ -55,7 +55,7 @@ def run(options: SweepOptions) -> int:
         {
             "joint": options.joint,
             "range": (lower, upper),
-            "speeds": spaced_speeds(velocity, options.speeds),
+            "speeds": spaced_speeds(velocity, options.count),
             "acceleration": options.acceleration,
             "places": options.places,
             "others": options.set or {},
@@ -72,7 +72,7 @@ def run(options: SweepOptions) -> int:
         print(f"left out, as the travel is too short for them: {', '.join(left)} rad/s")
     print(
         f"play it: `plays: {{trajectories: [{options.output}], gains: […]}}` in the file of `stribeck record` or of the excitation node; "
-        "then `stribeck identify-joint BAG`"
+        "then `stribeck identify joint BAG`"
     )
     return DONE
 
@@ -80,8 +80,8 @@ def run(options: SweepOptions) -> int:
 def _limits(options: SweepOptions) -> tuple[float, float, float]:
     """Lower and upper end and largest speed: those given, else of the URDF."""
     own = {"lower": np.nan, "upper": np.nan, "velocity": np.nan}
-    if options.urdf is not None:
-        own |= joint_limits(options.urdf, options.joint)
+    if options.model is not None:
+        own |= joint_limits(options.model, options.joint)
     room = 0.5 * (1.0 - WITHIN) * (own["upper"] - own["lower"])
     usual = {"lower": own["lower"] + room, "upper": own["upper"] - room, "velocity": WITHIN * own["velocity"]}
     found = {name: usual[name] if (given := getattr(options, name)) is None else float(given) for name in own}
@@ -90,7 +90,7 @@ def _limits(options: SweepOptions) -> tuple[float, float, float]:
         missing.append("--velocity")
     if missing:
         raise ConfigError(
-            f"{', '.join(missing)} missing: give {'them' if len(missing) > 1 else 'it'}, or a --urdf with limits of {options.joint}"
+            f"{', '.join(missing)} missing: give {'them' if len(missing) > 1 else 'it'}, or a --model with limits of {options.joint}"
         )
     return found["lower"], found["upper"], found["velocity"]
 

@@ -40,7 +40,7 @@ from stribeck.model.terms import TERMS
 from stribeck.model.terms.term import Conditions
 
 TIMESTEP = 0.005
-"""Physics step of the drive unless ``--timestep`` gives another one [s]."""
+"""Physics step of the drive unless a time step gives another one [s]."""
 
 DriveModel = Literal["m1", "m2", "m5", "m6"]
 """Laws that the drive has."""
@@ -155,7 +155,7 @@ def delay_of(file: Drive, timestep: float | None) -> Delay:
     if wanted and timestep is None:
         raise ConfigError(
             f"the drive counts delays in physics steps, and {file.actuator.name} has one of {1e3 * wanted:.3g} ms: give the "
-            "simulator's `timestep`"
+            "simulator's `step`"
         )
     timestep = timestep or TIMESTEP
     return Delay(wanted, round(wanted / timestep), timestep)

@@ -105,7 +105,7 @@ def voltage_of(task: ImportTask) -> VoltageControl:
     if not isinstance(control, VoltageControl):
         raise ConfigError(
             f"{task.path} holds a motor with a voltage bridge; {task.actuator.name} is a servo of kind {control.kind}: name the "
-            "servo with `actuator`"
+            "servo with `servo`"
         )
     return control
 

@@ -25,7 +25,7 @@ def import_bam(task: ImportTask) -> Drive:
     """The parameters of a BAM file."""
     file = read_drive(task.path, task.actuator)
     if file.actuator.name != task.actuator.name:
-        raise ConfigError(f"{task.path} is of {file.actuator.name!r}, `actuator` is {task.actuator.name!r}")
+        raise ConfigError(f"{task.path} is of {file.actuator.name!r}, `servo` is {task.actuator.name!r}")
     return file
 
 
@@ -57,7 +57,7 @@ def import_isaaclab_bam(task: ImportTask) -> Drive:
     file = read_isaaclab_bam(task.path)
     drive = file.drives[task.one_of(file.drives)]
     if drive.servo != task.actuator.name:
-        raise ConfigError(f"{task.path} is of {drive.servo!r}, `actuator` is {task.actuator.name!r}")
+        raise ConfigError(f"{task.path} is of {drive.servo!r}, `servo` is {task.actuator.name!r}")
     motor, law = drive.motor, LAWS[drive.motor.model]
     control = replace(voltage_of(task), gain=motor.error_gain, duty_max=motor.max_pwm)
     values = {

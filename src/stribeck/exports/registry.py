@@ -208,5 +208,7 @@ def format_named(name: str) -> Format:
     :raises ConfigError: for an unknown name.
     """
     if name not in FORMATS:
-        raise ConfigError(f"unknown format {name!r}; valid: {', '.join(FORMATS)}")
+        raise ConfigError(
+            f"unknown format {name!r}; valid: {', '.join(FORMATS)} (`format` list explains them)"
+        )
     return FORMATS[name]

@@ -202,7 +202,7 @@ def _actuator(head: FlatHead, block: DriveBlock, given: Actuator | None) -> Actu
         raise ConfigError(f"actuator: {head.actuator!r}, but the block {BLOCK} describes {own.name!r}")
     if others and others[0].control != own.control:
         raise ConfigError(
-            f"identified with another control law of {own.name!r} than the given file describes: leave `actuator` out, "
+            f"identified with another control law of {own.name!r} than the given file describes: leave `servo` out, "
             "or fit again"
         )
     if own.name in actuator_names():

@@ -9,9 +9,9 @@
     urdf: tx40.urdf
     joints: [joint_1, joint_2]
     limits: {position: [[-1, 1], [-2, 2]], velocity: 3, acceleration: 20, effort: [50, 10]}
-    identification: …              # `stribeck identify-arm`
-    excitation: …                  # `stribeck excite`
-    calibration: …                 # `stribeck calibrate`
+    identification: …              # `stribeck identify arm`
+    excitation: …                  # `stribeck design trajectory`
+    calibration: …                 # `stribeck identify geometry`
 
 This module reads the shared keys; each command reads its own section.
 """
@@ -68,9 +68,9 @@ class MachineFile:
     :param urdf: file name of the URDF, searched next to the data, next to this file, and in example-robot-data.
     :param joints: names of the joints in the order of the data; if empty, all movable joints of the URDF.
     :param limits: limits of the joints; those of the URDF if left out.
-    :param identification: how recordings are read and what is identified (``stribeck identify-arm``).
-    :param excitation: inputs of the design of exciting trajectories (``stribeck excite``).
-    :param calibration: nominal geometry and measurements (``stribeck calibrate``).
+    :param identification: how recordings are read and what is identified (``stribeck identify arm``).
+    :param excitation: inputs of the design of exciting trajectories (``stribeck design trajectory``).
+    :param calibration: nominal geometry and measurements (``stribeck identify geometry``).
     """
 
     schema: Literal[1]

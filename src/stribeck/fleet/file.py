@@ -3,7 +3,7 @@
 .. code-block:: yaml
 
     output: fits                   # folder for the parameter files; all paths are relative to this file
-    defaults:                      # for all servos: laws, and options of `stribeck fit`
+    defaults:                      # for all servos: laws, and options of `stribeck identify servo`
       laws: [m1, m4, m6]           # default: all
       trials: 20000
     servos:
@@ -41,7 +41,7 @@ class FleetFile(Schema):
 
     :param servos: the servos, see below.
     :param output: folder for the parameter files.
-    :param defaults: laws and options of ``stribeck fit`` for all servos.
+    :param defaults: laws and options of ``stribeck identify servo`` for all servos.
     """
 
     servos: tuple[dict[str, Any], ...]
@@ -54,7 +54,7 @@ class FleetFile(Schema):
 
 
 class FleetDefaults(Schema):
-    """Keys of ``defaults`` and of each servo, in addition to options of ``stribeck fit``.
+    """Keys of ``defaults`` and of each servo, in addition to options of ``stribeck identify servo``.
 
     :param laws: friction laws to fit, ``all`` if left out.
     """
@@ -63,7 +63,7 @@ class FleetDefaults(Schema):
 
 
 class FleetEntry(FleetDefaults, kw_only=True):
-    """A servo of a fleet; further keys are options of ``stribeck fit`` and replace the defaults.
+    """A servo of a fleet; further keys are options of ``stribeck identify servo`` and replace the defaults.
 
     :param name: name of the folder for its parameter files.
     :param logdir: folder with its recordings, or a list of folders.
@@ -77,7 +77,7 @@ class FleetEntry(FleetDefaults, kw_only=True):
 class FleetServo:
     """One servo.
 
-    :param options: options of ``stribeck fit``, as in YAML, including those of ``defaults``; file paths are absolute.
+    :param options: options of ``stribeck identify servo``, as in YAML, including those of ``defaults``; file paths are absolute.
     """
 
     name: str

@@ -159,7 +159,7 @@ def _setup(recording: BamFile, servo: Actuator, arm_mass: float | None, path: Pa
     if recording.damping is not None and recording.damping != damping:
         raise RecordingError(
             f"{path}: recorded with damping {recording.damping}, but the control law of {servo.name} has {damping}: "
-            "give a copy of its YAML file with that damping as `actuator`"
+            "give a copy of its YAML file with that damping as `servo`"
         )
     try:
         return Setup(

@@ -22,11 +22,11 @@ def dry_run(parameters: ExcitationParameters) -> str:
     :raises ServoError: for a self-collision or a torque beyond the robot's limits.
     """
     output = session_config(parameters).output
-    words = ["--config", str(Path(parameters.config).expanduser()), "--output", str(output)]
+    words = [str(Path(parameters.config).expanduser()), "--output", str(output)]
     words += ["--rate", f"{parameters.rate:g}"] if parameters.rate else []
-    words += ["--urdf", str(Path(parameters.urdf).expanduser())] if parameters.urdf else []
+    words += ["--model", str(Path(parameters.urdf).expanduser())] if parameters.urdf else []
     words += ["--keep-torque"] if parameters.commander != "servo" else []
-    command = [sys.executable, "-m", "stribeck", "record", "--dry-run", *words]
+    command = [sys.executable, "-m", "stribeck", "record", *words, "--dry-run"]
     environment = environment_for(Path(sys.executable))
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)  # noqa: S603

@@ -1,7 +1,7 @@
 """Session configuration: what to play on which joints and what to record, read from a YAML file.
 
 ``config/record.yaml`` explains every key. A trajectory is the name of a built-in one, or a file written by
-``stribeck excite`` (``*.yaml``). Such a file moves all joints together in their own coordinates, without center and
+``stribeck design trajectory`` (``*.yaml``). Such a file moves all joints together in their own coordinates, without center and
 scale.
 """
 

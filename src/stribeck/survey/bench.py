@@ -180,7 +180,7 @@ def _counts_per_turn(values: Array, actuator: Actuator | None) -> tuple[float | 
         return float(f"{per_turn:.7g}"), f"{per_turn:.6g} per turn by the resolution of {actuator.name}"
     if 1023.0 < values.max() < TWELVE_BITS and values.min() >= 0.0:
         return TWELVE_BITS, f"{TWELVE_BITS} per turn, as 12 bits hold them"
-    return TODO, "how many per turn the servo's manual says (or name the servo with `actuator`)"
+    return TODO, "how many per turn the servo's manual says (or name the servo with `servo`)"
 
 
 def _set_zero(position: _Reading, enable: Candidate | None, found: BenchSurvey) -> None:

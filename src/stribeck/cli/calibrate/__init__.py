@@ -1,1 +1,1 @@
-"""``stribeck calibrate``."""
+"""``stribeck identify geometry``."""

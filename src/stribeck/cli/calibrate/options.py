@@ -1,4 +1,4 @@
-"""``stribeck calibrate``: arm geometry from measured poses, and selection of the next poses to measure."""
+"""``stribeck identify geometry``: arm geometry from measured poses, and selection of the next poses to measure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ FITS = ("nominal", "offsets", "full")
 TERMS = ("none", "gain", "compliance", "eccentricity", "bending")
 
 _poses, _fit = group("poses"), group("what to fit")
-_choice, _output = group("choice of poses"), group("output")
+_output = group("output")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrateOptions:
     """Options: the arm, measured poses, what to fit or how many poses to choose, and output files."""
 
-    config: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
-    data: tuple[Path, ...] = _poses("files, or folders that hold them", (), "PATH")
+    recordings: tuple[Path, ...] = option(
+        "measured poses: files, or folders that hold them", metavar="POSES", positional=True
+    )
+    machine: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
     validate: tuple[Path, ...] = _poses("poses for validation only", (), "PATH")
     train_rows: Annotated[tuple[int, int], row_range] | None = _poses(
         "fit rows A to B-1, validate the rest", None, "A:B"
@@ -39,15 +41,27 @@ class CalibrateOptions:
         "LIST",
     )
     seed: Seed = _fit("seed of splits and folds (default: 0)", 0, "N")
-    select: Count | None = _choice("do not fit: choose N poses, D-optimal", None, "N")
-    candidates: Path | None = _choice(
-        "file of candidate joint positions; --data are then poses that are already measured (default: those of --data)",
-        None,
-        "FILE",
-    )
-    output: Path | None = _output("result file or folder; with --select the chosen poses", None, "P.json")
+    output: Path | None = _output("result file or folder", None, "P.json")
     json: Path | None = _output("errors and parameters for scripts", None, "FILE")
-    plots: Path | None = _output("folder for pictures", None, "DIR")
+    plot: Path | None = _output("folder for pictures", None, "DIR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosesOptions:
+    """Options: the arm, poses to choose from, poses that are measured already, and output files."""
+
+    recordings: tuple[Path, ...] = option(
+        "measured poses; without --candidates they are also those to choose from",
+        (),
+        "POSES",
+        positional=True,
+    )
+    machine: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
+    count: Count = option("number of poses to choose", 20, "N")
+    candidates: Path | None = option("file of joint positions to choose from", None, "FILE")
+    seed: Seed = option("seed of the random choice to compare with (default: 0)", 0, "N")
+    output: Path | None = _output("file of the chosen poses", None, "FILE")
+    json: Path | None = _output("rows and information for scripts", None, "FILE")
 
 
 DECLARED = CalibrateOptions

@@ -1,4 +1,4 @@
-"""``stribeck calibrate --select``: selects the poses to measure next."""
+"""``stribeck design poses``: selects the poses to measure next."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.cli.calibrate.options import CalibrateOptions
-from stribeck.cli.inputs import write_json
+from stribeck.cli.calibrate.options import PosesOptions
+from stribeck.cli.inputs import check_outputs, write_json
+from stribeck.errors import ConfigError
 from stribeck.files.folders import write_atomically
+from stribeck.files.robots import read_robot
 from stribeck.identify.geometry.alignment import align
 from stribeck.identify.geometry.chain import SerialChain
-from stribeck.identify.geometry.config import UNITS, CalibrationConfig
+from stribeck.identify.geometry.config import UNITS, CalibrationConfig, nominal_chain, read_calibration
 from stribeck.identify.geometry.data import (
     JOINTS,
     find_sets,
@@ -30,10 +32,18 @@ TOOL = 0.1 * np.eye(3)
 """Markers assumed behind the flange [m] until some are measured."""
 
 
-def select_poses(
-    options: CalibrateOptions, number: int, config: CalibrationConfig, chain: SerialChain
-) -> int:
-    """Choose ``number`` poses, print and write them."""
+def run(options: PosesOptions) -> int:
+    """Choose poses, print and write them."""
+    robot = read_robot(options.machine)
+    config = read_calibration(robot)
+    if not options.recordings and options.candidates is None:
+        raise ConfigError("nothing to choose from: give poses, or --candidates FILE")
+    beside = [*options.recordings, *([options.candidates] if options.candidates else [])]
+    measured_files = [
+        path for pose_set in find_sets(options.recordings, config, needed=[]) for path in pose_set.values()
+    ]
+    check_outputs([result_path(options.output, CHOSEN), options.json], [*beside, *measured_files])
+    chain, number = nominal_chain(robot, config, beside), options.count
     positions, rows, source = _candidates(options, config, chain)
     model, values, measured = _design(options, config, chain)
     scaled = information_rows(model, values, np.concatenate([measured, positions]))
@@ -73,29 +83,29 @@ def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str
 
 
 def _candidates(
-    options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
+    options: PosesOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[Array, list[int], str]:
     if options.candidates is not None:
         path: Path = options.candidates
     else:
-        path = find_sets(options.data, config, needed=[JOINTS])[0][JOINTS]
+        path = find_sets(options.recordings, config, needed=[JOINTS])[0][JOINTS]
     positions = read_joints(path, config, chain)
     return positions, list(range(len(positions))), path.name
 
 
 def _design(
-    options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
+    options: PosesOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[KinematicModel, Array, Array]:
     """The model for which poses are chosen, its parameters, and the positions already measured."""
     nothing = np.zeros((0, len(chain.names)))
     complete = False
-    if options.data:
-        files = find_sets(options.data, config, needed=[JOINTS])
+    if options.recordings:
+        files = find_sets(options.recordings, config, needed=[JOINTS])
         markers = set(config.data.markers)
         complete = bool(markers) and all(markers <= set(paths) for paths in files)
     if not complete:
         return *design_model(config, chain, np.eye(4), TOOL, ("a", "b", "c")), nothing
-    measured = read_poses(options.data, config, chain)
+    measured = read_poses(options.recordings, config, chain)
     base, points = align(chain, measured.data)
     model, values = design_model(config, chain, base, points, measured.markers)
     return model, values, measured.data.positions if options.candidates is not None else nothing

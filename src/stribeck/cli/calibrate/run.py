@@ -1,4 +1,4 @@
-"""Implements ``stribeck calibrate``: selection of poses, calibration, files and tables."""
+"""Implements ``stribeck identify geometry``: selection of poses, calibration, files and tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.cli.calibrate.options import CalibrateOptions
-from stribeck.cli.calibrate.poses import CHOSEN, result_path, select_poses
+from stribeck.cli.calibrate.poses import result_path
 from stribeck.cli.inputs import check_outputs, warn_of_seen, write_json
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
@@ -34,14 +34,11 @@ Sets = dict[str, PointData]
 
 def run(options: CalibrateOptions) -> int:
     """Calibrate, or choose poses."""
-    robot = read_robot(options.config)
+    robot = read_robot(options.machine)
     config = read_calibration(robot)
     _check_options(options)
     _check_outputs(options, config)
-    beside = [*options.data, *([options.candidates] if options.candidates else [])]
-    chain = nominal_chain(robot, config, beside)
-    if options.select is not None:
-        return select_poses(options, options.select, config, chain)
+    chain = nominal_chain(robot, config, options.recordings)
     return _calibrate(options, robot, config, chain)
 
 
@@ -52,27 +49,23 @@ def _check_options(options: CalibrateOptions) -> None:
         raise ConfigError(f"{' and '.join(given)} all choose the poses for validation; give one of them")
     if options.select_by != "random" and not options.train_poses:
         raise ConfigError("--select-by needs --train-poses, which it chooses")
-    if options.select is None and options.candidates is not None:
-        raise ConfigError("--candidates needs --select, which chooses from them")
-    if not options.data and options.candidates is None:
-        raise ConfigError("nothing to read: give --data, or --select with --candidates")
 
 
 def _check_outputs(options: CalibrateOptions, config: CalibrationConfig) -> None:
     """Refuse outputs that cannot be written, or would replace a file that is read."""
-    poses = [*options.data, *options.validate]
+    poses = [*options.recordings, *options.validate]
     files = [path for pose_set in find_sets(poses, config, needed=[]) for path in pose_set.values()]
-    outputs = [result_path(options.output, RESULT if options.select is None else CHOSEN), options.json]
-    if options.plots is not None:
-        outputs.append(options.plots / "errors.png")
-    check_outputs(outputs, [*poses, *files, options.candidates])
+    outputs = [result_path(options.output, RESULT), options.json]
+    if options.plot is not None:
+        outputs.append(options.plot / "errors.png")
+    check_outputs(outputs, [*poses, *files])
 
 
 def _calibrate(
     options: CalibrateOptions, robot: RobotConfig, config: CalibrationConfig, chain: SerialChain
 ) -> int:
     started = time.perf_counter()
-    measured = read_poses(options.data, config, chain)
+    measured = read_poses(options.recordings, config, chain)
     sets = _sets(options, config, chain, measured)
     extra = config.extra if options.terms is None else tuple(t for t in options.terms if t != "none")
     calibrations = calibrate(
@@ -87,8 +80,8 @@ def _calibrate(
     seconds = time.perf_counter() - started
     written = _write(options, robot, sets, calibrations)  # before printing, which stops if a pipe is closed
     write_json(options.json, _summary(options, robot, sets, calibrations) | {"wall_seconds": seconds})
-    if options.plots is not None:
-        written += _draw(options.plots, robot, sets, calibrations)
+    if options.plot is not None:
+        written += _draw(options.plot, robot, sets, calibrations)
     _print(robot, sets, calibrations, seconds)
     print(*written, sep="\n", end="\n" if written else "")
     return 0
@@ -99,7 +92,7 @@ def _sets(
 ) -> Sets:
     data = measured.data
     if options.validate:
-        warn_of_seen(options.data, options.validate)
+        warn_of_seen(options.recordings, options.validate)
         other = read_poses(options.validate, config, chain)
         check_same_base(measured.base, other.base)
         return {"train": data, "validation": other.data}
@@ -235,7 +228,7 @@ def _write(
         return []
     best = _best(calibrations)
     provenance = {
-        "data": [file.name for file in options.data],
+        "data": [file.name for file in options.recordings],
         "poses": {name: len(data) for name, data in sets.items()},
         "seed": options.seed,
         "errors_mm": {name: _errors(best, data) for name, data in sets.items()},
@@ -246,7 +239,7 @@ def _write(
     write_calibration(path, robot.name, list(calibrations)[-1], best, provenance)
     written = [path]
     if read_calibration(robot).nominal.urdf:
-        urdf = robot.find_urdf(options.data)
+        urdf = robot.find_urdf(options.recordings)
         if urdf is not None:
             written.append(path.with_name(f"{urdf.stem}_calibrated.urdf"))
             _write_urdf(written[-1], urdf, best, list(calibrations)[-1], sets["train"])

@@ -30,7 +30,7 @@ from stribeck.cli.demo.stage import (
     servo_yaml,
     truth,
 )
-from stribeck.cli.evaluate import evaluation
+from stribeck.cli.evaluate.run import evaluation
 from stribeck.cli.exit_codes import STARTED
 from stribeck.cli.inputs import write_json
 from stribeck.cli.main import main
@@ -271,7 +271,7 @@ def lost_samples(output: Path) -> int:
 def fit(output: Path, seed: int) -> Drive:
     """Fit law M6 with the command line that a user would type."""
     path = output / "m6.json"
-    command = ["fit", "--model", LAW, "--logdir", str(output / "bags"), "--output", str(path)]
+    command = ["identify", "servo", str(output / "bags"), "--law", LAW, "--output", str(path)]
     command += ["--joint", EVERY_JOINT, "--seed", str(seed)]
     print(f"\nFit: stribeck {' '.join(command)}", flush=True)
     if main(command) != 0:

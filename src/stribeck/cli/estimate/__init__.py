@@ -1,1 +1,1 @@
-"""``stribeck estimate``."""
+"""``stribeck identify mechanism``."""

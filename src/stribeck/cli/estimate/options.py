@@ -1,4 +1,4 @@
-"""``stribeck estimate``: parameters of a mechanism from its recorded motion."""
+"""``stribeck identify mechanism``: parameters of a mechanism from its recorded motion."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ _data, _fit, _output = group("recordings"), group("estimation"), group("output")
 class EstimateOptions:
     """Options: the mechanism, its recordings, the estimation, and output files."""
 
-    model: str = option("mechanism by name, for example furuta_motor, or its YAML file", metavar="NAME")
-    data: tuple[Path, ...] = _data("CSV, MAT, bags, or folders of them", metavar="PATH")
+    mechanism: str = option("mechanism by name, for example furuta_motor, or its YAML file", metavar="NAME")
+    recordings: tuple[Path, ...] = option(
+        "CSV, MAT, bags, or folders of them", metavar="RECORDING", positional=True
+    )
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
     step: TimeStep | None = _fit("time step (default: that of the model)", None, "S")
     ratio: Positive | None = _fit(
         "weight of the dynamics relative to the samples (default: that of the model)", None, "R"
     )
     start: Path | None = _fit("parameter file with the values to start from", None, "FILE")
-    hold: Annotated[dict[str, float], assigned] | None = _fit(
+    set: Annotated[dict[str, float], assigned] | None = _fit(
         "parameters to fix at known values", None, "NAME=VALUE,…"
     )
     output: Path | None = _output("parameter file", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
-    plots: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")
+    plot: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")
     strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     quiet: bool = _output("no progress", False)
 

@@ -1,4 +1,4 @@
-"""Implements ``stribeck estimate``: estimation, simulation, files, figures and tables."""
+"""Implements ``stribeck identify mechanism``: estimation, simulation, files, figures and tables."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SCHEMA = 1
 def run(options: EstimateOptions) -> int:
     """Estimate, simulate, and write the results."""
     started = time.perf_counter()
-    model = mechanism_model(options.model, options.step, options.ratio, options.start, options.hold)
-    check_outputs([options.output, options.json], [*options.data, *options.validate, model.path])
-    warn_of_seen(options.data, options.validate)
+    model = mechanism_model(options.mechanism, options.step, options.ratio, options.start, options.set)
+    check_outputs([options.output, options.json], [*options.recordings, *options.validate, model.path])
+    warn_of_seen(options.recordings, options.validate)
     step, mechanism = model.settings.step, model.mechanism
-    fitted, others = (grid_runs(paths, model, warn) for paths in (options.data, options.validate))
+    fitted, others = (grid_runs(paths, model, warn) for paths in (options.recordings, options.validate))
     steps = sum(len(one.path) for one in fitted)
     _say(options, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling takes half a minute")
     estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
@@ -60,8 +60,8 @@ def run(options: EstimateOptions) -> int:
             options.output, mechanism_drives(model, estimation, verdict, [one.name for one in fitted])
         )
     write_json(options.json, _finite(summary), allow_nan=False)
-    if options.plots is not None:
-        _draw(options.plots, model, estimation, estimator, simulator, fitted, others)
+    if options.plot is not None:
+        _draw(options.plot, model, estimation, estimator, simulator, fitted, others)
     _print(model, estimation, summary)
     print(*verdict.lines(), sep="\n")
     return NOT_USABLE if options.strict and verdict.use != "usable" else DONE

@@ -1,1 +1,1 @@
-"""``stribeck excite``."""
+"""``stribeck design trajectory``."""

@@ -1,4 +1,4 @@
-"""``stribeck excite``: the most informative trajectory for an arm's inertial parameters, within all its limits."""
+"""``stribeck design trajectory``: the most informative trajectory for an arm's inertial parameters, within all its limits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _search, _output = group("search"), group("output")
 class ExciteOptions:
     """Options: the robot, form of the trajectory, search, and output files."""
 
-    config: str | None = _robot("a robot of config/robots by name, or a YAML file", None, "ROBOT")
-    urdf: Path | None = _robot(
-        "URDF (default: the one that the YAML names); enough without --config", None, "FILE"
+    machine: str | None = _robot("a robot of config/robots by name, or a YAML file", None, "ROBOT")
+    model: Path | None = _robot(
+        "URDF (default: the one that the YAML names); enough without --machine", None, "FILE"
     )
     data: tuple[Path, ...] = _robot("folders in which to look for the URDF", (), "PATH")
     no_collisions: bool = _robot("ignore the floor and self-collision", False)
@@ -36,7 +36,7 @@ class ExciteOptions:
     joint_trajectory: Path | None = _output("its points as YAML of a JointTrajectory", None, "FILE")
     rate: Positive = _output("sampling rate of these points (default: 100)", 100.0, "HZ")
     json: Path | None = _output("summary for scripts", None, "FILE")
-    plots: Path | None = _output("folder for pictures", None, "DIR")
+    plot: Path | None = _output("folder for pictures", None, "DIR")
     quiet: bool = _output("no progress", False)
 
 

@@ -1,4 +1,4 @@
-"""Implements ``stribeck excite``: search, check, files and figures."""
+"""Implements ``stribeck design trajectory``: search, check, files and figures."""
 
 from __future__ import annotations
 
@@ -98,25 +98,25 @@ def run(options: ExciteOptions) -> int:
 
 def _robot_and_task(options: ExciteOptions) -> tuple[RobotConfig, ExcitationTask]:
     """The robot and the trajectory to design; prints defaults that were used, and pairs of links that always touch."""
-    config = None if options.config is None else read_robot(options.config)
-    pictures = [] if options.plots is None else [options.plots / name for name in PICTURES]
+    config = None if options.machine is None else read_robot(options.machine)
+    pictures = [] if options.plot is None else [options.plot / name for name in PICTURES]
     outputs = [options.output, options.json, options.joint_trajectory, *pictures]
-    named = options.urdf if config is None else config.path
+    named = options.model if config is None else config.path
     if named is None:
-        raise ConfigError("no robot: give --urdf FILE, or --config with a name or YAML file")
-    check_outputs(outputs, [named, options.urdf, *options.data], named)
+        raise ConfigError("no robot: give --model FILE, or --machine with a name or YAML file")
+    check_outputs(outputs, [named, options.model, *options.data])
     limits: JointLimits | None = None
     said: list[str] = []
     if config is None:
         alone = robot_of_urdf(named)
         config, arm, limits, said = alone.config, alone.arm, alone.limits, [*alone.said]
     else:
-        urdf = options.urdf or config.find_urdf(options.data)
+        urdf = options.model or config.find_urdf(options.data)
         if urdf is None:
-            raise ConfigError(f"{config.path} names no urdf: add `urdf:`, or give --urdf FILE")
+            raise ConfigError(f"{config.path} names no urdf: add `urdf:`, or give --model FILE")
         arm = load_arm(urdf, config.joints)
     bodies = not options.no_collisions
-    if bodies and options.config is None and not has_bodies(arm):
+    if bodies and options.machine is None and not has_bodies(arm):
         bodies = False
         said.append("self-collision: not checked, the URDF has no collision geometry")
     task = task_of(
@@ -174,8 +174,8 @@ def _write(config: RobotConfig, design: Design, options: ExciteOptions) -> None:
         write_joint_trajectory(options.joint_trajectory, design.trajectory, options.rate)
     header = {"schema": 1, "robot": config.name, "seed": options.seed}
     write_json(options.json, header | _summary(design))
-    if options.plots is not None:
-        _draw(config, design, options.plots)
+    if options.plot is not None:
+        _draw(config, design, options.plot)
 
 
 def _summary(design: Design) -> dict[str, Any]:

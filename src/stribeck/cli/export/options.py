@@ -15,25 +15,30 @@ _runs = group("recordings on which the export is judged (default: bench trajecto
 class ExportOptions:
     """Options: format, servos and their joints, robot, recordings."""
 
-    to: str = option("format; 'list' explains them", metavar="FORMAT")
+    format: str = option("format; 'list' explains them", metavar="FORMAT")
     params: tuple[Path, ...] = option("parameter files: one for all joints, or one for each", (), "FILE")
     output: Path | None = option("main file to write", None, "FILE")
     joint: tuple[str, ...] = option("joints (default: 'joint', or the names of several files)", (), "NAME")
     model: Path | None = option("robot file to put the servos into", None, "ROBOT")
     plain: bool = option("leave out terms that the format lacks instead of fitting its own to the source law")
     strict: bool = option("write nothing if the format cannot hold the law (exit code 1)")
-    actuator: str | None = option("YAML file of the servo, for parameter files that do not describe it", None)
+    servo: str | None = option("YAML file of the servo, for parameter files that do not describe it", None)
     kp: Positive | None = _servo("firmware gain (default: that of the recordings)", None, "K")
     kd: NotNegative = _servo("derivative gain", 0.0, "K")
     supply: Positive | None = _servo(
         "voltage (default: that of the recordings, here or in the fit)", None, "V"
     )
-    timestep: TimeStep | None = _servo(
+    step: TimeStep | None = _servo(
         "time step of the simulator (default: the model's, 0.002, or 0.005 of drives with the laws of the paper)",
         None,
         "S",
     )
-    logdir: Path | None = _runs("folder with bags or BAM JSON recordings, or one of them", None, "BAGS")
+    recordings: tuple[Path, ...] = option(
+        "recordings on which the export is judged (default: bench trajectories)",
+        (),
+        "RECORDING",
+        positional=True,
+    )
     signals: Path | None = _runs("YAML table that maps signals to topics", None, "YAML")
     bench: str | None = _runs(
         "describe a bag without /bench: mass=KG,length=M,kp=GAIN,…", None, "KEY=VALUE,…"

@@ -60,10 +60,10 @@ class _Judged(NamedTuple):
 
 def run(options: ExportOptions) -> int:
     """Write the files of an export; print and write what it costs."""
-    if options.to == "list":
+    if options.format == "list":
         print_table(["format", "holds"], [[form.name, form.title] for form in FORMATS.values()], left=2)
         return DONE
-    form, output = format_named(options.to), options.output
+    form, output = format_named(options.format), options.output
     form.module_of()  # says at once which library is missing
     if not options.params or output is None:
         raise ConfigError("name the parameter files (--params) and the file to write (--output)")
@@ -77,7 +77,7 @@ def run(options: ExportOptions) -> int:
     if logs:
         check_recorded(logs, files, supply=False)
     beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
-    check_outputs([output, beside], [*options.params, options.model], options.logdir)
+    check_outputs([output, beside], [*options.params, options.model], options.recordings)
     used = [_gains(options, logs, file) for _, file in files]
     missing = [lost(file, form, gains) for (_, file), gains in zip(files, used, strict=True)]
     _check_strict(options, form, [path for path, _ in files], missing)
@@ -89,7 +89,7 @@ def run(options: ExportOptions) -> int:
             for one, place in zip(driven, places, strict=True)
         )
         sources = tuple(one.path for one in driven)
-        return ExportTask(servos, output, options.model, options.timestep, sources)
+        return ExportTask(servos, output, options.model, options.step, sources)
 
     form.write(task_of([plain(file, form) for _, file in files]))  # refuses early what does not fit
     judged = [
@@ -98,7 +98,7 @@ def run(options: ExportOptions) -> int:
     ]
     task = task_of([one.held for one in judged])
     written = form.write(task)
-    check_outputs(list(written.files)[1:], [*options.params, options.model], options.logdir)
+    check_outputs(list(written.files)[1:], [*options.params, options.model], options.recordings)
     losses = []
     for k, one in enumerate(judged):
         own = [servo for servo, place in zip(task.joints, places, strict=True) if place == k]
@@ -107,7 +107,7 @@ def run(options: ExportOptions) -> int:
             warn(f"{names}: {remark}")
         of_file = (one.runs, one.stepping, missing[k])
         losses.append(
-            loss_of(names, own[0].servo, form, *of_file, recorded=bool(logs), timestep=options.timestep)
+            loss_of(names, own[0].servo, form, *of_file, recorded=bool(logs), timestep=options.step)
         )
     for name in BESIDE_LAW:
         if with_it := [one.joint for one in driven if name in one.file.stated]:
@@ -138,9 +138,9 @@ def _finish(
 
 def _check_model(form: Format, options: ExportOptions) -> None:
     if form.model and options.model is None:
-        raise ConfigError(f"--to {form.name} changes a robot file: name it with --model")
+        raise ConfigError(f"--format {form.name} changes a robot file: name it with --model")
     if form.model is False and options.model is not None:
-        raise ConfigError(f"--to {form.name} does not use --model {options.model}: leave it out")
+        raise ConfigError(f"--format {form.name} does not use --model {options.model}: leave it out")
     if options.model is not None:
         read_bytes(options.model, ConfigError)  # says at once that it is missing, or no file
 
@@ -168,7 +168,7 @@ def _check_strict(
 
 def _driven(options: ExportOptions) -> list[_Driven]:
     """The joints: as given, otherwise those of a file with several, or named as the files are."""
-    servo = None if options.actuator is None else load_actuator(options.actuator)
+    servo = None if options.servo is None else load_actuator(options.servo)
     read = [(path, read_drives(path, servo)) for path in options.params]
     several = [path for path, drives in read if len(drives.joints) > 1]
     if several and len(read) > 1:
@@ -198,16 +198,16 @@ def _driven(options: ExportOptions) -> list[_Driven]:
 
 
 def _logs(options: ExportOptions) -> list[Log]:
-    if options.logdir is None:
+    if not options.recordings:
         given = {"--signals": options.signals, "--bench": options.bench, "--arm-mass": options.arm_mass}
         for name, value in given.items():
             if value is not None:
-                raise ConfigError(f"{name} describes recordings: name them with --logdir, or leave it out")
+                raise ConfigError(f"{name} describes recordings: name them, or leave it out")
         return []
     chosen = RecordingOptions(
-        logdir=options.logdir, signals=options.signals, bench=options.bench, arm_mass=options.arm_mass
+        recordings=options.recordings, signals=options.signals, bench=options.bench, arm_mass=options.arm_mass
     )
-    return recordings_of(chosen, options.actuator)
+    return recordings_of(chosen, options.servo)
 
 
 def _judged(
@@ -252,7 +252,7 @@ def _supply(
         if known
         else f"{path} states none"
     )
-    raise ConfigError(f"--to {form.name} holds the supply voltage, and {found}: give one with --supply")
+    raise ConfigError(f"--format {form.name} holds the supply voltage, and {found}: give one with --supply")
 
 
 def _servo(
@@ -266,7 +266,7 @@ def _servo(
             if gains
             else "there are no recordings"
         )
-        raise ConfigError(f"--to {form.name} holds the firmware's gain, and {found}: give one with --kp")
+        raise ConfigError(f"--format {form.name} holds the firmware's gain, and {found}: give one with --kp")
     kp = options.kp or (gains[0] if gains else usual_gain(file))
     kd = options.kd or (0.0 if file.gains is None else float(file.gains.kd))
     return Servo(held, kp, kd=kd if form.gains else 0.0, supply_voltage=supply)

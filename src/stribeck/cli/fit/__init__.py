@@ -1,1 +1,1 @@
-"""``stribeck fit``."""
+"""``stribeck identify servo``."""

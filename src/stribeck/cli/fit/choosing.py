@@ -1,4 +1,4 @@
-"""The choice of the law by ``stribeck fit --model auto``: its progress, and the printed comparison."""
+"""The choice of the law by ``--law auto``: its progress, and the printed comparison."""
 
 from __future__ import annotations
 

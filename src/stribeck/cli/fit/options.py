@@ -1,4 +1,4 @@
-"""``stribeck fit``: identifies a parameter file from recordings."""
+"""``stribeck identify servo``: identifies a parameter file from recordings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from stribeck.cli.options import (
     SimulationOptions,
     TimeStep,
     choices_of,
+    fraction,
     group,
 )
 from stribeck.identify.servo import METHODS
@@ -20,8 +21,8 @@ from stribeck.model.actuator import EFFECTS
 from stribeck.model.law import LAWS, optional_terms
 
 FLEET_OPTIONS = (
-    "actuator", "joint", "signals", "bench", "arm_mass", "terms", "effects", "set", "free", "validation_kp",
-    "validation_fraction", "method", "trials", "seed", "float64", "dt", "reset_period", "integrator",
+    "servo", "joint", "signals", "bench", "arm_mass", "terms", "effects", "set", "free", "hold_out_gain", "hold_out",
+    "method", "trials", "seed", "float64", "step", "reset_period", "integrator",
 )  # fmt: skip
 """Options that affect the result, which a fleet file may therefore set."""
 
@@ -32,11 +33,11 @@ _law, _search, _output = group("what to fit"), group("search"), group("output")
 class FitOptions(SimulationOptions, RecordingOptions):
     """Options: what to fit, how to search, and output files."""
 
-    dt: TimeStep | None = group("simulation")(
+    step: TimeStep | None = group("simulation")(
         "time step (default: 0.005, or less if its error is not small beside the intervals)", None, "S"
     )
-    actuator: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
-    model: Annotated[str, str.lower] = _law(
+    servo: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
+    law: Annotated[str, str.lower] = _law(
         "friction law (default: auto, the one that predicts conditions left out)",
         "auto",
         choices=("auto", *LAWS, "all"),
@@ -45,7 +46,7 @@ class FitOptions(SimulationOptions, RecordingOptions):
         f"terms to add to the law: {','.join(optional_terms())}", (), "LIST"
     )
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
-        f"effects beyond the paper: {','.join(EFFECTS)}; with --model auto also compared if not given",
+        f"effects beyond the paper: {','.join(EFFECTS)}; with --law auto also compared if not given",
         (),
         "LIST",
     )
@@ -56,8 +57,9 @@ class FitOptions(SimulationOptions, RecordingOptions):
         "NAME",
         repeated=True,
     )
-    validation_kp: float | None = _law("hold out the runs of one gain", None, "K")
-    validation_fraction: float | None = _law("hold out this fraction of the runs", None, "F")
+    hold_out_gain: float | None = _law("hold out the runs of one gain", None, "K")
+    validate: tuple[Path, ...] = _law("runs that are predicted only", (), "PATH")
+    hold_out: Annotated[float, fraction] | None = _law("hold out this share of the runs", None, "SHARE")
     method: str = _search("search method (default: hybrid)", "hybrid", choices=METHODS)
     trials: Count = _search(
         "maximum number of evaluations per law; in a shared study, of all workers together (default: 60000)",
@@ -74,9 +76,9 @@ class FitOptions(SimulationOptions, RecordingOptions):
         "take part in the study, which the first worker opens: the same command on every machine", False
     )
     batch: Count = _search("trials per batch of a worker (default: 64)", 64, "N")
-    load_study: str | None = _search("the same as --study URL --resume", None, "URL")
+    load_study: str | None = _search("the same as --study URL --resume", None, "URL", hidden=True)
     float64: bool = _search("search in double precision", False)
-    output: Path | None = _output("parameter file; with --model all a folder", None, "FILE")
+    output: Path | None = _output("parameter file; with --law all a folder", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
     strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     progress: str = _output(
@@ -87,7 +89,7 @@ class FitOptions(SimulationOptions, RecordingOptions):
     )
     wandb: bool = _output("log to Weights & Biases, whose own variables apply (WANDB_MODE=offline, …)", False)
     wandb_project: str = _output("its project (default: stribeck)", "stribeck", "NAME")
-    eval: bool = _output("do not fit: evaluate the parameter file of --output", False)
+    eval: bool = _output("do not fit: evaluate the parameter file of --output", False, hidden=True)
 
     @property
     def decisive(self) -> dict[str, Any]:
@@ -97,7 +99,7 @@ class FitOptions(SimulationOptions, RecordingOptions):
     @property
     def laws(self) -> list[str]:
         """The laws to fit."""
-        return list(LAWS) if self.model in ("all", "auto") else [self.model]
+        return list(LAWS) if self.law in ("all", "auto") else [self.law]
 
 
 DECLARED = FitOptions

@@ -1,4 +1,4 @@
-"""What the options of ``stribeck fit`` ask for."""
+"""What the options of ``stribeck identify servo`` ask for."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def question_of(options: FitOptions) -> ServoQuestion:
     """
     assigned = assignments([pair for text in options.set for pair in text.split(",")], "--set")
     return ServoQuestion(
-        law=options.model,
+        law=options.law,
         terms=options.terms,
         effects=options.effects,
-        actuator=options.actuator,
+        actuator=options.servo,
         fixed={name: as_number(text, f"--set {name}") for name, text in assigned.items()},
         free=options.free,
-        hold_out_gain=options.validation_kp,
-        hold_out=options.validation_fraction,
+        hold_out_gain=options.hold_out_gain,
+        hold_out=options.hold_out,
         settings=_settings(options),
     )
 
@@ -52,4 +52,4 @@ def _settings(options: FitOptions) -> FitSettings:
         batch=options.batch,
         dtype="float64" if options.float64 else "float32",
     )
-    return settings_with(settings, options.dt, options.reset_period, options.integrator)
+    return settings_with(settings, options.step, options.reset_period, options.integrator)

@@ -1,14 +1,15 @@
-"""Implements ``stribeck fit``: checks, searches, files and printed results."""
+"""Implements ``stribeck identify servo``: checks, searches, files and printed results."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stribeck.api.servo import fitted, tasks_of, variants_of
 from stribeck.api.servo_notes import control_notes, supply_notes
-from stribeck.cli.evaluate import evaluate_files
+from stribeck.cli.evaluate.run import evaluate_files
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE, STARTED
 from stribeck.cli.fit.choosing import choose
 from stribeck.cli.fit.options import FitOptions
@@ -18,6 +19,7 @@ from stribeck.cli.inputs import (
     check_distinct,
     recordings_of,
     warn,
+    warn_of_seen,
     write_json,
 )
 from stribeck.cli.progress import Progress, progress_of
@@ -58,14 +60,20 @@ def run(options: FitOptions) -> int:
 
 
 def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
-    logs, question = recordings_of(options, options.actuator), question_of(options)
-    groups = [tasks_of(one, logs, options.laws) for one in variants_of(question, logs)]
+    logs, question = recordings_of(options, options.servo), question_of(options)
+    others = (
+        recordings_of(replace(options, recordings=options.validate), options.servo)
+        if options.validate
+        else []
+    )
+    warn_of_seen(options.recordings, options.validate)
+    groups = [tasks_of(one, logs, options.laws, others) for one in variants_of(question, logs)]
     for text in (*supply_notes(logs, groups[0][0].actuator), *control_notes(logs, groups[0][0].actuator)):
         warn(text)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     tasks, selection = groups[0], None
-    if options.model == "auto":
+    if options.law == "auto":
         task, selection = choose(groups, quiet=options.progress != "bar", stop=stop)
         tasks = [task]
     results: list[FitResult] = []
@@ -93,21 +101,21 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
 
 def _check_outputs(options: FitOptions) -> None:
     """Check before the fit that its results can be written and overwrite nothing else."""
-    folder = options.output if options.model == "all" and not options.eval else None
-    check_distinct([options.output, options.json], [options.signals], options.logdir)
+    folder = options.output if options.law == "all" and not options.eval else None
+    check_distinct([options.output, options.json], [options.signals], options.recordings)
     for path in (options.json, options.output if folder is None else None):
         if path is not None:
             check_writable(path)
     if folder is None:
         return
     if folder.is_file():
-        raise OutputError(f"{folder} is a file; with --model all name a folder")
+        raise OutputError(f"{folder} is a file; with --law all name a folder")
     for name in LAWS:
         check_writable(folder / f"{name}.json")
 
 
 def _output_of(options: FitOptions, task: FitTask) -> Path | None:
-    if options.output is None or options.model != "all":
+    if options.output is None or options.law != "all":
         return options.output
     return options.output / f"{task.law.name}.json"
 
@@ -148,7 +156,7 @@ def _fit(
 
 def _write_json(options: FitOptions, results: Sequence[FitResult]) -> None:
     fits = [result.summary() | judge_result(result).to_json() for result in results]
-    content = {"schema": SCHEMA, "fits": fits} if options.model == "all" else fits[0]
+    content = {"schema": SCHEMA, "fits": fits} if options.law == "all" else fits[0]
     write_json(options.json, content, allow_nan=False)
 
 
@@ -156,7 +164,7 @@ def _evaluate(options: FitOptions) -> int:
     """``--eval``: print errors of the parameter file named by ``--output``."""
     if options.output is None:
         raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
-    servo = None if options.actuator is None else load_actuator(options.actuator)
+    servo = None if options.servo is None else load_actuator(options.servo)
     evaluate_files([(options.output, read_drive(options.output, servo))], options)
     return DONE
 

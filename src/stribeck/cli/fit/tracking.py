@@ -99,9 +99,16 @@ def check_tracking(options: FitOptions) -> None:
 
 def config_of(options: FitOptions, law: str) -> dict[str, Any]:
     """The options to log: paths as text, the law by name, without passwords."""
-    config = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
+    config = {name: _plain(value) for name, value in vars(options).items()}
     urls = {name: shown(config[name]) for name in ("study", "load_study") if config[name] is not None}
-    return {**config, **urls, "model": law}
+    return {**config, **urls, "law": law}
+
+
+def _plain(value: Any) -> Any:
+    """Paths as text, also in a list of them."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _figures(result: FitResult) -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""``stribeck fit-all``."""
+"""``stribeck identify fleet``."""

@@ -1,4 +1,4 @@
-"""Implements ``stribeck fit-all``: finds missing fits, runs jobs for them, and prints the summary."""
+"""Implements ``stribeck identify fleet``: finds missing fits, runs jobs for them, and prints the summary."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ServoFits:
 
 def run_fleet(options: FitAllOptions) -> int:
     """Run the missing fits, and print a summary."""
-    fleet = read_fleet(options.fleet, FLEET_OPTIONS)
+    fleet = read_fleet(options.fleet, (*FLEET_OPTIONS, *EARLIER))
     output = options.output or fleet.output
     servos = [_servo(entry, options.fleet) for entry in fleet.servos]
     _check_output(output, servos)
@@ -82,16 +82,29 @@ def run_fleet(options: FitAllOptions) -> int:
     return FAILED if any(fit.failure or fit.left_out for fit in ordered) else DONE
 
 
+EARLIER = {
+    "actuator": "servo",
+    "dt": "step",
+    "validation_kp": "hold_out_gain",
+    "validation_fraction": "hold_out",
+}
+"""Earlier names of options in the files of fleets."""
+
+
+def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {EARLIER.get(name, name): value for name, value in content.items()}
+
+
 def fit_options(content: Mapping[str, Any]) -> FitOptions:
-    """Options of ``stribeck fit`` from the content of a fleet file.
+    """Options of ``stribeck identify servo`` from the content of a fleet file.
 
     :raises ConfigError: for invalid values.
     """
-    options = options_from(FitOptions, content, logdir=Path())
+    options = options_from(FitOptions, _renamed(content), recordings=())
     if options.signals is not None:
         load_signals(options.signals)
     if options.bench is not None:
-        benches_of(described(options.bench), options.actuator)
+        benches_of(described(options.bench), options.servo)
     for name, text in assignments(options.set, "set").items():
         as_number(text, f"set: {name}")
     return options
@@ -101,7 +114,7 @@ def _servo(entry: FleetServo, path: Path) -> ServoFits:
     what = f"{path}: servo {entry.name!r}"
     try:
         options = fit_options(entry.options)
-        actuator = None if options.actuator is None else load_actuator(options.actuator)
+        actuator = None if options.servo is None else load_actuator(options.servo)
     except ConfigError as error:
         raise ConfigError(f"{what}: {error}") from None
     return ServoFits(entry, options, actuator)

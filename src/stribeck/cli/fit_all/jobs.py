@@ -1,4 +1,4 @@
-"""Jobs of ``stribeck fit-all``, each in its own process: read one servo's recordings, or fit one law to them."""
+"""Jobs of ``stribeck identify fleet``, each in its own process: read one servo's recordings, or fit one law to them."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> Drive:
 def _logs(options: FitOptions, folders: Sequence[Path], left_out: list[str], notes: list[str]) -> list[Log]:
     logs: list[Log] = []
     for folder in folders:
-        here = replace(options, logdir=folder)
+        here = replace(options, recordings=(folder,))
         before = len(left_out)
         try:
             logs += recordings_of(
-                here, options.actuator, notes.append, lambda error: left_out.append(str(error))
+                here, options.servo, notes.append, lambda error: left_out.append(str(error))
             )
         except RecordingError as error:
             if len(left_out) == before:

@@ -1,4 +1,4 @@
-"""``stribeck fit-all``: fits several laws to the recordings of many servos."""
+"""``stribeck identify fleet``: fits several laws to the recordings of many servos."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress and summary of ``stribeck fit-all``."""
+"""Progress and summary of ``stribeck identify fleet``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs ``stribeck fit-all``: fits several laws to the recordings of many servos."""
+"""Runs ``stribeck identify fleet``: fits several laws to the recordings of many servos."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def run(options: FitAllOptions) -> int:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise MissingDependencyError(
-            f"stribeck fit-all needs {', '.join(missing)}: pip install 'stribeck[fit]'"
+            f"stribeck identify fleet needs {', '.join(missing)}: pip install 'stribeck[fit]'"
         )
     from stribeck.cli.fit_all.fleet import run_fleet
 

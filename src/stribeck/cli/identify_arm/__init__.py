@@ -1,1 +1,1 @@
-"""``stribeck identify-arm``."""
+"""``stribeck identify arm``."""

@@ -1,4 +1,4 @@
-"""``stribeck identify-arm``: dynamics and friction of an arm from recorded motion."""
+"""``stribeck identify arm``: dynamics and friction of an arm from recorded motion."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ _data, _fit, _output = group("recordings"), group("what to fit"), group("output"
 class IdentifyArmOptions:
     """Options: the machine, its recordings, what to fit, and output files."""
 
-    config: str | None = option(
-        "machine by name, for example tx40, or its YAML file (default: written as by `stribeck setup-robot`)",
+    machine: str | None = option(
+        "machine by name, for example tx40, or its YAML file (default: written as by `stribeck data describe`)",
         None,
         "NAME",
     )
-    data: tuple[Path, ...] = _data("files, folders that hold them, or bags", metavar="PATH")
+    recordings: tuple[Path, ...] = option(
+        "files, folders that hold them, or bags", metavar="RECORDING", positional=True
+    )
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
     hold_out: Annotated[float, fraction] | None = _data(
-        "last part of each run, predicted only (default: 0; 1/3 without --config and --validate)",
+        "last part of each run, predicted only (default: 0; 1/3 without --machine and --validate)",
         None,
         "SHARE",
     )
-    urdf: Path | None = _data(
+    model: Path | None = _data(
         "the arm (default: the one that the configuration names; needed without one)", None, "FILE"
     )
     payload: str | None = _data(
@@ -50,7 +52,7 @@ class IdentifyArmOptions:
         "new URDF, file of drives of all joints, and the parameters of the compensation node", None, "DIR"
     )
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
-    plots: Path | None = _output("pictures of torques, errors and friction", None, "DIR")
+    plot: Path | None = _output("pictures of torques, errors and friction", None, "DIR")
     base_parameters: bool = _output("print the base parameters as expressions", False)
     strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     quiet: bool = _output("no progress", False)

@@ -1,4 +1,4 @@
-"""Figures of ``stribeck identify-arm``."""
+"""Figures of ``stribeck identify arm``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Implements ``stribeck identify-arm``: fits, validation, files and tables."""
+"""Implements ``stribeck identify arm``: fits, validation, files and tables."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ SCHEMA = 1
 def run(options: IdentifyArmOptions) -> int:
     """Fit, validate, and write the results."""
     started = time.perf_counter()
-    robot = read_robot(options.config or _set_up(options))
+    robot = read_robot(options.machine or _set_up(options))
     _check_outputs(options, robot)
-    warn_of_seen(options.data, options.validate)
+    warn_of_seen(options.recordings, options.validate)
     line = StageLine(options.quiet)
     task = arm_task(question_of(options), robot, line.tell, warn)
     with line:
@@ -57,8 +57,8 @@ def run(options: IdentifyArmOptions) -> int:
     if carried is not None:
         summary["payload"] = carried.to_json()
     write_json(options.json, summary)
-    if options.plots is not None:
-        written += draw(options.plots, robot, fits)
+    if options.plot is not None:
+        written += draw(options.plot, robot, fits)
     _print(robot, work, fits, seconds)
     if carried is not None:
         print(carried.line)
@@ -76,10 +76,10 @@ def run(options: IdentifyArmOptions) -> int:
 def question_of(options: IdentifyArmOptions) -> ArmQuestion:
     """What the options ask for."""
     return ArmQuestion(
-        data=options.data,
+        data=options.recordings,
         validate=options.validate,
-        described=options.config is not None,
-        model=options.urdf,
+        described=options.machine is not None,
+        model=options.model,
         hold_out=options.hold_out,
         payload=options.payload,
         payload_link=options.payload_link,
@@ -90,24 +90,24 @@ def question_of(options: IdentifyArmOptions) -> ArmQuestion:
 
 def _set_up(options: IdentifyArmOptions) -> str:
     """Write a machine's file by what URDF and recordings tell; returns its path."""
-    if options.urdf is None:
+    if options.model is None:
         raise ConfigError(
-            "neither --config nor --urdf: name a machine, or give the URDF from which its file is written"
+            "neither --machine nor --model: name a machine, or give the URDF from which its file is written"
         )
     path = (options.output or Path()) / "machine.yaml"
-    set_up(options.urdf, options.data, path).check_complete(str(path))
+    set_up(options.model, options.recordings, path).check_complete(str(path))
     return str(path)
 
 
 def _check_outputs(options: IdentifyArmOptions, robot: RobotConfig) -> None:
     """Refuse outputs that cannot be written, or would replace a file that is read."""
-    data = [path for path in (*options.data, *options.validate) if path.is_file()]
+    data = [path for path in (*options.recordings, *options.validate) if path.is_file()]
     outputs = [options.json]
     if options.output is not None:
         outputs.append(options.output / f"{robot.name}.urdf")
-    if options.plots is not None:
-        outputs.append(options.plots / "errors.png")
-    check_outputs(outputs, [*data, robot.path, options.urdf])
+    if options.plot is not None:
+        outputs.append(options.plot / "errors.png")
+    check_outputs(outputs, [*data, robot.path, options.model])
 
 
 def _write(
@@ -148,7 +148,7 @@ def _write(
             rate=min(1.0 / float(np.median(np.diff(run.time))) for run in task.runs),
             units=["rad" if units[joint] == "rotary" else "m" for joint in joints],
             verdict=verdict,
-            command="identify-arm",
+            command="identify arm",
             payload=None if carried is None else carried.payload,
         )
         if kept is not None:

@@ -1,1 +1,1 @@
-"""``stribeck identify-joint``: friction of one joint from tables of its motion and torque."""
+"""``stribeck identify joint``: friction of one joint from tables of its motion and torque."""

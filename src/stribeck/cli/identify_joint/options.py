@@ -1,4 +1,4 @@
-"""Options of ``stribeck identify-joint``."""
+"""Options of ``stribeck identify joint``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _data, _fit, _output = group("recordings"), group("what to fit"), group("output"
 class IdentifyJointOptions:
     """Options: tables of one joint, what is known of it, and output files."""
 
-    data: tuple[Path, ...] = option(
+    recordings: tuple[Path, ...] = option(
         "tables (CSV, MAT, NPZ, Parquet) or bags with time, position and torque of a joint", metavar="TABLE", positional=True
     )  # fmt: skip
     validate: tuple[Path, ...] = _data("recordings that are predicted only", (), "TABLE")

@@ -1,4 +1,4 @@
-"""Implements ``stribeck identify-joint``: reads tables, prints the law with intervals and verdict, writes files."""
+"""Implements ``stribeck identify joint``: reads tables, prints the law with intervals and verdict, writes files."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SMALLEST = 1e-3
 def run(options: IdentifyJointOptions) -> int:
     """Identify, print and write."""
     started = time.perf_counter()
-    check_outputs([options.output, options.json, options.plot], [*options.data, *options.validate])
-    warn_of_seen(options.data, options.validate)
+    check_outputs([options.output, options.json, options.plot], [*options.recordings, *options.validate])
+    warn_of_seen(options.recordings, options.validate)
     with StageLine(options.quiet) as line:
         result = joint_result(
-            options.data,
+            options.recordings,
             options.validate,
             law=options.law,
             terms=options.terms,

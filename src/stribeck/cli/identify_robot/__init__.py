@@ -1,1 +1,1 @@
-"""``stribeck identify-robot``."""
+"""``stribeck identify robot``."""

@@ -1,4 +1,4 @@
-"""What ``stribeck identify-robot --since`` does: friction run by run, and which joint changed since an earlier fit."""
+"""What ``stribeck identify robot --since`` does: friction run by run, and which joint changed since an earlier fit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report_drift(
 ) -> int:
     """Print friction by joint and run, draw it, and write the requested files."""
     picture = options.output / "drift.png" if options.output else None
-    check_outputs([options.json, picture], [options.model, since, *options.data])
+    check_outputs([options.json, picture], [options.model, since, *options.recordings])
     good = usable(runs, note)
     names = [run.name for run in good]
     found = friction_over_runs(tree, good, read_drives(since), excluded)

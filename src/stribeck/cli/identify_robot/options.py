@@ -1,4 +1,4 @@
-"""``stribeck identify-robot``: friction and drives of all joints of a robot from ordinary motion."""
+"""``stribeck identify robot``: friction and drives of all joints of a robot from ordinary motion."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ class IdentifyRobotOptions:
     """Options: the robot, its recordings, what to fit, and output files."""
 
     model: Path = option("URDF or MJCF of the robot; meshes may be missing", metavar="FILE")
-    data: tuple[Path, ...] = _data(
-        "runs with goals and positions of all joints: files, folders that hold them, or bags", metavar="PATH"
+    recordings: tuple[Path, ...] = option(
+        "runs with goals and positions of all joints: files, folders that hold them, or bags",
+        metavar="RECORDING",
+        positional=True,
     )
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
@@ -43,7 +45,7 @@ class IdentifyRobotOptions:
         (),
         "JOINT",
     )
-    play: bool = _fit(
+    backlash: bool = _fit(
         "also try play of the gears before the encoder, as in hobby servos, in each joint", False
     )
     leave_one_out: bool = _fit("also predict each run from the others", False)

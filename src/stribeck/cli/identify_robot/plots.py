@@ -1,4 +1,4 @@
-"""What ``stribeck identify-robot --output`` writes beside the parameters: simulated motion and pictures."""
+"""What ``stribeck identify robot --output`` writes beside the parameters: simulated motion and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``stribeck identify-robot`` does: read, fit, predict, print and write."""
+"""What ``stribeck identify robot`` does: read, fit, predict, print and write."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def run(options: IdentifyRobotOptions) -> int:
     """Identify the drives, print errors and parameters, write the requested files."""
     started = time.perf_counter()
     summary = options.output / "robot.json" if options.output else None
-    check_outputs([options.json, summary], [options.model, *options.data, *options.validate])
-    warn_of_seen(options.data, options.validate)
+    check_outputs([options.json, summary], [options.model, *options.recordings, *options.validate])
+    warn_of_seen(options.recordings, options.validate)
     excluded, same, goal_joints = map(_words, (options.exclude, options.same, options.goal_joints))
 
     def note(text: str) -> None:
@@ -41,7 +41,7 @@ def run(options: IdentifyRobotOptions) -> int:
 
     tree = load_tree(options.model)
     reading = tree, excluded, options.degrees, goal_joints
-    train = read_runs(options.data, *reading)
+    train = read_runs(options.recordings, *reading)
     validation = read_runs(options.validate, *reading) if options.validate else []
     for run in (*train, *validation):
         for text in run.notes:
@@ -54,7 +54,7 @@ def run(options: IdentifyRobotOptions) -> int:
         "excluded": excluded,
         "same": same,
         "polish": not options.no_polish,
-        "play": options.play,
+        "play": options.backlash,
     }
     fit = identify_robot(tree, train, validation, **setting, note=note)
     alone = left_out(fit, note) if options.leave_one_out else ()
@@ -93,7 +93,7 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str
         rate=1.0 / fit.problem.runs[0].dt,
         units=["rad" if drive.actuator.units == "rotary" else "m" for drive in drives.joints.values()],
         verdict=verdict,
-        command="identify-robot",
+        command="identify robot",
         effort_meaning="motor" if loaded else "none",
     )
     if kept is not None:

@@ -1,1 +1,1 @@
-"""``stribeck posterior``."""
+"""``--bayes``."""

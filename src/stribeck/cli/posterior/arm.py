@@ -1,4 +1,4 @@
-"""``stribeck posterior --config``: mechanical parameters of an arm from a prior, measured inertias or recorded torques."""
+"""``stribeck identify arm --bayes``: mechanical parameters of an arm from a prior, measured inertias or recorded torques."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from stribeck.cli.inputs import write_json
-from stribeck.cli.posterior.options import PosteriorOptions
+from stribeck.cli.posterior.options import ArmBayesOptions
 from stribeck.cli.posterior.print import SamplerProgress, print_summary
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
@@ -58,7 +58,7 @@ POSES = 30
 class ArmStudy:
     """An arm with its prior and its measurements, as selected by the options."""
 
-    options: PosteriorOptions
+    options: ArmBayesOptions
     robot: RobotConfig
     arm: ArmModel
     prior: ArmPrior
@@ -95,7 +95,7 @@ class ArmStudy:
             self.prior,
             link_frames(self.arm),
             self.machine,
-            self.motions(self.options.data),
+            self.motions(self.options.recordings),
             protocol.rest,
             lambda motion: fit_rows(motion, protocol),
             discrepancy=discrepancy,
@@ -152,7 +152,7 @@ class PosteriorDraws:
         return self.before if self.after is None else self.after
 
 
-def run_arm(options: PosteriorOptions, config: str) -> int:
+def run_arm(options: ArmBayesOptions, config: str) -> int:
     """Read, sample, and write the results."""
     started = time.perf_counter()
     study = _study(options, config)
@@ -172,7 +172,7 @@ def run_arm(options: PosteriorOptions, config: str) -> int:
     return 0
 
 
-def _study(options: PosteriorOptions, config: str) -> ArmStudy:
+def _study(options: ArmBayesOptions, config: str) -> ArmStudy:
     robot = read_robot(config)
     arm = _arm(options, robot)
     rotors = None if options.rotors is None else np.array(options.rotors)
@@ -186,22 +186,22 @@ def _study(options: PosteriorOptions, config: str) -> ArmStudy:
     return ArmStudy(options, robot, arm, prior_named(options.prior, arm, sheet, table), rotors)
 
 
-def _arm(options: PosteriorOptions, robot: RobotConfig) -> ArmModel:
-    folders = [*options.data, *([] if options.inertias is None else [options.inertias.parent])]
-    path = options.urdf or robot.find_urdf(folders)
+def _arm(options: ArmBayesOptions, robot: RobotConfig) -> ArmModel:
+    folders = [*options.recordings, *([] if options.inertias is None else [options.inertias.parent])]
+    path = options.model or robot.find_urdf(folders)
     if path is None:
-        raise ConfigError(f"{robot.path} names no URDF that is here: give --urdf")
+        raise ConfigError(f"{robot.path} names no URDF that is here: give --model")
     return load_arm(path, robot.joints)
 
 
-def _check(options: PosteriorOptions, arm: ArmModel, rotors: Array | None) -> None:
-    if options.data and options.inertias is not None:
-        raise ConfigError("--data and --inertias are two kinds of measurements: give one")
-    if (options.independent or options.seconds is not None) and not options.data:
-        raise ConfigError("--independent and --seconds are about recorded torques: give --data")
+def _check(options: ArmBayesOptions, arm: ArmModel, rotors: Array | None) -> None:
+    if options.recordings and options.inertias is not None:
+        raise ConfigError("recordings and --inertias are two kinds of measurements: give one")
+    if (options.independent or options.seconds is not None) and not options.recordings:
+        raise ConfigError("--independent and --seconds are about recorded torques: give recordings")
     if rotors is not None and len(rotors) != len(arm):
         raise ConfigError(f"--rotors: expected {len(arm)} inertias, found {len(rotors)}")
-    if rotors is None and (options.prior != "cad" or not options.data):
+    if rotors is None and (options.prior != "cad" or not options.recordings):
         raise ConfigError(
             "--rotors missing: inertias of the rotors on the joints' side, of the motors' datasheet times gear ratio squared"
         )
@@ -210,14 +210,14 @@ def _check(options: PosteriorOptions, arm: ArmModel, rotors: Array | None) -> No
 def _sampled(study: ArmStudy) -> PosteriorDraws:
     options, measured, beside = study.options, None, None
     posterior: Posterior
-    if options.data:
+    if options.recordings:
         posterior = study.torques(discrepancy=True)
         if options.independent:
             beside = study.infer(study.torques(discrepancy=False), None)
     else:
         posterior, measured = study.inertias()
     before = zero_shot(posterior, PRIOR_DRAWS, options.seed)
-    after = study.infer(posterior, measured) if options.data or measured is not None else None
+    after = study.infer(posterior, measured) if options.recordings or measured is not None else None
     return PosteriorDraws(before, after, beside, measured)
 
 
@@ -229,7 +229,7 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
         if not options.quiet:
             print(f"{length:g} s done", file=sys.stderr)
 
-    run = study.runs(options.data)[0]
+    run = study.runs(options.recordings)[0]
     results = few_data(
         study.prior,
         study.machine,
@@ -258,9 +258,9 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
     }
     head = {"schema": SCHEMA, "kind": "few data", "machine": study.robot.name, "prior": options.prior}
     write_json(options.json, head | columns)
-    if options.plots is not None:
+    if options.plot is not None:
         print(
-            *save_all({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plots), sep="\n"
+            *save_all({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plot), sep="\n"
         )
     return 0
 
@@ -290,8 +290,8 @@ def _content(study: ArmStudy, results: PosteriorDraws, summary: Summary) -> dict
         content["total_variation"] = {name: total_variation(first, then) for name, first, then in pairs}
     if results.beside is not None:
         content["independent"] = {"parameters": summarise(*results.beside.named(joints)).json}
-    if options.test:
-        motions = study.motions(options.test)
+    if options.validate:
+        motions = study.motions(options.validate)
         for name, draws in (("prior", results.before), ("posterior", results.after)):
             if draws is not None:
                 rest = study.config.protocol.rest
@@ -306,7 +306,7 @@ WORDS = {
     "base_mae": "base parameters from the URDF, MAE [%]",
     "base_cosine": "the same, cosine similarity",
     "inertia_rmse": "measured inertias, RMSE [%]",
-    "torque_error": "torques of --test, relative error [%]",
+    "torque_error": "torques of --validate, relative error [%]",
 }
 
 
@@ -327,8 +327,8 @@ def _write(study: ArmStudy, results: PosteriorDraws, content: dict[str, Any]) ->
         values = results.last.named(study.arm.joints)[1]
         kept = None if results.after is None else {name: prior[..., k] for k, name in enumerate(names)}
         write_netcdf(options.netcdf, {name: values[..., k] for k, name in enumerate(names)}, kept)
-    if options.plots is not None:
-        print(*save_all(_figures(study, results), options.plots), sep="\n")
+    if options.plot is not None:
+        print(*save_all(_figures(study, results), options.plot), sep="\n")
 
 
 def _figures(study: ArmStudy, results: PosteriorDraws) -> dict[str, Figure]:
@@ -360,7 +360,7 @@ def _figures(study: ArmStudy, results: PosteriorDraws) -> dict[str, Figure]:
             inertias(after, rows),
             results.measured,
         )
-    shown = study.options.test or study.options.data
+    shown = study.options.validate or study.options.recordings
     if shown:
         motion, rest = study.motions(shown)[0], study.config.protocol.rest
         drawn = [None if d is None else torques_of(d, study.machine, motion, rest) for d in (before, after)]

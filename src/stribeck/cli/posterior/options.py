@@ -1,4 +1,4 @@
-"""``stribeck posterior``: posterior of an arm or a servo from prior knowledge and few measurements."""
+"""``--bayes``: posterior of an arm or a servo from prior knowledge and few measurements."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from stribeck.cli.options import (
     Seed,
     choices_of,
     group,
+    option,
 )
 from stribeck.model.actuator import ISOTHERMAL_EFFECTS
 from stribeck.model.law import LAWS
@@ -26,8 +27,8 @@ _sampling, _output = group("sampling"), group("output")
 class ArmPosteriorOptions:
     """Options: an arm, prior knowledge of it, and measurements."""
 
-    config: str | None = _arm("a robot of config/robots by name, or its YAML file", None, "ROBOT")
-    urdf: Path | None = _arm("URDF (default: the one that the YAML names)", None, "FILE")
+    machine: str = _arm("a robot of config/robots by name, or its YAML file", metavar="NAME")
+    model: Path | None = _arm("URDF (default: the one that the YAML names)", None, "FILE")
     prior: Literal["diffuse", "informed", "empirical", "cad"] = _arm(
         "prior of the links (default: cad, the URDF)", "cad"
     )
@@ -43,15 +44,15 @@ class ArmPosteriorOptions:
         None,
         "LIST",
     )
-    data: tuple[Path, ...] = _arm(
-        "recordings with torques; without them the prior alone is sampled", (), "PATH"
+    recordings: tuple[Path, ...] = option(
+        "recordings with torques; without them the prior alone is sampled", (), "RECORDING", positional=True
     )
     inertias: Path | None = _arm(
         "measured inertias: a pose [rad], the axis (from 1), the inertia [kg m^2]", None, "CSV"
     )
-    test: tuple[Path, ...] = _arm("recordings to predict, not used for inference", (), "PATH")
+    validate: tuple[Path, ...] = _arm("recordings to predict, not used for inference", (), "PATH")
     seconds: Numbers | None = _arm(
-        "learn from so many first seconds of --data, and predict the rest beside weighted least squares",
+        "learn from so many first seconds of the recordings, and predict the rest beside weighted least squares",
         None,
         "LIST",
     )
@@ -62,20 +63,19 @@ class ArmPosteriorOptions:
 class ServoPosteriorOptions(RecordingOptions):
     """Options: recordings of a servo, and the law whose posterior is sampled."""
 
-    logdir: Path | None = _servo("folder with bags or BAM JSON recordings", None, "BAGS")  # type: ignore[assignment]
-    actuator: str | None = _servo("servo by name, or a YAML file (default: the recordings')", None)
-    model: Annotated[str, str.lower] = _servo("friction law (default: m3)", "m3", choices=tuple(LAWS))
+    servo: str | None = _servo("servo by name, or a YAML file (default: the recordings')", None)
+    law: Annotated[str, str.lower] = _servo("friction law (default: m3)", "m3", choices=tuple(LAWS))
     effects: Annotated[tuple[str, ...], choices_of(ISOTHERMAL_EFFECTS)] = _servo(
         f"{','.join(ISOTHERMAL_EFFECTS)}", (), "LIST"
     )
     free: tuple[str, ...] = _servo("sample an effect's parameter too", (), "NAME", repeated=True)
     set: tuple[str, ...] = _servo("fix a parameter to a value", (), "NAME=VALUE", repeated=True)
-    validation_kp: Positive | None = _servo("hold out the runs of this gain, and predict them", None, "K")
+    hold_out_gain: Positive | None = _servo("hold out the runs of this gain, and predict them", None, "K")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PosteriorOptions(ServoPosteriorOptions, ArmPosteriorOptions):
-    """Options: an arm or a servo, sampling, and output files."""
+class SamplingOptions:
+    """Options: sampling, and output files."""
 
     independent: bool = _sampling(
         "draw beside it the posterior with every sample counted as independent: far too narrow intervals",
@@ -84,12 +84,19 @@ class PosteriorOptions(ServoPosteriorOptions, ArmPosteriorOptions):
     draws: Count = _sampling("maximum number of draws per chain (default: 600)", 600, "N")
     effective: Count | None = _sampling("stop once every parameter has so many effective samples", None, "N")
     seed: Seed = _sampling("random seed (default: 0)", 0, "N")
-    output: Path | None = _output("of a servo: parameter file with intervals", None, "FILE")
     netcdf: Path | None = _output("all draws, for ArviZ", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
-    plots: Path | None = _output("folder for pictures", None, "DIR")
+    plot: Path | None = _output("folder for pictures", None, "DIR")
     quiet: bool = _output("no progress", False)
 
 
-DECLARED = PosteriorOptions
-"""The options that the parser reads."""
+@dataclass(frozen=True, kw_only=True)
+class ServoBayesOptions(SamplingOptions, ServoPosteriorOptions):
+    """Options of the posterior of a servo."""
+
+    output: Path | None = _output("parameter file with intervals", None, "FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmBayesOptions(SamplingOptions, ArmPosteriorOptions):
+    """Options of the posterior of an arm."""

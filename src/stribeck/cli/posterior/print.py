@@ -1,4 +1,4 @@
-"""Progress and tables of ``stribeck posterior``."""
+"""Progress and tables of ``--bayes``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stribeck posterior --logdir``: friction law and motor constants of a servo."""
+"""``stribeck identify servo --bayes``: friction law and motor constants of a servo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stribeck.cli.inputs import (
     warn,
     write_json,
 )
-from stribeck.cli.posterior.options import PosteriorOptions
+from stribeck.cli.posterior.options import ServoBayesOptions
 from stribeck.cli.posterior.print import SamplerProgress, print_summary
 from stribeck.files.drives import write_drive
 from stribeck.identify.posterior.diagnostics import write_netcdf
@@ -54,17 +54,17 @@ SHORTEST = 20
 WARNING = "far too sure where the law is not quite true"
 
 
-def run_servo(options: PosteriorOptions) -> int:
+def run_servo(options: ServoBayesOptions) -> int:
     """Read, sample, and write the results."""
     started = time.perf_counter()
-    logs = recordings_of(options, options.actuator)
-    actuator = actuator_for(options.actuator, logs).with_effects(options.effects)
+    logs = recordings_of(options, options.servo)
+    actuator = actuator_for(options.servo, logs).with_effects(options.effects)
     for text in (*supply_notes(logs, actuator), *control_notes(logs, actuator)):
         warn(text)
     fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(options.set, "--set").items()}
     settings = FitSettings(method="posterior", seed=options.seed)
-    split = split_runs(logs, validation_kp=options.validation_kp)
-    task = task_for(split, actuator, law_named(options.model), settings, fixed=fixed, freed=options.free)
+    split = split_runs(logs, validation_kp=options.hold_out_gain)
+    task = task_for(split, actuator, law_named(options.law), settings, fixed=fixed, freed=options.free)
     prior = servo_prior(task.actuator, task.law, task.parameters)
     draws = _sampled(options, task, prior, discrepancy=True)
     beside = _sampled(options, task, prior, discrepancy=False) if options.independent else None
@@ -86,7 +86,9 @@ def run_servo(options: PosteriorOptions) -> int:
     return 0
 
 
-def _sampled(options: PosteriorOptions, task: FitTask, prior: ServoPrior, *, discrepancy: bool) -> ServoDraws:
+def _sampled(
+    options: ServoBayesOptions, task: FitTask, prior: ServoPrior, *, discrepancy: bool
+) -> ServoDraws:
     rollout = task.rollout()
     first = ServoPosterior(rollout, prior, independent_samples(rollout))
     watch = SamplerProgress(options.quiet, first.natural, options.effective)
@@ -128,7 +130,7 @@ def _tell(task: FitTask, draws: ServoDraws, beside: ServoDraws | None, content: 
 
 
 def _write(
-    options: PosteriorOptions,
+    options: ServoBayesOptions,
     draws: ServoDraws,
     beside: ServoDraws | None,
     drive: Drive,
@@ -144,8 +146,8 @@ def _write(
     if options.netcdf is not None:
         before = {name: prior[None, :, k] for k, name in enumerate(names)}
         write_netcdf(options.netcdf, {name: draws.values[..., k] for k, name in enumerate(names)}, before)
-    if options.plots is not None:
-        _draw(options.plots, draws, beside, prior, split.train)
+    if options.plot is not None:
+        _draw(options.plot, draws, beside, prior, split.train)
 
 
 def _draw(

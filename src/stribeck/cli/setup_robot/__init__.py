@@ -1,1 +1,1 @@
-"""``stribeck setup-robot``."""
+"""``stribeck data describe``."""

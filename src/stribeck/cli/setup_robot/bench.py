@@ -1,4 +1,4 @@
-"""Implements ``stribeck setup-robot`` for a servo on a pendulum bench, and the writing of files with comments."""
+"""Implements ``stribeck data describe`` for a servo on a pendulum bench, and the writing of files with comments."""
 
 from __future__ import annotations
 
@@ -23,23 +23,32 @@ from stribeck.survey.bench import survey_bench
 def run_bench_setup(options: SetupRobotOptions) -> int:
     """Survey, write the bench file, and read the recordings with it."""
     output = options.output or Path("bench.yaml")
-    check_outputs([output], [path for path in options.data if path.is_file()])
-    paths = _recordings(options.data)
-    actuator = None if options.actuator is None else load_actuator(options.actuator)
+    check_outputs([output], [path for path in options.recordings if path.is_file()])
+    paths = _recordings(options.recordings)
+    actuator = None if options.servo is None else load_actuator(options.servo)
     found = survey_bench(paths, actuator, options.joint)
-    if options.actuator is not None and options.actuator.endswith((".yaml", ".yml")):
-        named = str(Path(options.actuator).expanduser().resolve())
+    if options.servo is not None and options.servo.endswith((".yaml", ".yml")):
+        named = str(Path(options.servo).expanduser().resolve())
         found.entries = [
             one._replace(value=named) if one.key == ("defaults", "actuator") else one for one in found.entries
         ]
-    kept = write_commented(output, found.entries, options.data)
+    kept = write_commented(output, found.entries, options.recordings)
     for note in found.notes:
         warn(note)
     _read_back(found.entries, paths)
     print(f"{output}: {len(paths)} recording{'s' if len(paths) > 1 else ''}")
     print_kept(output, kept)
     words = shlex.join(
-        ["stribeck", "import", *map(str, options.data), "--bench", str(output), "--output", "my_bags"]
+        [
+            "stribeck",
+            "data",
+            "import",
+            *map(str, options.recordings),
+            "--bench",
+            str(output),
+            "--output",
+            "my_bags",
+        ]
     )
     print_next(found.open_keys, words)
     return 0
@@ -57,7 +66,9 @@ def _recordings(data: Sequence[Path]) -> list[Path]:
     paths = [path for path in found if path.suffix != ".json"]
     if not paths:
         more = (
-            ": recordings in the BAM JSON format describe themselves, fit them with --logdir" if found else ""
+            ": recordings in the BAM JSON format describe themselves, identify from them as they are"
+            if found
+            else ""
         )
         expected = "expected bags, .csv, .txt, .mat or .npz"
         raise RecordingError(f"no recordings in {', '.join(map(str, data))}, {expected}{more}")
@@ -86,9 +97,9 @@ def _read_back(entries: Sequence[Commented], paths: Sequence[Path]) -> None:
 
 
 def write_commented(output: Path, entries: Sequence[Commented], sources: Sequence[Path]) -> Path | None:
-    """Write a file of `setup-robot`; an older one with other content is kept under another name, which is returned."""
+    """Write a file of `data describe`; an older one with other content is kept under another name, which is returned."""
     head = (
-        f"Written by `stribeck setup-robot` from {', '.join(map(str, sources))}. Comments say what values were found "
+        f"Written by `stribeck data describe` from {', '.join(map(str, sources))}. Comments say what values were found "
         "from; docs/files.md lists all keys."
     )
     return write_keeping(output, commented_yaml(head, entries))

@@ -1,4 +1,4 @@
-"""Implements ``stribeck setup-robot``, and the machine's file that ``stribeck identify-arm`` writes without ``--config``."""
+"""Implements ``stribeck data describe``, and the machine's file that ``stribeck identify arm`` writes without ``--machine``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stribeck.recordings.tables.readers import find_tables
 def run_setup_robot(urdf: Path, data: Sequence[Path], output: Path) -> int:
     """Survey, and write the file."""
     found = set_up(urdf, data, output)
-    print_next(found.open_keys, f"stribeck identify-arm --config {output} --data {' '.join(map(str, data))}")
+    print_next(found.open_keys, f"stribeck identify arm {' '.join(map(str, data))} --machine {output}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``stribeck setup-robot``: the file of an arm, or of a servo on a bench, from recordings, with what each value was guessed from."""
+"""``stribeck data describe``: the file of an arm, or of a servo on a bench, from recordings, with what each value was guessed from."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from stribeck.cli.options import option
 class SetupRobotOptions:
     """Options: the URDF of an arm or the name of a servo, recordings, and the file to write."""
 
-    urdf: Path | None = option(
+    model: Path | None = option(
         "the arm; without it the recordings are of a servo on a pendulum bench", None, "FILE"
     )
-    data: tuple[Path, ...] = option(
+    recordings: tuple[Path, ...] = option(
         "bags with joint states, .csv, .txt, .mat and .npz files, or folders that hold them",
-        metavar="PATH",
+        metavar="RECORDING",
+        positional=True,
     )
-    actuator: str | None = option("the servo's name or YAML file, where the recordings are of a servo", None)
+    servo: str | None = option("the servo's name or YAML file, where the recordings are of a servo", None)
     joint: str | None = option("the servo's joint, of bags in which several move", None)
     output: Path | None = option(
         "the file (default: machine.yaml of an arm, bench.yaml of a servo)", None, "FILE"

@@ -1,4 +1,4 @@
-"""Runs ``stribeck setup-robot``: the file of an arm, or of a servo on a bench, from recordings, with what each value was guessed from."""
+"""Runs ``stribeck data describe``: the file of an arm, or of a servo on a bench, from recordings, with what each value was guessed from."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from stribeck.errors import ConfigError
 
 def run(options: SetupRobotOptions) -> int:
     """Survey, and write the file."""
-    if options.urdf is None:
+    if options.model is None:
         from stribeck.cli.setup_robot.bench import run_bench_setup
 
         return run_bench_setup(options)
-    if options.actuator is not None or options.joint is not None:
+    if options.servo is not None or options.joint is not None:
         raise ConfigError(
-            "--urdf is of an arm, --actuator and --joint of a servo on a bench: leave one of them out"
+            "--model is of an arm, --servo and --joint of a servo on a bench: leave one of them out"
         )
     from stribeck.cli.setup_robot.machine import run_setup_robot
 
-    return run_setup_robot(options.urdf, options.data, options.output or Path("machine.yaml"))
+    return run_setup_robot(options.model, options.recordings, options.output or Path("machine.yaml"))

@@ -1,4 +1,4 @@
-"""Fits of an arm to recordings, as computed by `stribeck identify-arm`."""
+"""Fits of an arm to recordings, as computed by `stribeck identify arm`."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def check_excited(
     if still:
         raise RecordingError(
             f"too little motion: {', '.join(still)} never faster than {protocol.moving:g} (protocol: moving); "
-            "move every joint: `stribeck excite` designs such a motion"
+            "move every joint: `stribeck design trajectory` designs such a motion"
         )
     if len(rows) < rows.shape[1]:
         raise RecordingError(f"too little motion: {len(rows)} rows for {rows.shape[1]} parameters")
@@ -189,7 +189,7 @@ def check_excited(
     if open_:
         raise RecordingError(
             f"too little motion to determine {', '.join(open_)} (each with what it is combined with); "
-            "move all joints at once, fast and far: `stribeck excite` designs such a motion"
+            "move all joints at once, fast and far: `stribeck design trajectory` designs such a motion"
         )
 
 

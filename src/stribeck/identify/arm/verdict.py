@@ -157,7 +157,7 @@ def judge_filters(runs: Sequence[ArmRecording], protocol: Protocol) -> list[Reas
     text = (
         f"positions are differentiated without a filter, and {100.0 * min(share, 1.0):.0f} % of the accelerations is noise: set "
         f"protocol: position_filter and effort_filter, for instance {{order: 4, cutoff: {width.cutoff:.2g}}}; "
-        "`stribeck setup-robot` does"
+        "`stribeck data describe` does"
     )
     return [Reason("unfiltered", "doubtful", text)]
 

@@ -111,7 +111,7 @@ def task_for(
     if recorded != actuator.name:
         raise ConfigError(
             f"the recordings are of {recorded!r}, not of {actuator.name!r}: the servo's name must be the same in both "
-            "(`actuator`, name: in its YAML file, actuator of `bench`)"
+            "(`servo`, name: in its YAML file, actuator of `bench`)"
         )
     parameters = actuator.parameters(law)
     fixed, freed = at_reference(actuator, logs) | dict(fixed or {}), tuple(freed)

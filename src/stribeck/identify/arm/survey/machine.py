@@ -98,7 +98,7 @@ class Survey:
         for key in self.open_keys:
             found = next(one for one in self.findings if key.startswith(one.key))
             raise ConfigError(
-                f"{path}: {key} has to be filled in, then give the file with --config: {found.reason}"
+                f"{path}: {key} has to be filled in, then give the file with `machine`: {found.reason}"
             )
 
 
@@ -347,6 +347,6 @@ def _limits(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Finding]:
         Finding(
             "limits.acceleration",
             values,
-            "largest in the recordings, for `stribeck excite`; other limits are those of the URDF",
+            "largest in the recordings, for `stribeck design trajectory`; other limits are those of the URDF",
         )
     ]

@@ -1,0 +1,46 @@
+"""``stribeck evaluate``: errors of parameter files on recordings, pictures, diagrams and the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stribeck.cli.options import (
+    Numbers,
+    ParameterFileOptions,
+    Positive,
+    RecordingOptions,
+    SimulationOptions,
+    group,
+    option,
+)
+
+_output = group("output")
+_diagram = group("diagram")
+_others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml) files")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
+    """Options: parameter files, recordings, and what is drawn."""
+
+    recordings: tuple[Path, ...] = option(
+        "bags or BAM JSON recordings, or folders that hold them", (), "RECORDING", positional=True
+    )
+    params: tuple[Path, ...] = option("parameter files", (), "FILE")
+    plot: Path | None = _output("folder for pictures of measured and simulated motion", None, "DIR")
+    report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
+    json: Path | None = _output("errors for scripts", None, "FILE")
+    diagram: Path | None = _diagram(
+        "picture of the drive/backdrive diagram: .png, .svg or .pdf; it needs no recordings", None, "FILE"
+    )
+    max_torque: Positive | None = _diagram("largest motor torque to draw [N m]", None, "T")
+    speeds: Numbers = _diagram("rad/s (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST")
+    file_joint: str | None = _others("joint to read (default: the only one)", None, "NAME")
+    kp: Positive | None = _others("firmware gain that their stiffness belongs to", None, "K")
+    supply: Positive | None = _others("voltage of their torques (default: the nominal one)", None, "V")
+    motor: Path | None = _others("parameter file with the motor, for URDF files", None, "P.json")
+
+
+DECLARED = EvaluateOptions
+"""The options that the parser reads."""
