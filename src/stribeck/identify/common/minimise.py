@@ -313,9 +313,8 @@ def minimise_batch(
         rows, best = np.arange(len(active)), np.argmin(tried, axis=1)
         gain = _gain(best_losses[active], tried[rows, best], rounding)
         better = gain > 0.0
-        promised[active] = np.where(
-            better, 0.0, _promised(here, points[active], undamped, best_losses[active])
-        )
+        hoped = _promised(here, points[active], undamped, best_losses[active])
+        promised[active] = np.where(better, 0.0, hoped)
         points[active[better]] = candidates[rows, best][better]
         best_losses[active[better]] = tried[rows, best][better]
         # Centre the dampings on the last successful one; increase them where none was successful.
