@@ -303,13 +303,10 @@ def minimise_batch(
         if not may_go_on():
             return BatchMinimum(points, best_losses, False, promised)
         here = equations(points[active], active)
-        steps, factors = damped_steps(here, points[active], scale[active, None] * dampings), dampings
-        undamped = steps[:, 0]
+        steps = damped_steps(here, points[active], scale[active, None] * dampings)
+        undamped, factors = steps[:, 0], dampings
         if scatter is not None:
-            changes = scatter(here, active)
-            around = np.arange(changes.shape[1]) % len(dampings)
-            steps = np.concatenate([steps, steps[:, around] + changes], axis=1)
-            factors = np.concatenate([dampings, np.ones(changes.shape[1])])
+            steps, factors = _scattered(steps, dampings, scatter(here, active))
         candidates = np.clip(points[active, None] + steps, 0.0, 1.0)
         tried = losses(candidates.reshape(-1, points.shape[1]), np.repeat(active, len(factors)))
         tried = tried.reshape(len(active), len(factors))
@@ -332,6 +329,15 @@ def minimise_batch(
         if not len(active):
             return BatchMinimum(points, best_losses, True, promised)
     return BatchMinimum(points, best_losses, False, promised)
+
+
+def _scattered(steps: Array, dampings: Array, changes: Array) -> tuple[Array, Array]:
+    """The damped steps (A, D, n) and these with changes (A, T, n) added, and the damping that each one counts as (D + T,)."""
+    around = np.arange(changes.shape[1]) % len(dampings)
+    return (
+        np.concatenate([steps, steps[:, around] + changes], axis=1),
+        np.concatenate([dampings, np.ones(changes.shape[1])]),
+    )
 
 
 def _gain(before: Array, after: Array, rounding: float) -> Array:
