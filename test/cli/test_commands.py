@@ -149,6 +149,7 @@ def test_the_map_shows_every_command(capsys):
         (["identfy", "servo", "x"], "unknown command: identfy; did you mean identify?"),
         (["identify", "sevro", "x"], "did you mean servo?"),
         (["servo", "x"], "did you mean identify servo?"),
+        (["frobnicate"], "unknown command: frobnicate"),
         (["evaluat", "x"], "did you mean evaluate?"),
         (
             ["evaluate", "x", "--parms", "p.json"],

@@ -136,7 +136,7 @@ def test_links_to_be_ignored_must_be_there(tmp_path: Path, capsys: pytest.Captur
 
 def test_robot_without_urdf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What to do is said."""
-    assert "--urdf FILE" in refusal(capsys, tmp_path, robot=small_robot(tmp_path, urdf=None))
+    assert "--model FILE" in refusal(capsys, tmp_path, robot=small_robot(tmp_path, urdf=None))
 
 
 def test_output_must_not_replace_the_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,4 +166,4 @@ def test_urdf_alone_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_without_a_robot_what_to_give_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line."""
     assert main(["excite", "--output", str(tmp_path / "motion.yaml")]) == 1
-    assert "give --urdf FILE" in capsys.readouterr().err
+    assert "give --model FILE" in capsys.readouterr().err

@@ -80,7 +80,7 @@ def test_a_servo_of_ones_own_needs_its_file_only_for_the_fit(own, bag, tmp_path,
     )
     assert "is of 'own', the recordings are of 'mx106'" in said(capsys)
     assert main(["fit", "--model", "m1", *described]) == 1
-    assert re.search("are of 'own', which is not among .* --actuator", said(capsys))
+    assert re.search("are of 'own', which is not among .* --servo", said(capsys))
 
 
 def test_the_name_of_an_included_servo_is_not_for_another(own, bag, capsys):

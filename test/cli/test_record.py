@@ -98,7 +98,7 @@ def wait_for_a_while(bags):
 def test_a_run_is_recorded_and_its_bag_named_on_stdout(tmp_path, emulator):
     """Exit code 0; with --quiet stdout is the bags alone; the run is what the trajectory says."""
     path = config_file(tmp_path, emulator())
-    process = command("record", "--config", path, "--output", tmp_path / "elsewhere", "--quiet")
+    process = command("record", path, "--output", tmp_path / "elsewhere", "--quiet")
     out, err = process.communicate(timeout=ENOUGH)
     assert (process.returncode, err) == (0, "")
     (bag,) = out.split()
@@ -112,7 +112,7 @@ def test_a_run_is_recorded_and_its_bag_named_on_stdout(tmp_path, emulator):
 def test_ctrl_c_or_a_closed_terminal_ends_softly_and_leaves_a_readable_bag(tmp_path, emulator, number):
     """Exit code 130; it said what is there before anything moved; the bag holds the run so far."""
     path = config_file(tmp_path, emulator(), trajectories=[long_play(tmp_path)])
-    process = command("record", "--config", path)
+    process = command("record", path)
     bags = tmp_path / "bags"
     wait_for_a_while(bags)
     process.send_signal(number)
@@ -133,7 +133,7 @@ def test_a_key_is_an_emergency_stop(tmp_path, emulator, key):
     """On a terminal, which is told so before anything moves: torque off at once, exit code 130, the bag is readable."""
     path = config_file(tmp_path, emulator(), trajectories=[long_play(tmp_path)])
     user, program = pty.openpty()
-    words = ["setsid", "--ctty", sys.executable, "-m", "stribeck", "record", "--config", str(path)]
+    words = ["setsid", "--ctty", sys.executable, "-m", "stribeck", "record", str(path)]
     process = subprocess.Popen(
         words, stdin=program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY
     )
@@ -157,7 +157,7 @@ def test_a_key_is_an_emergency_stop(tmp_path, emulator, key):
 def test_a_supply_above_the_rating_is_refused_unless_allowed(tmp_path, emulator):
     """At 6.5 V: a warning and a refusal in one line each, and no bag; with the option only the warning."""
     path = config_file(tmp_path, emulator("--voltage", 6.5))
-    process = command("record", "--config", path)
+    process = command("record", path)
     _, err = process.communicate(timeout=ENOUGH)
     assert process.returncode == 1
     last = err.splitlines()[-1]
@@ -165,7 +165,7 @@ def test_a_supply_above_the_rating_is_refused_unless_allowed(tmp_path, emulator)
     assert "6.5 V" in last
     assert "--allow-overvoltage" in last
     assert not (tmp_path / "bags").exists()
-    process = command("record", "--config", path, "--allow-overvoltage")
+    process = command("record", path, "--allow-overvoltage")
     bags = tmp_path / "bags"
     wait_for(lambda: bags.is_dir() and list(bags.iterdir()), "a bag")
     process.send_signal(signal.SIGINT)
@@ -182,19 +182,25 @@ def test_a_supply_above_the_rating_is_refused_unless_allowed(tmp_path, emulator)
         (["--port", "/dev/no_such_port"], 1, "/dev/no_such_port"),
         (["--port", "/dev/null"], 1, "/dev/null at 1000000 bit/s: Inappropriate ioctl"),
         (["--rate", "5000"], 1, "too slow for 5000 Hz"),
-        (["--config", "missing.yaml"], 1, "no such file"),
         (["--rate", "fast"], 2, "--rate"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(tmp_path, arguments, code, said):
     """No port, a rate that the bus cannot carry, no file: exit code 1; a word for a number: 2."""
     path = config_file(tmp_path, "/dev/no_such_port")
-    process = command("record", "--config", path, *arguments)
+    process = command("record", path, *arguments)
     _, err = process.communicate(timeout=ENOUGH)
     assert process.returncode == code
     assert said in err.splitlines()[-1]
     assert "Traceback" not in err
     assert code == 2 or len(err.splitlines()) == 1
+
+
+def test_a_session_that_is_missing_is_named():
+    process = command("record", "missing.yaml")
+    _, err = process.communicate(timeout=ENOUGH)
+    assert process.returncode == 1
+    assert err.splitlines() == ["stribeck: missing.yaml: no such file"]
 
 
 def test_servos_without_a_watchdog_are_named(tmp_path):
@@ -207,7 +213,7 @@ def test_servos_without_a_watchdog_are_named(tmp_path):
         content = yaml.safe_load(path.read_text())
         content["joints"]["joint"]["model"] = "mx106"
         path.write_text(yaml.safe_dump(content))
-        process = command("record", "--config", path)
+        process = command("record", path)
         bags = tmp_path / "bags"
         wait_for(lambda: bags.is_dir() and list(bags.iterdir()), "a bag")
         process.send_signal(signal.SIGTERM)

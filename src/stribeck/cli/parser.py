@@ -166,8 +166,8 @@ def _found(words: Sequence[str]) -> tuple[str, Command, list[str]]:
         if name not in COMMANDS:
             every = [*COMMANDS, *(one.split()[-1] for one in COMMANDS), *GROUPS, *EARLIER]
             close = get_close_matches(name, every, n=1, cutoff=0.6)
-            full = next((one for one in COMMANDS if close and one.split()[-1] == close[0]), *close)
-            _refuse(f"unknown command: {name}{f'; did you mean {full}?' if close else ''}")
+            full = [one for one in COMMANDS if close and one.split()[-1] == close[0]] or close
+            _refuse(f"unknown command: {name}{f'; did you mean {full[0]}?' if close else ''}")
     rest = [*words[: begin - len(name.split())], *words[begin:]]
     command = BAYES[name] if BAYES_FLAG in rest and name in BAYES else COMMANDS[name]
     return name, command, rest

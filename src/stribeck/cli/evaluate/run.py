@@ -80,7 +80,8 @@ def _check(options: EvaluateOptions) -> None:
         options.plot is None or options.report is not None or options.diagram is not None
     ):
         raise ConfigError("--params missing: name the parameter files (only --plot draws recordings alone)")
-    if len({path.resolve() for path in options.params}) < len(options.params):
+    twice = len({path.resolve() for path in options.params}) < len(options.params)
+    if options.report is not None and twice:
         raise ConfigError("--params names a file twice; name each once")
     pictures = None if options.plot is None else options.plot / "overview.png"
     if options.report is not None:
