@@ -1,6 +1,6 @@
 """A hung Go2 in MuJoCo whose friction is not that of the file: goals followed with and without compensation.
 
-Run it as ``compensate_go2.py go2.xml OUT/robot.json``, where ``OUT/robot.json`` is what ``stribeck identify-robot --output OUT`` wrote.
+Run it as ``compensate_go2.py go2.xml OUT/robot.json``, where ``OUT/robot.json`` is what ``stribeck identify robot --output OUT`` wrote.
 Each joint has the armature of the file, and its friction times a factor between 0.6 and 1.4. It follows a sum of two sines under the
 gains of the file (PD control at 500 Hz, gravity compensated); the compensation sees measured positions and velocities with
 noise, and the goals.

@@ -12,7 +12,7 @@ BAGS = "bags/xl330_simulated"
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandEntry:
     """One command.
 
     :param place: module below ``stribeck.cli``.
@@ -39,19 +39,19 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-COMMANDS: dict[str, Command] = {
-    "demo": Command(
+COMMANDS: dict[str, CommandEntry] = {
+    "demo": CommandEntry(
         "demo",
         "record, identify and compensate emulated servos through ROS 2 nodes",
         ("demo", "demo --output my-demo --seed 1"),
         extra="fit,ros",
     ),
-    "doctor": Command(
+    "doctor": CommandEntry(
         "doctor",
         "check computer, installation and ROS graph, and say what mends each fault",
         ("doctor", "doctor --machine-only --json doctor.json"),
     ),
-    "emulate": Command(
+    "emulate": CommandEntry(
         "emulate",
         "emulated servos behind a pseudo-terminal",
         (
@@ -60,7 +60,7 @@ COMMANDS: dict[str, Command] = {
         ),
         _names("link simulated servo id params bench voltage"),
     ),
-    "record": Command(
+    "record": CommandEntry(
         "record",
         "play trajectories on servos on a serial bus, and record them",
         (
@@ -68,7 +68,7 @@ COMMANDS: dict[str, Command] = {
             "record config/record.yaml --port /dev/ttyUSB0 --output bags/mine",
         ),
     ),
-    "data import": Command(
+    "data import": CommandEntry(
         "import_recordings",
         "convert bags of other robots, tables and BAM JSON to bags that describe themselves",
         (
@@ -76,7 +76,7 @@ COMMANDS: dict[str, Command] = {
             "data import logs/ --bench mass=0.1,length=0.1,arm_mass=0,kp=400,supply_voltage=5,actuator=xl330 --output my_bags",
         ),
     ),
-    "data describe": Command(
+    "data describe": CommandEntry(
         "setup_robot",
         "write the file of an arm, or of a servo on a bench, from its recordings",
         (
@@ -86,7 +86,7 @@ COMMANDS: dict[str, Command] = {
         computing=True,
         extra="arm",
     ),
-    "data suggest": Command(
+    "data suggest": CommandEntry(
         "suggest",
         "rank runs that could be recorded next by what they would tell",
         (
@@ -95,7 +95,7 @@ COMMANDS: dict[str, Command] = {
         ),
         _names("recordings params count json joint bench servo"),
     ),
-    "design trajectory": Command(
+    "design trajectory": CommandEntry(
         "excite",
         "design the most informative trajectory of a robot arm within its limits",
         (
@@ -106,7 +106,7 @@ COMMANDS: dict[str, Command] = {
         computing=True,
         extra="arm",
     ),
-    "design poses": Command(
+    "design poses": CommandEntry(
         "calibrate",
         "choose the poses of an arm that tell most about its geometry",
         (
@@ -117,7 +117,7 @@ COMMANDS: dict[str, Command] = {
         run="poses",
         computing=True,
     ),
-    "design sweep": Command(
+    "design sweep": CommandEntry(
         "sweep",
         "write a constant-velocity programme of one joint, for friction over velocity",
         (
@@ -125,7 +125,7 @@ COMMANDS: dict[str, Command] = {
             "design sweep --joint joint --lower -1 --upper 1 --velocity 2 --count 12",
         ),
     ),
-    "identify servo": Command(
+    "identify servo": CommandEntry(
         "fit",
         "identify friction law and motor of a servo from runs on a bench (--bayes: sample its posterior)",
         (
@@ -137,12 +137,12 @@ COMMANDS: dict[str, Command] = {
             "progress"
         ),
     ),
-    "identify fleet": Command(
+    "identify fleet": CommandEntry(
         "fit_all",
         "identify many servos with many laws, in processes or on a Dask cluster",
         ("identify fleet config/fleet.yaml", "identify fleet config/fleet.yaml --output fits --workers 4"),
     ),
-    "identify arm": Command(
+    "identify arm": CommandEntry(
         "identify_arm",
         "identify inertial parameters and joint friction of a robot arm (--bayes: sample its posterior)",
         (
@@ -153,7 +153,7 @@ COMMANDS: dict[str, Command] = {
         computing=True,
         extra="arm",
     ),
-    "identify robot": Command(
+    "identify robot": CommandEntry(
         "identify_robot",
         "identify the drives of a whole robot from goals and positions",
         (
@@ -165,7 +165,7 @@ COMMANDS: dict[str, Command] = {
         ),
         computing=True,
     ),
-    "identify joint": Command(
+    "identify joint": CommandEntry(
         "identify_joint",
         "identify the friction of one joint from tables of motion and torque",
         (
@@ -173,7 +173,7 @@ COMMANDS: dict[str, Command] = {
             "identify joint log.csv --columns position=q:deg,torque=i:A --set kt=0.1 --plot friction.png",
         ),
     ),
-    "identify mechanism": Command(
+    "identify mechanism": CommandEntry(
         "estimate",
         "estimate the parameters of a mechanism from its recorded motion",
         (
@@ -183,7 +183,7 @@ COMMANDS: dict[str, Command] = {
         computing=True,
         extra="arm",
     ),
-    "identify transmission": Command(
+    "identify transmission": CommandEntry(
         "identify_transmission",
         "identify stiffness and hysteresis of transmissions from motor and link encoders",
         (
@@ -192,7 +192,7 @@ COMMANDS: dict[str, Command] = {
         ),
         computing=True,
     ),
-    "identify geometry": Command(
+    "identify geometry": CommandEntry(
         "calibrate",
         "calibrate the geometry of an arm from measured poses",
         (
@@ -202,7 +202,7 @@ COMMANDS: dict[str, Command] = {
         _names("recordings machine validate train_poses fits terms seed output json plot"),
         computing=True,
     ),
-    "evaluate": Command(
+    "evaluate": CommandEntry(
         "evaluate",
         "errors of parameter files on recordings, pictures, drive/backdrive diagrams, and the report",
         (
@@ -211,7 +211,7 @@ COMMANDS: dict[str, Command] = {
         ),
         _names("recordings params joint signals bench servo step plot diagram max_torque report json"),
     ),
-    "replay": Command(
+    "replay": CommandEntry(
         "compensate",
         "the torque of the compensation for a recorded motion",
         (
@@ -219,12 +219,12 @@ COMMANDS: dict[str, Command] = {
             "replay bag/ --node-params compensation.yaml --json summary.json",
         ),
     ),
-    "export": Command(
+    "export": CommandEntry(
         "export",
         "identified servos for simulators, firmware and tables, with the error it costs",
         ("export --format list", "export --format mjcf --params servo.json --output servo.xml"),
     ),
-    "import-model": Command(
+    "import-model": CommandEntry(
         "import_params",
         "read the parameters of a servo from BAM, MJCF, Isaac Lab or URDF files",
         (
@@ -235,8 +235,8 @@ COMMANDS: dict[str, Command] = {
 }
 """Commands by their words."""
 
-BAYES: dict[str, Command] = {
-    "identify servo": Command(
+BAYES: dict[str, CommandEntry] = {
+    "identify servo": CommandEntry(
         "posterior",
         "sample the posterior of a servo from prior knowledge and few runs",
         (
@@ -247,7 +247,7 @@ BAYES: dict[str, Command] = {
         computing=True,
         extra="bayes",
     ),
-    "identify arm": Command(
+    "identify arm": CommandEntry(
         "posterior",
         "sample the posterior of an arm from prior knowledge and few measurements",
         (

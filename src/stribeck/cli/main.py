@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from stribeck.api.extras import without_library
-from stribeck.cli.commands import COMMANDS, Command
+from stribeck.cli.commands import COMMANDS, CommandEntry
 from stribeck.cli.earlier import todays, with_dashes
 from stribeck.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from stribeck.errors import StribeckError
@@ -129,11 +129,11 @@ def _computes(argv: Sequence[str]) -> bool:
     ).computing
 
 
-def _command(name: str) -> Command:
+def _command(name: str) -> CommandEntry:
     """The command with which a text begins; one that does nothing for others."""
     words = name.split()
     found = COMMANDS.get(" ".join(words[:2])) or COMMANDS.get(" ".join(words[:1]))
-    return found or Command("", "", ("", ""))
+    return found or CommandEntry("", "", ("", ""))
 
 
 def _run(name: str, run: Callable[[], int]) -> int:

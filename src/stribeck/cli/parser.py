@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, NoReturn, get_type_hints
 
 import stribeck
-from stribeck.cli.commands import BAYES, COMMANDS, GROUPS, MAP, Command
+from stribeck.cli.commands import BAYES, COMMANDS, GROUPS, MAP, CommandEntry
 from stribeck.cli.earlier import EARLIER, todays, with_dashes
 from stribeck.cli.options import add_arguments, options_of, word_of
 
@@ -77,7 +77,7 @@ def map_of_commands() -> str:
     return "\n".join([*lines, *more])
 
 
-def build_parser(name: str, command: Command, *, every: bool = False) -> CommandParser:
+def build_parser(name: str, command: CommandEntry, *, every: bool = False) -> CommandParser:
     """The parser of a command.
 
     :param name: its words.
@@ -109,7 +109,7 @@ def build_parser(name: str, command: Command, *, every: bool = False) -> Command
     return parser
 
 
-def options_class(command: Command) -> type[Any]:
+def options_class(command: CommandEntry) -> type[Any]:
     """The dataclass that declares the options of a command."""
     module = _part(command, "options")
     if command.options:
@@ -119,13 +119,13 @@ def options_class(command: Command) -> type[Any]:
     return kind
 
 
-def _part(command: Command, part: str) -> ModuleType:
+def _part(command: CommandEntry, part: str) -> ModuleType:
     """A module of a command's folder, or its only module."""
     module = import_module(f"stribeck.cli.{command.place}")
     return import_module(f"{module.__name__}.{part}") if hasattr(module, "__path__") else module
 
 
-def _run(command: Command, options: Any) -> int:
+def _run(command: CommandEntry, options: Any) -> int:
     code: int = _part(command, command.run).run(options)
     return code
 
@@ -143,7 +143,7 @@ def parse(argv: Sequence[str]) -> tuple[str, Any, Callable[[], int]]:
     return name, options, partial(arguments.run, options)
 
 
-def _found(words: Sequence[str]) -> tuple[str, Command, list[str]]:
+def _found(words: Sequence[str]) -> tuple[str, CommandEntry, list[str]]:
     """The command of a command line, and the words that follow."""
     names = [word for word in words if not word.startswith("-")]
     first = names[0] if names else ""
