@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from furuta_made import STEP, displaced, furuta, run
-from stribeck.identify.mechanism.drives import drives
+from stribeck.identify.mechanism.drives import motors_of
 from stribeck.identify.mechanism.dynamics import BodyState
 from stribeck.identify.mechanism.estimation import MechanismEstimator, Simulator
 
@@ -39,7 +39,7 @@ def test_what_cannot_be_told_is_named(estimate):
     truth = furuta().parameters.values()
     stall = truth["kt"] / truth["resistance"]
     expected = {"stall_torque_per_volt": stall, "damping": truth["kt"] * stall + truth["arm_viscous"]}
-    for name, found in drives(estimate)["drive"].items():
+    for name, found in motors_of(estimate)["drive"].items():
         low, high = found.interval
         assert low < expected[name] < high < 1.02 * expected[name]
 

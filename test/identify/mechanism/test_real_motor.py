@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import DATA
-from stribeck.identify.mechanism.drives import drives
+from stribeck.identify.mechanism.drives import motors_of
 from stribeck.identify.mechanism.estimation import MechanismEstimator, Simulator
 from stribeck.identify.mechanism.model_file import read_model
 from stribeck.identify.mechanism.recordings import on_grid, read_recordings
@@ -83,7 +83,7 @@ def test_every_run_is_nearer_than_with_the_authors_parameters(model, runs, simul
 
 def test_total_damping_tells_which_b1_is_nearer(estimate):
     """K_t²/R + b₁ is told to a tenth: 0.0015 with b₁ 0.00087 is far from it, 0.0123 with 0.01165 is near."""
-    damping = drives(estimate)["drive"]["damping"]
+    damping = motors_of(estimate)["drive"]["damping"]
     low, high = damping.interval
     print(damping)
     assert high - low < 0.2 * damping.value
