@@ -565,6 +565,9 @@ private:
     for (int k = 0; k < n_; ++k) {
       JointState & joint = each_[k];
       joint.admit(stamp, has_velocity, elapsed, settings_.state_timeout, state_.q[k], state_.v[k]);
+      if (joint.doubt != Doubt::none) {
+        feed_forward_.overshoot.restart(k);
+      }
     }
   }
 

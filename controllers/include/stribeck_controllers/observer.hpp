@@ -138,7 +138,10 @@ public:
 
   void begin() noexcept { share.fill(1.0), restart(); }
 
-  void restart() noexcept { way_.fill(0.0), passed_.fill(false); }
+  void restart() noexcept { way_.fill(0.0), reach_.fill(0.0), passed_.fill(false), ahead_.fill(false); }
+
+  /// Forget the motion of one joint but keep its share.
+  void restart(int k) noexcept { way_[k] = reach_[k] = 0.0, passed_[k] = ahead_[k] = false; }
 
   /// \param behind goal minus position beyond the dead-band [rad].
   /// \param path direction of the path of the goal.
@@ -147,9 +150,12 @@ public:
   void update(int k, double behind, double path, double moves, double width, double dt) noexcept
   {
     const double way = sign_of(path);
-    passed_[k] = behind * way >= 0.0 || (way == way_[k] && passed_[k]);
+    const double along = behind * way, error = along / width;
+    passed_[k] = along >= 0.0 || (way == way_[k] && passed_[k]);
+    reach_[k] = maximum(way == way_[k] && !(along > 0.0 && ahead_[k]) ? reach_[k] : 0.0, along);
+    ahead_[k] = along < 0.0 || (along == 0.0 && ahead_[k]);
     way_[k] = way;
-    const double error = behind * way / width, part = passed_[k] ? 1.0 : 0.0;
+    const double part = passed_[k] && -along > natural * reach_[k] ? 1.0 : 0.0;
     const double fallen = share[k] * std::exp(-dt / fall_time * part * minimum(maximum(-error, 0.0), 1.0));
     const double risen = 1.0 - std::exp(-dt / rise_time * moves * minimum(maximum(error, 0.0), 1.0));
     share[k] = fallen + (1.0 - fallen) * risen;
@@ -157,8 +163,9 @@ public:
 
 private:
   static constexpr double fall_time = 0.1, rise_time = 0.5;  // [s]
-  Vector way_{};
-  Mask passed_{};
+  static constexpr double natural = 0.2;  // of the largest error on the way to the goal
+  Vector way_{}, reach_{};
+  Mask passed_{}, ahead_{};
 };
 
 /// Energy tanks of joints, which limit what compensation adds to joints whose goal shows no intention of its own.

@@ -20,6 +20,9 @@ FALL_TIME = 0.1
 RISE_TIME = 0.5
 """Time constant with which it rises while a joint is behind a goal that moves, by the error width or more [s]."""
 
+NATURAL = 0.2
+"""Overshoot as a fraction of the largest error on the way to the goal, which a controller makes by itself [1]."""
+
 
 class Overshoot:
     r"""Shares s of the friction torques of n joints, in [0, 1].
@@ -29,12 +32,15 @@ class Overshoot:
     .. math:: \dot s = -s\,\min(-e, 1)/T_f \quad (e < 0), \qquad \dot s = (1 - s)\,\min(e, 1)/T_r \quad (e > 0, \text{goal moves})
 
     A joint counts as beyond its goal only if it has been behind it, or within the dead-band, since the path turned: the lag of a controller
-    becomes a lead when the goal reverses.
+    becomes a lead when the goal reverses. Nor does it within :data:`NATURAL` of its largest error on that way: controllers overshoot steps
+    without any friction. The way ends when it is behind its goal again, so a joint that swings about its goal counts.
     """
 
     def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
         self._zero: Array = np.zeros(joints)
         self._passed_of = compiled_by(compiler, passed)
+        self._reach_of, self._ahead_of = compiled_by(compiler, reach), compiled_by(compiler, ahead)
+        self._beyond_of = compiled_by(compiler, beyond)
         self._share_of = compiled_by(compiler, bearable)
         self.begin()
 
@@ -47,7 +53,7 @@ class Overshoot:
 
     def restart(self) -> None:
         """Forget the motion but keep the shares."""
-        self._way, self._passed = self._zero, self._zero
+        self._way = self._passed = self._reach = self._ahead = self._zero
 
     def update(self, behind: Array, path: Array, moves: Array, width: Any, dt: float) -> None:
         """Update with a state.
@@ -59,8 +65,11 @@ class Overshoot:
         """
         way = np.sign(path)
         self._passed = self._passed_of(self._passed, way, self._way, behind)
+        self._reach = self._reach_of(self._reach, self._ahead, way, self._way, behind)
+        self._ahead = self._ahead_of(self._ahead, way, behind)
         self._way = way
-        self.share = self._share_of(self.share, self._passed, behind * way / width, moves, dt)
+        counts = self._passed * self._beyond_of(self._reach, way, behind)
+        self.share = self._share_of(self.share, counts, behind * way / width, moves, dt)
         self.reduced = min(self.share.tolist()) < 1.0
 
 
@@ -70,9 +79,27 @@ def passed(passed: Any, way: Any, before: Any, behind: Any) -> Any:
     return xp.where(behind * way >= 0.0, 1.0, xp.where(way == before, passed, 0.0))
 
 
-def bearable(share: Any, passed: Any, error: Any, moves: Any, dt: Any) -> Any:
-    """The next share; :class:`Overshoot` explains the arguments."""
+def reach(reach: Any, ahead: Any, way: Any, before: Any, behind: Any) -> Any:
+    """Largest error on the way to the goal [rad], since its path turned or its joint fell behind it again."""
+    xp, error = array_namespace(way, behind), behind * way
+    kept = xp.where((way == before) & ~((error > 0.0) & (ahead > 0.0)), reach, 0.0)
+    return xp.maximum(kept, error)
+
+
+def ahead(ahead: Any, way: Any, behind: Any) -> Any:
+    """1 for joints that were last ahead of their goals, not behind them, else 0."""
+    xp, error = array_namespace(way, behind), behind * way
+    return xp.where(error < 0.0, 1.0, xp.where(error > 0.0, 0.0, ahead))
+
+
+def beyond(reach: Any, way: Any, behind: Any) -> Any:
+    """1 for joints further beyond their goals than a controller brings them by itself, else 0."""
+    return array_namespace(way, behind).where(-behind * way > NATURAL * reach, 1.0, 0.0)
+
+
+def bearable(share: Any, counts: Any, error: Any, moves: Any, dt: Any) -> Any:
+    """The next share; ``counts`` is 1 where a position beyond the goal counts, :class:`Overshoot` explains the others."""
     xp = array_namespace(share, error)
-    fallen = share * xp.exp(-dt / FALL_TIME * passed * xp.minimum(xp.maximum(-error, 0.0), 1.0))
+    fallen = share * xp.exp(-dt / FALL_TIME * counts * xp.minimum(xp.maximum(-error, 0.0), 1.0))
     risen = 1.0 - xp.exp(-dt / RISE_TIME * moves * xp.minimum(xp.maximum(error, 0.0), 1.0))
     return fallen + (1.0 - fallen) * risen
