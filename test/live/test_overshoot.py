@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stribeck.live.learning.overshoot import FALL_TIME, RISE_TIME, Overshoot
+from stribeck.live.learning.overshoot import FALL_TIME, NATURAL, RISE_TIME, Overshoot
 
 DT = 0.002
 WIDTH = 0.01
@@ -44,6 +44,20 @@ def test_a_lag_that_a_reversal_makes_a_lead_is_no_overshoot(way: float) -> None:
     assert run(overshoot, 1.0, way * WIDTH, path=-way) == 1.0
     assert run(overshoot, 0.01, -way * WIDTH, path=-way) == 1.0
     assert run(overshoot, FALL_TIME, way * WIDTH, path=-way) == pytest.approx(np.exp(-1.0))
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_what_a_controller_overshoots_by_itself_takes_nothing(way: float) -> None:
+    """A step of 50 widths: a joint that stops 5 widths beyond it keeps its share, one at 11 does not, nor one that swings about it."""
+    overshoot = Overshoot(1)
+    run(overshoot, 0.01, 50.0 * way * WIDTH, path=way)
+    run(overshoot, 0.01, 0.0, path=way)
+    assert run(overshoot, 1.0, -5.0 * way * WIDTH, path=way) == 1.0
+    assert run(overshoot, FALL_TIME, -1.1 * NATURAL * 50.0 * way * WIDTH, path=way) < 0.4
+    low = float(overshoot.share[0])
+    assert run(overshoot, 0.1, 0.0, path=way) == low
+    assert run(overshoot, 0.1, WIDTH * way, path=way) == low
+    assert run(overshoot, FALL_TIME, -WIDTH * way, path=way) == pytest.approx(low * np.exp(-1.0))
 
 
 def test_a_restart_keeps_the_share_and_a_new_start_does_not() -> None:
