@@ -150,7 +150,7 @@ def test_entries_that_differ_are_refused(tmp_path, other):
         ({"motor": 330}, ["motor", "expected text"]),
         ({"trajectory": 1}, ["trajectory", "expected text"]),
         ({"weight": 1}, ["'weight'", "mass"]),
-        ({"arm_mass": None, "mass": 0.5}, ["arm_mass", "--arm-mass"]),
+        ({"arm_mass": None, "mass": 0.5}, ["arm_mass", "`arm_mass`"]),
     ],
 )
 def test_heads_that_are_not_what_the_format_allows_are_refused(tmp_path, changes, parts):

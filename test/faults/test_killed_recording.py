@@ -99,7 +99,7 @@ def test_a_killed_recording_goes_through_the_command_line(tmp_path, capsys):
         tmp_path / "m1.json", {**published("xl330", "m1"), "model": "m1", "actuator": "xl330"}
     )
     output = tmp_path / "errors.json"
-    arguments = ["evaluate", "--params", str(parameters), "--logdir", str(bag.parent), "--json", str(output)]
+    arguments = ["evaluate", str(bag.parent), "--params", str(parameters), "--json", str(output)]
     assert main(arguments) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("stribeck: warning: ")

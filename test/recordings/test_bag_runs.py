@@ -111,7 +111,7 @@ def test_runs_of_several_joints_may_overlap(tmp_path):
     assert (shoulder.setup.mass, elbow.setup.mass) == (0.5, 1.0)
     assert (len(shoulder.position.time), len(elbow.position.time)) == (40, 40)
     assert set(elbow.velocity.value) == {-3.0}
-    refusal(lambda: read_bag(path), path, "elbow, shoulder", "--joint")
+    refusal(lambda: read_bag(path), path, "elbow, shoulder", "`joint`")
     refusal(lambda: read_bag(path, joint="wrist"), path, "'wrist'", "elbow, shoulder")
 
 
@@ -199,7 +199,7 @@ def test_a_bag_without_bench_messages_is_one_run_if_the_user_describes_it(tmp_pa
     bag.samples(0.0, 2.0, "elbow")
     bag.samples(0.0, 2.0, "shoulder", scale=2.0)
     path = bag.write(tmp_path / "bag")
-    refusal(lambda: read_bag(path), path, "/bench", "--bench")
+    refusal(lambda: read_bag(path), path, "/bench", "`bench`")
     (log,) = read_bag(path, bench=TOLD)
     assert (log.name, log.setup.mass, len(log.position.time)) == ("told", 1.0, 40)
     assert set(log.velocity.value) == {2.0}
@@ -208,7 +208,7 @@ def test_a_bag_without_bench_messages_is_one_run_if_the_user_describes_it(tmp_pa
 def test_a_bag_that_describes_itself_is_not_described_again(tmp_path):
     """Two truths about one recording: neither is taken silently."""
     path = one_run().write(tmp_path / "bag")
-    refusal(lambda: read_bag(path, bench=TOLD), path, "/bench", "leave --bench out")
+    refusal(lambda: read_bag(path, bench=TOLD), path, "/bench", "leave `bench` out")
 
 
 def test_a_run_that_was_disturbed_before_its_first_state_is_to_be_recorded_again(tmp_path):
@@ -283,7 +283,7 @@ def test_a_bag_without_a_needed_topic_is_refused(tmp_path, topic):
     whole = one_run()
     bag = Bag([entry for entry in whole.messages if entry[1] != topic])
     path = bag.write(tmp_path / "bag")
-    refusal(lambda: read_bag(path), path, topic, "/bench", "--signals")
+    refusal(lambda: read_bag(path), path, topic, "/bench", "`signals`")
 
 
 def test_a_bag_of_events_only_holds_no_run(tmp_path):

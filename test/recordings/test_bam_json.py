@@ -95,7 +95,7 @@ def test_a_run_of_one_entry_without_speed_is_refused(tmp_path):
 def test_a_missing_rod_mass_is_asked_for_and_can_be_given(tmp_path):
     """Zero is a mass like any other: it is said, never assumed. What the file says goes first."""
     path = write_json(tmp_path / "run.json", bam_recording(arm_mass=None))
-    refusal(lambda: read_bam_json(path), path, "arm_mass", "--arm-mass")
+    refusal(lambda: read_bam_json(path), path, "arm_mass", "`arm_mass`")
     assert read_bam_json(path, arm_mass=0.0).setup.arm_mass == 0.0
     assert read_bam_json(path, arm_mass=0.03).setup.arm_mass == 0.03
     assert read(tmp_path, bam_recording(), arm_mass=0.5).setup.arm_mass == 0.02

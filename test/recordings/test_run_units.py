@@ -28,7 +28,7 @@ def moved(angle: float = 1.0, goal: float = 1.1, velocity: float = 1.0, **more) 
     ("log", "parts"),
     [
         (moved(57.3, 63.0, 57.3), ["position reaches 28.6 rad", "degrees or counts"]),
-        (moved(652.0, 717.0, 652.0), ["position reaches 326.0 rad", "--signals"]),
+        (moved(652.0, 717.0, 652.0), ["position reaches 326.0 rad", "`signals`"]),
         (moved(10.0, 1.1, 57.3), ["velocity is 5.7"]),
         (moved(velocity=-1.0), ["velocity is -1 times", "other sign"]),
         (moved(velocity=0.0), ["velocity is 0 throughout", "leave velocity out"]),

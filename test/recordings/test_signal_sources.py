@@ -204,8 +204,8 @@ def test_columns_that_are_not_there_are_answered_with_those_that_are(tmp_path, c
 def test_a_table_needs_signals_and_a_bench(tmp_path):
     """Both are asked for, by name of the option."""
     path = write_csv(tmp_path / "run.csv", rows())
-    refusal(lambda: read_recordings(path), path, "--signals")
-    refusal(lambda: read_recordings(path, signals=table(tmp_path, CSV)), path, "--bench")
+    refusal(lambda: read_recordings(path), path, "`signals`")
+    refusal(lambda: read_recordings(path, signals=table(tmp_path, CSV)), path, "`bench`")
 
 
 def test_headers_that_a_driver_leaves_empty_are_replaced_by_log_times(tmp_path):
@@ -253,7 +253,7 @@ def test_the_only_joint_of_a_bag_needs_no_name(tmp_path):
     path.write_text("defaults:\n" + "".join(f"  {key}: {value}\n" for key, value in values.items()))
     benches, signals = Benches.read(path), table(tmp_path, FOREIGN)
     bag = foreign_bag(tmp_path)
-    refusal(lambda: read_bag(bag, signals=signals, bench=benches), bag, "knee, gripper", "--joint")
+    refusal(lambda: read_bag(bag, signals=signals, bench=benches), bag, "knee, gripper", "`joint`")
     assert len(read_bag(bag, signals=signals, bench=benches, joint="knee")) == 1
     lone = Bag()
     for time in TIME:

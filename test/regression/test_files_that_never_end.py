@@ -77,7 +77,7 @@ def test_names_that_the_locale_cannot_decode(tmp_path):
         "MPLCONFIGDIR": str(tmp_path),
     }
     environment |= {"PYTHONPATH": str(REPOSITORY / "src"), "PATH": os.environ["PATH"]}
-    words = ["diagram", "--params", "größe.json", "--max-torque", "1", "--output", "öl.svg"]
+    words = ["evaluate", "--params", "größe.json", "--max-torque", "1", "--diagram", "öl.svg"]
     done = subprocess.run(
         [sys.executable, "-m", "stribeck", *words],
         env=environment,

@@ -28,7 +28,18 @@ def folder(tmp_path, monkeypatch):
 
 def imported(capsys, *words, servo="xl330", signals="signals.yaml"):
     code = main(
-        ["import", "run.csv", "--signals", signals, "--bench", BENCH + servo, "--output", "bags", *words]
+        [
+            "data",
+            "import",
+            "run.csv",
+            "--signals",
+            signals,
+            "--bench",
+            BENCH + servo,
+            "--output",
+            "bags",
+            *words,
+        ]
     )
     return code, capsys.readouterr().err
 
@@ -42,7 +53,7 @@ def test_a_servo_named_once(folder, capsys):
     (folder / "sub").mkdir()
     (folder / "sub" / "bench.yaml").write_text(f"defaults: {{{values}../mine.yaml}}\n")
     words = ["run.csv", "--signals", "signals.yaml", "--bench", "sub/bench.yaml", "--output", "more"]
-    assert main(["import", *words]) == 0
+    assert main(["data", "import", *words]) == 0
 
 
 @pytest.mark.parametrize(
@@ -103,7 +114,7 @@ def test_a_servo_of_a_negative_voltage(folder, capsys):
 
 
 def test_an_actuator_that_contradicts_the_bench_is_told(folder, capsys):
-    """What happened: --actuator was ignored without a word where the bench names another servo."""
-    code, said = imported(capsys, "--actuator", "sts3215")
+    """What happened: the servo named was ignored without a word where the bench names another servo."""
+    code, said = imported(capsys, "--servo", "sts3215")
     assert code == 0
-    assert "run is of 'xl330', as it or its bench says: --actuator sts3215 is not used" in said
+    assert "run is of 'xl330', as it or its bench says: --servo sts3215 is not used" in said

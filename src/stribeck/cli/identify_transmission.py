@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
-from stribeck.cli.options import TimeStep, group, option
+from stribeck.cli.options import Positive, group, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.recordings.signals.run_units import LARGEST_POSITION, LONGEST_INTERVAL
@@ -76,7 +76,7 @@ class IdentifyTransmissionOptions:
         "ratio=NAME or numbers, rotor_inertia=… [kg m²], time=NAME",
         metavar="SIGNAL=NAME,…",
     )
-    step: TimeStep | None = _data("time step [s] where there are no times", None, "S")
+    step: Positive | None = _data("time step [s] where there are no times", None, "S")
     degrees: bool = _data("positions are in degrees", False)
     joint: tuple[str, ...] = _data(
         "numbers of the joints from 1, separated by commas or blanks (default: all)", (), "N"

@@ -67,7 +67,7 @@ def run(options: ImportOptions) -> int:
         own_logs = [log for log in logs if log.actuator == name]
         if options.servo is not None and not own:
             warn(
-                f"{own_logs[0].name} is of {name!r}, as it or its bench says: --actuator {options.servo} is not used for it"
+                f"{own_logs[0].name} is of {name!r}, as it or its bench says: --servo {options.servo} is not used for it"
             )
         notes = (*supply_notes(own_logs, servo), overload(own_logs, servo))
         for text in filter(None, (*notes, *(line for log in own_logs for line in oddities(log)))):

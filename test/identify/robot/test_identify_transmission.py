@@ -82,7 +82,7 @@ def test_joints_without_a_link_encoder_are_left_out(tmp_path, capsys):
     )
     said = capsys.readouterr()
     assert "joint 2 is left out: its link position never changes" in said.err
-    assert f"{tmp_path} is both in --data and in --validate" in said.err
+    assert f"{tmp_path} is among the recordings and in --validate" in said.err
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ["1"]
 
 
