@@ -104,6 +104,34 @@ def test_goals_of_position_servos_lead_by_the_torque(tmp_path):
         sb.Compensator(tmp_path / "p.json").goal([0.0], [0.0], 0.0)
 
 
+LINK = """<robot name="arm"><link name="base"/><link name="link"><inertial><origin xyz="0 0 -0.1"/><mass value="0.2"/>
+<inertia ixx="0.001" iyy="0.001" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="elbow" type="continuous"><parent link="base"/><child link="link"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+def test_the_external_torque_is_what_the_motor_and_the_model_do_not_explain(tmp_path):
+    """A joint held at rest in its equilibrium against 0.3 N m: its torque beyond the friction at rest; nothing without a model."""
+    path = file_of_joints(tmp_path / "p.json", "elbow")
+    (tmp_path / "arm.urdf").write_text(LINK)
+    assert sb.Compensator(path).external_torque is None
+    loop = sb.Compensator(path, urdf=tmp_path / "arm.urdf", effort_meaning="motor")
+    for k in range(1000):
+        loop.torque([0.0], [0.0], effort=[-0.3], q_goal=[0.0], qd_goal=[0.0], t=STEP * k)
+    found = loop.external_torque
+    at_rest = float(sb.read(path).friction(0.0))
+    assert found.torque[0] + found.band[0] > 0.3 - at_rest
+    assert found.torque[0] == pytest.approx(0.3, abs=found.band[0])
+    loop.torque([np.nan], [0.0], effort=[-0.3], t=STEP * 1001)
+    assert loop.external_torque is None
+
+
+@pytest.mark.parametrize("number", [400, 400.0, np.int64(400), np.float32(400.0), np.array(400), [400]])
+def test_one_number_is_that_of_all_joints(tmp_path, number):
+    """A number of Python or numpy, or a list."""
+    path = file_of_joints(tmp_path / "p.json", "elbow")
+    assert sb.Compensator(path, p_gain=number).goal([0.0], [0.1], 0.0) == pytest.approx([0.1])
+
+
 def test_what_cannot_be_is_refused(path, tmp_path):
     loop = sb.Compensator(path)
     with pytest.raises(

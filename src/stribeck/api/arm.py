@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from threadpoolctl import threadpool_limits
 
@@ -17,8 +16,8 @@ from stribeck.api.stages import Stages
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.commented_yaml import Commented, commented_yaml
 from stribeck.files.drives import Drives, MachineParameters
-from stribeck.files.folders import write_atomically
-from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.files.robots import MachineFile, RobotConfig, read_robot, robot_of
+from stribeck.files.schema import convert
 from stribeck.files.torque_drives import torque_actuator
 from stribeck.identify.arm.config import IdentificationConfig, Protocol, identification_config
 from stribeck.identify.arm.friction.drives import joint_drives
@@ -35,6 +34,7 @@ from stribeck.model.actuator import Actuator
 from stribeck.model.law import optional_parts
 from stribeck.model.verdict import Reason, Verdict
 from stribeck.recordings.tables.readers import find_tables
+from stribeck.strict import parse_yaml
 
 HELD_OUT = 1.0 / 3.0
 """Last part of each recording that is not fitted, where neither a machine's file nor recordings for validation are given."""
@@ -205,10 +205,8 @@ def _surveyed(model: Path, data: Sequence[Path], note: Callable[[str], None]) ->
     for text in found.notes:
         note(text)
     entries = [Commented(one.key, one.value, one.reason) for one in found.findings]
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "machine.yaml"
-        write_atomically(path, commented_yaml("From URDF and recordings.", entries))
-        return read_robot(str(path))
+    content = parse_yaml(commented_yaml("", entries), model, ConfigError)
+    return robot_of(convert(content, MachineFile, str(model)), model)
 
 
 def identify_arm(

@@ -15,6 +15,7 @@ from stribeck.api.recordings import PathLike
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.drives import read_drives
 from stribeck.live.friction import EFFORT_MEANINGS
+from stribeck.live.learning.external import ExternalTorque
 from stribeck.live.parameters import CompensatedJointParameters, CompensationParameters
 from stribeck.live.setup import compensated_joints, compensator_of, learning_of
 from stribeck.model.arrays import Array
@@ -163,6 +164,15 @@ class Compensator:
         return self._engine.doubt
 
     @property
+    def external_torque(self) -> ExternalTorque | None:
+        """What something outside exerts on the joints, ``torque`` with a ``band`` of 97 % (n,) [N m].
+
+        ``None`` without a URDF or without the torques of the motors, and for states that cannot be trusted. Source and limits:
+        :mod:`stribeck.live.learning.external`.
+        """
+        return self._engine.external_torque
+
+    @property
     def gain(self) -> float:
         """Share of the friction that is cancelled; may be set while running."""
         return self._engine.gain
@@ -207,7 +217,9 @@ def _each(what: str, given: float | Sequence[float] | None, names: Sequence[str]
     """One number for each joint; 0 for none."""
     if given is None:
         return [0.0] * len(names)
-    numbers = [float(given)] * len(names) if isinstance(given, int | float) else [float(x) for x in given]
+    numbers: list[float] = np.asarray(given, dtype=float).ravel().tolist()
+    if np.ndim(given) == 0:
+        numbers *= len(names)
     if len(numbers) != len(names):
         raise ConfigError(f"{what}: expected one number, or {len(names)}, found {len(numbers)}")
     return numbers

@@ -36,8 +36,7 @@ def _in_order(drive: Drive) -> dict[str, Estimate]:
 class Fit:
     """What an identification found. Printed, it is one table: value ± half of the 95 % interval, unit, status, verdict.
 
-    :ivar drives: actuator and friction law by joint; the name is empty if there is one. Empty for fits of mechanisms,
-        whose drives are of another form.
+    :ivar drives: actuator and friction law by joint, of a mechanism by joint with a motor; the name may be empty if there is one.
     :ivar estimates: by joint and parameter; parameters of no joint under the empty name.
     :ivar verdict: whether the result may be used, with reasons; ``None`` if nothing states it.
     :ivar runs: the recordings, of a fresh fit.

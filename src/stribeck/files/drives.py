@@ -73,7 +73,11 @@ class Drives:
         if joint in self.joints:
             return self.joints[joint]
         names = ", ".join(self.joints) or "none"
-        wanted = f"no joint {joint!r}" if joint else "several joints or none, and one is needed"
+        wanted = (
+            f"no joint {joint!r}"
+            if joint
+            else "several joints or none, and one is needed (give a file with one joint)"
+        )
         raise ParameterFileError(f"{where}: {wanted}; it has {names}")
 
 

@@ -175,7 +175,15 @@ def read_robot(name: str) -> RobotConfig:
     :raises ConfigError: for unknown names and invalid files.
     """
     path = included_file("robots", "robot", name)
-    content = read_yaml(path, MachineFile)
+    return robot_of(read_yaml(path, MachineFile), path)
+
+
+def robot_of(content: MachineFile, path: Path) -> RobotConfig:
+    """A machine of the content of a file.
+
+    :param path: of the file, for messages and for what lies beside it.
+    :raises ConfigError: for values that have to be filled in.
+    """
     check_filled_in({name: getattr(content, name) for name in SECTIONS}, path)
     keys = {field.name: getattr(content, field.name) for field in fields(content)}
     return RobotConfig(path=path, **{**keys, "title": content.title or content.name})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.files.drives import read_drive
+from stribeck.files.drives import Drives, read_drives
 from stribeck.live.caution import cautious_values
 from stribeck.live.compensator import Compensator
 from stribeck.live.compiled import compiled
@@ -63,10 +65,13 @@ def compensated_joints(parameters: InterfaceParameters, base: Path | None = None
     :raises ConfigError: for a joint without a file or without a torque limit.
     :raises ParameterFileError: for an invalid file.
     """
-    return [_compensated_joint(parameters, name, base) for name in parameters.joints]
+    read = cache(read_drives)  # a file may have the drives of many joints
+    return [_compensated_joint(parameters, name, base, read) for name in parameters.joints]
 
 
-def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | None) -> CompensatedJoint:
+def _compensated_joint(
+    parameters: InterfaceParameters, name: str, base: Path | None, read: Callable[[Path], Drives]
+) -> CompensatedJoint:
     joint = parameters.by_joint[name]
     given = joint.parameter_file or parameters.drives_file
     if not given:
@@ -76,7 +81,7 @@ def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | 
     path = Path(given).expanduser()
     absolute = _beside(base, path)
     quantile = getattr(parameters, "friction_quantile", 0.5)
-    file = read_drive(absolute, joint=name)
+    file = read(absolute).drive(name, absolute)
     per_kelvin = file.estimates.get("friction_per_kelvin")
     limit = joint.max_torque or 0.5 * (file.actuator.datasheet_torque or 0.0)
     if not limit > 0.0:

@@ -241,6 +241,7 @@ def _trajectory(name: str) -> Trajectory:
     if not name.endswith((".yaml", ".yml")):
         return trajectory_named(name)
     path = Path(name).expanduser()
-    if "speeds" in (strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError) or {}):
+    content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
+    if isinstance(content, dict) and "speeds" in content:
         return read_sweep(path).to_play(path.stem)
     return read_excitation_file(path).trajectory.to_play(path.stem)
