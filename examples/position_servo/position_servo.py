@@ -1,6 +1,6 @@
 """Position servos that follow slow sines, with goals offset against friction and weight. No ROS is needed.
 
-    python examples/position_servo/follow.py BUS.yaml robot.json arm.urdf
+    python examples/position_servo/position_servo.py BUS.yaml robot.json arm.urdf
 
 ``BUS.yaml`` names port, servos and limits as ``config/record.yaml`` does (`examples/position_servo/so101.yaml`), ``robot.json`` is what
 ``stribeck identify robot`` or ``stribeck identify servo`` wrote. The arm moves: keep clear of it.
