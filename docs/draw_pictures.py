@@ -28,7 +28,10 @@ ROOT = HERE.parent
 DATA = Path(os.environ.get("STRIBECK_DATA", ROOT.parent / "shared" / "data"))
 
 FRAMES_PER_SECOND = 12
-MOVING = {"gravity": ("gravity compensated", "tab:orange"), "compensated": ("friction compensated too", "tab:blue")}
+MOVING = {
+    "gravity": ("gravity compensated", "tab:orange"),
+    "compensated": ("friction compensated too", "tab:blue"),
+}
 """Motions that the moving picture compares with that without friction, with their label and colour."""
 
 
@@ -66,7 +69,13 @@ def animate(drawing, target: Path) -> None:
         panel.set(xlim=(-1.05, 1.05), ylim=(-1.25, 0.25), aspect="equal", xticks=[], yticks=[])
         panel.set_title(label, fontsize=9)
         free = panel.plot([], [], "o-", color="0.7", linewidth=5, markersize=13)[0]
-        rods.append((free, panel.plot([], [], "o-", color=colour, linewidth=2.5, markersize=8)[0], getattr(drawing, name)))
+        rods.append(
+            (
+                free,
+                panel.plot([], [], "o-", color=colour, linewidth=2.5, markersize=8)[0],
+                getattr(drawing, name),
+            )
+        )
     errors = [
         (below.plot([], [], color=colour)[0], 1e3 * (getattr(drawing, name) - drawing.frictionless))
         for name, (_, colour) in MOVING.items()

@@ -22,7 +22,9 @@ BEGINNINGS = tuple(start for starts in NOT_RUN.values() for start in starts)
 @cache
 def lines():
     """All lines with their places."""
-    return {re.sub(r"^(?:\.venv/bin/|~/ros_venv/bin/)", "", line): place for line, place in all_lines().items()}
+    return {
+        re.sub(r"^(?:\.venv/bin/|~/ros_venv/bin/)", "", line): place for line, place in all_lines().items()
+    }
 
 
 EXECUTED = [line for line in lines() if not line.startswith(BEGINNINGS)]
@@ -37,7 +39,9 @@ def test_a_reason_is_given_for_lines_that_are_there():
 
 def test_most_lines_of_commands_are_executed():
     """What is executed is a command of ours, and names nothing that the reader has to fill in."""
-    strange = [line for line in EXECUTED if not line.startswith("stribeck ") or re.search(r"[<>|&;\u2026]", line)]
+    strange = [
+        line for line in EXECUTED if not line.startswith("stribeck ") or re.search(r"[<>|&;\u2026]", line)
+    ]
     assert not strange
     ours = [line for line in lines() if line.startswith("stribeck ")]
     assert len(EXECUTED) > 0.5 * len(ours)

@@ -18,7 +18,9 @@ SHELL = ("", "sh", "shell", "bash", "console")
 
 def pages() -> list[Path]:
     """README, documentation, and pages beside examples, bags and controllers."""
-    beside = (path for folder in ("examples", "bags", "controllers") for path in (REPOSITORY / folder).rglob("*.md"))
+    beside = (
+        path for folder in ("examples", "bags", "controllers") for path in (REPOSITORY / folder).rglob("*.md")
+    )
     return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")), *sorted(beside)]
 
 
@@ -34,16 +36,29 @@ def blocks_of(text: str) -> Iterator[str]:
 
 
 def shell_lines_of(page: Path) -> Iterator[str]:
-    """Shell lines of a page, continued lines joined, comments left out."""
-    for line in blocks_of(re.sub(r" *\\\n *", " ", page.read_text())):
+    """Shell lines of a page, continued lines joined, comments left out; of tutorials those that are not fenced."""
+    text = re.sub(r" *\\\n *", " ", page.read_text())
+    if page in tutorials():
+        text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    for line in blocks_of(text):
         command = re.split(r"\s+#\s", line)[0].rstrip()
         words = command.split()
-        if words and len(words) > 1 and words[0].rpartition("/")[2] in PROGRAMS and not re.match(r"\w+ (?:=|:)", command):
+        if (
+            words
+            and len(words) > 1
+            and words[0].rpartition("/")[2] in PROGRAMS
+            and not re.match(r"\w+ (?:=|:)", command)
+        ):
             yield command
 
 
+def tutorials() -> list[Path]:
+    """Pages whose lines are executed one after another."""
+    return sorted((REPOSITORY / "docs").glob("tutorial_*.md"))
+
+
 def all_lines() -> dict[str, str]:
-    """Every line, and where it stands first."""
+    """Every line that stands by itself, and where it stands first."""
     found: dict[str, str] = {}
     for page in pages():
         for line in shell_lines_of(page):

@@ -5,14 +5,14 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 
 from api_made import file_of_joints
-from bags import Bag, floats, joint_state
-from helpers import REPOSITORY, write_json
+from bags import Bag, dynamic_joint_state, floats, joint_state
+from helpers import REPOSITORY, bam_recording, write_json
 from joint_tables import columns, sweep, wobble, write_table
 from moving_arms import arm, recording, urdf
 from simulated_arms import true_arm, write_data
@@ -26,7 +26,16 @@ from stribeck.recordings.bags.bag import write_bag
 from swinging_leg import recorded, write_model
 from virtual import Encoder, record
 
-OUTPUTS = ("--output", "--json", "--plot", "--report", "--diagram", "--netcdf", "--link", "--joint-trajectory")
+OUTPUTS = (
+    "--output",
+    "--json",
+    "--plot",
+    "--report",
+    "--diagram",
+    "--netcdf",
+    "--link",
+    "--joint-trajectory",
+)
 """Options whose words name what a line writes."""
 
 LOADS = ((0.1, 0.1), (0.2, 0.15))
@@ -75,6 +84,26 @@ def plain_table(place: Path, log=None) -> None:
     write_table(place, table)
 
 
+def sweep_bag(place: Path) -> None:
+    """A bag of a sweep with the current as telemetry, 0.35 N m/A."""
+    found = columns(sweep(speeds=(0.05, 0.1, 0.2, 0.4), dt=0.01))
+    bag = Bag()
+    for time, position, velocity, torque in zip(
+        *(found[name].tolist() for name in ("time", "q", "dq", "tau")), strict=True
+    ):
+        bag.add(time, "/joint_states", joint_state(time, ["joint"], position, velocity))
+        bag.add(time, "/dynamic_joint_states", dynamic_joint_state(time, "joint", current=torque / 0.35))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    bag.write(place)
+
+
+def bam_recordings(place: Path) -> None:
+    """A folder of recordings in the BAM JSON format, two loads."""
+    place.mkdir(parents=True)
+    write_json(place / "heavy_1.json", bam_recording(arm_mass=None))
+    write_json(place / "light_1.json", bam_recording(arm_mass=None, mass=0.3))
+
+
 def bags_without_bench(place: Path) -> None:
     """A folder with a bag of states and commands that says nothing about its bench."""
     bag = Bag()
@@ -93,7 +122,9 @@ def signals(place: Path) -> None:
 
 def bench(place: Path) -> None:
     """A bench file for every recording."""
-    place.write_text("defaults: {mass: 0.1, length: 0.1, arm_mass: 0.02, kp: 400, supply_voltage: 5.0, actuator: xl330}\n")
+    place.write_text(
+        "defaults: {mass: 0.1, length: 0.1, arm_mass: 0.02, kp: 400, supply_voltage: 5.0, actuator: xl330}\n"
+    )
 
 
 def servo_file(place: Path) -> None:
@@ -114,18 +145,20 @@ def moving_joint_table(place: Path) -> None:
 def columns_of_others(place: Path) -> None:
     """Motion in degrees and a current, under other names."""
     found = columns(wobble(40.0))
-    write_table(place, {"time": found["t"], "col1": np.rad2deg(found["q"]), "i": found["tau"] / 4.8})
+    write_table(place, {"time": found["time"], "col1": np.rad2deg(found["q"]), "i": found["tau"] / 4.8})
 
 
 def degrees_and_amperes(place: Path) -> None:
     """The same under the names of the help."""
     found = columns(wobble(40.0))
-    write_table(place, {"time": found["t"], "q": np.rad2deg(found["q"]), "i": found["tau"] / 0.1})
+    write_table(place, {"time": found["time"], "q": np.rad2deg(found["q"]), "i": found["tau"] / 0.1})
 
 
 def fitted_m4(place: Path) -> None:
     """A file of law M4, fitted to the runs of :func:`bench_bags`, which it names."""
-    commanded("identify servo", shelved(bench_bags, "bags"), "--law", "m4", "--progress", "none", "--output", place)
+    commanded(
+        "identify servo", shelved(bench_bags, "bags"), "--law", "m4", "--progress", "none", "--output", place
+    )
 
 
 def described_bench(place: Path) -> None:
@@ -165,7 +198,9 @@ def arm_bags(place: Path) -> None:
     """A bag of states of an arm that moves, with torques."""
     run = recording(arm(place.parent), noise=0.1, seconds=30.0)
     bag = Bag()
-    for time, position, velocity, effort in zip(run.time[::5], run.position[::5], run.velocity[::5], run.effort[::5], strict=True):
+    for time, position, velocity, effort in zip(
+        run.time[::5], run.position[::5], run.velocity[::5], run.effort[::5], strict=True
+    ):
         state = joint_state(float(time), list(run.joints), position, velocity)
         state.effort = floats(effort)
         bag.add(float(time), "/joint_states", state)
@@ -195,7 +230,9 @@ def arm_usd(place: Path) -> None:
 
 def bam_parameters(place: Path) -> None:
     """Parameters in the format of BAM."""
-    write_json(place, {"model": "m1", "actuator": "xl330", **load_actuator("xl330").published["m1"], "q_offset": 0.0})
+    write_json(
+        place, {"model": "m1", "actuator": "xl330", **load_actuator("xl330").published["m1"], "q_offset": 0.0}
+    )
 
 
 def transmission(place: Path) -> None:
@@ -206,14 +243,19 @@ def transmission(place: Path) -> None:
     torque = 0.4 * np.sin(1.9 * time) + 0.002 * np.gradient(np.gradient(motor, 0.001), 0.001)
     twist = 100.0 * torque / 2e4 + 2e-4 * np.sign(np.gradient(motor))
     link = motor - twist + 1e-5 * rng.standard_normal(len(time))
-    both = {name: np.stack([value, value], axis=1) for name, value in {"q_m": motor, "q": link, "tau": torque}.items()}
+    both = {
+        name: np.stack([value, value], axis=1)
+        for name, value in {"q_m": motor, "q": link, "tau": torque}.items()
+    }
     np.savez(place, t=time, ratio=np.array([100.0, 100.0]), **both)
 
 
 def pendulum(place: Path) -> None:
     """A free swing of the pendulum of config/mechanisms, damped."""
     time = 0.005 * np.arange(401)
-    angle = np.exp(-0.1 * time) * np.cos(8.5 * time) + 1e-3 * np.random.default_rng(0).standard_normal(len(time))
+    angle = np.exp(-0.1 * time) * np.cos(8.5 * time) + 1e-3 * np.random.default_rng(0).standard_normal(
+        len(time)
+    )
     write_table(place, {"time": time, "angle": angle})
 
 
@@ -262,8 +304,13 @@ Builder = Callable[[Path], None]
 BUILDERS: tuple[tuple[str, str, Builder], ...] = (
     (r"identify arm|data describe .*--model", r"bags", arm_bags),
     (r"identify arm|data describe .*--model", r"arm\.urdf", moving_urdf),
-    (r"identify servo|evaluate|data suggest", r"(my_bags|bags|recorded)(/xl330_simulated)?|~/stribeck/bags/xl330", bench_bags),
+    (
+        r"identify servo|evaluate|data suggest",
+        r"(my_bags|bags|recorded)(/xl330_simulated)?|~/stribeck/bags/xl330",
+        bench_bags,
+    ),
     (r"replay", r"bag|(my_bags|recorded)/\w+", one_bag),
+    (r"data import .*--arm-mass", r"recordings", bam_recordings),
     (r"data import logs/ --bench mass", r"logs", bags_without_bench),
     (r"data", r"recordings|logs", plain_tables),
     (r"data", r"recording\.csv", plain_table),
@@ -275,6 +322,7 @@ BUILDERS: tuple[tuple[str, str, Builder], ...] = (
     (r"", r"(m1|m3|m4|m6|p|servo|mine|shoulder|elbow|back)\.json", servo_file),
     (r"", r"compensation\.yaml", live_parameters),
     (r"identify fleet", r"(build/fleet/|config/)?fleet\.yaml", fleet),
+    (r"identify joint", r"bags/sweep_kp400", sweep_bag),
     (r"identify joint", r"(joint\w*|sweep|slow|fast)\.csv", joint_table),
     (r"col1:deg", r"log\.csv", columns_of_others),
     (r"identify joint", r"log\.csv", degrees_and_amperes),
@@ -320,8 +368,12 @@ def shelved(build: Builder, name: str) -> Path:
 def named_files(line: str) -> list[str]:
     """Names in a line that could be files which it reads."""
     words = line.split()
-    read = [word for before, word in zip(words, words[1:], strict=False) if before not in OUTPUTS]
-    return [word.rstrip("/") for word in read if re.fullmatch(r"~?[\w./-]+", word) and not word.startswith(("-", "/"))]
+    read = [word for before, word in pairwise(words) if before not in OUTPUTS]
+    return [
+        word.rstrip("/")
+        for word in read
+        if re.fullmatch(r"~?[\w./-]+", word) and not word.startswith(("-", "/"))
+    ]
 
 
 def furnish(line: str, folder: Path) -> None:
@@ -332,7 +384,10 @@ def furnish(line: str, folder: Path) -> None:
             if re.search(lines, line) and re.fullmatch(names, name):
                 made = shelved(build, target.name)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                (shutil.copytree if made.is_dir() else shutil.copy)(made, target)
+                if made.is_dir():
+                    shutil.copytree(made, target, dirs_exist_ok=True)
+                else:
+                    shutil.copy(made, target)
                 break
         else:
             top = Path(name).parts[0]
