@@ -25,7 +25,7 @@ def generate_launch_description():
         [
             DeclareLaunchArgument(
                 "params_file",
-                description="parameters of all nodes, a YAML file: a copy of config/compensation.yaml with your joints",
+                description="parameters of compensation and guard, a YAML file: a copy of config/compensation.yaml with your joints",
             ),
             DeclareLaunchArgument(
                 "bench_file",
@@ -92,5 +92,5 @@ def nodes(context):
         shipped = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "servo.yaml"])
         servo = {"config": given["bench_file"], **({"port": given["port"]} if given["port"] else {})}
         servo = {name: ParameterValue(text, value_type=str) for name, text in servo.items()}
-        found.append(node("servo", [*parameters_of(context, shipped), {**switches, **servo}]))
+        found.append(node("servo", [shipped, {**switches, **servo}]))
     return found

@@ -32,7 +32,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "params_file",
                 default_value=str(HERE / "compensation.yaml"),
-                description="parameters of all nodes, a YAML file",
+                description="parameters of compensation and guard, a YAML file",
             ),
             IncludeLaunchDescription(
                 compensate,

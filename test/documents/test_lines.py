@@ -47,17 +47,77 @@ def test_most_lines_of_commands_are_executed():
     assert len(EXECUTED) > 0.5 * len(ours)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("line", EXECUTED)
-def test_a_documented_line_runs(line, tmp_path, monkeypatch, capsys):
-    """Exit code 0, or 2 where --strict asks for a verdict that small recordings do not earn; what it writes is there."""
+def lines_of(*beginnings):
+    """The parametrisation by lines of some commands; without a command, by those of all others."""
+    kinds = (
+        "identify servo --bayes",
+        "identify arm --bayes",
+        "identify servo",
+        "identify fleet",
+        "identify",
+        "design",
+        "export",
+    )
+    kind = {line: next((k for k in kinds if line.startswith(f"stribeck {k}")), "") for line in EXECUTED}
+    return pytest.mark.parametrize("line", [line for line in EXECUTED if kind[line] in (beginnings or ("",))])
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch, capsys):
+    """Runs a line: exit code 0, or 2 where --strict asks for a verdict that small recordings do not earn; what it writes is there."""
     matplotlib.use("agg")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    furnish(line, tmp_path)
-    words = shlex.split(line)
-    code = main(words[1:])
-    assert code == 0 or (code == 2 and "--strict" in words), capsys.readouterr().err[-2000:]
-    for option in ("--output", "--json", "--report", "--diagram"):
-        for k in [k for k, word in enumerate(words) if word == option]:
-            assert Path(words[k + 1]).expanduser().exists(), words[k + 1]
+
+    def run(line):
+        furnish(line, tmp_path)
+        words = shlex.split(line)
+        code = main(words[1:])
+        assert code == 0 or (code == 2 and "--strict" in words), capsys.readouterr().err[-2000:]
+        for option in ("--output", "--json", "--report", "--diagram"):
+            for k in [k for k, word in enumerate(words) if word == option]:
+                assert Path(words[k + 1]).expanduser().exists(), words[k + 1]
+
+    return run
+
+
+@pytest.mark.slow
+@lines_of("identify servo --bayes", "identify arm --bayes")
+def test_lines_of_posteriors_run(line, runs):
+    """`--bayes`."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of("identify servo", "identify fleet")
+def test_lines_of_servos_run(line, runs):
+    """Fits of servos."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of("identify")
+def test_lines_of_other_identifications_run(line, runs):
+    """Joints, arms, robots, mechanisms, transmissions, geometry."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of("design")
+def test_lines_of_designs_run(line, runs):
+    """Trajectories, poses, sweeps."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of("export")
+def test_lines_of_exports_run(line, runs):
+    """Each export is compared with the law by simulation."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of()
+def test_all_other_lines_run(line, runs):
+    """Import, description, evaluation, replay, dry runs."""
+    runs(line)
