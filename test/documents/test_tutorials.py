@@ -35,7 +35,7 @@ def executed(folder, language, text):
     path = f"{shell.parent}{os.pathsep}{os.environ['PATH']}"
     sources = f"{REPOSITORY / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": sources, "MPLBACKEND": "agg"}
-    ended = "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n"
+    ended = "trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT\n"
     command = (
         ["bash", "-euo", "pipefail", "-c", ended + text] if language == "sh" else [sys.executable, "-c", text]
     )

@@ -166,7 +166,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "identify the friction of one joint from tables of motion and torque",
         (
             "identify joint sweep.csv --output joint.json",
-            "identify joint log.csv --columns position=q:deg,torque=i:A --set kt=0.1 --plot friction.png",
+            "identify joint log.csv --columns position=q:deg,current=i:A --set kt=0.1 --plot friction.png",
         ),
     ),
     "identify mechanism": CommandEntry(
