@@ -157,6 +157,10 @@ def main() -> int:
     dice = np.random.default_rng(options.seed)
     seen: set[tuple[str, str]] = set()
     if options.reference:
+        if not (options.reference / "summary.json").is_file():
+            parser.error(
+                f"--reference {options.reference} has no summary.json: give a folder that this program wrote, as build/demo_under_load/1"
+            )
         seen.add((messages(options.reference)[1], results(options.reference / "summary.json")))
     failed = 0
     others = [subprocess.Popen(["yes"], stdout=subprocess.DEVNULL) for _ in range(options.beside)]
