@@ -15,6 +15,7 @@ from stribeck.cli.options import (
     option,
 )
 
+_machines = group("drives of arms and robots")
 _output = group("output")
 _diagram = group("diagram")
 _others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml) files")
@@ -25,9 +26,22 @@ class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions)
     """Options: parameter files, recordings, and what is drawn."""
 
     recordings: tuple[Path, ...] = option(
-        "bags or BAM JSON recordings, or folders that hold them", (), "RECORDING", positional=True
+        "recordings of a servo, an arm or a robot, or folders that hold them",
+        (),
+        "RECORDING",
+        positional=True,
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
+    model: Path | None = _machines(
+        "URDF of an arm (default: the one that its machine's file names), URDF or MJCF of a robot",
+        None,
+        "FILE",
+    )
+    machine: str | None = _machines(
+        "arm by name, or its YAML file (default: machine.yaml beside the drives, or the one that they name)",
+        None,
+        "NAME",
+    )
     plot: Path | None = _output("folder for pictures of measured and simulated motion", None, "DIR")
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")

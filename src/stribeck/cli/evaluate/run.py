@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stribeck.cli.evaluate.machines import evaluate_machines, machine_files
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.fit.options import FitOptions
 from stribeck.cli.inputs import (
@@ -39,6 +40,10 @@ def run(options: EvaluateOptions) -> int:
     _check(options)
     if options.report is not None and not options.recordings:
         return _report_of_file(options, options.report)
+    if options.recordings and (machines := machine_files(options)):
+        return evaluate_machines(machines, options)
+    if options.model is not None or options.machine is not None:
+        raise ConfigError("--model and --machine go with the drives of an arm or a robot")
     own = tuple(path for path in options.params if path.suffix not in OTHERS)
     files = dict(parameter_files_of(replace(options, params=own)))
     files |= {path: _imported(path, options) for path in options.params if path.suffix in OTHERS}

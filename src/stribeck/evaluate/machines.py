@@ -1,0 +1,155 @@
+"""Predictions of recordings of arms and robots by files of drives: torques of arms, positions of robots, joint by joint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from stribeck.errors import ConfigError
+from stribeck.files.drives import Drives
+from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.model.arrays import Array, Mask
+
+Quantity = Literal["torque", "position"]
+
+METHODS: dict[str, Quantity] = {"identify-arm": "torque", "identify-robot": "position"}
+"""What is predicted of the recordings of a file, by the method of its fit."""
+
+MACHINE_FILE = "machine.yaml"
+"""Machine's file that ``stribeck identify arm`` writes beside its drives."""
+
+
+class Sources(NamedTuple):
+    """What a file of drives does not hold.
+
+    :param model: URDF of an arm, by default the one that its machine's file names; URDF or MJCF of a robot.
+    :param machine: an arm by name, its YAML file, or the content of one; by default ``machine.yaml`` beside the drives, or the machine that they name.
+    """
+
+    model: Path | None = None
+    machine: str | RobotConfig | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MachineMotion:
+    """A recording of an arm or a robot, measured and predicted.
+
+    :ivar name: of the recording.
+    :ivar joints: names (n,).
+    :ivar quantity: ``torque`` of the joints, or ``position``.
+    :ivar units: of that quantity (n,).
+    :ivar time: (T,) [s].
+    :ivar measured, predicted: (T, n).
+    :ivar counted: rows of each joint that count in the errors (T, n): of torques those in which it moves.
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    quantity: Quantity
+    units: tuple[str, ...]
+    time: Array
+    measured: Array
+    predicted: Array
+    counted: Mask
+
+
+@dataclass(frozen=True)
+class JointErrors:
+    """Errors of one joint over some recordings.
+
+    :param rms: root mean square error, in ``unit``; NaN where no row counts.
+    :param relative: the same relative to what was measured, NaN for positions, too.
+    """
+
+    rms: float
+    relative: float
+    unit: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Both errors, ``None`` for NaN."""
+        numbers = {"rms": self.rms, "relative": self.relative}
+        return {name: one if np.isfinite(one) else None for name, one in numbers.items()} | {
+            "unit": self.unit
+        }
+
+
+def errors_of(motions: Sequence[MachineMotion]) -> dict[str, JointErrors]:
+    r"""Errors by joint over all rows that count: :math:`\|y - \hat y\|/\sqrt N` and :math:`\|y - \hat y\|/\|y\|`.
+
+    :param motions: one or more recordings with the same joints.
+    """
+    found = {}
+    for k, joint in enumerate(motions[0].joints):
+        measured, error = (
+            np.concatenate([values[one.counted[:, k], k] for one, values in zip(motions, part, strict=True)])
+            for part in (
+                [one.measured for one in motions],
+                [one.predicted - one.measured for one in motions],
+            )
+        )
+        rms = float(np.sqrt(np.mean(error**2))) if len(error) else float("nan")
+        size = float(np.linalg.norm(measured))
+        is_torque = motions[0].quantity == "torque" and size > 0.0
+        relative = float(np.linalg.norm(error)) / size if is_torque else float("nan")
+        found[joint] = JointErrors(rms, relative, motions[0].units[k])
+    return found
+
+
+def quantity_of(content: Drives) -> Quantity | None:
+    """What the fit of a file predicts, ``None`` if it is not of an arm or a robot."""
+    return None if content.provenance is None else METHODS.get(content.provenance.search.method)
+
+
+def predict_machine(
+    content: Drives,
+    where: Path | None,
+    recordings: Sequence[Path],
+    sources: Sources,
+    note: Callable[[str], None],
+) -> list[MachineMotion]:
+    """Predict recordings of an arm or a robot with the drives of a file, without fitting anything.
+
+    :param where: the file, beside which the machine's file may be.
+    :param note: receives what the user should know, such as recordings that are left out.
+    :raises ConfigError: for files of other fits, and missing or contradicting sources.
+    :raises RecordingError: if no recording can be used.
+    """
+    quantity = quantity_of(content)
+    if quantity == "torque":
+        from stribeck.evaluate.arm_torques import predict_arm
+
+        robot = _machine(content, where, sources)
+        return predict_arm(content, robot, sources.model, recordings, note)
+    if quantity == "position":
+        from stribeck.evaluate.robot_positions import predict_robot
+
+        if sources.model is None:
+            raise ConfigError(
+                f"the drives are of a robot, and `model` is missing: give its URDF or MJCF ({content.machine.name})"
+            )
+        return predict_robot(content, sources.model, recordings, note)
+    raise ConfigError(
+        "only fits of an arm or a robot predict all joints of a machine, and this one is of neither"
+    )
+
+
+def _machine(content: Drives, where: Path | None, sources: Sources) -> RobotConfig:
+    """The machine's file of an arm: as given, beside the drives, or included under the name that they state."""
+    if isinstance(sources.machine, RobotConfig):
+        return sources.machine
+    if sources.machine is not None:
+        return read_robot(sources.machine)
+    beside = None if where is None else where.parent / MACHINE_FILE
+    if beside is not None and beside.is_file():
+        return read_robot(str(beside))
+    try:
+        return read_robot(content.machine.name)
+    except ConfigError:
+        raise ConfigError(
+            f"`machine` missing: the file that says how recordings of {content.machine.name or 'the arm'} are read "
+            f"({MACHINE_FILE} beside the drives is taken by itself)"
+        ) from None
