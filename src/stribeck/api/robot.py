@@ -95,6 +95,7 @@ def identify_robot(
     exclude: Iterable[str] = (),
     same: Iterable[str] = (),
     degrees: bool = False,
+    calibration: PathLike | None = None,
     goal_joints: Iterable[str] = (),
     backlash: bool = False,
     polish: bool = True,
@@ -110,6 +111,7 @@ def identify_robot(
     :param exclude: joints that are not identified.
     :param same: joints with equal drives, whose parameters are drawn towards their mean.
     :param degrees: goals and positions are in degrees, as in LeRobot data sets.
+    :param calibration: calibration file of a LeRobot data set whose numbers are -100 to 100 of a joint's range.
     :param goal_joints: joints of the goals of a ``forward_command_controller`` in a bag, in its order.
     :param backlash: also try backlash of the gears before the encoder, as in hobby servos.
     :param polish: fit again under the simulated motion of the whole robot.
@@ -122,8 +124,10 @@ def identify_robot(
     check_valid(terms, ROBOT_TERMS, "unknown terms")
     given, tree, excluded = as_recordings(runs), load_tree(Path(model)), tuple(exclude)
 
+    servos = None if calibration is None else Path(calibration)
+
     def read(paths: Sequence[Path]) -> list[RobotRun]:
-        return read_runs(paths, tree, excluded, degrees, tuple(goal_joints))
+        return read_runs(paths, tree, excluded, degrees, tuple(goal_joints), servos)
 
     train = read(paths_of(given))
     others = [] if validate is None else read_usable(paths_of(validate), read, warn)
@@ -144,4 +148,5 @@ def identify_robot(
             note=stages.tell,
         )
     content = robot_drives(result, judge_robot(result))
-    return Fit(content, runs=given, result=result, title=Path(model).name, sources=Sources(Path(model)))
+    sources = Sources(Path(model), None, degrees, servos)
+    return Fit(content, runs=given, result=result, title=Path(model).name, sources=sources)

@@ -28,10 +28,14 @@ class Sources(NamedTuple):
 
     :param model: URDF of an arm, by default the one that its machine's file names; URDF or MJCF of a robot.
     :param machine: an arm by name, its YAML file, or the content of one; by default ``machine.yaml`` beside the drives, or the machine that they name.
+    :param degrees: whether goals and positions of a robot are in degrees.
+    :param calibration: file of LeRobot, for data sets of a robot whose numbers are -100 to 100 of the range.
     """
 
     model: Path | None = None
     machine: str | RobotConfig | None = None
+    degrees: bool = False
+    calibration: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +135,7 @@ def predict_machine(
             raise ConfigError(
                 f"the drives are of a robot, and `model` is missing: give its URDF or MJCF ({content.machine.name})"
             )
-        return predict_robot(content, sources.model, recordings, note)
+        return predict_robot(content, sources, recordings, note)
     raise ConfigError(
         "only fits of an arm or a robot predict all joints of a machine, and this one is of neither"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.evaluate.machines import MachineMotion
+from stribeck.evaluate.machines import MachineMotion, Sources
 from stribeck.files.drives import Drives
 from stribeck.identify.robot.identify import predicted
 from stribeck.identify.robot.problem import CENTRE, RobotProblem, problem_of
@@ -21,15 +21,16 @@ from stribeck.recordings.readable import read_usable
 
 
 def predict_robot(
-    content: Drives, model: Path, paths: Sequence[Path], note: Callable[[str], None]
+    content: Drives, sources: Sources, paths: Sequence[Path], note: Callable[[str], None]
 ) -> list[MachineMotion]:
     """Positions of all joints with a drive; other joints are held where they begin.
 
-    :param model: URDF or MJCF of the robot.
+    :param sources: the model, and how its recordings are read.
     :param note: receives a line for each run that is left out.
     :raises ConfigError: for drives that are not of this robot.
     :raises RecordingError: if no run can be used.
     """
+    model = sources.model or Path()
     tree = load_tree(model)
     strange = [joint for joint in content.joints if joint not in tree.names]
     if strange or not content.joints:
@@ -37,7 +38,11 @@ def predict_robot(
             f"the drives are of {', '.join(content.joints) or 'no joint'}, and {model} has {', '.join(tree.names)}"
         )
     excluded = [name for name in tree.names if name not in content.joints]
-    runs = read_usable(paths, lambda some: read_runs(some, tree, excluded), note)
+
+    def read(some: Sequence[Path]) -> list[RobotRun]:
+        return read_runs(some, tree, excluded, sources.degrees, calibration=sources.calibration)
+
+    runs = read_usable(paths, read, note)
     for run in runs:
         for text in (*run.notes, *([f"{run.flaw}; its errors count all the same"] if run.flaw else [])):
             note(f"{run.name}: {text}")

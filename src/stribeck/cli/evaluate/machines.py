@@ -43,7 +43,8 @@ def evaluate_machines(files: Sequence[tuple[Path, Drives]], options: EvaluateOpt
     """Predict every recording with every file; print and write what is asked for."""
     if options.diagram is not None:
         raise ConfigError("--diagram is of a servo, and the file has the drives of an arm or a robot")
-    sources, results = Sources(options.model, options.machine), []
+    sources = Sources(options.model, options.machine, options.degrees, options.calibration)
+    results = []
     predicted = {
         path: predict_machine(content, path, options.recordings, sources, warn) for path, content in files
     }

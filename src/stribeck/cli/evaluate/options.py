@@ -42,6 +42,10 @@ class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions)
         None,
         "NAME",
     )
+    degrees: bool = _machines("goals and positions of a robot are in degrees", False)
+    calibration: Path | None = _machines(
+        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+    )
     plot: Path | None = _output("folder for pictures of measured and simulated motion", None, "DIR")
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")

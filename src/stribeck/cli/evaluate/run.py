@@ -11,7 +11,7 @@ import numpy as np
 
 from stribeck.cli.evaluate.machines import evaluate_machines, machine_files
 from stribeck.cli.evaluate.options import EvaluateOptions
-from stribeck.cli.fit.options import FitOptions
+from stribeck.cli.identify.servo.options import IdentifyServoOptions
 from stribeck.cli.inputs import (
     check_outputs,
     check_recorded,
@@ -42,8 +42,10 @@ def run(options: EvaluateOptions) -> int:
         return _report_of_file(options, options.report)
     if options.recordings and (machines := machine_files(options)):
         return evaluate_machines(machines, options)
-    if options.model is not None or options.machine is not None:
-        raise ConfigError("--model and --machine go with the drives of an arm or a robot")
+    if options.model or options.machine or options.degrees or options.calibration:
+        raise ConfigError(
+            "--model, --machine, --degrees and --calibration go with the drives of an arm or a robot"
+        )
     own = tuple(path for path in options.params if path.suffix not in OTHERS)
     files = dict(parameter_files_of(replace(options, params=own)))
     files |= {path: _imported(path, options) for path in options.params if path.suffix in OTHERS}
@@ -130,7 +132,7 @@ def _imported(path: Path, options: EvaluateOptions) -> Drive:
     return imported(OTHERS[path.suffix], ImportTask(path, actuator, *of_file))
 
 
-def evaluate_files(files: Sequence[tuple[Path, Drive]], options: FitOptions) -> None:
+def evaluate_files(files: Sequence[tuple[Path, Drive]], options: IdentifyServoOptions) -> None:
     """Print and write the errors of parameter files on the recordings selected by the options."""
     logs = recordings_of(options, options.servo)
     check_recorded(logs, files)
@@ -138,7 +140,7 @@ def evaluate_files(files: Sequence[tuple[Path, Drive]], options: FitOptions) -> 
 
 
 def _evaluate(
-    files: Sequence[tuple[Path, Drive]], logs: Sequence[Log], options: EvaluateOptions | FitOptions
+    files: Sequence[tuple[Path, Drive]], logs: Sequence[Log], options: EvaluateOptions | IdentifyServoOptions
 ) -> None:
     recordings = Recordings(logs)
     results = [

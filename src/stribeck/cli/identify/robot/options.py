@@ -1,0 +1,68 @@
+"""``stribeck identify robot``: friction and drives of all joints of a robot from ordinary motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from stribeck.api.choices import LAWS_OR_AUTO, ROBOT_TERMS
+from stribeck.cli.options import choices_of, group, option
+
+_data, _fit, _output = group("recordings"), group("what to fit"), group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyRobotOptions:
+    """Options: the robot, its recordings, what to fit, and output files."""
+
+    model: Path = option("URDF or MJCF of the robot; meshes may be missing", metavar="FILE")
+    recordings: tuple[Path, ...] = option(
+        "runs with goals and positions of all joints: files, folders that hold them, or bags",
+        metavar="RECORDING",
+        positional=True,
+    )
+    validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
+    calibration: Path | None = _data(
+        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+    )
+    exclude: tuple[str, ...] = _data(
+        "joints that are not identified, separated by commas or blanks", (), "JOINT"
+    )
+    goal_joints: tuple[str, ...] = _data(
+        "joints of the goals of a forward_command_controller in a bag, in its order (default: the order of the joint states)",
+        (),
+        "JOINT",
+    )
+    law: str = _fit(
+        "friction law of all joints, or auto: chosen by runs left out (default: m1)",
+        "m1",
+        choices=LAWS_OR_AUTO,
+    )
+    terms: Annotated[tuple[str, ...], choices_of(ROBOT_TERMS)] = _fit(
+        f"terms to add to the law: {','.join(ROBOT_TERMS)}", (), "LIST"
+    )
+    same: tuple[str, ...] = _fit(
+        "joints with equal drives, whose parameters are drawn towards their mean; separated by commas or blanks",
+        (),
+        "JOINT",
+    )
+    backlash: bool = _fit(
+        "also try play of the gears before the encoder, as in hobby servos, in each joint", False
+    )
+    leave_one_out: bool = _fit("also predict each run from the others", False)
+    no_polish: bool = _fit("do not fit again under the simulated motion of the whole robot", False)
+    since: Path | None = _fit(
+        "drives of an earlier fit: only say, run by run, which joint's friction changed", None, "FILE"
+    )
+    output: Path | None = _output(
+        "folder for drives, parameters of the compensation, simulated motion and pictures", None, "DIR"
+    )
+    json: Path | None = _output("parameters and errors for programs", None, "FILE")
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    quiet: bool = _output("no progress", False)
+
+
+DECLARED = IdentifyRobotOptions
+"""The options that the parser reads."""
