@@ -11,10 +11,10 @@ from threadpoolctl import threadpool_limits
 from stribeck.api.arm_payload import CarriedPayload, carried_payload
 from stribeck.api.choices import ARM_FITS
 from stribeck.api.fit import Fit
+from stribeck.api.machines import Sources
 from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import ConfigError, check_valid
-from stribeck.evaluate.machines import Sources
 from stribeck.files.commented_yaml import Commented, commented_yaml
 from stribeck.files.drives import Drives, MachineParameters
 from stribeck.files.robots import MachineFile, RobotConfig, read_robot, robot_of

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.api.machines import Sources, quantity_of
 from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of
 from stribeck.api.table import ByJoint, html_of, rows_of, text_of
 from stribeck.errors import ConfigError, MissingDependencyError
-from stribeck.evaluate.machines import Sources, quantity_of
 from stribeck.files.drives import Drives, write_drives
 from stribeck.files.torque_drives import ACTUATORS
 from stribeck.model.arrays import Array

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stribeck.api.machines import Sources, predict_machine
 from stribeck.api.recordings import warn
 from stribeck.evaluate.assessment import Recordings as Resampled
 from stribeck.evaluate.assessment import simulated, stepping_of
-from stribeck.evaluate.machines import JointErrors, MachineMotion, Sources, errors_of, predict_machine
 from stribeck.files.drives import Drives
+from stribeck.identify.common.machine_motion import JointErrors, MachineMotion, errors_of
 from stribeck.identify.servo.prediction import COVERAGE, half_widths
 from stribeck.model.arrays import Array
 from stribeck.model.joint import Drive
@@ -93,7 +94,7 @@ def predicted(drive: Drive, run: Log, where: str) -> Prediction:
 
 @dataclass(frozen=True, eq=False)
 class MachinePrediction(MachineMotion):
-    """A recording of an arm or a robot, predicted by a fit: see :class:`~stribeck.evaluate.machines.MachineMotion`.
+    """A recording of an arm or a robot, predicted by a fit: see :class:`~stribeck.identify.common.machine_motion.MachineMotion`.
 
     :ivar errors: by joint: ``rms``, ``relative`` (of torques) and ``unit``.
     """

@@ -10,10 +10,10 @@ from stribeck.errors import OutputError
 from stribeck.evaluate.assessment import assess
 from stribeck.evaluate.drive_friction import drive_friction
 from stribeck.evaluate.judgement import judge
-from stribeck.evaluate.machines import MachineMotion
 from stribeck.files.drives import Drives
 from stribeck.files.folders import check_writable, write_atomically
 from stribeck.files.versions import versions
+from stribeck.identify.common.machine_motion import MachineMotion
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.model.step import Integrator

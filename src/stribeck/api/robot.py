@@ -11,10 +11,10 @@ import numpy as np
 
 from stribeck.api.choices import LAWS_OR_AUTO, ROBOT_TERMS
 from stribeck.api.fit import Fit
+from stribeck.api.machines import Sources
 from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import check_valid
-from stribeck.evaluate.machines import Sources
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore
 from stribeck.identify.robot.identify import identify_robot as identified

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from stribeck.evaluate.drive_friction import LEVEL, DriveFriction
-from stribeck.evaluate.machines import MachineMotion, errors_of
 from stribeck.files.drives import Drives
+from stribeck.identify.common.machine_motion import MachineMotion, errors_of
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
 from stribeck.model.provenance import Provenance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from stribeck.evaluate.machines import JointErrors, MachineMotion, errors_of
+from stribeck.identify.common.machine_motion import JointErrors, MachineMotion, errors_of
 from stribeck.report.style import COLOURS, MEASURED, drawing, legend_of
 
 WIDTH = 9.0

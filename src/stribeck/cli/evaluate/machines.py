@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from stribeck.api.machines import Sources, predict_machine, quantity_of
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.inputs import display_name, warn, write_json
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
-from stribeck.evaluate.machines import MachineMotion, Sources, errors_of, predict_machine, quantity_of
 from stribeck.files.drives import Drives, read_drives
+from stribeck.identify.common.machine_motion import MachineMotion, errors_of
 
 SCHEMA = 1
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.evaluate.machines import MachineMotion, Sources
 from stribeck.files.drives import Drives
+from stribeck.identify.common.machine_motion import MachineMotion
 from stribeck.identify.robot.identify import predicted
 from stribeck.identify.robot.problem import CENTRE, RobotProblem, problem_of
 from stribeck.identify.robot.recordings import RobotRun, read_runs
@@ -21,16 +21,21 @@ from stribeck.recordings.readable import read_usable
 
 
 def predict_robot(
-    content: Drives, sources: Sources, paths: Sequence[Path], note: Callable[[str], None]
+    content: Drives,
+    model: Path,
+    paths: Sequence[Path],
+    note: Callable[[str], None],
+    degrees: bool = False,
+    calibration: Path | None = None,
 ) -> list[MachineMotion]:
     """Positions of all joints with a drive; other joints are held where they begin.
 
-    :param sources: the model, and how its recordings are read.
+    :param model: URDF or MJCF of the robot.
+    :param degrees, calibration: see :func:`~stribeck.identify.robot.recordings.read_runs`.
     :param note: receives a line for each run that is left out.
     :raises ConfigError: for drives that are not of this robot.
     :raises RecordingError: if no run can be used.
     """
-    model = sources.model or Path()
     tree = load_tree(model)
     strange = [joint for joint in content.joints if joint not in tree.names]
     if strange or not content.joints:
@@ -40,7 +45,7 @@ def predict_robot(
     excluded = [name for name in tree.names if name not in content.joints]
 
     def read(some: Sequence[Path]) -> list[RobotRun]:
-        return read_runs(some, tree, excluded, sources.degrees, calibration=sources.calibration)
+        return read_runs(some, tree, excluded, degrees, calibration=calibration)
 
     runs = read_usable(paths, read, note)
     for run in runs:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.errors import ConfigError, ParameterFileError, RecordingError
-from stribeck.evaluate.machines import MachineMotion
 from stribeck.files.drives import Drives
 from stribeck.files.robots import RobotConfig
 from stribeck.identify.arm.config import IdentificationConfig, identification_config
@@ -20,6 +19,7 @@ from stribeck.identify.arm.motion import motion_of, usable_parts
 from stribeck.identify.arm.recordings import ArmRecording, read_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
 from stribeck.identify.arm.still import MovingJoints
+from stribeck.identify.common.machine_motion import MachineMotion
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array
 from stribeck.recordings.readable import read_usable

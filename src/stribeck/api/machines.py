@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from stribeck.errors import ConfigError
 from stribeck.files.drives import Drives
 from stribeck.files.robots import RobotConfig, read_robot
-from stribeck.model.arrays import Array, Mask
-
-Quantity = Literal["torque", "position"]
+from stribeck.identify.common.machine_motion import MachineMotion, Quantity
 
 METHODS: dict[str, Quantity] = {"identify-arm": "torque", "identify-robot": "position"}
 """What is predicted of the recordings of a file, by the method of its fit."""
@@ -38,71 +33,6 @@ class Sources(NamedTuple):
     calibration: Path | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class MachineMotion:
-    """A recording of an arm or a robot, measured and predicted.
-
-    :ivar name: of the recording.
-    :ivar joints: names (n,).
-    :ivar quantity: ``torque`` of the joints, or ``position``.
-    :ivar units: of that quantity (n,).
-    :ivar time: (T,) [s].
-    :ivar measured, predicted: (T, n).
-    :ivar counted: rows of each joint that count in the errors (T, n): of torques those in which it moves.
-    """
-
-    name: str
-    joints: tuple[str, ...]
-    quantity: Quantity
-    units: tuple[str, ...]
-    time: Array
-    measured: Array
-    predicted: Array
-    counted: Mask
-
-
-@dataclass(frozen=True)
-class JointErrors:
-    """Errors of one joint over some recordings.
-
-    :param rms: root mean square error, in ``unit``; NaN where no row counts.
-    :param relative: the same relative to what was measured, NaN for positions, too.
-    """
-
-    rms: float
-    relative: float
-    unit: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Both errors, ``None`` for NaN."""
-        numbers = {"rms": self.rms, "relative": self.relative}
-        return {name: one if np.isfinite(one) else None for name, one in numbers.items()} | {
-            "unit": self.unit
-        }
-
-
-def errors_of(motions: Sequence[MachineMotion]) -> dict[str, JointErrors]:
-    r"""Errors by joint over all rows that count: :math:`\|y - \hat y\|/\sqrt N` and :math:`\|y - \hat y\|/\|y\|`.
-
-    :param motions: one or more recordings with the same joints.
-    """
-    found = {}
-    for k, joint in enumerate(motions[0].joints):
-        measured, error = (
-            np.concatenate([values[one.counted[:, k], k] for one, values in zip(motions, part, strict=True)])
-            for part in (
-                [one.measured for one in motions],
-                [one.predicted - one.measured for one in motions],
-            )
-        )
-        rms = float(np.sqrt(np.mean(error**2))) if len(error) else float("nan")
-        size = float(np.linalg.norm(measured))
-        is_torque = motions[0].quantity == "torque" and size > 0.0
-        relative = float(np.linalg.norm(error)) / size if is_torque else float("nan")
-        found[joint] = JointErrors(rms, relative, motions[0].units[k])
-    return found
-
-
 def quantity_of(content: Drives) -> Quantity | None:
     """What the fit of a file predicts, ``None`` if it is not of an arm or a robot."""
     return None if content.provenance is None else METHODS.get(content.provenance.search.method)
@@ -124,18 +54,19 @@ def predict_machine(
     """
     quantity = quantity_of(content)
     if quantity == "torque":
-        from stribeck.evaluate.arm_torques import predict_arm
+        from stribeck.identify.arm.prediction import predict_arm
 
         robot = _machine(content, where, sources)
         return predict_arm(content, robot, sources.model, recordings, note)
     if quantity == "position":
-        from stribeck.evaluate.robot_positions import predict_robot
+        from stribeck.identify.robot.prediction import predict_robot
 
         if sources.model is None:
             raise ConfigError(
                 f"the drives are of a robot, and `model` is missing: give its URDF or MJCF ({content.machine.name})"
             )
-        return predict_robot(content, sources, recordings, note)
+        reading = sources.degrees, sources.calibration
+        return predict_robot(content, sources.model, recordings, note, *reading)
     raise ConfigError(
         "only fits of an arm or a robot predict all joints of a machine, and this one is of neither"
     )

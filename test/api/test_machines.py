@@ -9,9 +9,9 @@ import stribeck as sb
 from moving_arms import JOINTS, ROBOT, arm, recording, save
 from stribeck.cli.main import main
 from stribeck.errors import StribeckError
-from stribeck.evaluate.machines import errors_of
 from stribeck.files.drives import Drives, MachineParameters, write_drives
 from stribeck.files.torque_drives import torque_actuator, torque_drive
+from stribeck.identify.common.machine_motion import errors_of
 from stribeck.model.estimate import estimate_of, fixed
 from stribeck.model.law import LAWS
 from stribeck.model.provenance import Provenance, SearchRecord
