@@ -46,7 +46,7 @@ def write(task: ExportTask) -> Written:
     writer.writerow(["joint", *place, *COLUMNS[units]])
     for joint, servo in task.joints:
         file = servo.parameters
-        fastest = file.actuator.datasheet.get("no_load_speed", FASTEST)
+        fastest = file.actuator.datasheet.figures.get("no_load_speed", FASTEST)
         shape = np.linspace(-1.0, 1.0, SPEEDS)
         velocity = fastest * np.sign(shape) * np.abs(shape) ** 3
         most = stall_torque(file.actuator, file.values)

@@ -213,7 +213,7 @@ def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> N
     :raises ConfigError: if the delay is too long.
     """
     for joint, mass in zip(joints, inertia.tolist(), strict=True):
-        fastest = joint.actuator.datasheet.get("no_load_speed", FASTEST)
+        fastest = joint.actuator.datasheet.figures.get("no_load_speed", FASTEST)
         viscous = max(viscous_slope(joint.law, joint.values, fastest, side) for side in (1, -1))
         if viscous * delay > mass:
             raise ConfigError(

@@ -182,7 +182,7 @@ def unit_of(name: str) -> str:
     if name in (LENGTH, SECOND_LENGTH):
         return "rad"
     if name in FRICTION_PARAMETERS:
-        return FRICTION_PARAMETERS[name].rotary_unit
+        return FRICTION_PARAMETERS[name].units.rotary
     return UNITS_OF_REST.get(name, "N m")
 
 

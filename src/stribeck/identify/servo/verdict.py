@@ -21,7 +21,7 @@ def judge_result(result: FitResult) -> Verdict:
             "position",
             position_misfits(result.split, result.train, result.validation),
             {"": result.estimates} if finished else {},
-            status=SolverStatus.DIVERGED if result.status is SolverStatus.DIVERGED else None,
+            status=SolverStatus.DIVERGED if result.search.status is SolverStatus.DIVERGED else None,
             more=(*_loads(result), *_torque_off(result), *([] if finished else [UNFINISHED])),
         )
     )
