@@ -41,7 +41,7 @@ def write(task: ExportTask) -> Written:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     units = task.joints[0].servo.parameters.actuator.units
-    depends = any(servo.parameters.law.position_dependent for _, servo in task.joints)
+    depends = any("position" in servo.parameters.law.inputs for _, servo in task.joints)
     place = (f"position [{'rad' if units == 'rotary' else 'm'}]",) * depends
     writer.writerow(["joint", *place, *COLUMNS[units]])
     for joint, servo in task.joints:

@@ -245,12 +245,12 @@ class Actuator:
                 lower, upper = lower * self.rise_of_constant, upper * self.rise_of_constant
             unit = MOTOR_UNITS[name][self.units]
             parameters.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
-        offsets = {name for term in law.offsets for name in term.names}
+        offsets = {name for term in law.of_kind("offset") for name in term.names} if law.opposites else set()
         for name in law.parameter_names:
             friction = FRICTION_PARAMETERS[name]
             base = friction.opposite or name
             lower, upper = self.bounds.get(name, self.bounds.get(base, (friction.lower, friction.upper)))
-            free = friction.free and not (law.differs_by_direction and name in offsets)
+            free = friction.free and name not in offsets
             value = 0.5 * (lower + upper) if friction.free and not friction.signed else friction.value
             parameters.append(Parameter(name, friction.unit(self.units), value, lower, upper, free=free))
         for effect in sorted(self.active_effects & EFFECT_PARAMETERS.keys()):
