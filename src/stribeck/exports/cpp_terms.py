@@ -28,6 +28,7 @@ _HEAD = """\
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
 namespace stribeck
 {
@@ -195,6 +196,14 @@ def _values() -> Iterator[str]:
     yield "\n/// The values that parameters of the same names have."
     yield "template<class Parameters>\nFrictionValues values_of(const Parameters & p)\n{"
     yield _wrapped("  return {", [f"p.{name}" for name in FRICTION_PARAMETERS], ", ", "};\n}")
+    names = [f'"{name}"' for name in FRICTION_PARAMETERS]
+    yield "\n/// Names of all values."
+    yield _wrapped("constexpr const char * value_names[] = {", names, ", ", "};")
+    yield "\n/// The value with a name; a null pointer for an unknown one."
+    yield "inline double * value_named(FrictionValues & p, std::string_view name) noexcept\n{"
+    for name in FRICTION_PARAMETERS:
+        yield f'  if (name == "{name}") {{return &p.{name};}}'
+    yield "  return nullptr;\n}"
     yield "\n/// The law and its further terms: those that are switched on, or whose values are not all zero."
     yield "template<class Parameters>\nLaw law_of(int number, const Parameters & p)\n{"
     yield "  Law law = law_numbered(number);"
