@@ -143,7 +143,9 @@ class JointRows:
 
 def coupled_law(law: FrictionLaw) -> FrictionLaw:
     """The friction law of couplings beside that of the joints: without load and offset."""
-    return LAWS["m1" if law.weight is None else "m2"].with_terms(asymmetric=law.differs_by_direction)
+    return LAWS["m1" if law.weight is None else "m2"].with_terms(
+        asymmetric="asymmetric" in law.optional_terms
+    )
 
 
 class FullProblem:
@@ -222,7 +224,7 @@ class FullProblem:
     ) -> JointRows:
         links, acting = self._links[joint], np.flatnonzero(self.machine.weights[:, joint]).tolist()
         rigid = run.filtered[:, joint, links]
-        if self.choice.law.load_dependent and len(links):
+        if len(links) and np.any(part.by_load):
             rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
         friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
         residual = run.motion.torque[:, joint] - predicted
