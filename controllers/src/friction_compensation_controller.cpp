@@ -297,15 +297,6 @@ void FrictionCompensationController::subscribe()
       switched_off_ = !message.data;
       switched_on_ = message.data;
     });
-  enable_service_ = node->create_service<std_srvs::srv::SetBool>(
-    "~/enable", [this](
-                  const std_srvs::srv::SetBool::Request::SharedPtr request,
-                  const std_srvs::srv::SetBool::Response::SharedPtr response) {
-      switched_off_ = !request->data;
-      switched_on_ = request->data;
-      response->success = true;
-      response->message = request->data ? "compensation is enabled" : "compensation is disabled";
-    });
   gain_subscription_ = node->create_subscription<std_msgs::msg::Float64>(
     "~/gain", reliable, [this](const std_msgs::msg::Float64 & message) {
       const auto result = get_node()->set_parameter(rclcpp::Parameter("gain", message.data));

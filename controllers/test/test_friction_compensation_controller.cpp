@@ -222,33 +222,6 @@ TEST(FrictionCompensationController, IsEnabledByATopic)
   EXPECT_GT(driven.command(0), 2.0);
 }
 
-/// The service of the Python node does the same here, and answers.
-TEST(FrictionCompensationController, IsEnabledByAService)
-{
-  Driven driven(Parameters{{"enabled", false}});
-  ASSERT_TRUE(driven.ready);
-  driven.run(200, 1.0, {2.0, -1.0});
-  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
-  const auto node = std::make_shared<rclcpp::Node>("switch");
-  const auto client = node->create_client<std_srvs::srv::SetBool>("/friction/enable");
-  ASSERT_TRUE(client->wait_for_service(std::chrono::seconds(10)));
-  rclcpp::executors::SingleThreadedExecutor executor;
-  executor.add_node(driven.get_node()->get_node_base_interface());
-  executor.add_node(node);
-  const auto switched = [&](bool on) {
-    const auto request = std::make_shared<std_srvs::srv::SetBool::Request>();
-    request->data = on;
-    auto answer = client->async_send_request(request);
-    EXPECT_EQ(executor.spin_until_future_complete(answer, std::chrono::seconds(10)), rclcpp::FutureReturnCode::SUCCESS);
-    EXPECT_TRUE(answer.get()->success);
-    driven.run(200, 1.0, {2.0, -1.0});
-  };
-  switched(true);
-  EXPECT_GT(driven.command(0), 2.0);
-  switched(false);
-  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
-}
-
 /// What the topic said last counts after restarts too.
 TEST(FrictionCompensationController, StaysDisabledOverRestarts)
 {

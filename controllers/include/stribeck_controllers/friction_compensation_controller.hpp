@@ -16,7 +16,6 @@
 #include "controller_interface/chainable_controller_interface.hpp"
 #include "rclcpp/node_interfaces/node_parameters_interface.hpp"
 #include "rclcpp/publisher.hpp"
-#include "rclcpp/service.hpp"
 #include "rclcpp/subscription.hpp"
 #include "rclcpp_lifecycle/state.hpp"
 #include "realtime_tools/realtime_buffer.hpp"
@@ -25,7 +24,6 @@
 #include "std_msgs/msg/float64.hpp"
 #include "std_msgs/msg/float64_multi_array.hpp"
 #include "std_msgs/msg/u_int8_multi_array.hpp"
-#include "std_srvs/srv/set_bool.hpp"
 #include "stribeck_controllers/chain.hpp"
 #include "stribeck_controllers/compensator.hpp"
 #include "stribeck_controllers/friction_compensation_controller_parameters.hpp"
@@ -120,7 +118,6 @@ private:
   rclcpp::node_interfaces::OnSetParametersCallbackHandle::SharedPtr gain_check_;
   rclcpp::node_interfaces::PostSetParametersCallbackHandle::SharedPtr gain_change_;
   rclcpp::Subscription<std_msgs::msg::Bool>::SharedPtr enable_subscription_;
-  rclcpp::Service<std_srvs::srv::SetBool>::SharedPtr enable_service_;
   rclcpp::Subscription<std_msgs::msg::Float64>::SharedPtr gain_subscription_;
   rclcpp::Subscription<Values>::SharedPtr reference_subscription_;
   rclcpp::Subscription<Goal>::SharedPtr goal_subscription_;
