@@ -60,6 +60,7 @@ def test_dead_bands_of_simulated_joints_are_found_with_their_intervals(tmp_path)
     assert inside >= 0.9 * count
 
 
+@pytest.mark.slow
 @needs_so101
 def test_the_dead_bands_of_an_so101_are_those_of_motions_left_out():
     """Of 44 pairs of joint and kind of motion with five stops or more, 95 % within 30 % of what the other kinds predict."""

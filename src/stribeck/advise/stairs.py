@@ -18,6 +18,9 @@ from stribeck.model.arrays import Array, Mask
 RANGES = (np.geomspace(0.05, 2.0, 19), np.geomspace(0.005, 0.05, 12))
 """Speeds that are compared [rad/s]; the lower ones only for joints that move smoothly at all of the upper ones."""
 
+SAMPLED = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 300)])
+"""Speeds at which friction is tabulated [rad/s]."""
+
 STEP = 1e-3
 """Time step [s]; shorter for stiff joints."""
 
@@ -41,7 +44,8 @@ class Stairs(NamedTuple):
 
 def stairs(plants: Sequence[JointPlant]) -> list[Stairs]:
     """Slow motion of joints, simulated together; see the module docstring."""
-    found, left = [Stairs(0.0, 0.0)] * len(plants), list(range(len(plants)))
+    found = [Stairs(0.0, 0.0)] * len(plants)
+    left = [k for k, plant in enumerate(plants) if _may_stick(plant)]
     for speeds in RANGES:
         if left:
             stopped, height = ramps([plants[k] for k in left], speeds)
@@ -49,6 +53,12 @@ def stairs(plants: Sequence[JointPlant]) -> list[Stairs]:
                 found[k] = _summary(speeds, rough, steps)
             left = [k for k in left if not found[k].slowest]
     return found
+
+
+def _may_stick(plant: JointPlant) -> bool:
+    """Whether friction falls with speed somewhere by more than damping grows; else every ramp is stable."""
+    against, _ = plant.friction(SAMPLED, -plant.load)
+    return bool(np.any(np.diff(against) / np.diff(SAMPLED) < -plant.damping))
 
 
 def _summary(speeds: Array, rough: Mask, height: Array) -> Stairs:
@@ -67,7 +77,7 @@ def ramps(plants: Sequence[JointPlant], speeds: Array) -> tuple[Mask, Array]:
         np.array([[getattr(plant, name)] for plant in plants]) for name in ("stiffness", "damping", "inertia")
     )
     dt = min(STEP, SHORT * float(np.sqrt(inertia / stiffness).min()))
-    sampled = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 300)])
+    sampled = SAMPLED
     against = np.array([plant.friction(sampled, -plant.load)[0] for plant in plants])
     slopes = np.diff(against) / np.diff(sampled)
     delayed = 3.0 * against[:, :1] / stiffness

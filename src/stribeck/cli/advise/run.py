@@ -32,10 +32,11 @@ def run(options: AdviseOptions) -> int:
         raise ConfigError("name a file of drives (--params), or recordings with --model")
     if options.recordings and options.model is None:
         raise ConfigError("recordings need the robot: give its URDF or MJCF with --model")
+    settings = _settings(options)
     inputs = [options.params, options.model, options.calibration, *options.recordings]
     check_outputs([options.json, options.report], inputs)
     excluded = tuple(word for text in options.exclude for word in text.split(",") if word)
-    advice = _advice(options, options.params, excluded) if options.params is not None else []
+    advice = _advice(options, options.params, settings, excluded) if options.params is not None else []
     rests = {}
     if options.recordings and options.model is not None:
         rests = _standstill(options, options.model, excluded)
@@ -59,7 +60,9 @@ def _settings(options: AdviseOptions) -> Settings:
     return Settings(kp=options.kp, supply=options.supply, seed=options.seed, **numbers)
 
 
-def _advice(options: AdviseOptions, path: Path, excluded: Sequence[str]) -> list[JointAdvice]:
+def _advice(
+    options: AdviseOptions, path: Path, settings: Settings, excluded: Sequence[str]
+) -> list[JointAdvice]:
     drives, bearings = read_drives(path), {}
     if options.model is not None:
         from stribeck.advise.poses import worst_poses
@@ -71,7 +74,7 @@ def _advice(options: AdviseOptions, path: Path, excluded: Sequence[str]) -> list
             raise ConfigError(
                 f"{options.model} has no joint {', '.join(missing)} of {path}; it has {', '.join(bearings)}"
             )
-    settings, found = _settings(options), []
+    found = []
     for name, drive in drives.joints.items():
         if name in excluded:
             continue
