@@ -18,8 +18,8 @@ from stribeck.report.plot import Axis, Panel, figure, plain
 if TYPE_CHECKING:
     from stribeck.advise.advice import JointAdvice, Value
 
-GAINS = np.geomspace(0.25, 4.0, 60)
-"""Gains of the pictures, relative to the present one."""
+LOWEST, HIGHEST, COUNT = 0.25, 32.0, 60
+"""Range of the gains of a picture, relative to the present one: up to the gain that hunts, within these; and their number."""
 
 
 def render_advice(
@@ -70,11 +70,13 @@ def _words(advice: Sequence[JointAdvice]) -> list[Element]:
 
 def _curve(one: JointAdvice) -> Element:
     """Largest error at rest over the gain, with the gain that hunts."""
-    gains = one.kp * GAINS
-    errors = 1e3 * one.error.value / GAINS
+    most = min(max(4.0, 1.2 * one.hunts.value / one.kp), HIGHEST)
+    relative = np.geomspace(LOWEST, most, COUNT)
+    gains, errors = one.kp * relative, 1e3 * one.error.value / relative
+    low, high = (1e3 * one.tolerance, float(errors[-1])), float(errors[0])
     panel = Panel(
         Axis(float(gains[0]), float(gains[-1]), "gain", log=True),
-        Axis(0.0, 1.05 * float(errors[0]), "largest error at rest [mrad]"),
+        Axis(0.8 * min(low), 1.2 * max(high, low[0]), "largest error at rest [mrad]", log=True),
         top=24,
         height=180,
     )
@@ -84,7 +86,7 @@ def _curve(one: JointAdvice) -> Element:
         panel.line(gains, tolerance, "wanted", class_="trace"),
     ]
     if gains[0] < one.hunts.value < gains[-1]:
-        ends = np.array([0.0, float(errors[0])])
+        ends = np.array([0.8 * min(low), high])
         lines.append(panel.line(np.full(2, one.hunts.value), ends, "hunts", class_="trace"))
     caption = f"Now {one.kp:.3g}; {_text(one.sufficient)} is sufficient; hunts at {_text(one.hunts)}."
     return figure(246, one.joint, caption, panel.draw(*lines))
