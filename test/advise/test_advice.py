@@ -11,7 +11,7 @@ from sticking import Joint, moved
 from stribeck.advise.advice import Settings, advise
 from stribeck.advise.hunting import describing, hunting
 from stribeck.advise.plant import JointPlant, plant_of
-from stribeck.advise.stairs import stairs
+from stribeck.advise.stairs import slowest_speed, stair_height
 from stribeck.emulator.joint import published_parameters
 from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.model.estimate import estimate_of, fixed
@@ -99,20 +99,28 @@ def test_more_friction_or_less_delay_bear_a_higher_gain():
 )
 def test_the_slowest_smooth_speed_is_that_of_the_simulation(joint):
     """Within 30 %: the speed below which the joint stops on its way."""
-    (found,) = stairs([plant(joint)])
+    found = slowest_speed(plant(joint))
     speeds, dt = np.geomspace(0.02, 0.3, 24), 4e-4
     times = np.arange(0.0, 8.0, dt)
     paths = moved(joint, times[:, None] * speeds, dt=dt, every=20)
     slowest = (np.diff(paths, axis=0) / (20 * dt))[len(paths) // 2 :].min(axis=0)
     last = np.flatnonzero(slowest < 0.02 * speeds)[-1]
-    assert found.slowest == pytest.approx(math.sqrt(speeds[last] * speeds[last + 1]), rel=0.3)
-    assert found.height > 0.0
+    assert found == pytest.approx(math.sqrt(speeds[last] * speeds[last + 1]), rel=0.3)
+    assert stair_height(plant(joint), 0.5 * found) > 0.0
+
+
+def test_the_slowest_smooth_speed_by_hand():
+    """Where the slope of the fading friction is the damping: v ln(ΔF / (v (D + b))); stairs are below twice ΔF / K and F / K."""
+    joint = Joint(static=0.2, speed=0.05, damping=0.2)
+    expected = 0.05 * math.log(0.1 / (0.05 * 0.25))
+    assert slowest_speed(plant(joint)) == pytest.approx(expected, rel=0.02)
+    height = stair_height(plant(joint), 0.5 * expected)
+    assert 0.2 * 0.1 / joint.stiffness < height < 3.0 * 0.2 / joint.stiffness
 
 
 def test_friction_that_does_not_fall_makes_no_stairs():
     """Coulomb friction alone: every speed is smooth, and the advice says what cannot follow from such a law."""
-    (found,) = stairs([plant(Joint())])
-    assert found == (0.0, 0.0)
+    assert slowest_speed(plant(Joint())) == 0.0
     advice = advise("elbow", drive(Joint()))
     assert "no friction that falls with speed" in " ".join(advice.notes)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from stribeck.advise.hunting import Hunting, describing, hunting
 from stribeck.advise.plant import DELAY, JointPlant, plant_of
-from stribeck.advise.stairs import Stairs, stairs
+from stribeck.advise.stairs import slowest_speed, stair_height
 from stribeck.errors import ConfigError
 from stribeck.evaluate.draws import draws_of
 from stribeck.model.joint import STIFFNESS, Drive
@@ -29,9 +29,7 @@ LEVEL = 0.9
 """Probability of intervals."""
 
 DRAWS = 200
-"""Random sets of parameters for intervals of formulas; the slow motion is simulated with the first :data:`FEW`."""
-
-FEW = 24
+"""Random sets of parameters for intervals."""
 
 SHARE = 0.8
 """Share of the friction that offset goals cancel, as the default of :class:`stribeck.Compensator`."""
@@ -148,8 +146,7 @@ def advise(
     drawn = [made(one) for one in _random(drive, asked.seed)]
     value = _Intervals(plant, drawn)
     found = hunting(plant)
-    slow = stairs([plant, *drawn[:FEW]])
-    motion, slower = slow[0], [one.slowest for one in slow[1:]]
+    slowest = value(slowest_speed)
     shift = found.stiffness / found.described if math.isfinite(found.described) else 1.0
     return JointAdvice(
         joint=joint,
@@ -163,11 +160,11 @@ def advise(
         sufficient=value(lambda one: kp * _error(one) / asked.tolerance),
         hunts=value(lambda one: kp * shift * describing(one)[0] / one.stiffness),
         hunting=found,
-        slowest=_with_interval(motion.slowest, slower),
-        stair=motion.height,
+        slowest=slowest,
+        stair=stair_height(plant, 0.5 * slowest.value) if slowest.value else 0.0,
         largest=plant.largest,
         tolerance=asked.tolerance,
-        notes=_notes(drive, plant, motion, load, inertia),
+        notes=_notes(drive, plant, slowest.value, load, inertia),
     )
 
 
@@ -223,9 +220,9 @@ def _with_offsets(plant: JointPlant) -> float:
     return max(rest / plant.stiffness, plant.resolution)
 
 
-def _notes(drive: Drive, plant: JointPlant, motion: Stairs, load: float, inertia: float) -> tuple[str, ...]:
+def _notes(drive: Drive, plant: JointPlant, slowest: float, load: float, inertia: float) -> tuple[str, ...]:
     notes = []
-    if not motion.slowest and not drive.law.of_kind("fading"):
+    if not slowest and not drive.law.of_kind("fading"):
         notes.append(
             f"the law {drive.law.name.upper()} has no friction that falls with speed, so that no stairs can follow from it: identify with "
             "law m2 or m4 and record ramps of 0.01 to 0.3 rad/s for two minutes"

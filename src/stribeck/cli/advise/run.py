@@ -46,7 +46,7 @@ def run(options: AdviseOptions) -> int:
         _print_advice(advice)
     write_json(options.json, _content(advice, rests))
     if options.report is not None:
-        from stribeck.report.advice_page import render_advice
+        from stribeck.advise.page import render_advice
 
         subject = options.params or options.model or Path("joints")
         options.report.write_bytes(render_advice(subject, advice, rests, versions("numpy")))

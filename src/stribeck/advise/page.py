@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from stribeck.advise.advice import JointAdvice, Value
 from stribeck.identify.robot.standstill import Standstill
 from stribeck.report.document import head
 from stribeck.report.markup import Child, element, page, table
 from stribeck.report.plot import Axis, Panel, figure, plain
-
-if TYPE_CHECKING:
-    from stribeck.advise.advice import JointAdvice, Value
 
 LOWEST, HIGHEST, COUNT = 0.25, 32.0, 60
 """Range of the gains of a picture, relative to the present one: up to the gain that hunts, within these; and their number."""
