@@ -147,7 +147,7 @@ def controller_parameters() -> str:
             )
     for name, one in FRICTION_PARAMETERS.items():
         valid = ", validation: { gt<>: [0.0] }" if one.sign == "positive" else ""
-        text = f"Parameter {name} of the law [{one.rotary_unit}]."
+        text = f"Parameter {name} of the law [{one.units.rotary}]."
         lines.append(
             f"{name}: {{ type: double, default_value: {one.value!r}, description: {json.dumps(text)}, read_only: true{valid} }}"
         )
@@ -191,7 +191,7 @@ def _values() -> Iterator[str]:
     yield "\n/// Values of a law, named as in parameter files; those that the law lacks are not used."
     yield "struct FrictionValues\n{"
     for name, one in FRICTION_PARAMETERS.items():
-        yield f"  double {name} = {one.value!r};  ///< {one.symbol} [{one.rotary_unit}]"
+        yield f"  double {name} = {one.value!r};  ///< {one.symbol} [{one.units.rotary}]"
     yield "};"
     yield "\n/// The values that parameters of the same names have."
     yield "template<class Parameters>\nFrictionValues values_of(const Parameters & p)\n{"
