@@ -28,7 +28,7 @@ from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.identify.common.population import population_of
 from stribeck.identify.servo.prediction import COVERAGE, QUANTILE, half_widths, model_of, motions
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.joint import Drive
+from stribeck.model.joint import STIFFNESS, Drive
 from stribeck.model.log import Batch, Log
 
 TRIALS = 256
@@ -38,7 +38,10 @@ SMALLEST, LARGEST = 0.005, 1.0
 """Relative standard deviations of friction and motor torque between which one is sought."""
 
 HALVINGS = 8
-"""Steps of this search."""
+"""Steps of the search for one that covers recordings."""
+
+FIRST, ROUNDS, CLOSE = 0.1, 6, 0.03
+"""First trial, most trials and relative accuracy of the search for a spread, whose square grows with that of the error."""
 
 STEPS, CHUNK = 2, 256
 """Gauss–Newton steps of a projection, and draws that are projected together."""
@@ -110,11 +113,15 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
     wanted = _wanted(drive, alone, runs, stepping)
     if wanted is None or wanted <= alone:
         return Width(0.0, alone, alone, wanted)
-    error, found = _smallest(
-        lambda error: _trial(drive, error, runs, stepping, seed),
-        lambda motion: spread_of(motion, runs) >= wanted,
-    )
-    return Width(error, alone, spread_of(found, runs), wanted)
+    error, reached = 0.0, alone
+    next_error = FIRST
+    for _ in range(ROUNDS):
+        error = min(next_error, LARGEST)
+        reached = spread_of(_trial(drive, error, runs, stepping, seed), runs)
+        if abs(reached / wanted - 1.0) < CLOSE or (error == LARGEST and reached < wanted):
+            break
+        next_error = error * ((wanted**2 - alone**2) / max(reached**2 - alone**2, 1e-6 * wanted**2)) ** 0.5
+    return Width(error, alone, reached, wanted)
 
 
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
@@ -135,7 +142,16 @@ def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: i
 
 
 def _trial(drive: Drive, error: float, runs: Batch, stepping: Stepping, seed: int) -> Array:
-    return motions_of(drive, draws_of(drive, TRIALS, seed, error=error), runs, stepping)
+    drawn = with_stiffness(drive, draws_of(drive, TRIALS, seed, error=error))
+    return motions_of(drive, drawn, runs, stepping)
+
+
+def with_stiffness(drive: Drive, drawn: Mapping[str, Array]) -> dict[str, Array]:
+    """Draws in which the stiffness of a position controller, where it was identified, is part of the scale of its torque."""
+    found = dict(drawn)
+    if STIFFNESS in drawn and "ratio" in drawn:
+        found["ratio"] = drawn["ratio"] * drawn[STIFFNESS] / drive.stated[STIFFNESS].value
+    return found
 
 
 def _smallest(simulate: Callable[[float], Array], enough: Callable[[Array], bool]) -> tuple[float, Array]:
