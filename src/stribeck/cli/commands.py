@@ -211,6 +211,14 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         _names("recordings params joint signals bench servo step plot diagram max_torque report json"),
     ),
+    "simulate": CommandEntry(
+        "simulate",
+        "the motion of an identified servo along a trajectory that was not recorded",
+        (
+            "simulate sin_sin lift_and_drop --params m4.json --bench mass=0.1,length=0.1,kp=400 --plot pictures",
+            "simulate goals.csv --params m4.json --bench mass=0.1,length=0.1,kp=400 --integrator mujoco --plot motion.gif",
+        ),
+    ),
     "replay": CommandEntry(
         "compensate",
         "the torque of the compensation for a recorded motion",
@@ -289,6 +297,6 @@ MAP = (
             *("identify fleet", "identify transmission", "identify geometry"),
         ),
     ),
-    ("use", ("evaluate", "replay", "export", "import-model")),
+    ("use", ("evaluate", "simulate", "replay", "export", "import-model")),
 )
 """Commands in the order in which the map shows them."""

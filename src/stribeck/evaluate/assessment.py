@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -84,11 +84,17 @@ class Stepping(NamedTuple):
     reset_period: float | None = None
     integrator: Integrator = "exponential"
 
-    def motion(self, file: Drive, runs: Batch) -> Simulation:
+    def motion(self, file: Drive, runs: Batch, *, with_torques: bool = False) -> Simulation:
         """Motion of a servo with the law and values of a file, in runs on a grid of ``dt``."""
-        law, p = file.law, file.values
-        integrator, resets = self.integrator, self.reset_period
-        return simulate(runs, file.actuator, law, p, integrator=integrator, reset_period=resets)
+        return simulate(
+            runs,
+            file.actuator,
+            file.law,
+            file.values,
+            integrator=self.integrator,
+            reset_period=self.reset_period,
+            with_torques=with_torques,
+        )
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,10 @@ class Assessment:
     coverage: Coverage
 
 
+Simulator = Callable[[Batch, Drive], Simulation]
+"""Simulates all runs of a batch with a drive."""
+
+
 class Recordings:
     """Recorded runs, resampled once per time step."""
 
@@ -248,20 +258,43 @@ def stepping_of(
     return Stepping(dt or stated.dt, reset_period or stated.reset_period, integrator or stated.integrator)
 
 
-def simulated(path: Path, file: Drive, recordings: Recordings, stepping: Stepping) -> tuple[Batch, Array]:
+def simulated(
+    path: Path, file: Drive, recordings: Recordings, stepping: Stepping, simulator: Simulator | None = None
+) -> tuple[Batch, Array]:
     """The runs on a time grid, and their simulated positions (T, R) [rad].
+
+    :param simulator: another one than ours.
+    :raises ParameterFileError: if a simulation diverges.
+    """
+    batch, motion = simulated_motion(path, file, recordings, stepping, simulator)
+    return batch, motion.position
+
+
+def simulated_motion(
+    path: Path,
+    file: Drive,
+    recordings: Recordings,
+    stepping: Stepping,
+    simulator: Simulator | None = None,
+    *,
+    with_torques: bool = False,
+) -> tuple[Batch, Simulation]:
+    """The runs on a time grid, and their simulated motion.
 
     :raises ParameterFileError: if a simulation diverges.
     """
     batch = recordings.batch(stepping.dt, stepping.integrator)
     with np.errstate(all="ignore"):
-        motion = stepping.motion(file, batch)
+        if simulator is None:
+            motion = stepping.motion(file, batch, with_torques=with_torques)
+        else:
+            motion = simulator(batch, file)
         errors = batch.mean_absolute_errors(motion.position)
     if not np.all(errors < FARTHEST):
         raise ParameterFileError(
             f"{path}: a simulation with these values leaves all bounds; are they in SI units?"
         )
-    return batch, motion.position
+    return batch, motion
 
 
 def assess(

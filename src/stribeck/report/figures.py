@@ -22,6 +22,9 @@ from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing, grid
 
 Look = dict[str, Any]
 
+RECORDED = "recorded"
+"""Label of what was measured, among the further signals of a run."""
+
 TORQUE_OFF: Look = {"color": "0.93", "linewidth": 0.0, "label": "torque off"}
 EQUAL_TORQUES: Look = {"color": "black", "linewidth": 0.9, "linestyle": "--", "label": "equal torques"}
 DRIVE_COLOUR, BACKDRIVE_COLOUR, STATIC_COLOUR = "#0072B2", "#C0202C", "0.88"
@@ -43,6 +46,7 @@ class RunDrawing:
     :param title: name of the run.
     :param errors: mean absolute error of each simulation [rad] by label.
     :param bands: half-widths of the 90 % bands (n,) [rad] of the simulations that have one, by label.
+    :param panels: further signals (n,) by the label of their axis, and by :data:`RECORDED` or the label of a simulation.
     """
 
     time: Array
@@ -53,37 +57,52 @@ class RunDrawing:
     title: str
     errors: Mapping[str, float]
     bands: Mapping[str, Array] = field(default_factory=dict)
+    panels: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is a measurement."""
+        return bool(np.any(np.isfinite(self.measured)))
 
     def legend_entry(self, label: str, longest: int) -> str:
         """The label of a simulation, shortened to ``longest`` characters, with its error."""
-        entry = f"{shortened(label, longest)}: {1e3 * self.errors[label]:.1f} mrad"
+        entry = shortened(label, longest)
+        entry += f": {1e3 * self.errors[label]:.1f} mrad" if label in self.errors else ""
         # Matplotlib omits legend entries that begin with an underscore.
         return f" {entry}" if entry.startswith("_") else entry
 
 
 def draw_run(run: RunDrawing) -> Figure:
-    """Draw one run: positions above, residuals (simulated minus measured) below."""
-    rows = 2 if run.simulated else 1
-    with drawing(9.0, 5.6 if run.simulated else 3.8) as figure:
-        panels = grid(figure, rows, 1, sharex=True, height_ratios=(2.2, 1.0)[:rows])
+    """Draw one run: positions above, residuals (simulated minus measured) below, then the further signals."""
+    compared = bool(run.simulated) and run.recorded
+    ratios = [2.2, *([1.0] if compared else []), *(1.2 for _ in run.panels)]
+    with drawing(9.0, 1.0 + 1.45 * sum(ratios)) as figure:
+        panels = grid(figure, len(ratios), 1, sharex=True, height_ratios=ratios)
         looks = _looks(run.simulated)
         _draw_positions(panels[0], run, looks)
         panels[0].set(ylabel="position [rad]", title=shortened(run.title, 90))
-        if run.simulated:
-            _shade_torque_off(panels[1], run)
-            panels[1].axhline(0.0, color="black", linewidth=0.8)
-            for label, position in run.simulated.items():
-                panels[1].plot(run.time, 1e3 * (position - run.measured), **looks[label])
-                if label in run.bands:
-                    half = 1e3 * run.bands[label]
-                    panels[1].fill_between(
-                        run.time, -half, half, color=looks[label]["color"], alpha=0.13, linewidth=0
-                    )
-            panels[1].set(ylabel="simulated −\nmeasured [mrad]")
+        if compared:
+            _draw_residuals(panels[1], run, looks)
+        for panel, (name, signals) in zip(panels[1 + compared :], run.panels.items(), strict=True):
+            _shade_torque_off(panel, run)
+            for label, signal in signals.items():
+                panel.plot(run.time, signal, **(MEASURED if label == RECORDED else looks[label]))
+            panel.set(ylabel=name)
         panels[-1].set(xlabel="time [s]")
         handles = _fixed_handles([run]) + _simulation_handles(run, looks, longest=80)
-        legend_below(figure, handles, ERROR_NOTE if run.simulated else None)
+        legend_below(figure, handles, ERROR_NOTE if compared else None)
     return figure
+
+
+def _draw_residuals(panel: Axes, run: RunDrawing, looks: Mapping[str, Look]) -> None:
+    _shade_torque_off(panel, run)
+    panel.axhline(0.0, color="black", linewidth=0.8)
+    for label, position in run.simulated.items():
+        panel.plot(run.time, 1e3 * (position - run.measured), **looks[label])
+        if label in run.bands:
+            half, colour = 1e3 * run.bands[label], looks[label]["color"]
+            panel.fill_between(run.time, -half, half, color=colour, alpha=0.13, linewidth=0)
+    panel.set(ylabel="simulated −\nmeasured [mrad]")
 
 
 def draw_overview(runs: Sequence[RunDrawing]) -> Figure:
@@ -262,7 +281,8 @@ def _shade_torque_off(panel: Axes, run: RunDrawing) -> None:
 
 
 def _fixed_handles(runs: Sequence[RunDrawing]) -> list[Artist]:
-    handles: list[Artist] = [Line2D([], [], **MEASURED), Line2D([], [], **GOAL)]
+    recorded = [Line2D([], [], **MEASURED)] if any(run.recorded for run in runs) else []
+    handles: list[Artist] = [*recorded, Line2D([], [], **GOAL)]
     if any(np.any(run.torque_enable < 0.5) for run in runs):
         handles.append(Patch(**TORQUE_OFF))
     return handles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from stribeck.cli.options import (
     Numbers,
@@ -15,7 +16,7 @@ from stribeck.cli.options import (
     option,
 )
 
-_output = group("output")
+_output, _simulation = group("output"), group("simulation")
 _diagram = group("diagram")
 _others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml) files")
 
@@ -28,7 +29,13 @@ class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions)
         "bags or BAM JSON recordings, or folders that hold them", (), "RECORDING", positional=True
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
-    plot: Path | None = _output("folder for pictures of measured and simulated motion", None, "DIR")
+    integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
+        "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo; others for published figures)",
+        None,
+    )
+    plot: Path | None = _output(
+        "folder for pictures of motion, speed, torque and load, or a .gif: the bench moves", None, "DIR"
+    )
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")
     diagram: Path | None = _diagram(

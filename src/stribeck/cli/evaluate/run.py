@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,12 +21,13 @@ from stribeck.cli.inputs import (
 )
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
-from stribeck.evaluate.assessment import Recordings, Stepping, simulated, stepping_of
+from stribeck.evaluate.assessment import Recordings, Simulator, Stepping, simulated, stepping_of
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, read_drives
 from stribeck.identify.servo.prediction import COVERAGE, coverage_of, half_widths
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
+from stribeck.model.step import Integrator
 
 SCHEMA = 1
 
@@ -83,7 +84,8 @@ def _check(options: EvaluateOptions) -> None:
     twice = len({path.resolve() for path in options.params}) < len(options.params)
     if options.report is not None and twice:
         raise ConfigError("--params names a file twice; name each once")
-    pictures = None if options.plot is None else options.plot / "overview.png"
+    animated = options.plot is not None and options.plot.suffix == ".gif"
+    pictures = options.plot if options.plot is None or animated else options.plot / "overview.png"
     if options.report is not None:
         from stribeck.api.reporting import check_report
 
@@ -108,6 +110,10 @@ def _report(
     from stribeck.api.reporting import write_report
 
     named = [(display_name(file, options.params), file, drive) for file, drive in files]
+    if options.integrator == "mujoco":
+        raise ConfigError(
+            "--integrator mujoco: the report has simulations of our own only; leave one of them out"
+        )
     write_report(path, named, logs, options.step, options.reset_period, options.integrator)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
 
@@ -136,9 +142,14 @@ def _evaluate(
     files: Sequence[tuple[Path, Drive]], logs: Sequence[Log], options: EvaluateOptions | FitOptions
 ) -> None:
     recordings = Recordings(logs)
+    integrator, simulator = engine_of(options.integrator)
     results = [
         evaluation(
-            path, file, recordings, stepping_of(file, options.step, options.reset_period, options.integrator)
+            path,
+            file,
+            recordings,
+            stepping_of(file, options.step, options.reset_period, integrator),
+            simulator,
         )
         for path, file in files
     ]
@@ -146,9 +157,24 @@ def _evaluate(
     write_json(options.json, {"schema": SCHEMA, "results": results})
 
 
-def evaluation(path: Path, file: Drive, recordings: Recordings, stepping: Stepping) -> dict[str, Any]:
+def engine_of(integrator: str | None) -> tuple[Integrator | None, Simulator | None]:
+    """The integrator of the grid, and the simulator if it is not ours."""
+    if integrator != "mujoco":
+        return cast(Integrator | None, integrator), None
+    from stribeck.mujoco.bench import simulate_in_mujoco
+
+    return "semi-implicit", simulate_in_mujoco
+
+
+def evaluation(
+    path: Path,
+    file: Drive,
+    recordings: Recordings,
+    stepping: Stepping,
+    simulator: Simulator | None = None,
+) -> dict[str, Any]:
     """Errors of one parameter file for each run [rad]."""
-    batch, position = simulated(path, file, recordings, stepping)
+    batch, position = simulated(path, file, recordings, stepping, simulator)
     errors = batch.mean_absolute_errors(position).tolist()
     widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
     bands: list[dict[str, float]] = [{} for _ in recordings.logs]
