@@ -70,9 +70,9 @@ def nodes(context):
 
     def identification():
         chosen = {
-            **{"engine": "arm", "watch": path["bags"], "output": path["output"], "python": value["python"]},
-            **{"fit_options": ["--model", path["model"]], "min_bags": 1, "settle_time": 0.0},
-            **{"exit_when_done": True, **start},
+            "engine": "arm", "watch": path["bags"], "output": path["output"], "python": value["python"],
+            "fit_options": ["--model", path["model"]], "min_bags": 1, "settle_time": 0.0,
+            "exit_when_done": True, **start,
         }
         last = then(compensation) if value["compensate"] == "true" else FailureReport().ended
         return [

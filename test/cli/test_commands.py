@@ -190,7 +190,6 @@ LINES = {
         "identify arm --bayes a --machine tx40 --model x.urdf --validate b"
     ),
     "excite --config panda --plots p": "design trajectory --machine panda --plot p",
-    "sweep --joint a --urdf x.urdf --speeds 4": "design sweep --joint a --model x.urdf --count 4",
     "setup-robot --urdf x.urdf --data a --output m.yaml": "data describe a --model x.urdf --output m.yaml",
     "import a --actuator xl330 --output b": "data import a --servo xl330 --output b",
     "suggest --params p.json --logdir a": "data suggest a --params p.json",

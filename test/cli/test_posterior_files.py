@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from helpers import DATA
+from stribeck.cli.identify.bayes.arm_files import DRAWS
 from stribeck.cli.main import main
-from stribeck.cli.posterior.arm_files import DRAWS
 from stribeck.files.drives import read_drives
 from stribeck.files.robots import read_robot
 from stribeck.identify.arm.config import identification_config
@@ -62,7 +62,11 @@ def predicted(urdf, file, rest):
     for joint, drive in drives.joints.items():
         values |= {f"{name}_{joint}": drive.values[name] for name in QUANTITIES[1:]}
         values[f"Ia_{joint}"] = drive.values["armature"]
-    values |= {name: one.value for name, one in drives.machine.estimates.items()}
+    of_couplings = tuple(f"_{name}" for name in machine.couplings)
+    others = {
+        name: one.value for name, one in drives.machine.estimates.items() if name.endswith(of_couplings)
+    }
+    values |= others
     designed = design(machine, motion.states, protocol.rest)
     return designed.columns @ np.array([values.get(name, 0.0) for name in designed.names])
 

@@ -120,7 +120,7 @@ def test_without_the_library_one_line_says_what_to_install(bags, tmp_path, monke
 
 def test_passwords_stay_out_of_a_run():
     """The study's URL is in the configuration, its password is not."""
-    from stribeck.cli.fit.tracking import config_of
+    from stribeck.cli.identify.servo.tracking import config_of
     from stribeck.cli.parser import parse
 
     url = "postgresql://me:secret@host/friction"

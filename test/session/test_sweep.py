@@ -59,7 +59,7 @@ def test_other_joints_are_held():
 
 def test_the_command_writes_what_record_reads(tmp_path, capsys):
     """Numbers on the command line or from a URDF give a file that the session plays."""
-    words = ["sweep", "--joint", "elbow", "--output", str(tmp_path / "s.yaml")]
+    words = ["design", "sweep", "--joint", "elbow", "--output", str(tmp_path / "s.yaml")]
     assert main([*words, "--lower", "-0.8", "--upper", "1", "--velocity", "0.6", "--set", "base=0.3"]) == 0
     assert "sweeps of elbow at 8 speeds" in capsys.readouterr().out
     assert read_sweep(tmp_path / "s.yaml").speeds == spaced_speeds(0.6, 8)
@@ -67,7 +67,7 @@ def test_the_command_writes_what_record_reads(tmp_path, capsys):
     urdf = tmp_path / "arm.urdf"
     urdf.write_text('<robot name="r"><link name="a"/><link name="b"/><joint name="elbow" type="revolute"><parent link="a"/>'
                     '<child link="b"/><limit lower="-2" upper="2" velocity="1" effort="1"/></joint></robot>')  # fmt: skip
-    assert main([*words, "--urdf", str(urdf)]) == 0
+    assert main([*words, "--model", str(urdf)]) == 0
     assert read_sweep(tmp_path / "s.yaml").range == pytest.approx((-1.8, 1.8))
 
 
@@ -85,7 +85,7 @@ def test_the_command_writes_what_record_reads(tmp_path, capsys):
 )
 def test_what_does_not_fit_is_one_line(words, message, tmp_path, capsys):
     """The value, and what to do."""
-    assert main(["sweep", "--joint", "elbow", "--output", str(tmp_path / "s.yaml"), *words]) == 1
+    assert main(["design", "sweep", "--joint", "elbow", "--output", str(tmp_path / "s.yaml"), *words]) == 1
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 1
     assert message in said[0]

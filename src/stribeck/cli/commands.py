@@ -20,7 +20,6 @@ class CommandEntry:
     :param examples: two command lines, without the name of the program.
     :param essential: options that ``--help`` shows; empty: all.
     :param options: name of the dataclass of the options, where the module declares several.
-    :param run: module of the function ``run``, where it is not the usual one.
     :param computing: whether the computation ends at once with Ctrl-C.
     :param extra: extra that brings everything, where that is more than the first library that is missing.
     """
@@ -30,7 +29,6 @@ class CommandEntry:
     examples: tuple[str, str]
     essential: frozenset[str] = field(default_factory=frozenset)
     options: str = ""
-    run: str = "run"
     computing: bool = False
     extra: str | None = None
 
@@ -69,7 +67,7 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
     ),
     "data import": CommandEntry(
-        "import_recordings",
+        "data.import_recordings",
         "convert bags of other robots, tables and BAM JSON to bags that describe themselves",
         (
             "data import recording.csv --signals signals.yaml --bench bench.yaml --output my_bags",
@@ -77,7 +75,7 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
     ),
     "data describe": CommandEntry(
-        "setup_robot",
+        "data.describe",
         "write the file of an arm, or of a servo on a bench, from its recordings",
         (
             "data describe bags/ --model arm.urdf --output machine.yaml",
@@ -87,7 +85,7 @@ COMMANDS: dict[str, CommandEntry] = {
         extra="arm",
     ),
     "data suggest": CommandEntry(
-        "suggest",
+        "data.suggest",
         "rank runs that could be recorded next by what they would tell",
         (
             f"data suggest {BAGS} --params m4.json",
@@ -96,7 +94,7 @@ COMMANDS: dict[str, CommandEntry] = {
         _names("recordings params count json joint bench servo"),
     ),
     "design trajectory": CommandEntry(
-        "excite",
+        "design.trajectory",
         "design the most informative trajectory of a robot arm within its limits",
         (
             "design trajectory --model arm.urdf --output excitation.yaml",
@@ -107,18 +105,16 @@ COMMANDS: dict[str, CommandEntry] = {
         extra="arm",
     ),
     "design poses": CommandEntry(
-        "calibrate",
+        "design.poses",
         "choose the poses of an arm that tell most about its geometry",
         (
             "design poses --machine irb120 --candidates poses.txt --count 20",
             "design poses measured/ --machine irb120 --candidates poses.txt --output next.txt",
         ),
-        options="PosesOptions",
-        run="poses",
         computing=True,
     ),
     "design sweep": CommandEntry(
-        "sweep",
+        "design.sweep",
         "write a constant-velocity programme of one joint, for friction over velocity",
         (
             "design sweep --joint elbow --model arm.urdf --output sweep.yaml",
@@ -126,7 +122,7 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
     ),
     "identify servo": CommandEntry(
-        "fit",
+        "identify.servo",
         "identify friction law and motor of a servo from runs on a bench (--bayes: sample its posterior)",
         (
             f"identify servo {BAGS} --output servo.json",
@@ -138,12 +134,12 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
     ),
     "identify fleet": CommandEntry(
-        "fit_all",
+        "identify.fleet",
         "identify many servos with many laws, in processes or on a Dask cluster",
         ("identify fleet config/fleet.yaml", "identify fleet config/fleet.yaml --output fits --workers 4"),
     ),
     "identify arm": CommandEntry(
-        "identify_arm",
+        "identify.arm",
         "identify inertial parameters and joint friction of a robot arm (--bayes: sample its posterior)",
         (
             "identify arm bags/ --model arm.urdf --output result --strict",
@@ -154,7 +150,7 @@ COMMANDS: dict[str, CommandEntry] = {
         extra="arm",
     ),
     "identify robot": CommandEntry(
-        "identify_robot",
+        "identify.robot",
         "identify the drives of a whole robot from goals and positions",
         (
             "identify robot runs/ --model robot.xml --output result",
@@ -166,7 +162,7 @@ COMMANDS: dict[str, CommandEntry] = {
         computing=True,
     ),
     "identify joint": CommandEntry(
-        "identify_joint",
+        "identify.joint",
         "identify the friction of one joint from tables of motion and torque",
         (
             "identify joint sweep.csv --output joint.json",
@@ -174,7 +170,7 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
     ),
     "identify mechanism": CommandEntry(
-        "estimate",
+        "identify.mechanism",
         "estimate the parameters of a mechanism from its recorded motion",
         (
             "identify mechanism run.csv --mechanism furuta_motor --output furuta.json",
@@ -184,7 +180,7 @@ COMMANDS: dict[str, CommandEntry] = {
         extra="arm",
     ),
     "identify transmission": CommandEntry(
-        "identify_transmission",
+        "identify.transmission",
         "identify stiffness and hysteresis of transmissions from motor and link encoders",
         (
             "identify transmission run.npz --columns motor=q_m,link=q,torque=tau,ratio=ratio --step 0.001",
@@ -193,7 +189,7 @@ COMMANDS: dict[str, CommandEntry] = {
         computing=True,
     ),
     "identify geometry": CommandEntry(
-        "calibrate",
+        "identify.geometry",
         "calibrate the geometry of an arm from measured poses",
         (
             "identify geometry poses/ --machine irb120 --output geometry.json",
@@ -220,7 +216,7 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
     ),
     "replay": CommandEntry(
-        "compensate",
+        "replay",
         "the torque of the compensation for a recorded motion",
         (
             "replay bag/ --params servo.json --output torque.csv",
@@ -233,7 +229,7 @@ COMMANDS: dict[str, CommandEntry] = {
         ("export --format list", "export --format mjcf --params servo.json --output servo.xml"),
     ),
     "import-model": CommandEntry(
-        "import_params",
+        "import_model",
         "read the parameters of a servo from BAM, MJCF, Isaac Lab or URDF files",
         (
             "import-model params.json --format bam --servo xl330 --output servo.json",
@@ -245,7 +241,7 @@ COMMANDS: dict[str, CommandEntry] = {
 
 BAYES: dict[str, CommandEntry] = {
     "identify servo": CommandEntry(
-        "posterior",
+        "identify.bayes",
         "sample the posterior of a servo from prior knowledge and few runs",
         (
             f"identify servo --bayes {BAGS} --law m3 --output servo.json",
@@ -256,7 +252,7 @@ BAYES: dict[str, CommandEntry] = {
         extra="bayes",
     ),
     "identify arm": CommandEntry(
-        "posterior",
+        "identify.bayes",
         "sample the posterior of an arm from prior knowledge and few measurements",
         (
             "identify arm --bayes --machine panda --prior cad --json prior.json",

@@ -103,7 +103,6 @@ EARLIER: dict[str, Earlier] = {
         _posterior,
     ),
     "excite": Earlier("design trajectory", {**MACHINE, **PICTURES}),
-    "sweep": Earlier("design sweep", {"--urdf": "--model", "--speeds": "--count"}),
     "setup-robot": Earlier("data describe", {**RECORDINGS, **SERVO, **MACHINE}),
     "import": Earlier("data import", SERVO),
     "suggest": Earlier("data suggest", {**RECORDINGS, **SERVO}),

@@ -179,3 +179,8 @@ def display_name(path: Path, others: Sequence[Path]) -> str:
         if sum(name[-depth:] == parts[-depth:] for name in names) < 2:
             return str(Path(*parts[-depth:]))
     return str(path.with_suffix(""))
+
+
+def result_path(output: Path | None, name: str) -> Path | None:
+    """The file for ``--output``: a .json or .txt file, or a file of this name in a folder."""
+    return output if output is None or output.suffix in (".json", ".txt") else output / name

@@ -126,7 +126,7 @@ def _part(command: CommandEntry, part: str) -> ModuleType:
 
 
 def _run(command: CommandEntry, options: Any) -> int:
-    code: int = _part(command, command.run).run(options)
+    code: int = _part(command, "run").run(options)
     return code
 
 

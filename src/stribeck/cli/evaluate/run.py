@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from stribeck.cli.evaluate.options import EvaluateOptions
-from stribeck.cli.fit.options import FitOptions
+from stribeck.cli.identify.servo.options import IdentifyServoOptions
 from stribeck.cli.inputs import (
     check_outputs,
     check_recorded,
@@ -131,7 +131,7 @@ def _imported(path: Path, options: EvaluateOptions) -> Drive:
     return imported(OTHERS[path.suffix], ImportTask(path, actuator, *of_file))
 
 
-def evaluate_files(files: Sequence[tuple[Path, Drive]], options: FitOptions) -> None:
+def evaluate_files(files: Sequence[tuple[Path, Drive]], options: IdentifyServoOptions) -> None:
     """Print and write the errors of parameter files on the recordings selected by the options."""
     logs = recordings_of(options, options.servo)
     check_recorded(logs, files)
@@ -139,7 +139,7 @@ def evaluate_files(files: Sequence[tuple[Path, Drive]], options: FitOptions) -> 
 
 
 def _evaluate(
-    files: Sequence[tuple[Path, Drive]], logs: Sequence[Log], options: EvaluateOptions | FitOptions
+    files: Sequence[tuple[Path, Drive]], logs: Sequence[Log], options: EvaluateOptions | IdentifyServoOptions
 ) -> None:
     recordings = Recordings(logs)
     integrator, simulator = engine_of(options.integrator)

@@ -1,0 +1,31 @@
+"""``stribeck data describe``: the file of an arm, or of a servo on a bench, from recordings, with what each value was guessed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stribeck.cli.options import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeOptions:
+    """Options: the URDF of an arm or the name of a servo, recordings, and the file to write."""
+
+    model: Path | None = option(
+        "the arm; without it the recordings are of a servo on a pendulum bench", None, "FILE"
+    )
+    recordings: tuple[Path, ...] = option(
+        "bags with joint states, .csv, .txt, .mat and .npz files, or folders that hold them",
+        metavar="RECORDING",
+        positional=True,
+    )
+    servo: str | None = option("the servo's name or YAML file, where the recordings are of a servo", None)
+    joint: str | None = option("the servo's joint, of bags in which several move", None)
+    output: Path | None = option(
+        "the file (default: machine.yaml of an arm, bench.yaml of a servo)", None, "FILE"
+    )
+
+
+DECLARED = DescribeOptions
+"""The options that the parser reads."""

@@ -1,0 +1,1 @@
+"""``stribeck design``: one folder or module for each command of the group."""

@@ -1,0 +1,1 @@
+"""``stribeck design poses``."""

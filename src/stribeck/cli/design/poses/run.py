@@ -1,0 +1,106 @@
+"""``stribeck design poses``: selects the poses to measure next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from stribeck.cli.design.poses.options import PosesOptions
+from stribeck.cli.inputs import check_outputs, result_path, write_json
+from stribeck.errors import ConfigError
+from stribeck.files.folders import write_atomically
+from stribeck.files.robots import read_robot
+from stribeck.identify.geometry.alignment import align
+from stribeck.identify.geometry.chain import SerialChain
+from stribeck.identify.geometry.config import UNITS, CalibrationConfig, nominal_chain, read_calibration
+from stribeck.identify.geometry.data import (
+    JOINTS,
+    find_sets,
+    read_joints,
+    read_poses,
+)
+from stribeck.identify.geometry.model import KinematicModel
+from stribeck.identify.geometry.pose_selection import PoseChoice, choose_poses, design_model, information_rows
+from stribeck.model.arrays import Array
+
+SCHEMA = 1
+CHOSEN = "poses.txt"
+
+TOOL = 0.1 * np.eye(3)
+"""Markers assumed behind the flange [m] until some are measured."""
+
+
+def run(options: PosesOptions) -> int:
+    """Choose poses, print and write them."""
+    robot = read_robot(options.machine)
+    config = read_calibration(robot)
+    if not options.recordings and options.candidates is None:
+        raise ConfigError("nothing to choose from: give poses, or --candidates FILE")
+    beside = [*options.recordings, *([options.candidates] if options.candidates else [])]
+    measured_files = [
+        path for pose_set in find_sets(options.recordings, config, needed=[]) for path in pose_set.values()
+    ]
+    check_outputs([result_path(options.output, CHOSEN), options.json], [*beside, *measured_files])
+    chain, number = nominal_chain(robot, config, beside), options.count
+    positions, rows, source = _candidates(options, config, chain)
+    model, values, measured = _design(options, config, chain)
+    scaled = information_rows(model, values, np.concatenate([measured, positions]))
+    choice = choose_poses(scaled, number, range(len(measured)), options.seed)
+    chosen = [rows[i - len(measured)] for i in choice.chosen]
+    path = result_path(options.output, CHOSEN)
+    if path is not None:
+        scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
+        lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
+        write_atomically(path, "\n".join(lines) + "\n")
+    write_json(options.json, _summary(choice, chosen, source))
+    better = choice.log_determinant - choice.random_log_determinant
+    print(
+        f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most informative first:"
+    )
+    print(" ".join(map(str, chosen)))
+    print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} against random ones")
+    if path is not None:
+        print(path)
+    return 0
+
+
+def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "candidates": source,
+        "selected": list(chosen),
+        "log_determinant": choice.log_determinant,
+        "random_log_determinant": choice.random_log_determinant,
+        "exchanges": choice.exchanges,
+    }
+
+
+def _candidates(
+    options: PosesOptions, config: CalibrationConfig, chain: SerialChain
+) -> tuple[Array, list[int], str]:
+    if options.candidates is not None:
+        path: Path = options.candidates
+    else:
+        path = find_sets(options.recordings, config, needed=[JOINTS])[0][JOINTS]
+    positions = read_joints(path, config, chain)
+    return positions, list(range(len(positions))), path.name
+
+
+def _design(
+    options: PosesOptions, config: CalibrationConfig, chain: SerialChain
+) -> tuple[KinematicModel, Array, Array]:
+    """The model for which poses are chosen, its parameters, and the positions already measured."""
+    nothing = np.zeros((0, len(chain.names)))
+    complete = False
+    if options.recordings:
+        files = find_sets(options.recordings, config, needed=[JOINTS])
+        markers = set(config.data.markers)
+        complete = bool(markers) and all(markers <= set(paths) for paths in files)
+    if not complete:
+        return *design_model(config, chain, np.eye(4), TOOL, ("a", "b", "c")), nothing
+    measured = read_poses(options.recordings, config, chain)
+    base, points = align(chain, measured.data)
+    model, values = design_model(config, chain, base, points, measured.markers)
+    return model, values, measured.data.positions if options.candidates is not None else nothing

@@ -1,0 +1,1 @@
+"""``stribeck identify``: one folder or module for each command of the group."""

@@ -1,0 +1,252 @@
+"""Implements ``stribeck identify arm``: fits, validation, files and tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stribeck.api.arm import ArmQuestion, ArmTask, arm_task
+from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
+from stribeck.cli.data.describe.machine import set_up
+from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
+from stribeck.cli.identify.arm.options import IdentifyArmOptions
+from stribeck.cli.identify.arm.plots import draw
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
+from stribeck.cli.progress import StageLine
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError
+from stribeck.files.drives import write_drives
+from stribeck.files.folders import write_atomically
+from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.files.torque_drives import parameter_unit
+from stribeck.identify.arm.friction.full_fit import FullFit
+from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
+from stribeck.identify.arm.joint_limits import torque_limits
+from stribeck.identify.arm.least_squares import LinearFit
+from stribeck.identify.arm.regressor import regressor_unit
+from stribeck.identify.arm.residuals import explain
+from stribeck.identify.arm.urdf import urdf_with_inertials
+from stribeck.identify.common.noise import tunings
+from stribeck.model.estimate import estimates_to_json
+from stribeck.model.verdict import Verdict
+
+SCHEMA = 1
+
+
+def run(options: IdentifyArmOptions) -> int:
+    """Fit, validate, and write the results."""
+    started = time.perf_counter()
+    robot = read_robot(options.machine or _set_up(options))
+    _check_outputs(options, robot)
+    warn_of_seen(options.recordings, options.validate)
+    line = StageLine(options.quiet)
+    task = arm_task(question_of(options), robot, line.tell, warn)
+    with line:
+        fits = task.fits()
+    if len(fits) < len(task.chosen):
+        warn(f"interrupted: these are the results of {', '.join(fits)}")
+    verdict, carried, work = task.verdict(fits), task.carried, task.work
+    seconds = time.perf_counter() - started
+    written, verdict = _write(options, task, fits, verdict)
+    summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
+    summary |= verdict.to_json(task.names)
+    if carried is not None:
+        summary["payload"] = carried.to_json()
+    write_json(options.json, summary)
+    if options.plot is not None:
+        written += draw(options.plot, robot, fits)
+    _print(robot, work, fits, seconds)
+    if carried is not None:
+        print(carried.line)
+    if options.base_parameters:
+        _print_base(robot, work, fits)
+    print(*written, *verdict.lines(), sep="\n")
+    for path in written:
+        if path.name == COMPENSATION and verdict.use != "unusable":
+            print(launch_command(path))
+    if len(fits) < len(task.chosen):
+        return INTERRUPTED
+    return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
+
+
+def question_of(options: IdentifyArmOptions) -> ArmQuestion:
+    """What the options ask for."""
+    return ArmQuestion(
+        data=options.recordings,
+        validate=options.validate,
+        described=options.machine is not None,
+        model=options.model,
+        hold_out=options.hold_out,
+        payload=options.payload,
+        payload_link=options.payload_link,
+        fits=options.fits,
+        terms=options.terms,
+    )
+
+
+def _set_up(options: IdentifyArmOptions) -> str:
+    """Write a machine's file by what URDF and recordings tell; returns its path."""
+    if options.model is None:
+        raise ConfigError(
+            "neither --machine nor --model: name a machine, or give the URDF from which its file is written"
+        )
+    path = (options.output or Path()) / "machine.yaml"
+    set_up(options.model, options.recordings, path).check_complete(str(path))
+    return str(path)
+
+
+def _check_outputs(options: IdentifyArmOptions, robot: RobotConfig) -> None:
+    """Refuse outputs that cannot be written, or would replace a file that is read."""
+    data = [path for path in (*options.recordings, *options.validate) if path.is_file()]
+    outputs = [options.json]
+    if options.output is not None:
+        outputs.append(options.output / f"{robot.name}.urdf")
+    if options.plot is not None:
+        outputs.append(options.plot / "errors.png")
+    check_outputs(outputs, [*data, robot.path, options.model])
+
+
+def _write(
+    options: IdentifyArmOptions, task: ArmTask, fits: Mapping[str, Scored], verdict: Verdict
+) -> tuple[list[Path], Verdict]:
+    """Write the URDF of the last fit that has one, and the files of the compensation; returns the paths and the verdict."""
+    robot, carried = task.robot, task.carried
+    arms = [arm for scored in fits.values() if (arm := arm_of(scored.fit)) is not None]
+    inertials = arms[-1].inertials if arms else np.zeros(0)
+    if arms and carried is not None:
+        inertials, reasons = carried.taken_off(arms[-1])
+        verdict = verdict.with_reasons(reasons)
+    folder = options.output
+    if folder is None:
+        return [], verdict
+    written = []
+    if arms:
+        written.append(folder / f"{robot.name}.urdf")
+        write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, inertials))
+    if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
+        units = task.work.machine.units(robot.units)
+        drives = folder / f"{robot.name}.json"
+        write_drives(drives, task.drives(fits, verdict))
+        urdf = written[0] if written else None
+        written += [drives, folder / COMPENSATION]
+        joints = task.work.machine.joints
+        kept = write_compensation(
+            written[-1],
+            joints,
+            drives,
+            urdf,
+            torque_limits(fit.machine.arm, robot.limit("effort", len(joints)), task.runs),
+            tunings(
+                [run.position for run in task.runs],
+                [run.velocity for run in task.runs if run.velocity is not None],
+                fit.choice.presliding,
+            ),
+            rate=min(1.0 / float(np.median(np.diff(run.time))) for run in task.runs),
+            units=["rad" if units[joint] == "rotary" else "m" for joint in joints],
+            verdict=verdict,
+            command="identify arm",
+            payload=None if carried is None else carried.payload,
+        )
+        if kept is not None:
+            warn(f"the old {COMPENSATION} is now {kept}")
+    if not written:
+        warn(f"nothing to write into {folder}: only the fits consistent, log-cholesky and full give files")
+    return written, verdict
+
+
+def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> dict[str, Any]:
+    """The content of the ``--json`` file."""
+    summary: dict[str, Any] = {
+        "schema": SCHEMA,
+        "machine": robot.name,
+        "joints": list(work.machine.joints),
+        "base_parameters": list(work.base.expressions()),
+        "unidentifiable": list(work.base.unidentifiable),
+        "fits": {},
+    }
+    for name, scored in fits.items():
+        entry: dict[str, Any] = {
+            "status": scored.fit.status.value,
+            "parameters": scored.parameters,
+            "estimates": estimates_to_json(scored.estimates(robot.units)),
+            **scored.errors,
+        }
+        if isinstance(scored.fit, FullFit):
+            entry |= _details(work, scored, scored.fit)
+        elif isinstance(scored.fit, LinearFit):
+            entry |= {"condition": scored.fit.condition, "noise_covariance": scored.fit.spread.tolist()}
+        summary["fits"][name] = entry
+    return summary
+
+
+def _details(work: Identification, scored: Scored, fit: FullFit) -> dict[str, Any]:
+    choice, steps = work.choice
+    return {
+        "law": choice.law.name,
+        "asymmetric": choice.law.differs_by_direction,
+        "delay": choice.delay,
+        "presliding": choice.presliding,
+        "prior": choice.prior,
+        "correlated_rows": choice.correlated,
+        "selection": dict(steps),
+        "standstill": {name: standstill(fit, motions) for name, motions in scored.motions.items()},
+        "residual": {
+            name: {m.name: explain(m, p) for m, p in zip(motions, scored.predictions[name], strict=True)}
+            for name, motions in scored.motions.items()
+        },
+    }
+
+
+def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored], seconds: float) -> None:
+    joints = work.machine.joints
+    print(f"{robot.title}: {len(work.base)} base parameters of {len(work.base.names)}, {seconds:.1f} s")
+    for rows, title in (("moving", "moving rows"), ("every_row", "every row")):
+        table = []
+        for name, scored in fits.items():
+            for part, errors in scored.errors.items():
+                cells = [errors[rows]["all"], *errors[rows]["per_joint"]]
+                table.append([name, part, *("-" if e is None else f"{100 * e:.2f}" for e in cells)])
+        print(f"relative error of torque [%], {title}")
+        print_table(["fit", "runs", "all", *joints], table, left=2)
+    if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
+        _print_full(robot, work, fit)
+
+
+def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> None:
+    """Print base parameters as expressions of the standard parameters, with the values of the first linear fit."""
+    fit = next(
+        (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
+        None,
+    )
+    if fit is None:
+        print("base parameters")
+        print(*work.base.expressions(), sep="\n")
+        return
+    units = [regressor_unit(name, work.machine.units(robot.units)) for name in fit.named]
+    rows = [
+        [f"{value:.5g}", f"{deviation:.2g}", unit, expression]
+        for value, deviation, unit, expression in zip(
+            fit.values, fit.sigma, units, fit.base.expressions(), strict=True
+        )
+    ]
+    print(f"condition number of the fitted rows, columns scaled to one: {fit.condition:.3g}")
+    print_table(["value", "standard deviation", "unit", "base parameter"], rows, left=4)
+
+
+def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
+    choice = fit.choice
+    terms = [choice.law.title, *["asymmetric"] * choice.law.differs_by_direction]
+    if choice.presliding is not None:
+        terms.append(f"presliding {choice.presliding:g}")
+    print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")
+    rows, units = [], work.machine.units(robot.units)
+    for k, element in enumerate(work.machine.elements):
+        values = fit.values(element)
+        for (name, value), deviation in zip(values.items(), fit.sigma[k], strict=True):
+            unit = parameter_unit(name, units[element])
+            rows.append([element, name, unit, f"{value:.5g}", f"{deviation:.2g}"])
+    print_table(["joint", "parameter", "unit", "value", "standard deviation"], rows, left=3)

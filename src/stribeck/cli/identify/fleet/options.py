@@ -1,0 +1,32 @@
+"""``stribeck identify fleet``: fits several laws to the recordings of many servos."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from stribeck.cli.options import Count, option, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyFleetOptions:
+    """Options: a fleet, and where its fits run."""
+
+    fleet: Path = option("servos, laws and options of their fits", metavar="FLEET.yaml", positional=True)
+    output: Path | None = option("folder for the parameter files (default: the file's)", None, "DIR")
+    workers: Count | None = option("parallel processes (default: one per core)", None, "N")
+    scheduler: str | None = option(
+        "run on the Dask cluster of tcp://HOST:8786, or local: on one of --workers processes here",
+        None,
+        "ADDRESS",
+    )
+    retries: Annotated[int, whole] = option(
+        "how often a fit that crashed is tried again (default: 2)", 2, "N"
+    )
+    force: bool = option("repeat fits that are up to date", False)
+    quiet: bool = option("no progress, only the summary and what goes wrong", False)
+
+
+DECLARED = IdentifyFleetOptions
+"""The options that the parser reads."""

@@ -1,0 +1,50 @@
+"""``stribeck identify geometry``: arm geometry from measured poses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from stribeck.cli.options import Count, Seed, choices_of, group, option, row_range
+
+FITS = ("nominal", "offsets", "full")
+TERMS = ("none", "gain", "compliance", "eccentricity", "bending")
+
+_poses, _fit = group("poses"), group("what to fit")
+_output = group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyGeometryOptions:
+    """Options: the arm, measured poses, what to fit, and output files."""
+
+    recordings: tuple[Path, ...] = option(
+        "measured poses: files, or folders that hold them", metavar="POSES", positional=True
+    )
+    machine: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
+    validate: tuple[Path, ...] = _poses("poses for validation only", (), "PATH")
+    train_rows: Annotated[tuple[int, int], row_range] | None = _poses(
+        "fit rows A to B-1, validate the rest", None, "A:B"
+    )
+    train_every: Count | None = _poses("fit every Kth row, validate the rest", None, "K")
+    train_poses: Count | None = _poses("fit N poses, validate the rest", None, "N")
+    select_by: Literal["random", "d-optimal"] = _poses(
+        "how --train-poses are chosen (default: random)", "random"
+    )
+    fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
+        f"{','.join(FITS)} (default: the configuration's)", None, "LIST"
+    )
+    terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
+        "terms that cross-validation may add to the geometry; none for nothing (default: the configuration's)",
+        None,
+        "LIST",
+    )
+    seed: Seed = _fit("seed of splits and folds (default: 0)", 0, "N")
+    output: Path | None = _output("result file or folder", None, "P.json")
+    json: Path | None = _output("errors and parameters for scripts", None, "FILE")
+    plot: Path | None = _output("folder for pictures", None, "DIR")
+
+
+DECLARED = IdentifyGeometryOptions
+"""The options that the parser reads."""

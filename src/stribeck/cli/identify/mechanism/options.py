@@ -1,0 +1,39 @@
+"""``stribeck identify mechanism``: parameters of a mechanism from its recorded motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from stribeck.cli.options import Positive, TimeStep, assigned, group, option
+
+_data, _fit, _output = group("recordings"), group("estimation"), group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyMechanismOptions:
+    """Options: the mechanism, its recordings, the estimation, and output files."""
+
+    mechanism: str = option("mechanism by name, for example furuta_motor, or its YAML file", metavar="NAME")
+    recordings: tuple[Path, ...] = option(
+        "CSV, MAT, bags, or folders of them", metavar="RECORDING", positional=True
+    )
+    validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    step: TimeStep | None = _fit("time step (default: that of the model)", None, "S")
+    ratio: Positive | None = _fit(
+        "weight of the dynamics relative to the samples (default: that of the model)", None, "R"
+    )
+    start: Path | None = _fit("parameter file with the values to start from", None, "FILE")
+    set: Annotated[dict[str, float], assigned] | None = _fit(
+        "parameters to fix at known values", None, "NAME=VALUE,…"
+    )
+    output: Path | None = _output("parameter file", None, "FILE")
+    json: Path | None = _output("summary for scripts", None, "FILE")
+    plot: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    quiet: bool = _output("no progress", False)
+
+
+DECLARED = IdentifyMechanismOptions
+"""The options that the parser reads."""

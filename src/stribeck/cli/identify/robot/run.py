@@ -1,0 +1,134 @@
+"""What ``stribeck identify robot`` does: read, fit, predict, print and write."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stribeck.api.robot import content_of, rms
+from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
+from stribeck.cli.exit_codes import DONE, NOT_USABLE
+from stribeck.cli.identify.robot.drift import report_drift
+from stribeck.cli.identify.robot.options import IdentifyRobotOptions
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
+from stribeck.cli.table import print_table
+from stribeck.files.drives import write_drives
+from stribeck.identify.common.noise import tunings
+from stribeck.identify.robot.drives import robot_drives
+from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
+from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.tree import load_tree
+from stribeck.identify.robot.verdict import judge_robot
+from stribeck.model.verdict import Verdict
+
+
+def run(options: IdentifyRobotOptions) -> int:
+    """Identify the drives, print errors and parameters, write the requested files."""
+    started = time.perf_counter()
+    summary = options.output / "robot.json" if options.output else None
+    check_outputs([options.json, summary], [options.model, *options.recordings, *options.validate])
+    warn_of_seen(options.recordings, options.validate)
+    excluded, same, goal_joints = map(_words, (options.exclude, options.same, options.goal_joints))
+
+    def note(text: str) -> None:
+        if not options.quiet:
+            print(f"[{time.perf_counter() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+    tree = load_tree(options.model)
+    reading = tree, excluded, options.degrees, goal_joints
+    train = read_runs(options.recordings, *reading)
+    validation = read_runs(options.validate, *reading) if options.validate else []
+    for run in (*train, *validation):
+        for text in run.notes:
+            note(f"{run.name}: {text}")
+    if options.since:
+        return report_drift(options.since, options, tree, train, excluded, note)
+    setting: dict[str, Any] = {
+        "law": options.law,
+        "terms": options.terms,
+        "excluded": excluded,
+        "same": same,
+        "polish": not options.no_polish,
+        "play": options.backlash,
+    }
+    fit = identify_robot(tree, train, validation, **setting, note=note)
+    alone = left_out(fit, note) if options.leave_one_out else ()
+    _print(fit, alone)
+    verdict = judge_robot(fit)
+    runs = [score.run.name for score in (*fit.train, *fit.validation)]
+    content = content_of(fit, alone) | verdict.to_json(runs)
+    content["seconds"] = time.perf_counter() - started
+    write_json(options.json, content, allow_nan=False)
+    if summary:
+        from stribeck.cli.identify.robot.plots import write_motion, write_pictures
+
+        print(*_write(options.model, fit, verdict, summary), sep="\n")
+        write_motion(fit, summary.parent)
+        write_pictures(fit, alone, summary.parent)
+    print(*verdict.lines(), sep="\n")
+    return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
+
+
+def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str]:
+    """Write the file of drives and the parameters of the compensation; returns their paths, and how to start it."""
+    drives, positions = (
+        robot_drives(fit, verdict),
+        [run.position[:, fit.problem.joints] for run in fit.problem.runs],
+    )
+    write_drives(path, drives)
+    parameters = path.with_name(COMPENSATION)
+    loaded = fit.problem.kind.law.load_dependent
+    kept = write_compensation(
+        parameters,
+        fit.joints,
+        path,
+        model if model.suffix == ".urdf" else None,
+        fit.tree.limits[list(fit.problem.joints)],
+        tunings(positions),
+        rate=1.0 / fit.problem.runs[0].dt,
+        units=["rad" if drive.actuator.units == "rotary" else "m" for drive in drives.joints.values()],
+        verdict=verdict,
+        command="identify robot",
+        effort_meaning="motor" if loaded else "none",
+    )
+    if kept is not None:
+        warn(f"the old {COMPENSATION} is now {kept}")
+    start = [] if verdict.use == "unusable" else [launch_command(parameters)]
+    return [str(path), str(parameters), *start]
+
+
+def _words(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for text in given for word in text.split(",") if word)
+
+
+def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
+    """Errors by joint and run, parameters, and what the data leave open."""
+    names = list(dict.fromkeys(name for found in fit.estimates.values() for name in found))
+    rows = []
+    for index, joint in enumerate(fit.joints):
+        error = float(np.sqrt(np.mean([score.squares[index] for score in fit.train])))
+        values = [fit.estimates[joint].get(name) for name in names]
+        rows.append(
+            [joint, f"{error * 1e3:.2f}", *("" if each is None else f"{each.value:.4g}" for each in values)]
+        )
+    print_table(["joint", "rms [mrad]", *names], rows)
+    for title, scores in (("train", fit.train), ("validation", fit.validation), ("left out", alone)):
+        for score in scores:
+            late = f", goals {score.rows_late:+d} rows late" if score.rows_late else ""
+            flaw = f" ({score.run.flaw})" if score.run.flaw else ""
+            print(f"{title:10s} {score.run.name}: {np.sqrt(score.squares.mean()) * 1e3:.2f} mrad{late}{flaw}")
+        if rms(scores) is not None:
+            print(f"{title:10s} all: {(rms(scores) or 0.0) * 1e3:.2f} mrad")
+    for name, population in fit.populations.items():
+        print(
+            f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, between joints ± {population.scatter:.2g}"
+        )
+    print("what the data tell least (change: rise of the error, and if only one of them changes):")
+    for doubt in fit.doubts:
+        told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
+        print(f"  {doubt.joint}: {told}: {doubt.error_rise:.1%}, {doubt.alone:.1%}")

@@ -1,0 +1,106 @@
+"""``stribeck identify servo``: identifies a parameter file from recordings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from stribeck.cli.options import (
+    Count,
+    RecordingOptions,
+    Seed,
+    SimulationOptions,
+    TimeStep,
+    choices_of,
+    fraction,
+    group,
+)
+from stribeck.identify.servo import METHODS
+from stribeck.model.actuator import EFFECTS
+from stribeck.model.law import LAWS, optional_terms
+
+FLEET_OPTIONS = (
+    "servo", "joint", "signals", "bench", "arm_mass", "terms", "effects", "set", "free", "hold_out_gain", "hold_out",
+    "method", "trials", "seed", "float64", "step", "reset_period", "integrator",
+)  # fmt: skip
+"""Options that affect the result, which a fleet file may therefore set."""
+
+_law, _search, _output = group("what to fit"), group("search"), group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyServoOptions(SimulationOptions, RecordingOptions):
+    """Options: what to fit, how to search, and output files."""
+
+    step: TimeStep | None = group("simulation")(
+        "time step (default: 0.005, or less if its error is not small beside the intervals)", None, "S"
+    )
+    servo: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
+    law: Annotated[str, str.lower] = _law(
+        "friction law (default: auto, the one that predicts conditions left out)",
+        "auto",
+        choices=("auto", *LAWS, "all"),
+    )
+    terms: Annotated[tuple[str, ...], choices_of(optional_terms())] = _law(
+        f"terms to add to the law: {','.join(optional_terms())}", (), "LIST"
+    )
+    effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
+        f"effects beyond the paper: {','.join(EFFECTS)}; with --law auto also compared if not given",
+        (),
+        "LIST",
+    )
+    set: tuple[str, ...] = _law("fix a parameter to a value", (), "NAME=VALUE", repeated=True)
+    free: tuple[str, ...] = _law(
+        "also identify an effect's parameter; refused unless it lowers the error at every left-out gain",
+        (),
+        "NAME",
+        repeated=True,
+    )
+    hold_out_gain: float | None = _law("hold out the runs of one gain", None, "K")
+    validate: tuple[Path, ...] = _law("runs that are predicted only", (), "PATH")
+    hold_out: Annotated[float, fraction] | None = _law("hold out this share of the runs", None, "SHARE")
+    method: str = _search("search method (default: hybrid)", "hybrid", choices=METHODS)
+    trials: Count = _search(
+        "maximum number of evaluations per law; in a shared study, of all workers together (default: 60000)",
+        60_000,
+        "N",
+    )
+    workers: Count = _search("parallel search processes (default: 1)", 1, "N")
+    seed: Seed = _search("random seed (default: 0)", 0, "N")
+    study: str | None = _search(
+        "Optuna storage: sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE", None, "URL"
+    )
+    resume: bool = _search("continue the study", False)
+    join: bool = _search(
+        "take part in the study, which the first worker opens: the same command on every machine", False
+    )
+    batch: Count = _search("trials per batch of a worker (default: 64)", 64, "N")
+    load_study: str | None = _search("the same as --study URL --resume", None, "URL", hidden=True)
+    float64: bool = _search("search in double precision", False)
+    output: Path | None = _output("parameter file; with --law all a folder", None, "FILE")
+    json: Path | None = _output("summary for scripts", None, "FILE")
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    progress: str = _output(
+        "on stderr: a bar, or JSON lines for programs (default: bar)",
+        "bar",
+        choices=("bar", "json", "none"),
+        constant=("--quiet", "none", "no progress: --progress none"),
+    )
+    wandb: bool = _output("log to Weights & Biases, whose own variables apply (WANDB_MODE=offline, …)", False)
+    wandb_project: str = _output("its project (default: stribeck)", "stribeck", "NAME")
+    eval: bool = _output("do not fit: evaluate the parameter file of --output", False, hidden=True)
+
+    @property
+    def decisive(self) -> dict[str, Any]:
+        """The options that affect the result."""
+        return {name: getattr(self, name) for name in FLEET_OPTIONS}
+
+    @property
+    def laws(self) -> list[str]:
+        """The laws to fit."""
+        return list(LAWS) if self.law in ("all", "auto") else [self.law]
+
+
+DECLARED = IdentifyServoOptions
+"""The options that the parser reads."""

@@ -1,0 +1,47 @@
+"""``stribeck import-model``: parameters of a servo from a file of another program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stribeck.cli.inputs import check_outputs
+from stribeck.cli.options import Positive, option
+from stribeck.files.actuators import load_actuator
+from stribeck.files.drive_entry import check_possible
+from stribeck.files.drives import read_drive, write_drive
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportModelOptions:
+    """Options: the file, its servo, and what the file does not say."""
+
+    file: Path = option("file to read", metavar="FILE", positional=True)
+    format: str = option("format of the file: bam, mjcf, isaaclab or urdf")
+    servo: str = option("servo family, or a YAML file of it", metavar="NAME")
+    output: Path = option("parameter file to write", metavar="P.json")
+    joint: str | None = option("joint to read (default: the only one)", None, "NAME")
+    kp: Positive | None = option("firmware gain that the file's stiffness belongs to", None, "K")
+    supply: Positive | None = option(
+        "voltage of the file's torques (default: the servo's nominal one)", None, "V"
+    )
+    motor: Path | None = option(
+        "parameter file with the motor, for formats without one (urdf)", None, "P.json"
+    )
+
+
+def run(options: ImportModelOptions) -> int:
+    """Write the parameter file, which evaluate, plot, report and export take."""
+    from stribeck.exports.import_task import ImportTask
+    from stribeck.exports.imports import imported
+
+    check_outputs([options.output], [options.file, options.motor])
+    actuator = load_actuator(options.servo)
+    motor = None if options.motor is None else read_drive(options.motor, actuator)
+    task = ImportTask(options.file, actuator, options.joint, options.kp, options.supply, motor)
+    file = imported(options.format, task)
+    for name, value in file.values.items():
+        check_possible(name, value, f"{options.file}")
+    write_drive(options.output, file)
+    print(options.output)
+    return 0

@@ -1,0 +1,277 @@
+"""``stribeck replay``: the friction torque of a recorded motion, as the compensation node computes it live."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from stribeck.cli.inputs import check_outputs, warn, warn_of_friction, write_json
+from stribeck.cli.options import group, one_or_assigned, option
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError
+from stribeck.evaluate.replay import Replay, replay
+from stribeck.files.folders import write_atomically
+from stribeck.live.compensator import Compensator
+from stribeck.live.friction import EFFORT_MEANINGS
+from stribeck.live.parameters import CompensationParameters
+from stribeck.live.settings import OUTPUT_MODES
+from stribeck.live.setup import CompensatedJoint, compensated_joints, compensator_of, learning_of
+from stribeck.recordings.bags.messages import JOINT_STATES
+from stribeck.recordings.bags.signals import decode
+from stribeck.recordings.bags.standard_messages import as_standard_messages
+from stribeck.recordings.bags.storage import BagContent, is_bag, read_messages
+from stribeck.recordings.signals.sources import load_signals
+from stribeck.rigid.payload import payload_numbers
+
+SCHEMA = 1
+
+_joints, _law = group("joints"), group("compensation (overrides --node-params)")
+_output = group("output")
+
+
+NODE = "compensation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """Options: a recorded motion, the joints, and the settings of the compensation."""
+
+    recordings: Path = option(
+        "bag with /joint_states of the motion, or a table", metavar="RECORDING", positional=True
+    )
+    signals: Path | None = option(
+        "table of signals, if the recording is a bag with other topics or units, or a table", None, "YAML"
+    )
+    goals: str | None = option(
+        "goals that the controller followed, where its commands do not hold them: JointState, Float64MultiArray, "
+        "JointTrajectory or JointTrajectoryControllerState",
+        None,
+        "TOPIC",
+    )
+    params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
+    model: Path | None = _joints("URDF of the robot, needed to learn the present friction", None, "FILE")
+    joint: tuple[str, ...] = _joints("the joints of --params, in their order", (), "NAME")
+    node_params: Path | None = _joints(
+        "instead: parameters of the compensation node; its files lie relative to this one", None, "YAML"
+    )
+    node: str = _joints(
+        "the node of --node-params, as /left/compensation where it has several (default: compensation)",
+        NODE,
+        "NAME",
+    )
+    gain: float | None = _law("share of the friction that is cancelled (default: 0.8)", None)
+    effort_meaning: str | None = _law(
+        "meaning of effort in the joint states; required by load-dependent laws",
+        None,
+        choices=EFFORT_MEANINGS,
+    )
+    mode: str | None = _law("output mode of the node (default: friction_only)", None, choices=OUTPUT_MODES)
+    max_torque: Annotated[float | dict[str, float], one_or_assigned] | None = _law(
+        "limit of the torque [N m], one for all joints, or JOINT=T,… (default: half the datasheet's stall torque)",
+        None,
+        "T",
+    )
+    payload: str | None = _law(
+        "carried beyond the URDF: mass [kg], or with its centre [m] in the frame of the last joint (with a URDF)",
+        None,
+        "M[,X,Y,Z]",
+    )
+    output: Path | None = _output(
+        "CSV of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
+    )
+    json: Path | None = _output("summary for scripts", None, "FILE")
+
+
+def run(options: ReplayOptions) -> int:
+    """Replay the recording through the compensator, and write the torques."""
+    check_outputs(
+        [options.output, options.json], [options.node_params, *options.params], [options.recordings]
+    )
+    if (options.node_params is None) == (not options.params):
+        raise ConfigError(
+            "say what the joints are: either --params with their parameter files, or --node-params with a node's YAML"
+        )
+    if options.node_params is None and options.node != NODE:
+        raise ConfigError(
+            "--node names the section of a node's YAML: add --node-params FILE, or leave it out"
+        )
+    bag = _bag(options)
+    parameters = _parameters(options, bag)
+    base = None if options.node_params is None else options.node_params.parent
+    joints = compensated_joints(parameters, base)
+    for joint in joints:
+        warn_of_friction(joint.model.source, joint.file)
+    parameters = replace(parameters, effort_meaning=_effort_meaning(parameters, joints))
+    learning = learning_of(parameters, joints, base)
+    if learning.dynamics is not None:
+        for line in learning.words:
+            warn(line)
+    compensator = compensator_of(parameters, joints, learning.dynamics)
+    result = replay(options.recordings, bag, compensator, joints, parameters.goal_topic)
+    summary = _summary(result, compensator, joints)
+    _print(summary)
+    if options.output is not None:
+        write_atomically(options.output, _csv(result, compensator.names))
+        print(options.output)
+    write_json(options.json, summary, allow_nan=False)
+    return 0
+
+
+def _bag(options: ReplayOptions) -> BagContent:
+    """The messages of the recording, or of our own topics made of its signals."""
+    if options.signals is None:
+        if not is_bag(options.recordings) and options.recordings.is_file():
+            raise ConfigError(
+                f"{options.recordings} is no bag: name its columns in a table of signals, --signals FILE"
+            )
+        return read_messages(options.recordings, warn)
+    joints = options.joint
+    if options.node_params is not None and not is_bag(options.recordings):
+        joints = tuple(CompensationParameters.read(options.node_params, options.node).flat()["joints"])
+    return as_standard_messages(options.recordings, load_signals(options.signals), joints, warn)
+
+
+def _parameters(options: ReplayOptions, bag: BagContent) -> CompensationParameters:
+    """The parameters of the node, from its YAML file and from options, which take precedence."""
+    chosen = {
+        "gain": options.gain,
+        "effort_meaning": options.effort_meaning,
+        "output_mode": options.mode,
+        "goal_topic": options.goals,
+        "payload": None if options.payload is None else payload_numbers(options.payload, "--payload"),
+        "urdf": None if options.model is None else str(options.model.resolve()),
+    }
+    if options.goals == "":
+        raise ConfigError("--goals is empty: name a topic of the bag, or leave the option out")
+    overridden = {name: value for name, value in chosen.items() if value is not None}
+    if options.node_params is not None:
+        if options.joint:
+            raise ConfigError(f"the joints are those of {options.node_params}: leave --joint out")
+        values = CompensationParameters.read(options.node_params, options.node).flat()
+        names = values["joints"]
+    else:
+        names = _joint_names(options, bag)
+        files = {
+            f"{name}.parameter_file": str(path) for name, path in zip(names, options.params, strict=True)
+        }
+        values = {"joints": list(names), "other_joints": "ignore", **files}
+    overridden |= _limits(options, names)
+    return CompensationParameters.complete(
+        {**values, **overridden}, str(options.node_params or "command line")
+    )
+
+
+def _limits(options: ReplayOptions, names: Sequence[str]) -> dict[str, float]:
+    """The torque limits of ``--max-torque``, by parameter."""
+    given = options.max_torque
+    if given is None:
+        return {}
+    limits = given if isinstance(given, dict) else dict.fromkeys(names, given)
+    if unknown := [name for name in limits if name not in names]:
+        raise ConfigError(f"--max-torque {', '.join(unknown)}: the joints are {', '.join(names)}")
+    return {f"{name}.max_torque": limit for name, limit in limits.items()}
+
+
+def _joint_names(options: ReplayOptions, bag: BagContent) -> list[str]:
+    """The joints of ``--params``: those of ``--joint``, or the only joint in the bag."""
+    files = len(options.params)
+    if options.joint:
+        if len(options.joint) != files:
+            raise ConfigError(f"{files} parameter files need as many joints, found {len(options.joint)}")
+        recorded = _names(options.recordings, bag)
+        if unknown := [name for name in options.joint if recorded and name not in recorded]:
+            raise ConfigError(
+                f"--joint {', '.join(unknown)}: not in {options.recordings}, which has: {', '.join(recorded)}"
+            )
+        return list(options.joint)
+    message = next((m for m in bag.messages if m.topic == JOINT_STATES), None)
+    names = [] if message is None else list(decode(options.recordings, message, bag.typestore).name)
+    if message is not None and (len(names) != 1 or files != 1):
+        raise ConfigError(
+            f"which parameter file is for which joint? Name them with --joint, in the order of --params; "
+            f"{options.recordings} has: {', '.join(names) or 'no joints'}"
+        )
+    return names or ["joint"]
+
+
+def _names(states: Path, bag: BagContent) -> list[str]:
+    messages = (decode(states, m, bag.typestore) for m in bag.messages if m.topic == JOINT_STATES)
+    return list(dict.fromkeys(name for message in messages for name in message.name))
+
+
+def _effort_meaning(parameters: CompensationParameters, joints: Sequence[CompensatedJoint]) -> str:
+    """The meaning of measured effort, which is only needed by load-dependent laws."""
+    if not parameters.effort_meaning:
+        dependent = [joint for joint in joints if joint.model.law.load_dependent]
+        if not dependent:
+            return "none"
+        raise ConfigError(
+            f"{dependent[0].model.source} holds a law that depends on the load: say with --effort-meaning what the "
+            "effort of the joint states is: motor, link or none"
+        )
+    return parameters.effort_meaning
+
+
+def _summary(result: Replay, compensator: Compensator, joints: Sequence[CompensatedJoint]) -> dict[str, Any]:
+    """The content of the ``--json`` file: torques in N m."""
+    # Messages that differ only in the duration are counted together.
+    doubts = Counter(re.sub(r"\d+ ms", "some ms", doubt) for doubt in result.doubts if doubt is not None)
+    return {
+        "schema": SCHEMA,
+        "states": len(result.stamps),
+        "mode": compensator.settings.mode,
+        "effort_meaning": compensator.settings.effort_meaning,
+        "gain": compensator.gain,
+        "joints": [
+            {
+                "joint": joint.model.name,
+                "params": joint.model.source,
+                "model": joint.model.law.name,
+                "rms": float(np.sqrt(np.mean(result.torque[:, k] ** 2))),
+                "largest": float(np.max(np.abs(result.torque[:, k]))),
+            }
+            for k, joint in enumerate(joints)
+        ],
+        "learned": None
+        if compensator.learned is None
+        else {
+            joint.model.name: scale._asdict()
+            for joint, scale in zip(joints, compensator.learned, strict=True)
+        },
+        "zero_torque": dict(doubts),
+    }
+
+
+def _print(summary: Mapping[str, Any]) -> None:
+    rows = [
+        [entry["joint"], entry["params"], entry["model"], f"{entry['rms']:.4g}", f"{entry['largest']:.4g}"]
+        for entry in summary["joints"]
+    ]
+    print_table(["joint", "parameter file", "law", "rms [N m]", "largest [N m]"], rows, left=3)
+    for joint, scale in (summary["learned"] or {}).items():
+        print(
+            f"{joint}: {scale['dry']:.2f} ± {scale['deviation_dry']:.2f} of the identified friction, "
+            f"{scale['viscous']:.2f} ± {scale['deviation_viscous']:.2f} of its viscous part"
+        )
+    print(f"{summary['states']} states, gain {summary['gain']:g}, mode {summary['mode']}")
+    for reason, count in summary["zero_torque"].items():
+        print(f"zero torque for {count} of them: {reason}")
+
+
+def _csv(result: Replay, names: Sequence[str]) -> str:
+    """CSV with stamps in nanoseconds and torques in full precision."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["stamp", *names])
+    for stamp, torque in zip(result.stamps.tolist(), result.torque.tolist(), strict=True):
+        seconds, nanoseconds = divmod(stamp, 1_000_000_000)
+        writer.writerow([f"{seconds}.{nanoseconds:09d}", *map(repr, torque)])
+    return text.getvalue()
