@@ -64,20 +64,30 @@ def nodes(context):
 
     def then(following):
         """End with the reason of a node that fails, otherwise start what follows."""
-        return lambda event, context: failure.ended(event, context) or (
-            [] if context.is_shutdown else following()
+        return lambda event, context: (
+            failure.ended(event, context) or ([] if context.is_shutdown else following())
         )
 
     def identification():
         chosen = {
-            "engine": "arm", "watch": path["bags"], "output": path["output"], "python": value["python"],
-            "fit_options": ["--model", path["model"]], "min_bags": 1, "settle_time": 0.0,
-            "exit_when_done": True, **start,
+            "engine": "arm",
+            "watch": path["bags"],
+            "output": path["output"],
+            "python": value["python"],
+            "fit_options": ["--model", path["model"]],
+            "min_bags": 1,
+            "settle_time": 0.0,
+            "exit_when_done": True,
+            **start,
         }
         last = then(compensation) if value["compensate"] == "true" else FailureReport().ended
         return [
             Node(
-                executable="identification", name="identification", parameters=[chosen], on_exit=last, **common
+                executable="identification",
+                name="identification",
+                parameters=[chosen],
+                on_exit=last,
+                **common,
             )
         ]
 

@@ -90,6 +90,8 @@ def test_the_center_is_zero_and_a_quarter_turn_is_a_quarter_of_the_counts(model)
         ("xl320", "present_velocity", 1024 + 300, -33.3 * 2 * math.pi / 60),
         ("xm430", "present_current", 100, 0.269),
         ("mx64_2", "present_current", 100, 0.336),
+        ("xm540", "present_current", 2047, 5.50643),
+        ("xc330", "current_limit", 2352, 2.352),
     ],
 )
 def test_values_of_the_manual(model, register, raw, quantity):
@@ -141,6 +143,8 @@ def test_servos_have_the_numbers_of_the_manual():
         "mx28_2": 30,
         "xm430": 1020,
         "xm430_w210": 1030,
+        "xm540": 1120,
+        "xc330": 1240,
     }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.model.log import Log, Series, Setup
-from stribeck.model.trajectories import TRAJECTORIES, Trajectory
+from stribeck.model.trajectories import BREAKAWAY, TRAJECTORIES, Trajectory, trajectory_named
 from stribeck.recordings.tables.readers import read_table
 
 FINEST = 0.001
@@ -21,12 +21,12 @@ def trajectory_of(word: str) -> Trajectory:
     :raises ConfigError: for an unknown name.
     :raises RecordingError: for a table without these columns.
     """
-    if word in TRAJECTORIES:
-        return TRAJECTORIES[word]
     path = Path(word)
+    if word in (*TRAJECTORIES, BREAKAWAY.name):
+        return trajectory_named(word)
     if not path.suffix:
         raise ConfigError(
-            f"no trajectory {word!r}; valid: {', '.join(TRAJECTORIES)}, or a table with time and goal"
+            f"no trajectory {word!r}; valid: {', '.join((*TRAJECTORIES, BREAKAWAY.name))}, or a table with time and goal"
         )
     table = read_table(path)
     columns = {}

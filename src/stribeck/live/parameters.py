@@ -328,6 +328,9 @@ class ExcitationParameters(NodeParameters):
     exit_when_done: bool = parameter(
         False, "end the process when everything is played, with exit code 1 if that failed"
     )
+    topics: list[str] = parameter(
+        [], "further topics of the bags, as '/tracker/pose geometry_msgs/msg/PoseStamped'"
+    )
     rate: float = parameter(0.0, "goals per second [Hz]; 0: the file's", 0.0, 2000.0)
     patience: float = parameter(
         10.0, "time that the start waits for the commander and for states [s]", 0.1, 600.0

@@ -16,7 +16,7 @@ from stribeck.mujoco.controller import Controller
 
 JOINT = "joint"
 
-LARGEST_STEP = 0.002
+LARGEST_STEP = 0.001
 """Largest time step of MuJoCo [s]; longer ones of the grid are divided."""
 
 

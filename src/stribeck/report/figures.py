@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 
 from stribeck.errors import ConfigError
 from stribeck.evaluate.diagram import DiagramCurve
+from stribeck.evaluate.measured_diagram import DiagramPoint
 from stribeck.model.arrays import Array
 from stribeck.report.plot import stretches
 from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing, grid, legend_below, shortened
@@ -180,13 +181,20 @@ def _legend_above(panel: Axes, handles: list[Artist], title: str, columns: int) 
     )
 
 
-def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: str) -> Figure:
+def draw_diagram(
+    curves: Sequence[DiagramCurve],
+    *,
+    max_torque: float,
+    title: str,
+    measured: Mapping[str, Sequence[DiagramPoint]] | None = None,
+) -> Figure:
     """Draw drive/backdrive diagrams, one panel for each friction law with its parameters.
 
     Below the drive boundary the motor moves the joint, above the backdrive boundary the load does; in the grey zone
     between them it stays at rest. Paler lines show higher speeds.
 
     :param max_torque: upper limit of the motor torque axis [N m].
+    :param measured: points with 95 % bars, by label of the curve whose motor gave their torques.
     :raises ConfigError: without a curve.
     """
     if not curves:
@@ -199,6 +207,7 @@ def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: st
     with drawing(max(6.0, 0.6 + 4.0 * columns), 0.8 + 3.6 * rows, title) as figure:
         for k, panel in enumerate(grid(figure, len(curves), columns, sharex=True, sharey=True)):
             _draw_boundaries(panel, curves[k], opacity, max_torque, top)
+            _draw_points(panel, (measured or {}).get(curves[k].label, ()))
             if k % columns == 0:
                 panel.set_ylabel(EXTERNAL_TORQUE_LABEL, parse_math=True)
             if k + columns >= len(curves):
@@ -211,8 +220,30 @@ def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: st
             Line2D([], [], **EQUAL_TORQUES),
             Line2D([], [], color="black", alpha=0.5, label=f"paler is faster: {listed} rad/s"),
         ]
+        if any((measured or {}).values()):
+            handles.append(Line2D([], [], **POINT, label="before motion"))
+            handles.append(Line2D([], [], **POINT, markerfacecolor="white", label="in slow motion"))
         legend_below(figure, handles)
     return figure
+
+
+POINT: Look = {"color": "black", "marker": "o", "markersize": 3.0, "linestyle": "none"}
+
+
+def _draw_points(panel: Axes, points: Sequence[DiagramPoint]) -> None:
+    """Measured torques; the bars are those of the difference of motor and load."""
+    for kind, colour in (("drive", DRIVE_COLOUR), ("backdrive", BACKDRIVE_COLOUR)):
+        for moving in (False, True):
+            shown = [one for one in points if one.kind == kind and (one.speed > 0.0) == moving]
+            look = {**POINT, "color": colour, "ecolor": colour, "elinewidth": 0.7}
+            if shown:
+                panel.errorbar(
+                    [abs(one.motor_torque) for one in shown],
+                    [abs(one.external_torque) for one in shown],
+                    xerr=[1.96 * one.deviation for one in shown],
+                    **look,
+                    markerfacecolor="white" if moving else colour,
+                )
 
 
 @dataclass(frozen=True)

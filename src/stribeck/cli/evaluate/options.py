@@ -39,7 +39,14 @@ class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions)
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")
     diagram: Path | None = _diagram(
-        "picture of the drive/backdrive diagram: .png, .svg or .pdf; it needs no recordings", None, "FILE"
+        "picture of the drive/backdrive diagram: .png, .svg or .pdf; it needs no recordings, with them it shows measured torques",
+        None,
+        "FILE",
+    )
+    output: Path | None = _diagram(
+        "parameter file: the first one, fitted to the torques measured just before motion and in slow motion, too",
+        None,
+        "FILE",
     )
     max_torque: Positive | None = _diagram("largest motor torque to draw [N m]", None, "T")
     speeds: Numbers = _diagram("rad/s (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST")

@@ -44,16 +44,16 @@ def run(options: EvaluateOptions) -> int:
     files = dict(parameter_files_of(replace(options, params=own)))
     files |= {path: _imported(path, options) for path in options.params if path.suffix in OTHERS}
     given = [(path, files[path]) for path in options.params]
+    logs = recordings_of(options, options.servo) if options.recordings else []
+    if given and logs:
+        check_recorded(logs, given)
     if options.diagram is not None:
         from stribeck.cli.evaluate.diagram import draw_diagrams
 
-        draw_diagrams(given, options, options.diagram)
-    if not options.recordings:
+        draw_diagrams(given, logs, options, options.diagram)
+    if not logs:
         return 0
-    logs = recordings_of(options, options.servo)
-    if given:
-        check_recorded(logs, given)
-    if given and (options.json is not None or not (options.plot or options.report)):
+    if given and (options.json is not None or not (options.plot or options.report or options.diagram)):
         _evaluate(given, logs, options)
     if options.plot is not None:
         from stribeck.cli.evaluate.pictures import draw_runs
@@ -90,7 +90,9 @@ def _check(options: EvaluateOptions) -> None:
         from stribeck.api.reporting import check_report
 
         check_report(options.report)
-    outputs = [options.json, options.report, options.diagram, pictures]
+    if options.output is not None and (options.diagram is None or not options.recordings):
+        raise ConfigError("--output is a file fitted to measured torques, too: give --diagram and recordings")
+    outputs = [options.json, options.report, options.diagram, options.output, pictures]
     check_outputs(outputs, options.params, options.recordings)
 
 
@@ -163,7 +165,7 @@ def engine_of(integrator: str | None) -> tuple[Integrator | None, Simulator | No
         return cast(Integrator | None, integrator), None
     from stribeck.mujoco.bench import simulate_in_mujoco
 
-    return "semi-implicit", simulate_in_mujoco
+    return "exponential", simulate_in_mujoco
 
 
 def evaluation(
