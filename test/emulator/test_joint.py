@@ -1,13 +1,25 @@
 """The compiled joint is the formula of a step, and that is core's."""
 
 import itertools
+import math
 from functools import partial
 
 import numpy as np
 import pytest
 
-from stribeck.emulator.joint import SETTINGS, EmulatedJoint, Firmware, JointKind, JointMotion, joint_step
+from stribeck.emulator.device import EmulatedServo
+from stribeck.emulator.joint import (
+    SETTINGS,
+    EmulatedJoint,
+    Firmware,
+    JointKind,
+    JointMotion,
+    counted_duty,
+    joint_step,
+    published_parameters,
+)
 from stribeck.files.actuators import load_actuator
+from stribeck.model.actuator import ControlState
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
 from stribeck.model.joint import Drive
@@ -99,5 +111,38 @@ def constants_of(joint, command, push, voltage):
     if command.current_limit is not None:
         values["current_limit"] = command.current_limit
     speed = 0.0 if command.goal_speed is None else command.goal_speed
-    settings = (command.goal, *command.gains, speed, command.duty_limit, *LOAD, 1e-3, 0.3, voltage, push, 3.0)
-    return values | dict(zip(SETTINGS, (*settings, 99.0), strict=True))
+    counts = (command.resolution, command.dead_zone, command.punch)
+    settings = (command.goal, *command.gains, speed, command.duty_limit, *LOAD, 1e-3, 0.3, *counts)
+    return values | dict(zip(SETTINGS, (*settings, voltage, push, 3.0, 99.0), strict=True))
+
+
+def feetech(error: float, gain: float = 32.0, velocity: float = 0.0) -> float:
+    """Duty of the counting law at a position error of some counts, with a dead zone of 2 counts and a punch of 0.016."""
+    parameters = published_parameters("sts3215")
+    count, control = 2.0 * math.pi / 4096, parameters.actuator.control
+    kind = JointKind(parameters.law, control, "position", (), counted=True)
+    constants = {"resolution": count, "dead_zone": 2.0 * count, "punch": 0.016}
+    state = ControlState(error * count, 0.0)
+    return float(counted_duty(kind, constants, Gains(gain, 0.0, 0.0), state, velocity, 0.0))
+
+
+def test_a_law_in_counts_has_a_dead_zone_and_a_least_duty() -> None:
+    """No duty up to two counts, the punch beyond, and the P law where that is more: 0.166 · 32 · e at 10 counts."""
+    assert [feetech(e) for e in (0.0, 1.0, 2.0, -2.0)] == [0.0, 0.0, 0.0, 0.0]
+    assert feetech(3.0, gain=1.0) == 0.016
+    assert feetech(-3.0, gain=1.0) == -0.016
+    assert feetech(10.0) == pytest.approx(0.166 * 32.0 * 10.0 * 2.0 * math.pi / 4096)
+    assert feetech(-4000.0) == pytest.approx(-0.97)
+
+
+def test_an_emulated_sts3215_stands_still_within_its_dead_zone() -> None:
+    """A goal two counts away moves nothing, one a hundred counts away leaves less than friction over gain."""
+    servo = EmulatedServo("sts3215", noise=0.0)
+    servo.begin(0.0)
+    numbers = servo.memory.numbers
+    numbers.update(torque_enable=1, cw_dead_zone=2, ccw_dead_zone=2)
+    for goal, least, most in ((2050, 0.0, 0.0), (2150, 60.0, 100.0)):
+        numbers["goal_position"] = goal
+        servo._apply_registers()
+        servo.advance_to(servo.clock + 2.0)
+        assert least <= servo.state.position / (2.0 * math.pi / 4096) <= most

@@ -13,6 +13,7 @@ from helpers import assert_clear, refusal
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import Fault, parse_fault
 from stribeck.errors import ConfigError, ServoError
+from stribeck.servo.dialects import DYNAMIXEL_1, DYNAMIXEL_2
 from stribeck.servo.latency import Latency
 from stribeck.servo.lengths import Block
 from stribeck.servo.link import Link
@@ -40,7 +41,7 @@ def test_a_lost_answer_of_one_servo_loses_no_other() -> None:
         assert bus.counters.retries >= 1
 
 
-@pytest.mark.parametrize("model", ["xl330", "mx106"])
+@pytest.mark.parametrize("model", ["xl330", "mx106", "sts3215", "scs0009"])
 def test_what_goes_wrong_is_counted_by_cause(model: str) -> None:
     """Lost, corrupt and foreign packets count as such, and readings come all the same."""
     with VirtualBus(emulated(model)) as emulation:
@@ -241,7 +242,7 @@ def test_low_latency_is_asked_for_where_the_driver_has_it() -> None:
 def test_any_bytes_are_survived(protocol: float) -> None:
     """Whatever comes back, headers and lengths of packets among it, reading ends in time and finds nothing."""
     master, terminal = os.openpty()
-    link = Link(Port(os.ttyname(terminal), BAUD), protocol)
+    link = Link(Port(os.ttyname(terminal), BAUD), DYNAMIXEL_1 if protocol == 1.0 else DYNAMIXEL_2)
     link.port.openPort()
     header = b"\xff\xff" if protocol == 1.0 else b"\xff\xff\xfd\x00"
     rng = np.random.default_rng(0)

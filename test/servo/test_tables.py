@@ -54,8 +54,11 @@ def test_registers_lie_apart_and_begin_within_their_range(model):
 def test_every_servo_has_the_common_registers_and_modes_that_it_can_hold(model):
     """Names are the same for all servos, and every mode is a value of the mode's register."""
     assert not set(EVERYWHERE) - set(model.registers)
-    mode = model.register(model.mode_register)
-    assert all(mode.accepts(value) for value in model.modes.values())
+    if model.mode_register:
+        mode = model.register(model.mode_register)
+        assert all(mode.accepts(value) for value in model.modes.values())
+    else:
+        assert model.modes == {"position": 0}
     assert model.registers["model_number"].initial == model.model_number
     assert all(model.register("baud_rate").accepts(value) for value in model.baud_rates)
 
@@ -92,6 +95,14 @@ def test_the_center_is_zero_and_a_quarter_turn_is_a_quarter_of_the_counts(model)
         ("mx64_2", "present_current", 100, 0.336),
         ("xm540", "present_current", 2047, 5.50643),
         ("xc330", "current_limit", 2352, 2.352),
+        ("sts3215", "present_position", 3072, math.pi / 2),
+        ("sts3215", "present_position", 0x8000 + 2048, -2 * math.pi),
+        ("sts3215", "present_velocity", 0x8000 + 4096, -2 * math.pi),
+        ("sts3215", "present_pwm", 1024 + 250, -0.25),
+        ("sts3215", "present_current", 0x8000 + 100, -0.65),
+        ("sts3215", "present_input_voltage", 74, 7.4),
+        ("sts3215", "homing_offset", 2048 + 2047, -2047),
+        ("scs0009", "present_position", 0, -math.radians(150)),
     ],
 )
 def test_values_of_the_manual(model, register, raw, quantity):
@@ -145,10 +156,14 @@ def test_servos_have_the_numbers_of_the_manual():
         "xm430_w210": 1030,
         "xm540": 1120,
         "xc330": 1240,
+        "sts3215": 777,
+        "sts3215_12v": 777,
+        "sts3250": 2825,
+        "scs0009": 1284,
     }
 
 
 def test_only_protocol_2_servos_with_the_register_have_a_watchdog():
-    """Protocol-1 servos and the XL320 do not stop by themselves."""
+    """Protocol-1 servos, the XL320 and those of Feetech do not stop by themselves."""
     without = {name for name, model in MODELS.items() if not model.has_watchdog}
-    assert without == {"mx64", "mx106", "xl320"}
+    assert without == {"mx64", "mx106", "xl320", "sts3215", "sts3215_12v", "sts3250", "scs0009"}

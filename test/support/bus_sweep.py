@@ -20,19 +20,26 @@ from stribeck.emulator.faults import Fault
 from stribeck.errors import ServoError
 from stribeck.servo.bus import Bus
 from stribeck.servo.remote import RemoteServo, ServoSpec
+from stribeck.servo.tables import MODELS
 from virtual_bus import VirtualBus
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], float]] = {
-    "xl330": (("xl330",), 0.5),
-    "mx, protocol 1": (("mx106",), 0.42),
-    "six servos": (("xl330",) * 6, 0.08),
+    "xl330": (("xl330",), 0.3),
+    "mx, protocol 1": (("mx106",), 0.26),
+    "sts": (("sts3215",), 0.24),
+    "scs": (("scs0009",), 0.08),
+    "six servos": (("xl330",) * 6, 0.06),
+    "six sts": (("sts3215",) * 6, 0.06),
 }
 """Servos on the bus, and the share of the trials."""
 
+DATED = ("xl330", "mx, protocol 1", "six servos")
+"""Layouts whose servos have a clock. The others are read at a rate at which their answer lengths last for the longest delay."""
+
 TASKS = ("connect", "cyclic read", "gain write", "mode write", "torque off")
 
-RATE = 200.0
-"""Cycles per second [Hz]."""
+RATE, SLOW_RATE = 200.0, 90.0
+"""Cycles per second [Hz], and those of servos without a clock."""
 
 CYCLES = 60
 
@@ -98,7 +105,7 @@ def drawn(seed: int, layout: str | None = None, task: str | None = None) -> tupl
     task = task or str(rng.choice(TASKS))
     kinds = str(rng.choice(list(FAULTS)))
     # Connecting takes about 60 ms, with six servos 0.4 s.
-    span = (0.5 if layout == "six servos" else 0.12) if task in ("connect", "mode write") else 0.1
+    span = (0.5 if layout.startswith("six") else 0.12) if task in ("connect", "mode write") else 0.1
     faults, mild = FAULTS[kinds](rng, lambda: float(rng.uniform(0.0, span)))
     return Trial(seed, layout, task, kinds, faults, mild), rng
 
@@ -163,7 +170,8 @@ def servos_of(trial: Trial, rng: np.random.Generator) -> list[EmulatedServo]:
     """Servos with settings of their own, whose joints stand still: computing their motion would take the most time."""
     servos = []
     for index, model in enumerate(LAYOUTS[trial.layout][0]):
-        lower, upper = int(rng.integers(0, 1000)), int(rng.integers(3000, 4096))
+        top = MODELS[model].registers["max_position_limit"].initial
+        lower, upper = int(rng.integers(0, top // 4)), int(rng.integers(3 * top // 4, top + 1))
         registers = {
             "min_position_limit": lower,
             "max_position_limit": upper,
@@ -182,6 +190,11 @@ def servos_of(trial: Trial, rng: np.random.Generator) -> list[EmulatedServo]:
         numbers.update(torque_enable=int(rng.integers(2)), position_i_gain=int(rng.integers(2)))
         servos.append(servo)
     return servos
+
+
+def rate_of(trial: Trial) -> float:
+    """Cycles per second of a trial [Hz]."""
+    return RATE if trial.layout in DATED else SLOW_RATE
 
 
 def run(trial: Trial, rng: np.random.Generator) -> Trial:
@@ -239,7 +252,9 @@ def check_settings(trial: Trial, bus: Bus, emulation: VirtualBus) -> None:
     for index, (servo, spec) in enumerate(zip(emulation.servos, bus.servos, strict=True)):
         numbers = servo.memory.numbers
         wanted = {"torque_enable": 0, "return_delay_time": 0, "position_i_gain": 0, "position_d_gain": 0}
-        wanted |= {spec.model.mode_register: spec.model.modes[spec.mode], "status_return_level": 2}
+        wanted["status_return_level"] = spec.model.dialect.answers_all
+        if spec.model.mode_register:
+            wanted[spec.model.mode_register] = spec.model.modes[spec.mode]
         for name in ("goal_pwm", "goal_current"):
             limit = name.replace("goal", "")[1:] + "_limit"
             if limit in numbers:
@@ -270,7 +285,7 @@ def changes_mode(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) 
     """Connect again, in another mode."""
     bus_of(trial, emulation).connect()
     strike(trial, emulation)
-    bus = bus_of(trial, emulation, "current")
+    bus = bus_of(trial, emulation, "current" if "current" in emulation.servos[0].model.modes else "position")
     bus.connect()
     check_settings(trial, bus, emulation)
 
@@ -285,7 +300,7 @@ def reads(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) -> None
     strike(trial, emulation)
     for _ in range(CYCLES):
         start = clock.now()
-        reading = bus.read(start + 2.0 / RATE)
+        reading = bus.read(start + 2.0 / rate_of(trial))
         took = clock.now() - start
         for index in np.flatnonzero(reading.valid):
             register = bus.servos[index].model.register("present_position")
@@ -298,7 +313,7 @@ def reads(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) -> None
                 trial.wrong.append(f"the time of a sample of {who} is wrong by {1e3 * (stamp - true):.1f} ms")
             if reading.temperature[index] != 30.0 + index:
                 trial.wrong.append(f"temperature of {who}: {reading.temperature[index]}")
-        clock.sleep(max(0.0, start + 1.0 / RATE - clock.now()))
+        clock.sleep(max(0.0, start + 1.0 / rate_of(trial) - clock.now()))
 
 
 def writes_gains(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) -> None:
@@ -314,8 +329,8 @@ def writes_gains(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) 
             found = emulation.servos[index].memory.numbers["position_p_gain"]
             if found != gain:
                 trial.wrong.append(f"gain of servo {index + 1} is {found}, not {gain}")
-        bus.read(start + 2.0 / RATE)
-        clock.sleep(max(0.0, start + 1.0 / RATE - clock.now()))
+        bus.read(start + 2.0 / rate_of(trial))
+        clock.sleep(max(0.0, start + 1.0 / rate_of(trial) - clock.now()))
 
 
 def lets_go(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) -> None:
@@ -328,7 +343,7 @@ def lets_go(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) -> No
     strike(trial, emulation)
     try:
         for _ in range(int(rng.integers(0, 12))):
-            bus.read(clock.now() + 2.0 / RATE)
+            bus.read(clock.now() + 2.0 / rate_of(trial))
             clock.sleep(float(rng.uniform(0.0, 0.01)))
         if rng.random() < 0.7:
             bus.set_gain(int(rng.integers(len(bus.servos))), int(rng.integers(10, 250)))
@@ -344,7 +359,7 @@ def lets_go(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) -> No
             for servo in emulation.servos
             if servo.id not in silent and servo.memory.numbers["torque_enable"]
         ]
-        clock.sleep(1.0 / RATE)
+        clock.sleep(1.0 / rate_of(trial))
     trial.fault = trial.fault or ("not confirmed" if silent else "")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.api.recordings import PathLike
+from stribeck.api.recordings import PathLike, warn
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.drives import read_drives
 from stribeck.live.friction import EFFORT_MEANINGS
@@ -19,6 +19,10 @@ from stribeck.live.learning.external import ExternalTorque
 from stribeck.live.parameters import CompensatedJointParameters, CompensationParameters
 from stribeck.live.setup import compensated_joints, compensator_of, learning_of
 from stribeck.model.arrays import Array
+from stribeck.model.joint import Drive
+
+GAIN_RATIO = 1.5
+"""Ratio of a given gain to the identified one, or its inverse, from which on the user is warned."""
 
 MANAGED = (
     "joints",
@@ -41,12 +45,14 @@ class Compensator:
     :attr:`joints`, in the robot's coordinates.
 
     :param path: file of drives, as every identification of servos, joints, arms and robots writes it.
-    :param urdf: of the robot; with it the present friction is learnt, if ``effort_meaning`` is ``motor``.
+    :param urdf: of the robot; with it the present friction is learnt, if ``effort_meaning`` is ``motor``, and :meth:`goal` bears
+        its weight.
     :param joints: names, in the order of the arrays; by default all joints of the file, in its order.
     :param effort_meaning: what the ``effort`` of states is: ``motor`` (torque of the motor), ``link`` (torque at the link) or
         ``none``.
     :param gain: share of the friction that is cancelled.
-    :param p_gain: firmware gain of position servos, one for all or one for each, in firmware units; :meth:`goal` needs it.
+    :param p_gain: firmware gain of position servos, one for all or one for each, in firmware units, for :meth:`goal`; by default
+        that of the recordings, which a file of ``identify robot`` states as stiffness [N m/rad].
     :param max_torque: limit of the friction torque [N m], one for all or one for each; by default half the stall torque of the
         servo, and needed where the file states none.
     :param settings: further parameters of the compensation node by name, for example ``state_timeout=0.1`` for slow loops; see
@@ -68,7 +74,10 @@ class Compensator:
         **settings: Any,
     ) -> None:
         check_valid(effort_meaning, EFFORT_MEANINGS, "unknown effort_meaning")
-        names = _names(Path(path), joints)
+        drives, names = _drives(Path(path), joints)
+        self._knows_gains = all(drive.gains is not None for drive in drives)
+        if p_gain is not None:
+            _compare_gains(path, names, drives, _each("p_gain", p_gain, names))
         parameters = CompensationParameters(
             joints=list(names),
             by_joint=_by_joint(names, p_gain, max_torque),
@@ -78,13 +87,18 @@ class Compensator:
             urdf="" if urdf is None else str(urdf),
             gain=gain,
         )
-        parameters = replace(parameters, **_checked(settings))
-        loaded = compensated_joints(parameters)
-        learning = learning_of(parameters, loaded)
-        self._engine = compensator_of(parameters, loaded, learning.dynamics)
+        self._parameters = replace(parameters, **_checked(settings))
         self.joints: tuple[str, ...] = names
-        self.notes: tuple[str, ...] = learning.words
-        self._has_effort, self._moves_goals = effort_meaning != "none", p_gain is not None
+        self._has_effort, self._moves_goals, self._begun = effort_meaning != "none", p_gain is not None, False
+        self._first_goal: float | None = None
+        self._build()
+
+    def _build(self) -> None:
+        """Make the engine of the present parameters and enable it."""
+        loaded = compensated_joints(self._parameters)
+        learning = learning_of(self._parameters, loaded)
+        self._engine = compensator_of(self._parameters, loaded, learning.dynamics)
+        self._dynamics, self.notes = learning.dynamics, learning.words
         self._engine.enable()
 
     def torque(
@@ -107,7 +121,7 @@ class Compensator:
         :param t: time of the measurement on any clock that runs evenly [s]; by default now.
         :raises ConfigError: for arrays of another length, and an effort whose meaning is not given.
         """
-        now = time.monotonic() if t is None else float(t)
+        now, self._begun = time.monotonic() if t is None else float(t), True
         if effort is not None and not self._has_effort:
             raise ConfigError(
                 "effort is given, but not what it is: say effort_meaning='motor' or 'link' once"
@@ -116,26 +130,52 @@ class Compensator:
         measured = self._numbers("effort", effort)
         if q_goal is not None or qd_goal is not None:
             goal, rate = self._numbers("q_goal", q_goal), self._numbers("qd_goal", qd_goal)
-            self._engine.on_command(now, now, None, goal, rate, ())
+            self._engine.on_command(now, now, None, goal, rate, self._weight(goal, now))
         self._engine.expire(now)
         return self._engine.on_state(now, now, self.joints, position, velocity, measured).copy()
 
     def goal(self, q: npt.ArrayLike, q_goal: npt.ArrayLike, t: float | None = None) -> Array:
         """Goals for position servos, moved so that their firmware applies the torque against friction (n,) [rad].
 
-        Where the state cannot be trusted they are the given goals.
+        With a URDF it applies the torque that holds the robot at its goals, too, rising within ``ramp_time`` after the first call.
+        Where the state cannot be trusted, there is no torque against friction. A compensator is for goals or for torques.
 
         :param q: measured positions [rad].
         :param q_goal: goals of the controller [rad].
         :param t: time of the measurement on any clock that runs evenly [s]; by default now.
-        :raises ConfigError: if the firmware gain was not given, and for arrays of another length.
+        :raises ConfigError: if the firmware gain is neither given nor in the file, after :meth:`torque`, and for arrays of another
+            length.
         """
         if not self._moves_goals:
-            raise ConfigError("goals need the gain of the servos' firmware: give p_gain once")
+            self._turn_to_goals()
         now = time.monotonic() if t is None else float(t)
         self.torque(q, q_goal=q_goal, t=now)
         found = self._engine.output(now)
         return np.array(q_goal, dtype=float) if found is None else np.array(found.values, dtype=float)
+
+    def _turn_to_goals(self) -> None:
+        """Begin again with the gains of the file."""
+        if not self._knows_gains:
+            raise ConfigError("goals need the gain of the servos' firmware: give p_gain once")
+        if self._begun:
+            raise ConfigError("this compensator gives torques: make another one for goals")
+        self._parameters = replace(self._parameters, output_mode="goal_offset")
+        self._moves_goals, gain = True, self._engine.gain
+        self._build()
+        self._engine.set_gain(gain)
+
+    def _weight(self, goal: Sequence[float], now: float) -> list[float]:
+        """Torque that holds the robot at its goals [N m], empty without a URDF or for torques."""
+        if not self._moves_goals or not self._parameters.urdf or self._dynamics is None:
+            return []
+        if self._first_goal is None:
+            self._first_goal = now
+        ramp = self._parameters.ramp_time
+        share = min(max((now - self._first_goal) / ramp, 0.0), 1.0) if ramp > 0.0 else 1.0
+        at = np.asarray(goal, dtype=float)
+        _, torque = self._dynamics.mass_matrix_and_bias(at, np.zeros(len(at)))
+        numbers: list[float] = (share * torque).tolist()
+        return numbers
 
     def _numbers(self, name: str, given: npt.ArrayLike | None) -> list[float]:
         if given is None:
@@ -183,6 +223,7 @@ class Compensator:
 
     def restart(self) -> None:
         """Begin again with a torque of zero, as after a pause of the loop; what was learnt stays."""
+        self._first_goal = None
         self._engine.enable()
 
     def stop(self) -> None:
@@ -190,15 +231,29 @@ class Compensator:
         self._engine.disable("stopped")
 
 
-def _names(path: Path, joints: Sequence[str] | None) -> tuple[str, ...]:
-    """The joints to compensate, of those of a file."""
+def _drives(path: Path, joints: Sequence[str] | None) -> tuple[list[Drive], tuple[str, ...]]:
+    """The drives of the joints to compensate, of those of a file, and the names of the joints."""
     drives = read_drives(path)
-    in_file = tuple(name or "joint" for name in drives.joints)
     if joints is None:
-        return in_file
-    for name in joints if len(drives.joints) > 1 else ():
-        drives.drive(name, path)
-    return tuple(joints)
+        return list(drives.joints.values()), tuple(name or "joint" for name in drives.joints)
+    if len(drives.joints) == 1:
+        return list(drives.joints.values()) * len(joints), tuple(joints)
+    return [drives.drive(name, path) for name in joints], tuple(joints)
+
+
+def _compare_gains(
+    path: PathLike, names: Sequence[str], drives: Sequence[Drive], given: Sequence[float]
+) -> None:
+    """Warn of gains that are far from those that the file states: a firmware gain in place of a stiffness."""
+    for name, drive, gain in zip(names, drives, given, strict=True):
+        if drive.gains is None or not gain > 0.0:
+            continue
+        known = float(drive.gains.kp)
+        if not 1.0 / GAIN_RATIO < gain / known < GAIN_RATIO:
+            warn(
+                f"{path}: joint {name!r} was identified with a gain of {known:.3g}, found p_gain {gain:g}: its gains are in the units "
+                "of the file (stiffness in N m/rad), not the firmware's; leave p_gain out if the servo is set as in the recordings"
+            )
 
 
 def _by_joint(

@@ -180,17 +180,26 @@ class Fit:
         positive, negative = friction_budget(drive.law, drive.values, motor, external, v, at)
         return np.asarray(np.where(v < 0.0, negative, positive))
 
-    def draw(self, count: int, seed: int = 0) -> dict[str, Array]:
+    def draw(self, count: int, seed: int = 0, *, model_error: bool = False) -> dict[str, Array]:
         """Random parameters as uncertain as the fit left them, correlated and within bounds; for randomised simulation.
 
         :param count: number of sets.
         :param seed: the same seed gives the same sets.
+        :param model_error: widen them until the spread of simulated motions is that of the band of the fit, which contains the error of the
+            model (:mod:`stribeck.exports.draws`), in the recordings of the fit, or on bench trajectories where it was read from a file.
         :returns: values by parameter (count,); those that are known exactly are constant.
-        :raises ConfigError: for a fit of several joints, or without drives.
+        :raises ConfigError: for a fit of several joints, or without drives; with ``model_error`` also for one that states none.
         """
         from stribeck.evaluate.draws import draws_of
 
-        return draws_of(self.drive("draws"), count, seed)
+        drive = self.drive("draws")
+        if not model_error:
+            return draws_of(drive, count, seed)
+        from stribeck.exports.draws import width_of
+
+        return draws_of(
+            drive, count, seed, factor=width_of(drive, self.runs.logs if self.runs else ()).factor
+        )
 
     def predict(self, run: Given | Log) -> Prediction:
         """Motion of the servo in a run, from its goals and its first sample.

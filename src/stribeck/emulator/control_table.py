@@ -40,6 +40,7 @@ class ControlTable:
             if not model.register(name).accepts(number):
                 raise ConfigError(f"{model.title}: {name} cannot be {number}")
             self.numbers[name] = number
+        self._kept = dict(self.numbers)
         self._live = live
         ends = [register.address + register.size for register in model.registers.values()]
         self.end = max(ends + [block.data + block.size for block in model.indirect])
@@ -49,11 +50,15 @@ class ControlTable:
         self._reset_indirect()
 
     def power_on(self) -> None:
-        """Reset the RAM registers."""
+        """Reset the RAM registers, and EEPROM registers that were written while the EEPROM was locked."""
         for name, register in self.model.registers.items():
-            if not register.eeprom:
-                self.numbers[name] = register.initial
+            self.numbers[name] = self._kept[name] if register.eeprom else register.initial
         self._reset_indirect()
+
+    def keep(self, name: str) -> None:
+        """Keep the number of an EEPROM register beyond power-off, unless the EEPROM is locked."""
+        if not self.numbers.get("eeprom_lock", 0):
+            self._kept[name] = self.numbers[name]
 
     def read(self, address: int, length: int) -> bytes | None:
         """Read bytes, zero between registers; ``None`` beyond the end of the table."""
@@ -66,7 +71,7 @@ class ControlTable:
                 live = self._live.get(register.name)
                 raw = register.raw(live() if live is not None else self.numbers[register.name])
                 start = register.address - span.address
-                for k, byte in enumerate(raw.to_bytes(register.size, "little"), start):
+                for k, byte in enumerate(register.to_bytes(raw), start):
                     if 0 <= k < span.length:
                         part[k] = byte
             data[span.offset : span.offset + span.length] = part
@@ -85,7 +90,7 @@ class ControlTable:
                 start = register.address - span.address
                 if start < 0 or start + register.size > span.length:
                     return numbers, Error2.DATA_LENGTH
-                raw = int.from_bytes(piece[start : start + register.size], "little")
+                raw = register.from_bytes(piece[start : start + register.size])
                 numbers[register.name] = register.number(raw)
         return numbers, None if numbers or indirect else Error2.ACCESS
 

@@ -1,7 +1,7 @@
 """An emulated servo: its control table and the physics of its joint.
 
 Without I/O and clock: :meth:`EmulatedServo.advance_to` advances it to a time, at which reads and writes then act.
-Behaviour follows the ROBOTIS e-manual. Where the manual is silent:
+Behaviour follows the ROBOTIS e-manual and Feetech's memory tables. Where these are silent:
 
 - The firmware controls the true position; the registers report the encoder's, with noise and rounding at each read.
 - The reported velocity is the mean over the last 5 ms, rounded to counts.
@@ -9,6 +9,7 @@ Behaviour follows the ROBOTIS e-manual. Where the manual is silent:
 - Switching torque on applies the goal in the register, which is initially the position at power-on.
 - Voltage errors occur without delay. Overloads occur only as injected faults.
 - Below half of the lowest rated voltage the servo is off. After power-on or reboot it ignores the bus for 0.3 s.
+- Feetech servos compute their law with whole counts: no duty within the larger dead zone, at least ``punch`` beyond it.
 - Velocity modes, trapezoidal profiles, feed-forward and reversed direction are not emulated: values that need them
   are rejected as out of range, but ``profile_acceleration`` is accepted without effect.
 """
@@ -25,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from stribeck.emulator.command import command_of, gains_of
 from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, EmulatedJoint, Firmware, published_parameters
 from stribeck.emulator.protocol import ALERT, Error1, Error2
 from stribeck.emulator.refusal import DRIVES, mode_of, refusal, revives
 from stribeck.errors import check_valid
 from stribeck.model.bench import Pendulum
-from stribeck.model.control_laws import Gains
 from stribeck.model.joint import Drive
 from stribeck.model.step import PlantState
 from stribeck.servo.registers import ServoModel
@@ -41,6 +42,9 @@ VELOCITY_WINDOW = 0.005
 
 BOOT_TIME = 0.3
 """Time until a servo responds after power-on or a reboot [s]."""
+
+PROTECTED = ("overload", "overcurrent")
+"""Errors at which a Feetech servo goes on with its protective torque, until torque is switched off."""
 
 OFF_SHARE = 0.5
 """Voltage below which a servo is off, as a fraction of the lowest rated voltage."""
@@ -252,8 +256,18 @@ class EmulatedServo:
         check_valid(name, self.model.error_bits, f"{self.model.title} has no error")
         bit = self.model.error_bits[name]
         self.errors |= bit
-        if self.memory.numbers["shutdown"] & bit:
-            self.memory.numbers["torque_limit" if self._revives else "torque_enable"] = 0
+        if (
+            self.memory.numbers["shutdown"] & bit
+            and name in PROTECTED
+            and "protective_torque" in self.memory.numbers
+        ):
+            self._apply_registers(at_once=True)
+        elif self.memory.numbers["shutdown"] & bit:
+            self.memory.numbers[
+                "torque_limit"
+                if self._revives and "protective_torque" not in self.memory.numbers
+                else "torque_enable"
+            ] = 0
             self._apply_registers(at_once=True)
 
     def reboot(self) -> None:
@@ -307,7 +321,7 @@ class EmulatedServo:
     def status(self, error: Error2 | int = 0, bits: Error1 | int = 0) -> int:
         """Error byte of a status packet: a number (protocol 2) or bits (protocol 1), and hardware errors."""
         if self.model.protocol == 1.0:
-            return int(bits) | self.errors
+            return self.errors | (int(bits) if self.model.dialect.refusals else 0)
         return int(error) | (ALERT if self.errors else 0)
 
     @property
@@ -330,6 +344,8 @@ class EmulatedServo:
             self.baud = self.model.baud_rates[number]
         elif self._revives and (name, bool(number)) in (("torque_limit", True), ("torque_enable", False)):
             self.errors = 0
+        if self.model.registers[name].eeprom:
+            self.memory.keep(name)
         if name == "torque_enable" and number and self.first_torque is None:
             self.first_torque = self.clock
 
@@ -338,7 +354,7 @@ class EmulatedServo:
     def _start(self) -> None:
         self.errors, self._registered = 0, None
         self.memory.numbers["goal_position"] = self._position_count()
-        if "max_torque" in self.memory.numbers:
+        if "max_torque" in self.memory.numbers and "torque_limit" in self.memory.numbers:
             self.memory.numbers["torque_limit"] = self.memory.numbers["max_torque"]
         self._apply_registers(at_once=True)
         self.set_temperature(self.temperature)
@@ -361,26 +377,11 @@ class EmulatedServo:
     def _commanded(self) -> Firmware:
         numbers = self.memory.numbers
         if not numbers["torque_enable"] or not numbers.get("torque_limit", 1):
-            return replace(OFF, gains=self._gains)
+            return replace(OFF, gains=gains_of(numbers))
         return self._energised()
 
-    @property
-    def _gains(self) -> Gains:
-        return Gains(*(float(self.memory.numbers[f"position_{letter}_gain"]) for letter in "pid"))
-
     def _energised(self) -> Firmware:
-        numbers, gains = self.memory.numbers, self._gains
-        drive = DRIVES[self._mode()]
-        goal = self._quantity(f"goal_{drive}")
-        if drive == "position":
-            goal -= numbers.get("homing_offset", 0) * self.model.registers["goal_position"].scale
-        duty = self._quantity("torque_limit" if "torque_limit" in numbers else "pwm_limit")
-        if "goal_pwm" in numbers and drive != "pwm":
-            duty = min(duty, abs(self._quantity("goal_pwm")))
-        current = self._quantity("current_limit") if "current_limit" in numbers else None
-        if self._mode() == "current_position" and current is not None:
-            current = min(current, abs(self._quantity("goal_current")))
-        return Firmware(drive, goal, gains, duty, current, self._quantity("profile_velocity") or None)
+        return command_of(self.model, self.memory.numbers, self.errors, self.joint.goal_speed)
 
     def _watchdog_expires(self) -> None:
         numbers = self.memory.numbers
@@ -399,7 +400,7 @@ class EmulatedServo:
             self.fail("input_voltage")
 
     def _mode(self) -> str:
-        return mode_of(self.model, self.memory.numbers[self.model.mode_register])
+        return mode_of(self.model, self.memory.numbers.get(self.model.mode_register, 0))
 
     def _quantity(self, name: str) -> float:
         return self.model.registers[name].quantity(self.memory.numbers[name])
@@ -414,8 +415,10 @@ class EmulatedServo:
         register = self.model.registers["present_position"]
         noise = self.noise * self._rng.standard_normal() if self.noise else 0.0
         count = round(float(self.state.position) / register.scale + noise) + register.zero
+        offset = self.memory.numbers.get("homing_offset", 0)
         if register.encoding == "signed":
-            return count + self.memory.numbers.get("homing_offset", 0)
+            return count + offset
+        count -= offset
         whole = int(self.model.resolution)
         return count % whole if whole == 4096 else min(1023, max(0, count))
 

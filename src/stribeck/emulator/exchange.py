@@ -54,6 +54,9 @@ def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) ->
     for servo in present.values():
         servo.hear()
     several = _SEVERAL.get((protocol, packet.instruction))
+    if protocol == 1.0 and packet.instruction in _GROUP_READS:
+        way = _GROUP_READS[packet.instruction]
+        present = {i: servo for i, servo in present.items() if servo.model.dialect.group_read == way}
     try:
         if several is not None:
             return several(present, packet.parameters)
@@ -70,7 +73,7 @@ def _complaint(
     present: dict[int, EmulatedServo], packet: Packet, error: Error2, bits: Error1
 ) -> list[StatusPacket]:
     """Error status of the addressed servo, if it exists."""
-    if packet.id not in present:
+    if packet.id not in present or not present[packet.id].model.dialect.refusals:
         return []
     reply = _status(present[packet.id], ALL, present[packet.id].status(error, bits))
     return [reply] if reply else []
@@ -78,9 +81,15 @@ def _complaint(
 
 def _status(servo: EmulatedServo, level: int, error: int, data: bytes = b"") -> StatusPacket | None:
     """A status packet, unless the servo's ``status_return_level`` is below ``level``."""
-    if servo.memory.numbers["status_return_level"] < level:
+    if not _answers(servo, level):
         return None
     return StatusPacket(servo, encode_status(servo.model.protocol, servo.id, error, data))
+
+
+def _answers(servo: EmulatedServo, level: int) -> bool:
+    """Whether a servo answers instructions of a level; Feetech's levels begin with that of reading."""
+    own = servo.memory.numbers["status_return_level"]
+    return own + ALL - servo.model.dialect.answers_all >= level
 
 
 def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> StatusPacket | None:
@@ -111,6 +120,8 @@ def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> StatusPack
             reply = _status(servo, ALL, servo.status())
             servo.reboot()
             return reply
+        case _ if not servo.model.dialect.refusals:
+            return None
         case Instruction.FACTORY_RESET | Instruction.CLEAR:
             return _status(servo, ALL, servo.status(Error2.RESULT_FAIL, Error1.INSTRUCTION))
     return _status(servo, ALL, servo.status(Error2.INSTRUCTION, Error1.INSTRUCTION))
@@ -122,6 +133,9 @@ _READS = (
     Instruction.BULK_READ,
     Instruction.FAST_BULK_READ,
 )
+
+_GROUP_READS = {int(Instruction.SYNC_READ): "sync", int(Instruction.BULK_READ): "bulk"}
+"""Which servos of protocol 1 know an instruction, by their dialect."""
 
 _LEVELS = {int(Instruction.PING): PING_ONLY, int(Instruction.READ): PING_AND_READ}
 """The least ``status_return_level`` at which an instruction to one servo is answered, unless it is :data:`ALL`."""
@@ -140,9 +154,7 @@ def answer_expected(servos: Sequence[EmulatedServo], piece: bytes) -> bool:
         return instruction in (Instruction.PING, *_READS)
     level = _LEVELS.get(instruction, ALL)
     return any(
-        servo.id == servo_id
-        and servo.model.protocol == protocol
-        and servo.memory.numbers["status_return_level"] >= level
+        servo.id == servo_id and servo.model.protocol == protocol and _answers(servo, level)
         for servo in servos
     )
 
@@ -159,6 +171,14 @@ def _sync_reads(parameters: bytes) -> Iterator[_Access]:
         raise _MalformedError
     for servo in parameters[4:]:
         yield _Access(servo, _word(parameters, 0), _word(parameters, 2))
+
+
+def _sync_reads_1(parameters: bytes) -> Iterator[_Access]:
+    """Parse Feetech's: address, length, then the IDs."""
+    if len(parameters) < 3:
+        raise _MalformedError
+    for servo in parameters[2:]:
+        yield _Access(servo, parameters[0], parameters[1])
 
 
 def _bulk_reads(parameters: bytes) -> Iterator[_Access]:
@@ -239,6 +259,7 @@ _SEVERAL: dict[tuple[float, int], Callable[[dict[int, EmulatedServo], bytes], li
     (2.0, Instruction.FAST_BULK_READ): lambda present, data: _read_fast(present, _bulk_reads(data)),
     (2.0, Instruction.SYNC_WRITE): lambda present, data: _write_each(present, _sync_writes(data, 4)),
     (2.0, Instruction.BULK_WRITE): lambda present, data: _write_each(present, _bulk_writes(data)),
+    (1.0, Instruction.SYNC_READ): lambda present, data: _read_each(present, _sync_reads_1(data)),
     (1.0, Instruction.BULK_READ): lambda present, data: _read_each(present, _bulk_reads_1(data)),
     (1.0, Instruction.SYNC_WRITE): lambda present, data: _write_each(present, _sync_writes(data, 2)),
 }

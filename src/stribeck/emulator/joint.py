@@ -48,6 +48,9 @@ class Firmware:
     :param duty_limit: largest duty [1].
     :param current_limit: largest winding current [A], ``None`` without a limit.
     :param goal_speed: maximum speed towards a position goal [rad/s], ``None`` without a limit.
+    :param resolution: of the position that the law uses [rad], 0 for the true position.
+    :param dead_zone: largest position error without duty, if there is a resolution [rad].
+    :param punch: smallest duty beyond the dead zone, if there is a resolution [1].
     """
 
     drive: BridgeMode
@@ -56,16 +59,22 @@ class Firmware:
     duty_limit: float = 1.0
     current_limit: float | None = None
     goal_speed: float | None = None
+    resolution: float = 0.0
+    dead_zone: float = 0.0
+    punch: float = 0.0
 
 
 OFF = Firmware("off", 0.0, Gains(0.0, 0.0, 0.0))
 
 
 def published_parameters(name: str, law: str = "m6") -> Drive:
-    """Published parameters of a servo family, with the mounting offset of the bench set to zero.
+    """Published parameters of a servo family, with the mounting offset of the bench set to zero; those of M1 where there
+    are no others.
 
     :raises ConfigError: for a servo without published parameters.
     """
+    if name in actuator_names() and law not in (found := load_actuator(name).published) and "m1" in found:
+        law = "m1"
     if name not in actuator_names() or law not in (actuator := load_actuator(name)).published:
         published = [n for n in actuator_names() if law in load_actuator(n).published]
         raise ConfigError(
@@ -104,20 +113,42 @@ class JointKind:
 
     :param control: the firmware's law with the terms whose gain is not zero; its ``goal_speed`` says only that there is one.
     :param parameters: names of the parameter values, among them ``current_limit`` if there is one.
+    :param counted: whether the law computes with counts; see :func:`counted_duty`.
     """
 
     law: FrictionLaw
     control: VoltageControl
     drive: BridgeMode
     parameters: tuple[str, ...]
+    counted: bool = False
 
 
 SETTINGS = (
     *("goal", "kp", "ki", "kd", "goal_speed", "duty_limit"),
     *("mass", "length", "arm_mass", "dt", "supply_resistance"),
+    *("resolution", "dead_zone", "punch"),
     *("open_voltage", "push", "lowest_voltage", "highest_voltage"),
 )
 """Names of the constants of :func:`joint_step` besides the parameter values: command, load, supply and external torque."""
+
+
+def counted_duty(
+    kind: JointKind, c: Mapping[str, Any], gains: Gains, state: ControlState, velocity: Any, position: Any
+) -> Any:
+    r"""Duty of a firmware that computes with encoder counts.
+
+    With the count :math:`\epsilon`, :math:`\hat\theta = \epsilon\lfloor\theta/\epsilon + 1/2\rfloor` and
+    :math:`e = \theta^* - \hat\theta`: :math:`d = 0` for :math:`|e| \le z`, else
+    :math:`d = sign(e)\,\max(|d_{law}(\hat\theta)|, d_0)`, with the dead zone :math:`z` and the punch :math:`d_0`.
+    """
+    xp = array_namespace(position, velocity, c["resolution"])
+    counted = c["resolution"] * xp.floor(position / c["resolution"] + 0.5)
+    error = state.goal - counted
+    duty = duty_of(kind.control, gains, state, state.goal, counted, velocity)
+    # Half a count more, as the error is a whole number of counts but for rounding.
+    outside = xp.abs(error) > c["dead_zone"] + 0.5 * c["resolution"]
+    least = xp.where(error > 0.0, xp.maximum(duty, c["punch"]), xp.minimum(duty, -c["punch"]))
+    return xp.where(outside, least, 0.0)
 
 
 def joint_step(
@@ -158,7 +189,10 @@ def joint_step(
         if drive == "off":
             return 0.0
         if drive == "position":
-            duty = duty_of(control, gains, halfway, goal, middle, velocity)
+            if kind.counted:
+                duty = counted_duty(kind, c, gains, halfway, velocity, middle)
+            else:
+                duty = duty_of(control, gains, halfway, goal, middle, velocity)
         else:
             duty = goal if drive == "pwm" else duty_for_current(p, goal, usable, velocity)
         duty = xp.clip(duty, -c["duty_limit"], c["duty_limit"])
@@ -204,7 +238,7 @@ class EmulatedJoint:
         control = parameters.actuator.control
         if not isinstance(control, VoltageControl) or control.bridge != "brake":
             raise ConfigError(
-                f"{parameters.actuator.title} cannot be emulated: a Dynamixel has a voltage law with a drive/brake "
+                f"{parameters.actuator.title} cannot be emulated: a servo of these buses has a voltage law with a drive/brake "
                 "bridge"
             )
         self.law = parameters.law
@@ -215,6 +249,7 @@ class EmulatedJoint:
         self.state = PlantState(-self.values["q_offset"], 0.0, ControlState(0.0, 0.0))
         self.motor_torque = self.current = self.duty = self.voltage = 0.0
         self._control = control
+        self.goal_speed = math.inf if control.goal_speed is None else control.goal_speed
         self._firmware: Firmware | None = None
         self._surroundings: tuple[float, ...] = ()
         self._steps: Steps | None = None
@@ -234,6 +269,7 @@ class EmulatedJoint:
             *(() if limit is None else (float(limit),)),
             *(float(firmware.goal), *firmware.gains, 0.0 if speed is None else speed, firmware.duty_limit),
             *self._load,
+            *(firmware.resolution, firmware.dead_zone, firmware.punch),
             *surroundings,
         )
         return self._steps
@@ -241,7 +277,7 @@ class EmulatedJoint:
     def loop_of(self, firmware: Firmware) -> Callable[..., Steps]:
         """The compiled step for commands of this kind; its constants are the parameter values and :data:`SETTINGS`."""
         gains = firmware.gains
-        unlimited = firmware.goal_speed is None, firmware.current_limit is None
+        unlimited = firmware.goal_speed is None, firmware.current_limit is None, firmware.resolution > 0.0
         terms = (firmware.drive, bool(gains.ki), bool(gains.kd), *unlimited)
         if terms not in self._loops:
             self._loops[terms] = _loop_of(self._kind_of(firmware))
@@ -251,7 +287,8 @@ class EmulatedJoint:
         control = self._control.with_used_terms(firmware.gains)
         control = replace(control, goal_speed=None if firmware.goal_speed is None else 1.0)
         limited = () if firmware.current_limit is None else ("current_limit",)
-        return JointKind(self.law, control, firmware.drive, (*self._parameters, *limited))
+        names = (*self._parameters, *limited)
+        return JointKind(self.law, control, firmware.drive, names, firmware.resolution > 0.0)
 
     def step(
         self,

@@ -35,13 +35,13 @@ Refusal = tuple[Error2, Error1]
 
 
 def mode_of(model: ServoModel, number: int) -> str:
-    """Operating mode by the count of its register, empty for one that there is not."""
+    """Operating mode by the count of its register (0 without one), empty for one that there is not."""
     return next((mode for mode, value in model.modes.items() if value == number), "")
 
 
 def revives(model: ServoModel) -> bool:
-    """Whether restoring the torque limit ends a shutdown, without a reboot."""
-    return "torque_limit" in model.registers
+    """Whether restoring the torque limit or switching torque off ends a shutdown, without a reboot."""
+    return "torque_limit" in model.registers or not model.dialect.eeprom_lock
 
 
 def refusal(
@@ -59,7 +59,7 @@ def refusal(
     :param others: counts that the same instruction writes.
     """
     register = model.registers[name]
-    locked = numbers["torque_enable"] or numbers.get("lock", 0)
+    locked = model.dialect.eeprom_lock and (numbers["torque_enable"] or numbers.get("lock", 0))
     if not register.writable or (register.eeprom and locked):
         return Error2.ACCESS, Error1.RANGE
     expired = numbers.get("bus_watchdog", 0) < 0
@@ -73,9 +73,9 @@ def refusal(
         return Error2.DATA_RANGE, Error1.RANGE
     if name == "torque_enable" and number and numbers["shutdown"] & errors and not revives(model):
         return Error2.RESULT_FAIL, Error1.RANGE
-    if name == "goal_position":
+    if name == "goal_position" and model.dialect.refusals:
         lower, upper = (others.get(n, numbers[n]) for n in ("min_position_limit", "max_position_limit"))
-        in_position = mode_of(model, numbers[model.mode_register]) == "position"
+        in_position = mode_of(model, numbers.get(model.mode_register, 0)) == "position"
         if in_position and not lower <= number <= upper:
             return Error2.DATA_LIMIT, Error1.ANGLE_LIMIT
     limit = name.replace("goal_", "") + "_limit" if name in GOALS[:3] else ""

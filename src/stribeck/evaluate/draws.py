@@ -1,7 +1,8 @@
 r"""Random parameters of a drive, as uncertain as the fit left them.
 
-Uncertain parameters are drawn from the normal distribution :math:`N(\hat\theta, C)` that is cut off at the bounds. The
-correlation is that which the file states; the standard deviations are those of its intervals.
+Uncertain parameters are drawn from the normal distribution :math:`N(\hat\theta, s^2 C + diag(\tau^2))` that is cut off at the bounds. The
+correlation in C is that which the file states; the standard deviations are those of its intervals. The factor s is 1 for the
+posterior, larger where draws stand for the model's error, too; :math:`\tau` is the standard deviation between units.
 Most draws are normal ones that happen to lie within the bounds. Where hardly any do, the others are moved there by Gibbs
 sampling, one coordinate after another from its conditional distribution (Geweke 1991, "Efficient simulation from the
 multivariate normal and Student-t distributions subject to linear constraints").
@@ -10,7 +11,7 @@ multivariate normal and Student-t distributions subject to linear constraints").
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -110,15 +111,26 @@ def _correlation(drive: Drive, names: tuple[str, ...]) -> Array:
     return matrix
 
 
-def draws_of(drive: Drive, count: int, seed: int) -> dict[str, Array]:
+def draws_of(
+    drive: Drive,
+    count: int,
+    seed: int | Sequence[int],
+    *,
+    factor: float = 1.0,
+    scatter: Mapping[str, float] | None = None,
+) -> dict[str, Array]:
     """Random values of all parameters of a drive (count,) each; those that are known exactly are constant.
 
+    :param factor: s, on the standard deviations of the posterior.
+    :param scatter: standard deviation between units of uncertain parameters, in their units.
     :raises ConfigError: for a negative number of draws.
     """
     if count < 1:
         raise ConfigError(f"expected at least one draw, found {count}")
     known: Mapping[str, float] = {name: one.value for name, one in drive.estimates.items()}
     uncertain = uncertain_of(drive)
+    between = np.array([(scatter or {}).get(name, 0.0) for name in uncertain.names])
+    uncertain = uncertain._replace(covariance=factor**2 * uncertain.covariance + np.diag(between**2))
     points = _within(uncertain, count, np.random.default_rng(seed))
     drawn = dict(zip(uncertain.names, points.T, strict=True))
     return {name: drawn.get(name, np.full(count, value)) for name, value in known.items()}
@@ -145,8 +157,6 @@ def _within(uncertain: Uncertain, count: int, rng: np.random.Generator) -> Array
 
 def _gibbs(uncertain: Uncertain, points: Array, rng: np.random.Generator) -> Array:
     """Points (S, n) within bounds after :data:`SWEEPS` sweeps, each coordinate given the others."""
-    from scipy.special import ndtr, ndtri  # not at the top: files are read where SciPy is missing
-
     sigma = np.sqrt(np.diag(uncertain.covariance))
     varying = np.flatnonzero(sigma > 0.0)
     if not varying.size:
@@ -162,9 +172,23 @@ def _gibbs(uncertain: Uncertain, points: Array, rng: np.random.Generator) -> Arr
         for k in range(len(varying)):
             others = state @ precision[k] - state[:, k] * precision[k, k]
             centre = -others / precision[k, k]
-            low, high = ndtr((lower[k] - centre) / width[k]), ndtr((upper[k] - centre) / width[k])
-            level = low + rng.random(len(state)) * (high - low)
-            state[:, k] = np.clip(centre + width[k] * ndtri(level), lower[k], upper[k])
+            low, high = (lower[k] - centre) / width[k], (upper[k] - centre) / width[k]
+            drawn = centre + width[k] * _cut_off_normal(low, high, rng.random(len(state)))
+            state[:, k] = np.clip(drawn, lower[k], upper[k])
     moved = points.copy()
     moved[:, varying] = mean + scale * state
     return moved
+
+
+def _cut_off_normal(low: Array, high: Array, level: Array) -> Array:
+    """Quantiles (S,) of the standard normal distribution between two ends (S,), for levels from 0 to 1.
+
+    Computed on the side where the distribution function is small, so that an interval far from zero has values at its near end.
+    """
+    from scipy.special import ndtr, ndtri  # not at the top: files are read where SciPy is missing
+
+    mirrored = low + high > 0.0
+    first, last = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
+    below, above = ndtr(first), ndtr(last)
+    found = np.where(above > 0.0, ndtri(below + level * (above - below)), last)
+    return np.asarray(np.where(mirrored, -1.0, 1.0) * np.clip(found, first, last))

@@ -101,6 +101,12 @@ def write(task: ExportTask) -> Written:
     return Written(ordered, (*notes, *ramp_notes(task)))
 
 
+def fields(servo: JointServo, timestep: float | None) -> dict[str, float]:
+    """Numbers of the actuator of one joint, by field."""
+    actuator = _actuator(servo)
+    return {name: value for name in FIELDS if (value := getattr(actuator, name)) is not None}
+
+
 def _actuator(servo: JointServo) -> IsaacActuator:
     file = servo.servo.parameters
     control, p, motor = file.actuator.control, file.values, affine(servo.servo)

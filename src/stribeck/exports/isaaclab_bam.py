@@ -15,7 +15,7 @@ import yaml
 from stribeck.errors import ConfigError
 from stribeck.exports.bam_drive import BamDrive, delay_of, drive_of
 from stribeck.exports.bam_drive import drive_motion as stepped
-from stribeck.exports.task import ExportTask, Written, identifier, ramp_notes, title_of
+from stribeck.exports.task import ExportTask, JointServo, Written, identifier, ramp_notes, title_of
 from stribeck.files.schema import Positive, Schema, read_yaml
 
 __all__ = ["stepped", "write"]
@@ -58,6 +58,13 @@ def write(task: ExportTask) -> Written:
     python, data = task.output.with_suffix(".py"), task.output.with_suffix(".yaml")
     files: dict[Path, str | bytes] = {python: _module(task, drives), data: _data(task, drives)}
     return Written({task.output: files[task.output], **files}, drive_notes(task))
+
+
+def fields(joint: JointServo, timestep: float | None) -> dict[str, float]:
+    """Numbers of the drive of one joint that environments may have of their own, by the name that the drive has for them."""
+    drive = drive_of(joint, timestep)
+    numbers = {name: value for name, value in motor_fields(drive).items() if name != "model"}
+    return {**numbers, "max_effort": drive.actuator_effort_limit, "armature": drive.armature}
 
 
 def drive_notes(task: ExportTask) -> tuple[str, ...]:
@@ -103,7 +110,7 @@ def _module(task: ExportTask, drives: dict[str, BamDrive]) -> str:
     lines = [
         '"""Servo drives of identified joints for Isaac Lab with Newton."""',
         "",
-        "from isaaclab.actuators import BamActuatorCfg, BamMotorCfg",
+        *_imports(task),
         "",
         "ACTUATORS = {",
     ]
@@ -115,4 +122,67 @@ def _module(task: ExportTask, drives: dict[str, BamDrive]) -> str:
         lines += ["        ),"]
         lines += [f"        {name}={getattr(drive, name)!r}," for name in SETTINGS]
         lines += ["    ),"]
-    return "\n".join([*lines, "}", ""])
+    text = "\n".join([*lines, "}", ""])
+    return text if task.table is None else text + _event(task, task.table)
+
+
+def _imports(task: ExportTask) -> list[str]:
+    own = "from isaaclab.actuators import BamActuatorCfg, BamMotorCfg"
+    if task.table is None:
+        return [own]
+    return [
+        "import re",
+        "from pathlib import Path",
+        "",
+        "import numpy as np",
+        "import torch",
+        own,
+        "from isaaclab.actuators.newton import write_group_parameter",
+        "from isaaclab.managers import SceneEntityCfg",
+    ]
+
+
+_EVENT = '''\
+
+JOINTS = {joints!r}
+"""Name of each joint, by group."""
+
+COEFFICIENTS = {coefficients!r}
+"""What the drives take from the table."""
+
+
+def draw_servos(env, env_ids, asset_cfg=SceneEntityCfg("robot")):
+    """Give each environment one of the drawn sets; for a startup event.
+
+    Damping of joints (viscous friction) is not changed: the table has it as "friction_viscous".
+    """
+    asset = env.scene[asset_cfg.name]
+    ids = torch.arange(env.num_envs, device=env.device)
+    ids = ids if env_ids is None else ids[env_ids]
+    with np.load(Path(__file__).resolve().with_name({table!r})) as table:
+        drawn = {{name: torch.as_tensor(table[name], dtype=torch.float32, device=env.device) for name in table}}
+    rows = torch.randint(len(next(iter(drawn.values()))), (len(ids),), device=env.device)
+    for group, joint in JOINTS.items():
+        for name in COEFFICIENTS:
+            values = drawn[f"{{joint}}/{{name}}"][rows][:, None]
+            write_group_parameter(asset.actuators, group, "drive", name, values=values, env_ids=ids)
+        armature = drawn[f"{{joint}}/armature"][rows][:, None]
+        joints, _ = asset.find_joints([re.escape(joint)])
+        asset.write_joint_armature_to_sim_index(armature=armature, joint_ids=joints, env_ids=ids)
+'''
+
+JOINT_PROPERTIES = ("armature", "friction_viscous")
+"""What joints have, not their drives."""
+
+FIRMWARE = ("error_gain", "max_pwm")
+"""Numbers of a drive that are not identified."""
+
+
+def _event(task: ExportTask, table: Path) -> str:
+    """The event with which environments get the drawn sets."""
+    names = dict.fromkeys(name for one in task.joints for name in fields(one, task.timestep))
+    return _EVENT.format(
+        joints={identifier(one.joint): one.joint for one in task.joints},
+        coefficients=tuple(name for name in names if name not in (*JOINT_PROPERTIES, *FIRMWARE)),
+        table=table.name,
+    )

@@ -32,6 +32,7 @@ class Format:
     :param gains: whether it holds what integral and derivative gains do.
     :param ramp: whether it holds the goal ramp of a firmware.
     :param supply: whether what it holds depends on the supply voltage.
+    :param draws: how it holds draws: each in ``files`` of its own, all in one ``table``, or not (``None``).
     """
 
     name: str
@@ -49,6 +50,7 @@ class Format:
     gains: bool = True
     ramp: bool = True
     supply: bool = False
+    draws: Literal["files", "table"] | None = "files"
 
     def write(self, task: ExportTask) -> Written:
         """The content of the files.
@@ -131,11 +133,13 @@ FORMATS = {
             effects=("supply", "current-limit"),
             supply=True,
             ramp=False,
+            draws="table",
         ),
         Format(
             "isaaclab-bam",
             "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 as they are, as Python and as YAML",
             "isaaclab_bam",
+            draws="table",
             **DRIVE | {"effects": MOTOR_EFFECTS},
         ),
         Format(
@@ -182,6 +186,7 @@ FORMATS = {
             effects=ISOTHERMAL_EFFECTS,
             terms=True,
             supply=True,
+            draws=None,
         ),
         Format(
             "onnx",

@@ -29,6 +29,7 @@ class ExportTask:
     :param model: robot file to put the servos into, if the format has one.
     :param timestep: time step of the simulation [s], where the format depends on it; ``None``: the format's default.
     :param sources: parameter file of each joint, as given.
+    :param table: table of draws beside the output, for formats that read it while they run.
     :raises ConfigError: for joints without a name, or with the same one.
     """
 
@@ -37,6 +38,7 @@ class ExportTask:
     model: Path | None = None
     timestep: float | None = None
     sources: tuple[Path, ...] = ()
+    table: Path | None = None
 
     def __post_init__(self) -> None:
         check_names([joint for joint, _ in self.joints])
@@ -55,10 +57,14 @@ class ExportTask:
 
 
 class Written(NamedTuple):
-    """Content of the files of an export, the main one first, and remarks for the user."""
+    """Content of the files of an export, the main one first, and remarks for the user.
+
+    :param variants: files of draws, in order.
+    """
 
     files: Mapping[Path, str | bytes]
     notes: tuple[str, ...] = ()
+    variants: tuple[Path, ...] = ()
 
 
 def ramp_notes(task: ExportTask) -> tuple[str, ...]:

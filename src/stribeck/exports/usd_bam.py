@@ -47,7 +47,6 @@ def attributes(drive: BamDrive) -> dict[str, float | int]:
     }
     return {
         **coefficients,
-        "has_backlash": 0,
         "stribeck": int(motor.model != "m1"),
         "load_dependent": int(motor.model in ("m5", "m6")),
         "quadratic": int(motor.model == "m6"),

@@ -19,6 +19,7 @@ class _Scalars:
     sqrt = staticmethod(math.sqrt)
     tanh = staticmethod(math.tanh)
     isfinite = staticmethod(math.isfinite)
+    floor = staticmethod(math.floor)
 
     @staticmethod
     def exp(x: float) -> float:

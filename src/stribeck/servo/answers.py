@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS
 
+from stribeck.servo.dialects import Dialect
 from stribeck.servo.latency import Latency
 from stribeck.servo.lengths import LONGEST_DELAY, AnswerLengths, Block
 from stribeck.servo.packets import packet_handler, whole_packet
 from stribeck.servo.port import NoAnswerError, Port
+from stribeck.servo.registers import Register
 
 LONGEST = {1.0: 259, 2.0: 1031}
 """Longest packet [bytes], by protocol."""
@@ -52,10 +54,10 @@ class Answer(NamedTuple):
     address: int = 0
     interval: float = 0.0
 
-    def raw(self, address: int, size: int) -> int:
+    def raw(self, register: Register) -> int:
         """Unsigned value of a register that the data contain."""
-        start = address - self.address
-        return int.from_bytes(self.data[start : start + size], "little")
+        start = register.address - self.address
+        return register.from_bytes(self.data[start : start + register.size])
 
 
 class Request(NamedTuple):
@@ -108,17 +110,17 @@ class Receiver:
     """Status packets of the servos on a port, all with the same protocol.
 
     :param port: the port, not necessarily open yet.
-    :param protocol: 1.0 or 2.0.
+    :param dialect: of the servos.
     :ivar lengths: answer lengths of each servo that was asked.
     :ivar handler: packet handler of dynamixel_sdk.
     :ivar flag: argument for its "fast" instructions, which protocol 2 takes since version 3.8.
     """
 
-    def __init__(self, port: Port, protocol: float) -> None:
-        self.port, self.protocol = port, protocol
+    def __init__(self, port: Port, dialect: Dialect) -> None:
+        self.port, self.dialect, self.protocol = port, dialect, dialect.protocol
         self.counters, self.latency = Counters(), Latency()
         self.lengths: defaultdict[int, AnswerLengths] = defaultdict(AnswerLengths)
-        self.handler = packet_handler(protocol)
+        self.handler = packet_handler(self.protocol)
         has_flag = "fast_option" in inspect.signature(self.handler.rxPacket).parameters
         self.flag = (False,) if has_flag else ()
         self._misses: dict[int, int] = {}
@@ -165,7 +167,7 @@ class Receiver:
                 continue
             identity, error, data = self.parse(packet)
             request = pending[identity].get(len(data)) if identity in awaited else None
-            refused = self.is_refusal(error)
+            refused = self.dialect.is_refusal(error)
             if self.protocol == 1.0 and port.is_echo(bytes(packet)):
                 counters.duplicates += 1
                 port.expect_more(len(packet))
@@ -252,14 +254,6 @@ class Receiver:
             size = min(padding, LONGEST[self.protocol], int(PADDING_TIME / self.port.wire_time(1)))
             self.port.writePort(bytes(size))
             self.port.clock.sleep(self.port.wire_time(size))
-
-    def is_refusal(self, error: int) -> bool:
-        """Whether an error byte reports a rejected instruction, apart from hardware errors."""
-        return bool(error & (0x7F if self.protocol == 2.0 else 0x5A))
-
-    def is_damage(self, error: int) -> bool:
-        """Whether an error byte reports a wrong checksum in the request."""
-        return bool(error & 0x10) if self.protocol == 1.0 else error & 0x7F == 3
 
     def _rest(self, packet: Sequence[int]) -> bytes:
         """Bytes of a damaged packet from the next header on, which may be a valid packet."""

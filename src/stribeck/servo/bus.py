@@ -120,7 +120,7 @@ class Bus:
         if rate is not None:
             check_rate(servos, port.baudrate, rate)
         self.servos = tuple(servos)
-        self.link = Link(port, servos[0].model.protocol)
+        self.link = Link(port, servos[0].model.dialect)
         self._remotes = [RemoteServo(self.link, servo) for servo in servos]
         self.budget = budget
         self._regions = {servo.identity: servo.region(CYCLE) for servo in servos}
@@ -226,7 +226,7 @@ class Bus:
             times[index] = answer.time
             data, first = answer.data, answer.address
             for row, start, end, register in self._fields[index]:
-                raw = int.from_bytes(data[start - first : end - first], "little")
+                raw = register.from_bytes(data[start - first : end - first])
                 values[row, index] = register.decode(raw)
             self.errors[index] = self._errors_of(index, answer)
         return Reading(np.isfinite(times), times, *values)
@@ -250,10 +250,10 @@ class Bus:
 
     def _write_many(self, numbers: Mapping[int, tuple[Register, int]]) -> None:
         """Write registers of several servos, given by ID, in one packet per address."""
-        packets: dict[tuple[int, int], dict[int, int]] = {}
+        packets: dict[tuple[int, int], dict[int, bytes]] = {}
         for identity, (register, number) in numbers.items():
             packet = packets.setdefault((register.address, register.size), {})
-            packet[identity] = register.raw(number)
+            packet[identity] = register.to_bytes(register.raw(number))
         for (address, size), raws in packets.items():
             self.link.write_many(address, size, raws)
 
@@ -297,7 +297,7 @@ class Bus:
             self._write_many({identity: (register, 0) for identity, register in registers.items()})
             regions = {identity: self._torques[identity] for identity in silent}
             for identity, answer in self.link.read_once(regions, pending, patience).items():
-                if answer.raw(registers[identity].address, registers[identity].size) == 0:
+                if answer.raw(registers[identity]) == 0:
                     del silent[identity]
             rest = until - clock.now()
             if not silent or rest <= 0.0:
@@ -340,7 +340,7 @@ class Bus:
         for name in STATE:
             if servo.has(name):
                 register = servo.model.registers[name]
-                numbers[name] = register.number(answer.raw(register.address, register.size))
+                numbers[name] = register.number(answer.raw(register))
         return ServoState(
             bool(numbers["torque_enable"]),
             error_words(servo.model, numbers.get("hardware_error_status", 0)),

@@ -25,9 +25,6 @@ TURNAROUND = 50e-6
 SHARE = 0.9
 """Maximum load of the wire, as a fraction of the cycle."""
 
-ANSWER_ALL = 2
-"""Status return level at which a servo answers every instruction."""
-
 SIGNALS = {
     "position": "present_position",
     "velocity": "present_velocity",
@@ -74,8 +71,8 @@ def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
     identity, count = Counter(servo.identity for servo in servos).most_common(1)[0]
     if count > 1:
         raise ConfigError(f"servo ID {identity} occurs twice; every servo on a bus needs its own")
-    if len({servo.model.protocol for servo in servos}) > 1:
-        protocols = ", ".join(f"{servo}: {servo.model.protocol}" for servo in servos)
+    if len({servo.model.dialect.title for servo in servos}) > 1:
+        protocols = ", ".join(f"{servo}: {servo.model.dialect.title}" for servo in servos)
         raise ConfigError(
             f"servos of two protocols cannot share a bus, found {protocols}; use a port for each"
         )
@@ -84,16 +81,21 @@ def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
 
 
 def cycle_bytes(servos: Sequence[ServoSpec]) -> int:
-    """Number of bytes on the wire in one cycle: goals, request and answers."""
+    """Largest number of bytes on the wire in one cycle: goals, request and answers, which have all lengths in turn where a
+    servo has no clock (:mod:`stribeck.servo.lengths`).
+    """
     count = len(servos)
     blocks = [servo.region(CYCLE) for servo in servos]
     goals = [servo.goal_register for servo in servos]
     packets = len({(register.address, register.size) for register in goals})
+    group_read = servos[0].model.dialect.group_read
     if servos[0].model.protocol == 1.0:
-        write, ask, overhead = 8, 7 + 3 * count, 6
+        ask = {"bulk": 7 + 3 * count, "sync": 8 + count, "single": 8 * count}[group_read]
+        write, overhead = 8, 6
     else:
         write, ask, overhead = 14, (14 + count if len(set(blocks)) == 1 else 10 + 5 * count), 11
-    answers = sum(block.length + overhead for block in blocks)
+    longest = [block.length if block.clock is not None else block.cyclic_lengths[-1] for block in blocks]
+    answers = sum(length + overhead for length in longest)
     return packets * write + sum(1 + register.size for register in goals) + ask + answers
 
 
@@ -164,6 +166,7 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
     _make_answer(remote, report)
     if remote.adjust("torque_enable", 0) is not None:
         report.notes.append(f"{servo} was energised; its torque is off now")
+    remote.adjust("eeprom_lock", 1)  # what is set from here on ends with the power
     watchdog = remote.adjust("bus_watchdog", 0)
     if watchdog is not None and watchdog < 0:
         report.notes.append(f"the bus watchdog of {servo} had expired; cleared")
@@ -183,15 +186,16 @@ def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:
     """Make a servo acknowledge every instruction, even if it was set to answer pings only."""
     servo, link = remote.servo, remote.link
     register = servo.model.register("status_return_level")
+    level = servo.model.dialect.answers_all
     answer = link.read(servo.identity, servo.region(["status_return_level"]))
-    if answer is not None and answer.raw(register.address, register.size) == ANSWER_ALL:
+    if answer is not None and answer.raw(register) == level:
         return
     torque = servo.model.register("torque_enable")
-    link.write_many(torque.address, torque.size, {servo.identity: 0})
-    link.write_many(register.address, register.size, {servo.identity: ANSWER_ALL})
-    if remote.read("status_return_level") != ANSWER_ALL:
-        raise ServoError(f"{servo} keeps its status_return_level: set it to {ANSWER_ALL}")
-    report.notes.append(f"status_return_level of {servo} set to {ANSWER_ALL}; its torque is off now")
+    link.write_many(torque.address, torque.size, {servo.identity: torque.to_bytes(0)})
+    link.write_many(register.address, register.size, {servo.identity: register.to_bytes(level)})
+    if remote.read("status_return_level") != level:
+        raise ServoError(f"{servo} keeps its status_return_level: set it to {level}")
+    report.notes.append(f"status_return_level of {servo} set to {level}; its torque is off now")
 
 
 def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
@@ -216,7 +220,7 @@ def _set_position_law(remote: RemoteServo) -> None:
     remote.adjust("position_d_gain", servo.d_gain)
     for name in ("feedforward_1st_gain", "feedforward_2nd_gain", "profile_velocity", "profile_acceleration"):
         remote.adjust(name, 0)
-    if servo.has("torque_limit"):
+    if servo.has("torque_limit") and servo.has("max_torque"):
         remote.adjust("torque_limit", remote.read("max_torque"))
     if servo.has("goal_pwm"):
         remote.adjust("goal_pwm", remote.read("pwm_limit") if servo.mode != "pwm" else 0)

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dynamixel_sdk import GroupBulkRead
-from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS, INST_PING, INST_REBOOT
+from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS, INST_PING, INST_REBOOT, INST_SYNC_READ
 
 from stribeck.servo.answers import Answer, Pending, Receiver, Request
+from stribeck.servo.dialects import Dialect
 from stribeck.servo.latency import SHORTEST_PATIENCE
 from stribeck.servo.lengths import LONGEST_DELAY, Block, Region, free_length
 from stribeck.servo.port import SLOW_PATIENCE, Port
@@ -29,9 +30,6 @@ with the usual latency timer need 16 ms."""
 PINGS = 8
 """Attempts to reach a servo that may be absent."""
 
-MODEL_NUMBER = Region(0, 2, 46)
-"""Location of the model number in every servo, within the shortest control table."""
-
 BROADCAST = 0xFE
 """ID of all servos."""
 
@@ -43,13 +41,13 @@ class Link:
     """Link to the servos on a port, all with the same protocol.
 
     :param port: the port, not necessarily open yet.
-    :param protocol: 1.0 or 2.0.
+    :param dialect: of the servos.
     :ivar cyclic_lengths: answer lengths that only reads in every cycle use, so that these stay short.
     """
 
-    def __init__(self, port: Port, protocol: float) -> None:
-        self.port, self.protocol = port, protocol
-        self.receiver = Receiver(port, protocol)
+    def __init__(self, port: Port, dialect: Dialect) -> None:
+        self.port, self.dialect, self.protocol = port, dialect, dialect.protocol
+        self.receiver = Receiver(port, dialect)
         self.counters, self.latency = self.receiver.counters, self.receiver.latency
         self.cyclic_lengths: frozenset[int] = frozenset()
         self._handler, self._lengths = self.receiver.handler, self.receiver.lengths
@@ -59,11 +57,13 @@ class Link:
     def model_number(self, identity: int) -> int | None:
         """Model number of a servo, ``None`` if it does not answer, 0 if it only answers pings."""
         numbers: list[int] = []
+        place = self.dialect.model_number
         for _ in range(PINGS):
-            answer = self.read(identity, MODEL_NUMBER, attempts=PINGS)
+            answer = self.read(identity, place, attempts=PINGS)
             if answer is None:
                 return self.ping(identity)
-            numbers.append(answer.raw(MODEL_NUMBER.address, MODEL_NUMBER.length))
+            start = place.address - answer.address
+            numbers.append(int.from_bytes(answer.data[start : start + 2], self.dialect.byte_order))
             if numbers[-2:-1] == numbers[-1:]:
                 return numbers[-1]
         return numbers[-1]
@@ -136,7 +136,7 @@ class Link:
                 return answer
             self.counters.retries += 1
 
-    def write(self, identity: int, address: int, raw: int, size: int, patient: bool = True) -> int | None:
+    def write(self, identity: int, address: int, data: bytes, patient: bool = True) -> int | None:
         """Write a register once and wait for an acknowledgement.
 
         :return: its error byte, or ``None`` without one. As it may acknowledge an earlier write, it proves nothing:
@@ -145,7 +145,7 @@ class Link:
         blocks = {identity: Block(address, 0)}
         self.port.patience = SLOW_PATIENCE if patient else self.latency.patience
         pending = self._record(blocks, {})
-        self._handler.writeTxOnly(self.port, identity, address, size, list(raw.to_bytes(size, "little")))
+        self._handler.writeTxOnly(self.port, identity, address, len(data), list(data))
         self.port.setPacketTimeout(self.receiver.overhead)
         answer = self.receiver.collect(pending, blocks, learn=False).get(identity)
         return None if answer is None else answer.error
@@ -174,12 +174,12 @@ class Link:
 
     # Several servos at once.
 
-    def write_many(self, address: int, size: int, values: Mapping[int, int]) -> None:
+    def write_many(self, address: int, size: int, values: Mapping[int, bytes]) -> None:
         """Write one register of several servos in one packet, which is not acknowledged."""
         parameters: list[int] = []
-        for identity, raw in values.items():
+        for identity, data in values.items():
             parameters.append(identity)
-            parameters.extend(raw.to_bytes(size, "little"))
+            parameters.extend(data)
         self._handler.syncWriteTxOnly(self.port, address, size, parameters, len(parameters))
 
     def read_many(self, regions: Mapping[int, Region], until: float) -> dict[int, Answer]:
@@ -277,29 +277,52 @@ class Link:
     def _ask(
         self, blocks: Mapping[int, Block], pending: Pending, regions: Mapping[int, Region]
     ) -> dict[int, Answer]:
-        """Send the request for ``blocks`` and collect: sync read if they are all the same, otherwise bulk read."""
+        """Send requests for ``blocks``, one if the dialect allows it, and collect the answers."""
         if not blocks:
             self.port.clock.sleep(self.port.patience)  # until a length is free
             return {}
-        clocks = {identity: regions[identity].clock for identity in blocks}
-        size = self._size(blocks)
-        self._record(blocks, pending, size, clocks)
-        if self.protocol == 1.0:
+        answers: dict[int, Answer] = {}
+        for part in self._parts(blocks):
+            clocks = {identity: regions[identity].clock for identity in part}
+            size = self._size(part)
+            self._record(part, pending, size, clocks)
+            self._request(part)
+            self.port.setPacketTimeout(size)
+            answers |= self.receiver.collect(pending, part, learn=True)
+        return answers
+
+    def _parts(self, blocks: Mapping[int, Block]) -> list[dict[int, Block]]:
+        """The blocks that one request can ask for at a time: all, those that are alike, or one."""
+        if "bulk" in self.dialect.group_read:
+            return [dict(blocks)]
+        parts: dict[object, dict[int, Block]] = {}
+        for identity, block in blocks.items():
+            parts.setdefault(block if self.dialect.group_read == "sync" else identity, {})[identity] = block
+        return list(parts.values())
+
+    def _request(self, blocks: Mapping[int, Block]) -> None:
+        """Send one request to several servos."""
+        block, alike = next(iter(blocks.values())), len(set(blocks.values())) == 1
+        if self.dialect.group_read == "bulk":
             # GroupBulkRead of version 4 passes one argument too many with protocol 1.
             parameters: list[int] = []
-            for identity, block in blocks.items():
-                parameters += [block.length, identity, block.address]
+            for identity, (address, length) in blocks.items():
+                parameters += [length, identity, address]
             self._handler.bulkReadTx(self.port, parameters, len(parameters))
-        elif len(set(blocks.values())) == 1:
-            block = next(iter(blocks.values()))
+        elif self.protocol == 1.0:
+            if len(blocks) == 1:
+                self._handler.readTx(self.port, next(iter(blocks)), *block)
+            else:  # dynamixel_sdk knows the sync read of protocol 2 only
+                body = [*block, *blocks]
+                packet = [0xFF, 0xFF, BROADCAST, len(body) + 2, INST_SYNC_READ, *body, 0]
+                self._handler.txPacket(self.port, packet)
+        elif alike:
             self._handler.syncReadTx(self.port, *block, list(blocks), len(blocks), *self.receiver.flag)
         else:
             group = GroupBulkRead(self.port, self._handler)
-            for identity, block in blocks.items():
-                group.addParam(identity, *block)
+            for identity, each in blocks.items():
+                group.addParam(identity, *each)
             group.txPacket()
-        self.port.setPacketTimeout(size)
-        return self.receiver.collect(pending, blocks, learn=True)
 
     # Requests and answers.
 

@@ -14,12 +14,11 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from stribeck.errors import ConfigError
+from stribeck.servo.dialects import Dialect
 
 Encoding = Literal["unsigned", "signed", "sign-magnitude", "offset"]
-"""Encoding of numbers on the wire: ``signed`` is two's complement, ``sign-magnitude`` has its sign in bit 10
-(set: clockwise, negative), ``offset`` is unsigned with an offset."""
-
-SIGN_BIT = 0x400
+"""Encoding of numbers on the wire: ``signed`` is two's complement, ``sign-magnitude`` has its sign in the bit
+:attr:`Register.sign_bit` (set: negative), ``offset`` is unsigned with an offset."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Register:
 
     :param name: canonical name.
     :param address: first byte.
-    :param size: bytes, little-endian.
+    :param size: bytes, in ``byte_order``.
     :param writable: whether programs may write it.
     :param eeprom: whether it survives power-off; EEPROM registers can be written only while torque is off.
     :param encoding: see :data:`Encoding`.
@@ -37,6 +36,8 @@ class Register:
     :param zero: count at which the quantity is 0.
     :param initial: factory value [counts].
     :param minimum, maximum: accepted range [counts]; ``None``: all that the register can hold.
+    :param sign_bit: bit of the sign of a sign-magnitude number.
+    :param byte_order: order of its bytes.
     """
 
     name: str
@@ -51,14 +52,24 @@ class Register:
     initial: int = 0
     minimum: int | None = None
     maximum: int | None = None
+    sign_bit: int = 10
+    byte_order: Literal["little", "big"] = "little"
+
+    def to_bytes(self, raw: int) -> bytes:
+        """Bytes of a raw value."""
+        return raw.to_bytes(self.size, self.byte_order)
+
+    def from_bytes(self, data: bytes) -> int:
+        """Raw value of its bytes."""
+        return int.from_bytes(data, self.byte_order)
 
     def number(self, raw: int) -> int:
         """Convert a raw value to counts."""
         if self.encoding == "signed" and raw >= 1 << (8 * self.size - 1):
             return raw - (1 << 8 * self.size)
         if self.encoding == "sign-magnitude":
-            magnitude = raw & (SIGN_BIT - 1)
-            return -magnitude if raw & SIGN_BIT else magnitude
+            magnitude = raw & ((1 << self.sign_bit) - 1)
+            return -magnitude if raw >> self.sign_bit & 1 else magnitude
         return raw
 
     def raw(self, number: int) -> int:
@@ -70,7 +81,7 @@ class Register:
         if not lower <= number <= upper:
             raise ConfigError(f"{self.name}: {number} counts do not fit; valid: {lower} to {upper}")
         if self.encoding == "sign-magnitude" and number < 0:
-            return SIGN_BIT | -number
+            return 1 << self.sign_bit | -number
         return number % (1 << 8 * self.size)
 
     @property
@@ -79,7 +90,7 @@ class Register:
         if self.encoding == "signed":
             return -(1 << (8 * self.size - 1)), (1 << (8 * self.size - 1)) - 1
         if self.encoding == "sign-magnitude":
-            return 1 - SIGN_BIT, SIGN_BIT - 1
+            return 1 - (1 << self.sign_bit), (1 << self.sign_bit) - 1
         return 0, (1 << 8 * self.size) - 1
 
     @property
@@ -127,12 +138,12 @@ class ServoModel:
 
     :param name: key of ``config/actuators`` where one exists.
     :param title: name in messages.
-    :param protocol: 1.0 or 2.0.
+    :param dialect: of the bus.
     :param resolution: counts per revolution.
     :param baud_rates: rate [bit/s] by the value of the register ``baud_rate``.
     :param registers: the control table by canonical name.
     :param modes: value of ``mode_register`` for each mode.
-    :param mode_register: the register that selects the mode.
+    :param mode_register: the register that selects the mode, empty for a servo with one mode.
     :param error_bits: bits of hardware errors (in ``hardware_error_status``, in ``shutdown`` and, with
         protocol 1, in every status packet).
     :param nominal_voltage, rated_min, rated_max: supply [V].
@@ -141,7 +152,7 @@ class ServoModel:
 
     name: str
     title: str
-    protocol: float
+    dialect: Dialect
     resolution: float
     baud_rates: Mapping[int, int]
     registers: Mapping[str, Register]
@@ -152,6 +163,11 @@ class ServoModel:
     rated_min: float
     rated_max: float
     indirect: tuple[IndirectBlock, ...] = ()
+
+    @property
+    def protocol(self) -> float:
+        """Packet format, 1.0 or 2.0."""
+        return self.dialect.protocol
 
     @property
     def model_number(self) -> int:

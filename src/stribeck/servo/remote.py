@@ -32,25 +32,6 @@ READINGS = 8
 WRITINGS = 20
 """Attempts to write a register: enough with 1 % corrupt bytes."""
 
-REFUSALS_2 = {
-    1: "it failed",
-    2: "unknown instruction",
-    3: "wrong checksum",
-    4: "data out of range",
-    5: "data too short",
-    6: "data beyond its limits",
-    7: "no access (read-only, EEPROM with torque on, or the watchdog has expired)",
-}
-"""Error numbers of protocol 2."""
-
-REFUSALS_1 = {
-    0x02: "angle beyond its limits",
-    0x08: "data out of range",
-    0x10: "wrong checksum",
-    0x40: "unknown instruction",
-}
-"""Error bits of protocol 1."""
-
 
 @dataclass(frozen=True)
 class ServoSpec:
@@ -127,7 +108,7 @@ class RemoteServo:
             answer = self.link.read(self.servo.identity, region)
             if answer is None:
                 raise self._silent(f"reading {name}")
-            raw = answer.raw(register.address, register.size)
+            raw = answer.raw(register)
             if measured or raw == before:
                 break
             before = raw
@@ -154,23 +135,19 @@ class RemoteServo:
         :param tolerance: largest allowed difference [counts], for registers that the servo changes.
         :raises ServoError: if the servo does not answer in time, or rejects the value.
         """
-        register = self.servo.model.register(name)
+        register, dialect = self.servo.model.register(name), self.servo.model.dialect
         region, identity = self.servo.region([name]), self.servo.identity
         for attempt in itertools.count(1):
             raw = register.raw(number)
-            error = self.link.write(identity, register.address, raw, register.size, patient=until is None)
+            error = self.link.write(identity, register.address, register.to_bytes(raw), patient=until is None)
             answer = self.link.read(identity, region, until=until)
             if answer is None:
                 raise self._silent(f"writing {name}")
-            found = register.number(answer.raw(register.address, register.size))
+            found = register.number(answer.raw(register))
             if abs(found - number) <= tolerance:
                 return
-            if (
-                error is not None
-                and self.link.receiver.is_refusal(error)
-                and not self.link.receiver.is_damage(error)
-            ):
-                raise ServoError(f"{self.servo} refused {name} = {number}: {self._refusal(error)}")
+            if error is not None and dialect.is_refusal(error) and not dialect.is_damage(error):
+                raise ServoError(f"{self.servo} refused {name} = {number}: {dialect.refusal(error)}")
             ended = attempt >= WRITINGS if until is None else self.link.port.clock.now() >= until
             if ended:
                 raise ServoError(f"{self.servo} keeps {name} = {found}, {number} was written")
@@ -196,11 +173,6 @@ class RemoteServo:
             f"{self.servo} on {self.link.port.port_name} does not answer any more ({doing}): check its power "
             "and wiring"
         )
-
-    def _refusal(self, error: int) -> str:
-        if self.link.protocol == 2.0:
-            return REFUSALS_2.get(error & 0x7F, f"error {error & 0x7F}")
-        return ", ".join(text for bit, text in REFUSALS_1.items() if error & bit)
 
 
 def error_words(model: ServoModel, bits: int) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from stribeck.cli.options import NotNegative, Positive, TimeStep, group, option
+from stribeck.cli.options import Count, NotNegative, Positive, Seed, TimeStep, group, option
 
 _servo = group("servo")
+_draws = group("draws for randomised simulation")
 _runs = group("recordings on which the export is judged (default: bench trajectories)")
 
 
@@ -32,6 +33,13 @@ class ExportOptions:
         "time step of the simulator (default: the model's, 0.002, or 0.005 of drives with the laws of the paper)",
         None,
         "S",
+    )
+    draws: Count | None = _draws(
+        "also write this many sets drawn from the posterior, as wide as the band of the fit", None, "N"
+    )
+    seed: Seed = _draws("random seed", 0, "N")
+    same: tuple[str, ...] = _draws(
+        "joints with equal drives, each of a file of its own: draws are of further units", (), "JOINT"
     )
     recordings: tuple[Path, ...] = option(
         "recordings on which the export is judged (default: bench trajectories)",

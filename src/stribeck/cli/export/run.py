@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stribeck.cli.exit_codes import DONE
+from stribeck.cli.export.draws import Drawn, Judged, check_draws, check_units, drawn_of
 from stribeck.cli.export.options import ExportOptions
 from stribeck.cli.inputs import (
     check_outputs,
@@ -22,18 +23,19 @@ from stribeck.cli.inputs import (
 from stribeck.cli.options import RecordingOptions
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
-from stribeck.evaluate.assessment import Stepping, stepping_of
+from stribeck.evaluate.assessment import stepping_of
 from stribeck.exports.loss import SCHEMA, Loss, loss_of
 from stribeck.exports.projection import closest, lost, missing_terms, plain, rest_remark
 from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
+from stribeck.exports.variants import table_path, variants
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drives
 from stribeck.files.folders import write_atomically
 from stribeck.model.control_laws import Gains
 from stribeck.model.joint import Drive, Servo
-from stribeck.model.log import Batch, Log
+from stribeck.model.log import Log
 from stribeck.strict import read_bytes
 
 BESIDE_LAW = {"delay": "delay", "bias": "bias of the goal", "play": "backlash"}
@@ -48,16 +50,6 @@ class _Driven(NamedTuple):
     file: Drive
 
 
-class _Judged(NamedTuple):
-    """A parameter file with its runs, as recorded and as the source law moves, and what the format holds of it."""
-
-    path: Path
-    source: Drive
-    runs: tuple[Batch, Batch]
-    stepping: Stepping
-    held: Drive
-
-
 def run(options: ExportOptions) -> int:
     """Write the files of an export; print and write what it costs."""
     if options.format == "list":
@@ -68,6 +60,7 @@ def run(options: ExportOptions) -> int:
     if not options.params or output is None:
         raise ConfigError("name the parameter files (--params) and the file to write (--output)")
     _check_model(form, options)
+    check_draws(form, options)
     driven = _driven(options)
     files = list({id(one.file): (one.path, one.file) for one in driven}.values())
     places = [next(k for k, (_, file) in enumerate(files) if file is one.file) for one in driven]
@@ -77,10 +70,13 @@ def run(options: ExportOptions) -> int:
     if logs:
         check_recorded(logs, files, supply=False)
     beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
-    check_outputs([output, beside], [*options.params, options.model], options.recordings)
+    table = None if options.draws is None else table_path(output)
+    outputs = [output, beside, *([] if table is None else [table])]
+    check_outputs(outputs, [*options.params, options.model], options.recordings)
     used = [_gains(options, logs, file) for _, file in files]
     missing = [lost(file, form, gains) for (_, file), gains in zip(files, used, strict=True)]
     _check_strict(options, form, [path for path, _ in files], missing)
+    check_units(options, {one.joint: (one.path, one.file) for one in driven})
     supplies = [_supply(options, form, logs, path, file) for path, file in files]
 
     def task_of(held: Sequence[Drive]) -> ExportTask:
@@ -89,7 +85,7 @@ def run(options: ExportOptions) -> int:
             for one, place in zip(driven, places, strict=True)
         )
         sources = tuple(one.path for one in driven)
-        return ExportTask(servos, output, options.model, options.step, sources)
+        return ExportTask(servos, output, options.model, options.step, sources, table)
 
     form.write(task_of([plain(file, form) for _, file in files]))  # refuses early what does not fit
     judged = [
@@ -99,6 +95,32 @@ def run(options: ExportOptions) -> int:
     task = task_of([one.held for one in judged])
     written = form.write(task)
     check_outputs(list(written.files)[1:], [*options.params, options.model], options.recordings)
+    losses = _losses(form, options, task, judged, places, missing, recorded=bool(logs))
+    drawn: list[Drawn] = []
+    if options.draws is not None:
+        drawn = drawn_of(judged, {one.joint: one.file for one in driven}, options, options.draws)
+        more = variants(form, task, [drawn[place].values for place in places], options.draws)
+        check_outputs(list(more), [*options.params, options.model], options.recordings)
+        numbered = tuple(path for path in more if path != table)
+        written = Written({**written.files, **more}, written.notes, numbered)
+    for name in BESIDE_LAW:
+        if with_it := [one.joint for one in driven if name in one.file.stated]:
+            warn(f"the file cannot hold the {BESIDE_LAW[name]} of {', '.join(with_it)}")
+    _finish(form, written, judged, losses, drawn, beside, options)
+    return DONE
+
+
+def _losses(
+    form: Format,
+    options: ExportOptions,
+    task: ExportTask,
+    judged: Sequence[Judged],
+    places: Sequence[int],
+    missing: Sequence[tuple[str, ...]],
+    *,
+    recorded: bool,
+) -> list[Loss]:
+    """The error of each file; warns of friction at rest that gets lost."""
     losses = []
     for k, one in enumerate(judged):
         own = [servo for servo, place in zip(task.joints, places, strict=True) if place == k]
@@ -106,34 +128,36 @@ def run(options: ExportOptions) -> int:
         if (remark := rest_remark(one.source, one.held, form)) is not None:
             warn(f"{names}: {remark}")
         of_file = (one.runs, one.stepping, missing[k])
-        losses.append(
-            loss_of(names, own[0].servo, form, *of_file, recorded=bool(logs), timestep=options.step)
-        )
-    for name in BESIDE_LAW:
-        if with_it := [one.joint for one in driven if name in one.file.stated]:
-            warn(f"the file cannot hold the {BESIDE_LAW[name]} of {', '.join(with_it)}")
-    _finish(form, written, losses, beside, files, options)
-    return DONE
+        losses.append(loss_of(names, own[0].servo, form, *of_file, recorded=recorded, timestep=options.step))
+    return losses
 
 
 def _finish(
     form: Format,
     written: Written,
+    judged: Sequence[Judged],
     losses: Sequence[Loss],
+    drawn: Sequence[Drawn],
     beside: Path,
-    files: Sequence[tuple[Path, Drive]],
     options: ExportOptions,
 ) -> None:
     for path, content in written.files.items():
         write_atomically(path, content)
-    entries = [{"params": str(path), **loss.to_json()} for (path, _), loss in zip(files, losses, strict=True)]
+    entries = [{"params": str(one.path), **loss.to_json()} for one, loss in zip(judged, losses, strict=True)]
+    for entry, one in zip(entries, drawn, strict=False):
+        entry["draws"] = {"count": options.draws, "seed": options.seed, **vars(one.width)}
     write_json(beside, {"schema": SCHEMA, "format": form.name, "plain": options.plain, "joints": entries})
     for note in written.notes:
         warn(note)
     for path in (*written.files, beside):
-        print(path)
+        if path not in written.variants:
+            print(path)
+    if written.variants:
+        print(f"{written.variants[0]} … {written.variants[-1].name}")
     for loss in losses:
         print(loss.line())
+    for loss, one in zip(losses, drawn, strict=False):
+        print(f"{loss.joint}: {one.width.line(options.draws or 0)}")
 
 
 def _check_model(form: Format, options: ExportOptions) -> None:
@@ -218,7 +242,7 @@ def _judged(
     logs: Sequence[Log],
     used: Gains,
     supply: float | None,
-) -> _Judged:
+) -> Judged:
     """The runs of a file, and its law as the format holds it."""
     stepping = stepping_of(file)
     benches = bench_runs(
@@ -231,7 +255,7 @@ def _judged(
     runs = (recorded if logs else of_source, of_source)
     missing = missing_terms(file, form, used)
     held = plain(file, form) if options.plain or not missing else closest(file, form, of_source, stepping)
-    return _Judged(path, file, runs, stepping, held)
+    return Judged(path, file, runs, stepping, held)
 
 
 def _supply(

@@ -287,10 +287,16 @@ def factor_of(prediction: Prediction, log: Log) -> float:
     return max([factors["recorded"], *(factors.get(name, largest) for name in new)])
 
 
-def model_of(file: Drive, batch: Batch, integrator: Integrator, reset_period: float | None) -> Model:
-    """A file's simulation of a batch of runs; its uncertain parameters are free."""
-    prediction = file.prediction
-    names = prediction.names if prediction is not None else ()
+def model_of(
+    file: Drive,
+    batch: Batch,
+    integrator: Integrator,
+    reset_period: float | None,
+    names: Sequence[str] | None = None,
+) -> Model:
+    """A file's simulation of a batch of runs; its uncertain parameters are free, or those called ``names``."""
+    if names is None:
+        names = file.prediction.names if file.prediction is not None else ()
     parameters = file.actuator.parameters(file.law).freed(names)
     parameters = parameters.fixed({name: file.values[name] for name in parameters.names if name not in names})
     return Model(batch, file.actuator, file.law, parameters, integrator, reset_period)

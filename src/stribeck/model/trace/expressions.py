@@ -147,6 +147,7 @@ class _Functions:
     expm1 = staticmethod(_function("expm1"))
     log = staticmethod(_function("log"))
     sqrt = staticmethod(_function("sqrt"))
+    floor = staticmethod(_function("floor"))
     tanh = staticmethod(_function("tanh"))
     sign = staticmethod(_function("sign"))
     isfinite = staticmethod(_function("isfinite", truth=True))

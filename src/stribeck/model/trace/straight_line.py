@@ -20,7 +20,7 @@ from stribeck.model.trace.expressions import Expression, Tracer, condition
 _SCALARS = array_namespace(0.0)
 
 _GLOBALS: dict[str, Any] = {
-    "abs": abs, "inf": math.inf, "nan": math.nan, "isfinite": math.isfinite, "cos": math.cos, "sin": math.sin,
+    "abs": abs, "inf": math.inf, "nan": math.nan, "isfinite": math.isfinite, "floor": math.floor, "cos": math.cos, "sin": math.sin,
     "sqrt": math.sqrt, "tanh": math.tanh, "expm1": math.expm1, "exp": math.exp, "log": math.log,
     "unusual_exp": _SCALARS.exp, "unusual_log": _SCALARS.log,
 }  # fmt: skip

@@ -1,0 +1,86 @@
+"""Draws of ``stribeck export``: what is asked for, and the values that the format holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from stribeck.cli.export.options import ExportOptions
+from stribeck.errors import ConfigError
+from stribeck.evaluate.assessment import Stepping
+from stribeck.evaluate.draws import draws_of
+from stribeck.exports.draws import Width, check_uncertain, drawn_as_held, scatter_of, width_for
+from stribeck.exports.registry import Format
+from stribeck.exports.variants import check_format
+from stribeck.model.arrays import Array
+from stribeck.model.joint import Drive
+from stribeck.model.log import Batch
+
+
+class Judged(NamedTuple):
+    """A parameter file with its runs, as recorded and as the source law moves, and what the format holds of it."""
+
+    path: Path
+    source: Drive
+    runs: tuple[Batch, Batch]
+    stepping: Stepping
+    held: Drive
+
+
+class Drawn(NamedTuple):
+    """Draws of a file: values (N,) of what the format holds, by parameter, and how wide they are."""
+
+    values: Mapping[str, Array]
+    width: Width
+
+
+def check_draws(form: Format, options: ExportOptions) -> None:
+    """Raise :class:`ConfigError` for options of draws without draws, and formats without them."""
+    if options.draws is not None:
+        check_format(form, options.draws)
+    elif options.same or options.seed:
+        raise ConfigError(
+            f"{'--same' if options.same else '--seed'} belongs to draws: say how many with --draws, or leave it out"
+        )
+
+
+def check_units(options: ExportOptions, joints: Mapping[str, tuple[Path, Drive]]) -> None:
+    """Check that drives to draw from are uncertain, and joints with equal drives have files of their own.
+
+    :raises ConfigError: otherwise.
+    """
+    if options.draws is None:
+        return
+    for path, drive in joints.values():
+        check_uncertain(drive, path)
+    unknown = [name for name in options.same if name not in joints]
+    if unknown:
+        raise ConfigError(
+            f"--same names joints of the export, found {unknown[0]!r}; valid: {', '.join(joints)}"
+        )
+    if options.same:
+        own = {id(joints[name][1]) for name in options.same}
+        if len(own) < max(2, len(options.same)):
+            raise ConfigError(
+                "--same needs two joints at least, each with what was identified of its own servo: name a file for each with --params"
+            )
+        scatter_of([joints[name][1] for name in options.same])  # refuses servos that differ
+
+
+def drawn_of(
+    judged: Sequence[Judged], joints: Mapping[str, Drive], options: ExportOptions, count: int
+) -> list[Drawn]:
+    """Draws of each file."""
+    units = [joints[name] for name in options.same]
+    means, scatters = scatter_of(units) if units else ({}, {})
+    found = []
+    for k, one in enumerate(judged):
+        runs, seed = one.runs[1], options.seed if k == 0 else (options.seed, k)
+        width = width_for(one.source, runs, one.stepping)
+        further = any(one.source is unit for unit in units)
+        centre = replace(one.source, values={**one.source.values, **means}) if further else one.source
+        drawn = draws_of(centre, count, seed, factor=width.factor, scatter=scatters if further else None)
+        found.append(Drawn(drawn_as_held(one.source, one.held, drawn, runs, one.stepping), width))
+    return found

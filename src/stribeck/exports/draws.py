@@ -1,0 +1,232 @@
+r"""Draws of a drive for randomised simulation: as wide as the model's error, of one more unit, as a poorer law holds them.
+
+The posterior of a fit describes how well the recordings fix the parameters of a law that is right. No law is: the motion that it
+simulates misses the recorded one by more than its parameters leave open. Draws for simulations have the posterior's standard deviations
+times the smallest :math:`s \ge 1` with which the spread of the simulated motion is that of the band of the fit
+(:mod:`stribeck.identify.servo.prediction`),
+
+.. math:: \overline{var(y(t;\theta_s))} = \overline{\kappa^2 (var(y(t;\theta_1)) + \sigma^2)}
+
+with the mean over the samples of all runs, the error :math:`\sigma` of the model and its factor :math:`\kappa` for the conditions of
+each run. Correlations stay, so that what the recordings fix best is changed least.
+
+A poorer law gets, for each draw, those of its parameters whose motion differs from that of its estimate as the motion of the drawn source
+law from that of the source's estimate: least squares by Gauss–Newton steps with the derivatives at the estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stribeck.errors import ConfigError
+from stribeck.evaluate.assessment import Stepping, stepping_of
+from stribeck.evaluate.draws import deviation_of, draws_of, uncertain_of
+from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
+from stribeck.identify.common.population import population_of
+from stribeck.identify.servo.prediction import QUANTILE, half_widths, model_of, motions
+from stribeck.model.arrays import Array
+from stribeck.model.joint import Drive
+from stribeck.model.log import Batch, Log
+
+TRIALS = 256
+"""Draws from which the spread of a motion is computed."""
+
+LARGEST = 100.0
+"""Largest factor on the standard deviations of the posterior."""
+
+CLOSE = 0.02
+"""Relative difference of spreads at which the search for the factor ends."""
+
+SEARCHES = 12
+"""Steps of this search at most."""
+
+STEPS, CHUNK = 2, 256
+"""Gauss–Newton steps of a projection, and draws that are projected together."""
+
+STEP = 0.01
+"""Relative change of a parameter for derivatives."""
+
+RIDGE = 1e-4
+"""Weight of unchanged parameters in a projection, relative to the largest derivative."""
+
+ROOT_MEAN_SQUARE = "root mean square of position"
+"""Error by which a file without a distribution of motions states that of its model."""
+
+
+@dataclass(frozen=True)
+class Width:
+    """How wide draws are.
+
+    :param factor: s, on the standard deviations of the posterior.
+    :param posterior: spread of the motion with the posterior alone, root mean square over the samples [rad].
+    :param wanted: that of the band of the fit; ``None`` if the file does not state the error of its model.
+    :param reached: that of the draws.
+    """
+
+    factor: float
+    posterior: float
+    wanted: float | None
+    reached: float
+
+    def line(self, count: int) -> str:
+        """The width in one line."""
+        text = f"{count} draws: spread of the motion {1e3 * self.reached:.3g} mrad (posterior alone {1e3 * self.posterior:.3g}"
+        if self.wanted is None:
+            return f"{text}; the file states no error of its model in rad, which is left out)"
+        return f"{text}, band of the fit {1e3 * self.wanted:.3g}; factor {self.factor:.3g} on standard deviations)"
+
+
+def check_uncertain(drive: Drive, where: object) -> None:
+    """Raise :class:`ConfigError` for a drive whose file does not state how uncertain its parameters are."""
+    if not np.any(np.diag(uncertain_of(drive).covariance) > 0.0):
+        raise ConfigError(
+            f"{where} states no intervals, so that there is nothing to draw from: identify the drive with at least two runs, "
+            "or leave out `draws`"
+        )
+
+
+def motions_of(drive: Drive, drawn: Mapping[str, Array], runs: Batch, stepping: Stepping) -> Array:
+    """Positions (T, R, S) [rad] of a drive with drawn values (S,) by parameter; those of other parameters are the drive's."""
+    known = drive.actuator.parameters(drive.law)
+    names = [name for name, values in drawn.items() if name in known and np.ptp(values) > 0.0]
+    model = model_of(drive, runs, stepping.integrator, stepping.reset_period, names)
+    points = np.stack([drawn[name] for name in model.parameters.free_names], axis=1)
+    return motions(model, points)
+
+
+def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> Width:
+    """How wide draws of a drive are in runs.
+
+    :raises ConfigError: if nothing is uncertain.
+    """
+
+    def variance(factor: float) -> Array:
+        drawn = draws_of(drive, TRIALS, seed, factor=factor)
+        return np.asarray(np.var(motions_of(drive, drawn, runs, stepping), axis=2))
+
+    def mean(values: Array) -> float:
+        return float(np.sum(runs.weight * values))
+
+    own = variance(1.0)
+    alone = mean(own)
+    target = _wanted(drive, own, runs, stepping)
+    if target is None:
+        return Width(1.0, alone**0.5, None, alone**0.5)
+    wanted, factor, reached = mean(target), 1.0, alone
+    low = 1.0
+    high: float | None = None
+    for _ in range(SEARCHES):
+        if (reached >= wanted and factor == 1.0) or abs(reached / wanted - 1.0) < CLOSE:
+            break
+        low, high = (factor, high) if reached < wanted else (low, factor)
+        guess = factor * (wanted / max(reached, 1e-30)) ** 0.5
+        factor = guess if low < guess < (high or LARGEST) else (low * (high or LARGEST)) ** 0.5
+        reached = mean(variance(factor))
+        if high is None and factor > 0.9 * LARGEST:
+            break
+    return Width(factor, alone**0.5, wanted**0.5, reached**0.5)
+
+
+def width_of(drive: Drive, logs: Sequence[Log] = ()) -> Width:
+    """How wide draws of a drive are in recordings, or else on the bench trajectories by which exports are judged.
+
+    :raises ConfigError: if nothing is uncertain, or the file states no error of its model.
+    """
+    check_uncertain(drive, "the fit")
+    stepping = stepping_of(drive)
+    benches = bench_runs(drive, usual_gain(drive), drive.actuator.supply.nominal)
+    width = width_for(drive, batch_of_source(drive, list(logs) or benches, stepping)[1], stepping)
+    if width.wanted is None:
+        raise ConfigError(
+            "the fit states no error of its model in rad, by which draws could be widened: leave out `model_error`"
+        )
+    return width
+
+
+def _wanted(drive: Drive, own: Array, runs: Batch, stepping: Stepping) -> Array | None:
+    """Variance (T, R) [rad²] of the band of a fit; ``None`` if the file states no error of its model.
+
+    :param own: variance with the posterior alone.
+    """
+    if drive.prediction is not None:
+        band = half_widths(drive, runs, stepping.integrator, stepping.reset_period)
+        return np.asarray((band / QUANTILE) ** 2)
+    error = drive.loss.train
+    if error is None or drive.loss.name != ROOT_MEAN_SQUARE:
+        return None
+    return own + error**2
+
+
+def scatter_of(drives: Sequence[Drive]) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean and standard deviation between units of each parameter that is uncertain in two of them at least.
+
+    :raises ConfigError: for fewer than two units, or units with different laws.
+    """
+    if len(drives) < 2:
+        raise ConfigError(f"a spread between units needs two of them at least, found {len(drives)}")
+    laws = {drive.law.name for drive in drives}
+    if len(laws) > 1 or len({drive.actuator.name for drive in drives}) > 1:
+        found = ", ".join(f"{drive.actuator.name} with {drive.law.name.upper()}" for drive in drives)
+        raise ConfigError(f"a spread between units needs equal servos with the same law, found {found}")
+    means, scatters = {}, {}
+    for name in drives[0].values:
+        stated = [drive.stated.get(name) for drive in drives]
+        sigma = [0.0 if one is None else deviation_of(one) for one in stated]
+        variances = np.array([s**2 if s > 0.0 else np.inf for s in sigma])
+        if np.isfinite(variances).sum() >= 2:
+            population = population_of(np.array([drive.values[name] for drive in drives]), variances)
+            means[name], scatters[name] = population.mean, population.scatter
+    return means, scatters
+
+
+def drawn_as_held(
+    source: Drive, held: Drive, drawn: Mapping[str, Array], runs: Batch, stepping: Stepping
+) -> dict[str, Array]:
+    """Draws (S,) of the parameters that a format holds.
+
+    Where the format has the source's own values, they are the draws of the source; otherwise they are projected.
+
+    :param runs: the runs with the motion of the source law.
+    """
+    bench = ("q_offset",)
+    if all(held.values[name] == source.values.get(name) for name in held.values):
+        return {name: values for name, values in drawn.items() if name in held.values and name not in bench}
+    known = held.actuator.parameters(held.law)
+    names = [
+        name for name, value in held.values.items() if name in known and name not in bench and value != 0.0
+    ]
+    scale = np.array([abs(held.values[name]) for name in names])
+    ends = np.array([(known[name].lower, known[name].upper) for name in names]).T
+    centre = np.array([held.values[name] for name in names])
+    ends = np.stack([np.minimum(ends[0], centre), np.maximum(ends[1], centre)])
+    weight = np.sqrt(runs.weight)[:, :, None]
+
+    def moved(points: Array) -> Array:
+        found = motions_of(held, dict(zip(names, points.T, strict=True)), runs, stepping)
+        return np.asarray((weight * found).reshape(-1, len(points)))
+
+    apart = STEP * np.diag(scale)
+    both = moved(np.concatenate([centre + apart, centre - apart, centre[None]]))
+    slopes = (both[:, : len(names)] - both[:, len(names) : -1]) / (2.0 * STEP)
+    at = both[:, -1:]
+    normal = slopes.T @ slopes
+    inverse = np.linalg.solve(normal + RIDGE * np.max(np.diag(normal)) * np.eye(len(names)), slopes.T)
+    from_source = (weight * runs.position[:, :, None]).reshape(-1, 1)
+    count, parts = len(next(iter(drawn.values()))), []
+    for first in range(0, count, CHUNK):
+        part = {name: values[first : first + CHUNK] for name, values in drawn.items()}
+        away = (weight * motions_of(source, part, runs, stepping)).reshape(len(from_source), -1) - from_source
+        points = np.tile(centre, (away.shape[1], 1))
+        for k in range(STEPS):
+            missing = away - (moved(points) - at if k else 0.0)
+            points = np.clip(points + scale * (inverse @ missing).T, ends[0], ends[1])
+        parts.append(points)
+    return dict(zip(names, np.concatenate(parts).T, strict=True))
+
+
+def held_draw(held: Drive, drawn: Mapping[str, Array], k: int) -> Drive:
+    """What a format holds with the values of a draw."""
+    return replace(held, values={**held.values, **{name: float(values[k]) for name, values in drawn.items()}})

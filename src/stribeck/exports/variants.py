@@ -1,0 +1,79 @@
+"""Draws in a format: each draw as a variant of the export, or all draws as one table of the format's own fields."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stribeck.errors import ConfigError
+from stribeck.exports.draws import held_draw
+from stribeck.exports.registry import Format
+from stribeck.exports.task import ExportTask
+from stribeck.model.arrays import Array
+
+MOST_FILES = 10_000
+"""Variants of an export at most."""
+
+
+def check_format(form: Format, count: int) -> None:
+    """Raise :class:`ConfigError` for formats without draws, and for more files than a folder should have."""
+    if form.draws is None:
+        raise ConfigError(
+            f"the format {form.name} is not for simulations and has no draws: leave out `draws`"
+        )
+    if form.draws == "files" and count > MOST_FILES:
+        raise ConfigError(
+            f"{form.name} writes a file for each draw, and {count} are more than {MOST_FILES}: choose fewer `draws`, or isaaclab-bam, "
+            "which writes one table"
+        )
+
+
+def table_path(output: Path) -> Path:
+    """The table beside an export; its name ends so that programs that read all files of a kind leave it alone."""
+    return output.with_name(f"{output.name}.draws.npz")
+
+
+def variants(
+    form: Format, task: ExportTask, drawn: Sequence[Mapping[str, Array]], count: int
+) -> dict[Path, str | bytes]:
+    """The content of the files of all draws: variants ``STEM_0000`` and following, where the format has them, and the table.
+
+    :param drawn: values (count,) of what the format holds, for each joint of the task.
+    :raises ConfigError: for values that the format refuses.
+    """
+    files: dict[Path, str | bytes] = {}
+    columns: dict[str, list[float]] = {}
+    digits = max(4, len(str(count - 1)))
+    for k in range(count):
+        joints = tuple(
+            one._replace(servo=replace(one.servo, parameters=held_draw(one.servo.parameters, values, k)))
+            for one, values in zip(task.joints, drawn, strict=True)
+        )
+        if form.draws == "files":
+            name = f"{task.output.stem}_{k:0{digits}d}{task.output.suffix}"
+            files.update(form.write(replace(task, joints=joints, output=task.output.with_name(name))).files)
+            continue
+        for one in joints:
+            for field, value in form.module_of().fields(one, task.timestep).items():
+                columns.setdefault(f"{one.joint}/{field}", []).append(value)
+    if form.draws == "files":
+        table = {
+            f"{one.joint}/{name}": v
+            for one, d in zip(task.joints, drawn, strict=True)
+            for name, v in d.items()
+        }
+    else:
+        table = {name: np.array(values) for name, values in columns.items()}
+    return {**files, table_path(task.output): _npz(table)}
+
+
+def _npz(table: Mapping[str, Array]) -> bytes:
+    held = io.BytesIO()
+    arrays: dict[str, Any] = dict(table)
+    np.savez(held, **arrays)
+    return held.getvalue()

@@ -1,0 +1,125 @@
+"""Goals offset in a loop without ROS: less error of an emulated STS3215 that holds and lifts a mass."""
+
+import math
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import stribeck as sb
+from driving import config_for, emulated
+from position_servo import follow
+from stribeck.emulator.joint import published_parameters
+from stribeck.files.drives import Drives, write_drives
+from stribeck.files.torque_drives import torque_actuator, torque_drive
+from stribeck.model.bench import Pendulum
+from stribeck.model.estimate import fixed
+from stribeck.model.law import law_named
+from virtual_bus import VirtualBus
+
+MASS, LENGTH, GAIN = 0.4, 0.15, 16
+URDF = f"""<robot name="arm"><link name="base"/><link name="link"><inertial><origin xyz="0 0 {-LENGTH}"/><mass value="{MASS}"/>
+<inertia ixx="1e-6" iyy="1e-6" izz="1e-6" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="j1" type="continuous"><parent link="base"/><child link="link"/><axis xyz="0 -1 0"/></joint></robot>"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The drive of the servo as `identify robot` knows it, by torque, and the URDF; nobody is asked for a gain."""
+    servo = published_parameters("sts3215")
+    stiffness = 7.4 * servo.actuator.control.gain * GAIN * servo.values["kt"] / servo.values["R"]
+    law = law_named("m1")
+    estimates = {
+        "stiffness": fixed(stiffness, "N m/rad"),
+        "derivative": fixed(servo.values["kt"] ** 2 / servo.values["R"], "N m s/rad"),
+        "armature": fixed(servo.values["armature"], "kg m^2"),
+        **{name: fixed(servo.values[name], "") for name in law.parameter_names},
+    }
+    actuator = torque_actuator("rotary", largest=1.9, resolution=2 * math.pi / 4096, derivative_gain=1.0)
+    write_drives(tmp_path / "robot.json", Drives({"j1": torque_drive(actuator, law, estimates)}))
+    (tmp_path / "arm.urdf").write_text(URDF)
+    return tmp_path
+
+
+def errors(compensator, rate=100.0, delay=0.0):
+    """Error over a slow sine about 0.8 rad [rad], without the first two seconds."""
+    parameters = published_parameters("sts3215")
+    parameters = replace(parameters, values={**parameters.values, "command_delay": delay})
+    servo = emulated("sts3215", pendulum=Pendulum(MASS, LENGTH, 0.0))[0]
+    servo = type(servo)("sts3215", parameters, Pendulum(MASS, LENGTH, 0.0), noise=0.0)
+    with VirtualBus([servo]) as bus:
+        driver = bus.driver(
+            config_for(
+                bus.path,
+                "sts3215",
+                rate=rate,
+                joint={"p_gain": GAIN},
+                command_timeout=2.0,
+                silence_timeout=0.5,
+            )
+        )
+        samples = follow(
+            driver,
+            lambda t: np.array([min(t, 0.8) + 0.3 * math.sin(0.2 * max(t - 1.0, 0.0))]),
+            18.0,
+            compensator,
+        )
+    times = np.array([sample.stamp for sample in samples]) - samples[0].stamp
+    wanted = np.array([min(t, 0.8) + 0.3 * math.sin(0.2 * max(t - 1.0, 0.0)) for t in times])
+    found = np.array([sample.position[0] for sample in samples])
+    return (found - wanted)[times > 2.0]
+
+
+@pytest.mark.parametrize("rate", [50.0, 100.0, 200.0])
+def test_goals_offset_by_the_file_alone_reduce_the_error(files, rate):
+    """The gain is the file's, the weight the URDF's: less than a fifth of the error of none and 0.6 of the weight's alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compensators = (
+            None,
+            sb.Compensator(files / "robot.json", files / "arm.urdf", gain=1e-9),
+            sb.Compensator(files / "robot.json", files / "arm.urdf"),
+        )
+        none, weight, both = (np.sqrt(np.mean(errors(one, rate) ** 2)) for one in compensators)
+    assert both < 0.2 * none
+    assert both < 0.6 * weight
+
+
+def test_a_servo_that_answers_late_does_not_swing(files):
+    """With 100 ms of delay the error stays below that of none, and the joint does not oscillate."""
+    found = errors(
+        sb.Compensator(files / "robot.json", files / "arm.urdf", loop_delay=0.12), 100.0, delay=0.1
+    )
+    none = errors(None, 100.0, delay=0.1)
+    assert np.sqrt(np.mean(found**2)) < 0.4 * np.sqrt(np.mean(none**2))
+    swing = found - np.convolve(found, np.full(100, 0.01), mode="same")
+    assert np.abs(swing[200:-200]).max() < 0.004
+
+
+def test_a_firmware_gain_in_place_of_a_stiffness_is_noticed(files):
+    """The file is in N m/rad: 16 would cancel a third of the friction in silence."""
+    with pytest.warns(sb.StribeckWarning, match="identified with a gain of 8.9"):
+        sb.Compensator(files / "robot.json", p_gain=16)
+
+
+def test_the_loop_needs_no_ros(files):
+    """No module of ROS is imported, and none is needed."""
+    code = (
+        "import sys; sys.modules.update(rclpy=None, sensor_msgs=None)\n"
+        "import stribeck as sb\n"
+        f"c = sb.Compensator({str(files / 'robot.json')!r}, {str(files / 'arm.urdf')!r})\n"
+        "print([c.goal([0.1], [0.2], 0.01 * k)[0] for k in range(100)][-1] > 0.2)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_torques_and_goals_are_two_compensators(files):
+    """Whoever began with torques is told to make another one."""
+    one = sb.Compensator(files / "robot.json")
+    one.torque([0.0], [0.0], t=0.0)
+    with pytest.raises(sb.StribeckError, match="another one for goals"):
+        one.goal([0.0], [0.0], 0.01)
