@@ -59,7 +59,7 @@ class BodyState(NamedTuple):
 
 
 class Softness(NamedTuple):
-    r"""Diagonals of :math:`\Sigma` and :math:`\Upsilon` (m,) (2.9–2.11)."""
+    r"""Diagonals of :math:`\Sigma` and :math:`\Upsilon`, m numbers each (2.9–2.11)."""
 
     sigma: Any
     upsilon: Any
@@ -72,12 +72,21 @@ class MultibodyDynamics:
         self.mechanism = mechanism
         self.layout = Layout(mechanism)
 
-    def softness(self, h: Any) -> Softness:
-        r""":math:`\gamma = 1/(1 + 4\tau/h)`, :math:`\Sigma = 4\epsilon\gamma/h^2`, :math:`\Upsilon = \gamma`."""
+    def softness(self, physical: Physical, h: Any) -> Softness:
+        r""":math:`\gamma = 1/(1 + 4\tau/h)`, :math:`\Sigma = 4\epsilon\gamma/h^2`, :math:`\Upsilon = \gamma`, lists of m numbers.
+
+        :math:`\epsilon` and :math:`\tau/h` are those of the regularization plus those of the joint; rotations have
+        :math:`\epsilon/\ell^2`.
+        """
         soft = self.mechanism.regularization
-        gamma = 1.0 / (1.0 + 4.0 * soft.damping)
-        compliance = np.where(self.layout.translation, soft.compliance, soft.compliance / soft.length**2)
-        return Softness(4.0 * compliance * gamma / h**2, gamma * np.ones(len(compliance)))
+        sigma, upsilon = [], []
+        for joint, translates in zip(self.layout.owner, self.layout.translation, strict=True):
+            gamma = 1.0 / (1.0 + 4.0 * (soft.damping + physical.damping[joint]))
+            compliance = soft.compliance + physical.compliance[joint]
+            size = 1.0 if translates else soft.length**2
+            sigma.append(4.0 * compliance * gamma / (size * h**2))
+            upsilon.append(gamma)
+        return Softness(sigma, upsilon)
 
     def mass_matrix(self, physical: Physical) -> Any:
         """M (6 nb, 6 nb), constant in body frames (2.3, 2.4)."""
@@ -146,7 +155,8 @@ class MultibodyDynamics:
         G, B = constraints.jacobian, constraints.motion
         drive = self.drive(physical, constraints.pose, voltage)
         stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in drive)
-        soft, v = self.softness(h), state.v.reshape(-1)
+        sigma, upsilon = (jnp.stack([jnp.asarray(x) for x in part]) for part in self.softness(physical, h))
+        v = state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
         mass = self.mass_matrix(physical)
@@ -157,12 +167,12 @@ class MultibodyDynamics:
             + h * self._gyroscopic(physical, state.v)
             + B.T @ ((brake + jnp.zeros(len(B)))[:, None] * B)
         )
-        target = -(4.0 / h) * soft.upsilon * constraints.deviation + soft.upsilon * (G @ v)
+        target = -(4.0 / h) * upsilon * constraints.deviation + upsilon * (G @ v)
         m = len(target)
         rows = jnp.concatenate([G, B])
         solved = jnp.linalg.solve(mass, jnp.concatenate([rows.T, right[:, None]], axis=1))
         response, free = rows @ solved[:, :-1], solved[:, -1]
-        held = response[:m, :m] + jnp.diag(soft.sigma)
+        held = response[:m, :m] + jnp.diag(sigma)
         lead = jnp.linalg.solve(
             held, jnp.concatenate([response[:m, m:], (target - G @ free)[:, None]], axis=1)
         )
@@ -195,7 +205,7 @@ class MultibodyDynamics:
         pose = layout.pose(physical, state.q)
         stall, damping = self.drive(physical, pose, voltage)
         dry = self._dry(physical, voltage)
-        soft, slip = self.softness(h), self.mechanism.regularization.slip
+        soft, slip = self.softness(physical, h), self.mechanism.regularization.slip
         held, moving = layout.rates(pose, state.v)
         pairs = zip(soft.upsilon, held, layout.deviation(pose), strict=True)
         target = [u * (rate - 4.0 / h * g) for u, rate, g in pairs]

@@ -92,6 +92,7 @@ class Layout:
 
     :param frames: F of the joints, as columns.
     :param held: deviations, of the six, that each joint constrains.
+    :param owner: joint of each constrained deviation (m,).
     :param translation: whether each constrained deviation is a translation (m,).
     :param rotates: whether the coordinate of a joint is an angle (nj,).
     """
@@ -102,6 +103,7 @@ class Layout:
         self.bodies = len(mechanism.bodies)
         self.frames = [frame_along(np.array(joint.axis)).T.tolist() for joint in self.joints]
         self.held = [[k for k in range(6) if k != NOT_HELD[joint.kind]] for joint in self.joints]
+        self.owner = [j for j, held in enumerate(self.held) for _ in held]
         self.translation = np.array([k < 3 for held in self.held for k in held])
         self.rotates = np.array([joint.kind == "revolute" for joint in self.joints])
 

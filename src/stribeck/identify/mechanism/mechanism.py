@@ -109,6 +109,8 @@ class Physical(NamedTuple):
     :param point: a point of each joint in the zero pose (nj, 3) [m].
     :param coulomb: bound of dry friction (nj,) [N m or N].
     :param viscous: viscous friction (nj,) [N m s/rad or N s/m].
+    :param compliance: of the constraints of each joint beyond the regularization (nj,) [m/N].
+    :param damping: relaxation time of these constraints beyond the regularization (nj,) [time steps].
     :param ripple: a, b of the cogging torques (nw, 2) [N m].
     :param kt: motor constants (nm,) [N m/A].
     :param resistance: of the windings (nm,) [ohm].
@@ -124,6 +126,8 @@ class Physical(NamedTuple):
     point: Any
     coulomb: Any
     viscous: Any
+    compliance: Any
+    damping: Any
     ripple: Any
     kt: Any
     resistance: Any
@@ -144,6 +148,8 @@ def shapes(
         "point": (joints, 3),
         "coulomb": (joints,),
         "viscous": (joints,),
+        "compliance": (joints,),
+        "damping": (joints,),
         "ripple": (ripples, 2),
         "kt": (motors,),
         "resistance": (motors,),

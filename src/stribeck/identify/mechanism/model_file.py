@@ -110,6 +110,8 @@ class JointSection(Schema):
     :param axis: of rotation or translation, in the zero pose; needed unless it is fixed.
     :param coulomb: dry friction [N m or N].
     :param viscous: viscous friction [N m s/rad or N s/m].
+    :param compliance: of its constraints, beyond the regularization [m/N]; of rotations divided by its length squared.
+    :param damping: relaxation time of its constraints, beyond the regularization [time steps].
     """
 
     kind: JointKind
@@ -119,6 +121,8 @@ class JointSection(Schema):
     axis: tuple[float, float, float] | None = None
     coulomb: Number | None = None
     viscous: Number | None = None
+    compliance: Number | None = None
+    damping: Number | None = None
     ripple: list[RippleSection] = msgspec.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -319,7 +323,7 @@ class _Numbers:
 
 SCALARS = {
     "bodies": ("mass",),
-    "joints": ("coulomb", "viscous"),
+    "joints": ("coulomb", "viscous", "compliance", "damping"),
     "motors": ("kt", "resistance", "voltage_offset"),
     "sensors": ("offset", "lag"),
 }
