@@ -12,7 +12,7 @@ ROBOT := test/model test/rigid test/live test/files test/recordings test/survey 
 unexport PYTHONDONTWRITEBYTECODE
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
-.PHONY: demo demo-arm test test-quick test-slow test-slice test-versions lint docs docs-links bench soak clean
+.PHONY: demo demo-arm figures test test-quick test-slow test-slice test-versions lint docs docs-links bench soak clean
 
 demo: $(VENV)/.fit
 	$(BIN)/stribeck demo --output build/demo
@@ -64,6 +64,10 @@ docs: $(VENV)/.dev
 # Links to other sites, too; needs a network.
 docs-links: $(VENV)/.dev
 	$(BIN)/python -m sphinx -q -b linkcheck docs build/docs-links
+
+# Pictures of README and documentation, drawn again: NAMES='demo joint' draws some.
+figures: $(VENV)/.fit
+	$(BIN)/python docs/draw_pictures.py $(NAMES)
 
 bench: $(VENV)/.dev
 	$(BIN)/python bench/run.py

@@ -1,8 +1,10 @@
-"""What pyproject.toml cannot say: the files that ROS expects under share/stribeck and lib/stribeck."""
+"""What pyproject.toml cannot say: files that ROS expects under share/stribeck and lib/stribeck, and the lowest Python."""
 
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
+
+PYTHON = ">=3.11"
 
 SHARED = ("bags", "config", "examples", "launch")
 
@@ -32,4 +34,15 @@ def below(folder: str) -> list[str]:
     return [str(path) for path in found if "__pycache__" not in path.parts]
 
 
-setup(data_files=data_files())
+class Package(Distribution):
+    """States the lowest Python when a command runs.
+
+    colcon reads the configuration without a command, as Python literals, and a version specifier is none.
+    """
+
+    def run_commands(self) -> None:
+        self.metadata.python_requires = PYTHON
+        super().run_commands()
+
+
+setup(distclass=Package, data_files=data_files())

@@ -1,16 +1,16 @@
-"""Compensates friction: starts the compensation node and its guard as separate processes.
+"""Compensates friction: starts the compensation node and its guard as separate processes, and the servo node where a bench file is given.
 
 Ends with the reason of a node that cannot be configured or fails.
 """
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from stribeck.nodes.launching import FailureReport
+from stribeck.nodes.launching import FailureReport, parameters_of, refuse_earlier_arguments
 
 TOPICS = {
     "joint_states": "measured states (input)",
@@ -20,56 +20,77 @@ TOPICS = {
 
 
 def generate_launch_description():
-    """Both nodes with one parameter file, configured and activated."""
-    shared = FindPackageShare("stribeck")
-    config = PathJoinSubstitution([shared, "config", "compensation.yaml"])
-    arguments = [
-        DeclareLaunchArgument(
-            "config", default_value=config, description="parameters of both nodes, a YAML file"
-        ),
-        DeclareLaunchArgument(
-            "namespace", default_value="", description="namespace of both nodes and of relative topics"
-        ),
-        DeclareLaunchArgument(
-            "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"
-        ),
-        DeclareLaunchArgument("use_sim_time", default_value="false", description="use the time on /clock"),
-        DeclareLaunchArgument("log_level", default_value="info", description="log level of both nodes"),
-        *(
-            DeclareLaunchArgument(name, default_value=name, description=f"topic: {text}")
-            for name, text in TOPICS.items()
-        ),
-    ]
+    """The nodes with one parameter file, configured and activated."""
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument(
+                "params_file",
+                description="parameters of compensation and guard, a YAML file: a copy of config/compensation.yaml with your joints",
+            ),
+            DeclareLaunchArgument(
+                "bench_file",
+                default_value="",
+                description="servos on a serial bus that move the joints, a YAML file as for `stribeck record`: starts the "
+                "servo node too, which then takes the compensated goals; empty: another driver does",
+            ),
+            DeclareLaunchArgument(
+                "port",
+                default_value="",
+                description="serial port of these servos; empty: value in bench_file",
+            ),
+            DeclareLaunchArgument(
+                "namespace", default_value="", description="namespace of the nodes and of relative topics"
+            ),
+            DeclareLaunchArgument(
+                "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"
+            ),
+            DeclareLaunchArgument(
+                "use_sim_time", default_value="false", description="use the time on /clock"
+            ),
+            DeclareLaunchArgument("log_level", default_value="info", description="log level of the nodes"),
+            *(
+                DeclareLaunchArgument(name, default_value=name, description=f"topic: {text}")
+                for name, text in TOPICS.items()
+            ),
+            OpaqueFunction(function=refuse_earlier_arguments),
+            OpaqueFunction(function=nodes),
+        ]
+    )
+
+
+def nodes(context):
+    """Guard and compensation, and the servo node where a bench file is given."""
+    given = context.launch_configurations
     switches = {
         name: ParameterValue(LaunchConfiguration(name), value_type=bool)
         for name in ("autostart", "use_sim_time")
     }
     switches["exit_on_failure"] = True
     failure = FailureReport(stays=True)
+    topics = {name: LaunchConfiguration(name) for name in TOPICS}
+    if given["bench_file"] and given["compensated_command"] == "compensated_command":
+        topics["compensated_command"] = "joint_goals"  # where the servo node takes goals
     common = {
         "on_exit": failure.ended,
         "package": "stribeck",
         "namespace": LaunchConfiguration("namespace"),
         "output": "screen",
-        "remappings": [(name, LaunchConfiguration(name)) for name in TOPICS],
         "ros_arguments": ["--log-level", LaunchConfiguration("log_level")],
     }
-    return LaunchDescription(
-        [
-            *arguments,
-            failure.handler,
-            # The guard starts first, as it is in charge until compensation is enabled.
-            Node(
-                executable="guard",
-                name="guard",
-                parameters=[LaunchConfiguration("config"), switches],
-                **common,
-            ),
-            Node(
-                executable="compensation",
-                name="compensation",
-                parameters=[LaunchConfiguration("config"), {**switches, "guarded": True}],
-                **common,
-            ),
-        ]
-    )
+
+    def node(name, parameters, **more):
+        return Node(executable=name, name=name, parameters=parameters, **common, **more)
+
+    remappings = list(topics.items())
+    # The guard starts first, as it is in charge until compensation is enabled.
+    found = [
+        failure.handler,
+        node("guard", [*parameters_of(context), switches], remappings=remappings),
+        node("compensation", [*parameters_of(context), {**switches, "guarded": True}], remappings=remappings),
+    ]
+    if given["bench_file"]:
+        shipped = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "servo.yaml"])
+        servo = {"config": given["bench_file"], **({"port": given["port"]} if given["port"] else {})}
+        servo = {name: ParameterValue(text, value_type=str) for name, text in servo.items()}
+        found.append(node("servo", [shipped, {**switches, **servo}]))
+    return found

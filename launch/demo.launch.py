@@ -23,7 +23,7 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackagePrefix, FindPackageShare
 
-from stribeck.nodes.launching import FailureReport
+from stribeck.nodes.launching import FailureReport, refuse_earlier_arguments
 
 
 def generate_launch_description():
@@ -35,7 +35,7 @@ def generate_launch_description():
                 "output", default_value="stribeck_demo", description="folder for the results"
             ),
             DeclareLaunchArgument(
-                "config",
+                "bench_file",
                 default_value=[config, "/record_demo.yaml"],
                 description="servos and plays, a YAML file as for `stribeck record`",
             ),
@@ -48,6 +48,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "namespace", default_value="", description="namespace of all nodes and topics"
             ),
+            OpaqueFunction(function=refuse_earlier_arguments),
             OpaqueFunction(function=stages),
         ]
     )
@@ -58,12 +59,12 @@ def stages(context):
     # Read now: when a later stage starts, the arguments may be those of another launch file.
     given = {
         name: LaunchConfiguration(name).perform(context)
-        for name in ("output", "config", "model", "python", "namespace")
+        for name in ("output", "bench_file", "model", "python", "namespace")
     }
     output = Path(given["output"]).expanduser().absolute()
     failure = FailureReport(stays=True)
     node = partial(_node, given["namespace"], failure)
-    excitation = partial(_excitation, node, given["config"])
+    excitation = partial(_excitation, node, given["bench_file"])
     output.mkdir(parents=True, exist_ok=True)
     port, parameters = output / "servo", output / "parameters.json"
     emulator = ExecuteProcess(
@@ -77,7 +78,7 @@ def stages(context):
         on_exit=failure.ended,
     )
     # A separate servo node for each motion, as one could time out while the fit keeps the machine busy.
-    recorded, compensated = (node("servo", config=given["config"], port=str(port)) for _ in range(2))
+    recorded, compensated = (node("servo", config=given["bench_file"], port=str(port)) for _ in range(2))
     recording = excitation(output / "bags")
     identification = node(
         "identification",

@@ -10,7 +10,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from stribeck.nodes.launching import FailureReport
+from stribeck.nodes.launching import FailureReport, parameters_of, refuse_earlier_arguments
 
 OVER_THE_FILE = {
     "watch": "folder with the bags",
@@ -21,11 +21,12 @@ OVER_THE_FILE = {
 
 def generate_launch_description():
     """The identification node, configured and activated."""
-    config = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "identification.yaml"])
     return LaunchDescription(
         [
             DeclareLaunchArgument(
-                "config", default_value=config, description="parameters of the node, a YAML file"
+                "params_file",
+                default_value="",
+                description="parameters of the node, a YAML file, over config/identification.yaml",
             ),
             *(
                 DeclareLaunchArgument(name, default_value="", description=f"{text}; empty: value in the file")
@@ -42,7 +43,11 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"
             ),
+            DeclareLaunchArgument(
+                "use_sim_time", default_value="false", description="use the time on /clock"
+            ),
             DeclareLaunchArgument("log_level", default_value="info", description="log level of the node"),
+            OpaqueFunction(function=refuse_earlier_arguments),
             OpaqueFunction(function=identification),
         ]
     )
@@ -52,7 +57,11 @@ def identification(context):
     """The node, with launch arguments that override the parameter file."""
     given = {name: LaunchConfiguration(name).perform(context) for name in OVER_THE_FILE}
     over = {name: ParameterValue(text, value_type=str) for name, text in given.items() if text}
-    autostart = ParameterValue(LaunchConfiguration("autostart"), value_type=bool)
+    switches = {
+        name: ParameterValue(LaunchConfiguration(name), value_type=bool)
+        for name in ("autostart", "use_sim_time")
+    }
+    shipped = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "identification.yaml"])
     failure = FailureReport(stays=True)
     return [
         failure.handler,
@@ -64,8 +73,8 @@ def identification(context):
             on_exit=failure.ended,
             output="screen",
             parameters=[
-                LaunchConfiguration("config"),
-                {**over, "autostart": autostart, "exit_on_failure": True},
+                *parameters_of(context, shipped),
+                {**over, **switches, "exit_on_failure": True},
             ],
             remappings=[("friction_parameters", LaunchConfiguration("friction_parameters"))],
             ros_arguments=["--log-level", LaunchConfiguration("log_level")],

@@ -10,7 +10,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from stribeck.nodes.launching import FailureReport
+from stribeck.nodes.launching import FailureReport, parameters_of, refuse_earlier_arguments
 
 
 def generate_launch_description():
@@ -19,7 +19,7 @@ def generate_launch_description():
     return LaunchDescription(
         [
             DeclareLaunchArgument(
-                "config",
+                "bench_file",
                 default_value=[config, "/record_xl330.yaml"],
                 description="servos, limits, loads and plays, a YAML file as for `stribeck record`",
             ),
@@ -37,19 +37,21 @@ def generate_launch_description():
                 description="false: wait for /excitation/start, and keep running after all plays",
             ),
             DeclareLaunchArgument(
-                "servo_parameters",
-                default_value=[config, "/servo.yaml"],
-                description="further parameters of the servo node, a YAML file",
+                "params_file",
+                default_value="",
+                description="parameters of both nodes, a YAML file, over config/servo.yaml and config/excitation.yaml",
             ),
             DeclareLaunchArgument(
-                "excitation_parameters",
-                default_value=[config, "/excitation.yaml"],
-                description="further parameters of the excitation node, a YAML file",
+                "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"
+            ),
+            DeclareLaunchArgument(
+                "use_sim_time", default_value="false", description="use the time on /clock"
             ),
             DeclareLaunchArgument(
                 "namespace", default_value="", description="namespace of both nodes and of their topics"
             ),
             DeclareLaunchArgument("log_level", default_value="info", description="log level of both nodes"),
+            OpaqueFunction(function=refuse_earlier_arguments),
             OpaqueFunction(function=nodes),
         ]
     )
@@ -59,7 +61,12 @@ def nodes(context):
     """The two nodes; the launch ends when the excitation node exits, or with the reason of one that fails."""
     failure = FailureReport()
     autoplay = ParameterValue(LaunchConfiguration("autoplay"), value_type=bool)
-    config = {"config": LaunchConfiguration("config"), "autostart": True, "exit_on_failure": True}
+    shipped = FindPackageShare("stribeck")
+    switches = {
+        name: ParameterValue(LaunchConfiguration(name), value_type=bool)
+        for name in ("autostart", "use_sim_time")
+    }
+    config = {"config": LaunchConfiguration("bench_file"), **switches, "exit_on_failure": True}
     common = {
         "package": "stribeck",
         "namespace": LaunchConfiguration("namespace"),
@@ -70,14 +77,17 @@ def nodes(context):
     servo = Node(
         executable="servo",
         name="servo",
-        parameters=[LaunchConfiguration("servo_parameters"), {**config, **given(context, "port")}],
+        parameters=[
+            *parameters_of(context, PathJoinSubstitution([shipped, "config", "servo.yaml"])),
+            {**config, **given(context, "port")},
+        ],
         **common,
     )
     excitation = Node(
         executable="excitation",
         name="excitation",
         parameters=[
-            LaunchConfiguration("excitation_parameters"),
+            *parameters_of(context, PathJoinSubstitution([shipped, "config", "excitation.yaml"])),
             {**config, **given(context, "output"), "autoplay": autoplay, "exit_when_done": autoplay},
         ],
         **common,

@@ -15,7 +15,7 @@ from launch_ros.substitutions import FindPackageShare
 def generate_launch_description():
     """compensate.launch.py with the topics of this robot."""
     compensate = PathJoinSubstitution([FindPackageShare("stribeck"), "launch", "compensate.launch.py"])
-    given = {name: LaunchConfiguration(name) for name in ("config", "namespace")}
+    given = {name: LaunchConfiguration(name) for name in ("params_file", "namespace")}
     topics = {
         "controller_command": "my_controller/efforts",
         "compensated_command": "friction_effort_controller/commands",
@@ -24,7 +24,7 @@ def generate_launch_description():
     return LaunchDescription(
         [
             DeclareLaunchArgument(
-                "config",
+                "params_file",
                 default_value=str(Path(__file__).with_name("compensation.yaml")),
                 description="parameters of compensation and guard, a YAML file",
             ),

@@ -8,8 +8,6 @@ from pathlib import Path
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 HERE = Path(__file__).parent
@@ -27,36 +25,20 @@ def generate_launch_description():
                 "namespace", default_value="", description="namespace of all nodes and topics"
             ),
             DeclareLaunchArgument(
-                "servo",
+                "bench_file",
                 default_value=str(HERE / "record.yaml"),
                 description="bus, servo and limits, a YAML file as for `stribeck record`",
             ),
             DeclareLaunchArgument(
-                "compensation",
+                "params_file",
                 default_value=str(HERE / "compensation.yaml"),
                 description="parameters of compensation and guard, a YAML file",
-            ),
-            Node(
-                package="stribeck",
-                executable="servo",
-                name="servo",
-                namespace=LaunchConfiguration("namespace"),
-                output="screen",
-                parameters=[
-                    str(HERE / "servo.yaml"),
-                    {
-                        "config": LaunchConfiguration("servo"),
-                        "port": ParameterValue(LaunchConfiguration("port"), value_type=str),
-                        "autostart": True,
-                    },
-                ],
             ),
             IncludeLaunchDescription(
                 compensate,
                 launch_arguments={
-                    "config": LaunchConfiguration("compensation"),
-                    "namespace": LaunchConfiguration("namespace"),
-                    "compensated_command": "joint_goals",
+                    name: LaunchConfiguration(name)
+                    for name in ("bench_file", "params_file", "port", "namespace")
                 }.items(),
             ),
         ]

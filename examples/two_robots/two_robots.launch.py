@@ -19,14 +19,17 @@ def generate_launch_description():
     return LaunchDescription(
         [
             DeclareLaunchArgument(
-                "config",
+                "params_file",
                 default_value=str(Path(__file__).with_name("compensation.yaml")),
                 description="parameters of all nodes, with sections for each namespace, a YAML file",
             ),
             *(
                 IncludeLaunchDescription(
                     compensate,
-                    launch_arguments={"config": LaunchConfiguration("config"), "namespace": robot}.items(),
+                    launch_arguments={
+                        "params_file": LaunchConfiguration("params_file"),
+                        "namespace": robot,
+                    }.items(),
                 )
                 for robot in ROBOTS
             ),

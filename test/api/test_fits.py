@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import stribeck as sb
+import stribeck.exports.draws
 from api_made import HALF, VALUES, drive_made, file_of_joints
+from drawn_made import uncertain_drive
 from helpers import REPOSITORY
 from stribeck.evaluate.draws import draws_of, uncertain_of
 from stribeck.files.drives import Drives
@@ -171,3 +173,15 @@ def test_a_file_that_is_no_fit_is_one_line(tmp_path):
         with pytest.raises(sb.StribeckError, match=name) as error:
             sb.read(tmp_path / name)
         assert "\n" not in str(error.value)
+
+
+def test_draws_with_the_error_of_the_model_are_wider(monkeypatch):
+    """As exports are: friction and motor torque vary as much as the file says that the model errs; a file that says nothing is refused."""
+    monkeypatch.setattr(stribeck.exports.draws, "TRIALS", 16)
+    drive = uncertain_drive("m1", share=0.002)
+    fit = sb.Fit(Drives({"": drive}))
+    own, wide = fit.draw(200), fit.draw(200, model_error=True)
+    assert np.std(wide["R"]) > 3.0 * np.std(own["R"])
+    np.testing.assert_array_equal(wide["armature"], own["armature"])
+    with pytest.raises(sb.StribeckError, match="states no error of its model"):
+        sb.Fit(Drives({"": drive_made()})).draw(3, model_error=True)

@@ -79,7 +79,7 @@ def test_all_fits_to_files(folder, tmp_path, capsys):
     told = capsys.readouterr().out
     assert "relative error of torque [%], moving rows" in told
     assert str(out / "little.urdf") in told
-    assert f"ros2 launch stribeck compensate.launch.py config:={out / 'compensation.yaml'}" in told
+    assert f"ros2 launch stribeck compensate.launch.py params_file:={out / 'compensation.yaml'}" in told
     compensated(out, tmp_path)
 
 

@@ -81,7 +81,15 @@ def test_a_voltage_servo_comes_back(tmp_path, form, more):
         pytest.skip("its effort limit is not told from the saturation")
     servo = servo_of(**more)
     written(tmp_path, form, ("other", servo_of(kp=100.0)), ("elbow", servo))
-    found = imported(tmp_path, form, "--joint", "elbow", "--kp", 400)
+    found = imported(
+        tmp_path,
+        form,
+        "--joint",
+        "elbow",
+        "--kp",
+        400,
+        *(["--supply", servo.voltage] if form == "isaaclab" else []),
+    )
     assert found.values == pytest.approx(servo.parameters.values, rel=1e-12)
     assert found.actuator.control == servo.parameters.actuator.control
     assert found.law == servo.parameters.law
@@ -173,7 +181,8 @@ def test_robots_that_do_not_fit_are_refused(tmp_path, form, text, joint, parts):
     [
         ("vrml", "", [], "unknown format 'vrml'"),
         ("isaaclab", "schema: 2", [], "schema"),
-        ("isaaclab", "GOOD", [], "--kp"),
+        ("isaaclab", "GOOD", ["--supply", "5"], "--kp"),
+        ("isaaclab", "GOOD", ["--kp", "400"], "--supply"),
         ("isaaclab", "GOOD", ["--joint", "x"], "no joint 'x'; it has: elbow"),
         ("urdf", URDF, [], "--motor"),
         ("bam", "{}", [], "model"),

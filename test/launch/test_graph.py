@@ -88,7 +88,7 @@ class Robot(threading.Thread):
 @pytest.mark.parametrize("rate", [50, 1000])
 def test_a_node_that_joins_late_compensates_at_any_rate(environment, config, tmp_path, rate):
     """Best-effort states that flow already, 50 Hz and 1 kHz with the same parameters, beside a gripper's."""
-    command = ["ros2", "launch", "stribeck", "compensate.launch.py", f"config:={config}"]
+    command = ["ros2", "launch", "stribeck", "compensate.launch.py", f"params_file:={config}"]
     with Graph() as graph, Robot(graph, rate), Launched(command, environment, tmp_path / "output") as running:
         torques = graph.collect(JointState, "/friction_torque", qos_profile_sensor_data)
         running.reaches(graph, "compensation")
@@ -135,7 +135,7 @@ def test_a_bag_of_another_recorder_is_as_good(environment, servo, tmp_path, reco
     content["plays"] = {"trajectories": ["up_and_down"], "gains": [200]}
     content |= {"command_timeout": 2.0, "silence_timeout": 2.0, "watchdog": 2.0}
     (tmp_path / "record.yaml").write_text(yaml.safe_dump(content))
-    given = {"config": tmp_path / "record.yaml", "port": servo, "output": tmp_path / "own"}
+    given = {"bench_file": tmp_path / "record.yaml", "port": servo, "output": tmp_path / "own"}
     words = [f"{name}:={value}" for name, value in {**given, "autoplay": "false"}.items()]
     launch = ["ros2", "launch", "stribeck", "record.launch.py", *words]
     with (

@@ -56,7 +56,8 @@ def pip_installed(folder: Path) -> Path:
     """The package, installed by pip under a prefix of its own."""
     source = copied_source(folder / "source")
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--ignore-installed"]
-    isolated = [] if importlib.util.find_spec("setuptools") is None else ["--no-build-isolation"]
+    builds = all(importlib.util.find_spec(name) for name in ("setuptools", "wheel"))
+    isolated = ["--no-build-isolation"] if builds else []
     done = subprocess.run(
         [*command, *isolated, "--prefix", folder / "prefix", source], capture_output=True, text=True
     )

@@ -197,9 +197,7 @@ class Fit:
             return draws_of(drive, count, seed)
         from stribeck.exports.draws import width_of
 
-        return draws_of(
-            drive, count, seed, factor=width_of(drive, self.runs.logs if self.runs else ()).factor
-        )
+        return draws_of(drive, count, seed, error=width_of(drive, self.runs.logs if self.runs else ()).error)
 
     def predict(self, run: Given | Log) -> Prediction:
         """Motion of the servo in a run, from its goals and its first sample.

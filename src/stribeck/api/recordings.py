@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from stribeck.recordings.sources import check_names, read_recordings
 
 PathLike = str | Path
 
+_PACKAGE = str(Path(__file__).parents[1])
+
 Described = str | Path | Mapping[str, float | str]
 """A bench file, or its values for all recordings: ``{"mass": 0.1, "length": 0.1, "kp": 400, …}``."""
 
@@ -27,8 +30,11 @@ class StribeckWarning(UserWarning):
 
 
 def warn(text: str) -> None:
-    """Warn the caller of the API."""
-    warnings.warn(text, StribeckWarning, stacklevel=4)
+    """Warn the caller of the API: the place shown is the first outside this package, through however many functions."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, StribeckWarning, stacklevel=level)
 
 
 def benches_of(given: Described, actuator: str | None = None) -> Benches:

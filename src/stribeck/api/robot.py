@@ -93,6 +93,7 @@ def identify_robot(
     exclude: Iterable[str] = (),
     same: Iterable[str] = (),
     degrees: bool = False,
+    calibration: PathLike | None = None,
     goal_joints: Iterable[str] = (),
     backlash: bool = False,
     polish: bool = True,
@@ -108,6 +109,7 @@ def identify_robot(
     :param exclude: joints that are not identified.
     :param same: joints with equal drives, whose parameters are drawn towards their mean.
     :param degrees: goals and positions are in degrees, as in LeRobot data sets.
+    :param calibration: calibration file of a LeRobot data set whose numbers are -100 to 100 of a joint's range.
     :param goal_joints: joints of the goals of a ``forward_command_controller`` in a bag, in its order.
     :param backlash: also try backlash of the gears before the encoder, as in hobby servos.
     :param polish: fit again under the simulated motion of the whole robot.
@@ -119,7 +121,7 @@ def identify_robot(
     terms = tuple(terms)
     check_valid(terms, ROBOT_TERMS, "unknown terms")
     given, tree, excluded = as_recordings(runs), load_tree(Path(model)), tuple(exclude)
-    reading = tree, excluded, degrees, tuple(goal_joints)
+    reading = tree, excluded, degrees, tuple(goal_joints), None if calibration is None else Path(calibration)
     train = read_runs(paths_of(given), *reading)
     others = read_runs(paths_of(validate), *reading) if validate is not None else []
     for run in (*train, *others):

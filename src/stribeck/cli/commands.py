@@ -166,15 +166,15 @@ COMMANDS: dict[str, CommandEntry] = {
         "identify the friction of one joint from tables of motion and torque",
         (
             "identify joint sweep.csv --output joint.json",
-            "identify joint log.csv --columns position=q:deg,torque=i:A --set kt=0.1 --plot friction.png",
+            "identify joint log.csv --columns position=q:deg,current=i:A --set kt=0.1 --plot friction.png",
         ),
     ),
     "identify mechanism": CommandEntry(
         "identify.mechanism",
         "estimate the parameters of a mechanism from its recorded motion",
         (
-            "identify mechanism run.csv --mechanism furuta_motor --output furuta.json",
-            "identify mechanism train/ --mechanism pendulum.yaml --validate test/ --set length=0.1 --plot pictures",
+            "identify mechanism run.csv --mechanism pendulum --output pendulum.json",
+            "identify mechanism train/ --mechanism pendulum.yaml --validate test/ --set viscous=0.002 --plot pictures",
         ),
         computing=True,
         extra="arm",
@@ -226,7 +226,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "export": CommandEntry(
         "export",
         "identified servos for simulators, firmware and tables, with the error it costs",
-        ("export --format list", "export --format mjcf --params servo.json --output servo.xml"),
+        ("export --format list", "export --format mjcf --params servo.json --kp 400 --output servo.xml"),
     ),
     "import-model": CommandEntry(
         "import_model",

@@ -78,7 +78,7 @@ def write_compensation(
 
 def launch_command(path: Path) -> str:
     """The command that starts compensation with a parameter file."""
-    return f"ros2 launch stribeck compensate.launch.py config:={path.resolve()}"
+    return f"ros2 launch stribeck compensate.launch.py params_file:={path.resolve()}"
 
 
 def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterator[Commented]:

@@ -22,9 +22,7 @@ class ImportModelOptions:
     output: Path = option("parameter file to write", metavar="P.json")
     joint: str | None = option("joint to read (default: the only one)", None, "NAME")
     kp: Positive | None = option("firmware gain that the file's stiffness belongs to", None, "K")
-    supply: Positive | None = option(
-        "voltage of the file's torques (default: the servo's nominal one)", None, "V"
-    )
+    supply: Positive | None = option("voltage of the file's torques, for isaaclab", None, "V")
     motor: Path | None = option(
         "parameter file with the motor, for formats without one (urdf)", None, "P.json"
     )

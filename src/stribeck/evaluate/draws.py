@@ -1,8 +1,12 @@
 r"""Random parameters of a drive, as uncertain as the fit left them.
 
-Uncertain parameters are drawn from the normal distribution :math:`N(\hat\theta, s^2 C + diag(\tau^2))` that is cut off at the bounds. The
-correlation in C is that which the file states; the standard deviations are those of its intervals. The factor s is 1 for the
-posterior, larger where draws stand for the model's error, too; :math:`\tau` is the standard deviation between units.
+Uncertain parameters are drawn from the normal distribution :math:`N(\hat\theta, C + diag(\tau^2))` that is cut off at the bounds. The
+correlation in C is that which the file states; the standard deviations are those of its intervals. :math:`\tau` is the standard deviation
+between units.
+
+What the law itself lacks is drawn as two further factors, :math:`e^{\varepsilon u}` and :math:`e^{\varepsilon v}` with standard normal u and v,
+on all friction and on the torque of the motor (the resistance of a voltage bridge, the torque constant of a current controller, the ratio of a
+torque controller), cut off where a parameter would leave its bounds. :math:`\varepsilon` is 0 for the posterior.
 Most draws are normal ones that happen to lie within the bounds. Where hardly any do, the others are moved there by Gibbs
 sampling, one coordinate after another from its conditional distribution (Geweke 1991, "Efficient simulation from the
 multivariate normal and Student-t distributions subject to linear constraints").
@@ -32,6 +36,13 @@ REST = 1e-9
 """Added to the correlation matrix, of which an inverse is needed."""
 
 
+MOTOR = {"voltage": "R", "current": "kt", "torque": "ratio"}
+"""Parameter that scales the torque of the motor, by kind of control."""
+
+CENTRE = "friction_centre"
+"""A position, no friction."""
+
+
 class Uncertain(NamedTuple):
     """Uncertain parameters.
 
@@ -54,13 +65,16 @@ def uncertain_of(drive: Drive) -> Uncertain:
     """
     names, covariance = _covariance(drive)
     values = {name: one.value for name, one in drive.stated.items()} | dict(drive.values)
-    parameters = drive.actuator.parameters(drive.law)
-    ends = np.empty((2, len(names)))
-    for k, name in enumerate(names):
-        known = (parameters[name].lower, parameters[name].upper) if name in parameters else None
-        lowest, highest = drive.bounds.get(name, known or _sign_of(drive.stated.get(name)))
-        ends[:, k] = min(lowest, values[name]), max(highest, values[name])
+    ends = np.array([_bounds(drive, name, values[name], values[name]) for name in names]).reshape(-1, 2).T
     return Uncertain(names, np.array([values[name] for name in names]), covariance, ends[0], ends[1])
+
+
+def _bounds(drive: Drive, name: str, lowest: float, highest: float) -> tuple[float, float]:
+    """Bounds of a parameter; wider where its values from ``lowest`` to ``highest`` lie outside."""
+    parameters = drive.actuator.parameters(drive.law)
+    known = (parameters[name].lower, parameters[name].upper) if name in parameters else None
+    lower, upper = drive.bounds.get(name, known or _sign_of(drive.stated.get(name)))
+    return min(lower, lowest), max(upper, highest)
 
 
 def _covariance(drive: Drive) -> tuple[tuple[str, ...], Array]:
@@ -116,12 +130,12 @@ def draws_of(
     count: int,
     seed: int | Sequence[int],
     *,
-    factor: float = 1.0,
+    error: float = 0.0,
     scatter: Mapping[str, float] | None = None,
 ) -> dict[str, Array]:
     """Random values of all parameters of a drive (count,) each; those that are known exactly are constant.
 
-    :param factor: s, on the standard deviations of the posterior.
+    :param error: relative standard deviation of friction and motor torque beyond the posterior, for what the law lacks.
     :param scatter: standard deviation between units of uncertain parameters, in their units.
     :raises ConfigError: for a negative number of draws.
     """
@@ -130,10 +144,36 @@ def draws_of(
     known: Mapping[str, float] = {name: one.value for name, one in drive.estimates.items()}
     uncertain = uncertain_of(drive)
     between = np.array([(scatter or {}).get(name, 0.0) for name in uncertain.names])
-    uncertain = uncertain._replace(covariance=factor**2 * uncertain.covariance + np.diag(between**2))
-    points = _within(uncertain, count, np.random.default_rng(seed))
+    uncertain = uncertain._replace(covariance=uncertain.covariance + np.diag(between**2))
+    rng = np.random.default_rng(seed)
+    points = _within(uncertain, count, rng)
     drawn = dict(zip(uncertain.names, points.T, strict=True))
-    return {name: drawn.get(name, np.full(count, value)) for name, value in known.items()}
+    values = {name: drawn.get(name, np.full(count, value)) for name, value in known.items()}
+    if error > 0.0:
+        friction = [name for name in drive.law.parameter_names if "friction" in name and name != CENTRE]
+        for names in (friction, [MOTOR[drive.actuator.control.kind]]):
+            values |= _scaled(drive, {name: values[name] for name in names if name in values}, error, rng)
+    return values
+
+
+def _scaled(
+    drive: Drive, values: Mapping[str, Array], error: float, rng: np.random.Generator
+) -> dict[str, Array]:
+    """Values (S,) of some parameters, all multiplied by one log-normal factor (S,) within the bounds of each."""
+    count = len(next(iter(values.values()), ()))
+    low, high = np.full(count, -np.inf), np.full(count, np.inf)
+    for name, value in values.items():
+        ends = _bounds(drive, name, float(np.min(value)), float(np.max(value)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.sort(np.array(ends)[:, None] / value, axis=0)
+            logs = np.log(np.maximum(ratios, 0.0))
+        used = value != 0.0
+        low, high = (
+            np.where(used, np.maximum(low, logs[0]), low),
+            np.where(used, np.minimum(high, logs[1]), high),
+        )
+    factor = np.exp(error * _cut_off_normal(low / error, high / error, rng.random(count)))
+    return {name: value * factor for name, value in values.items()}
 
 
 def _within(uncertain: Uncertain, count: int, rng: np.random.Generator) -> Array:

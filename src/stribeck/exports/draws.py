@@ -1,14 +1,14 @@
 r"""Draws of a drive for randomised simulation: as wide as the model's error, of one more unit, as a poorer law holds them.
 
 The posterior of a fit describes how well the recordings fix the parameters of a law that is right. No law is: the motion that it
-simulates misses the recorded one by more than its parameters leave open. Draws for simulations have the posterior's standard deviations
-times the smallest :math:`s \ge 1` with which the spread of the simulated motion is that of the band of the fit
-(:mod:`stribeck.identify.servo.prediction`),
+simulates misses the recorded one by more than its parameters leave open. Draws for simulations therefore have further factors on friction and
+motor torque (:mod:`stribeck.evaluate.draws`), whose relative standard deviation :math:`\varepsilon` is the smallest one with which the spread of
+the simulated motion is that of the band of the fit (:mod:`stribeck.identify.servo.prediction`),
 
-.. math:: \overline{var(y(t;\theta_s))} = \overline{\kappa^2 (var(y(t;\theta_1)) + \sigma^2)}
+.. math:: \overline{var(y(t;\theta_\varepsilon))} = \overline{\kappa^2 (var(y(t;\theta)) + \sigma^2)}
 
 with the mean over the samples of all runs, the error :math:`\sigma` of the model and its factor :math:`\kappa` for the conditions of
-each run. Correlations stay, so that what the recordings fix best is changed least.
+each run. With recordings it is the smallest one with which the middle 90 % of the drawn motions contain 90 % of their samples.
 
 A poorer law gets, for each draw, those of its parameters whose motion differs from that of its estimate as the motion of the drawn source
 law from that of the source's estimate: least squares by Gauss–Newton steps with the derivatives at the estimate.
@@ -16,7 +16,7 @@ law from that of the source's estimate: least squares by Gauss–Newton steps wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,22 +26,19 @@ from stribeck.evaluate.assessment import Stepping, stepping_of
 from stribeck.evaluate.draws import deviation_of, draws_of, uncertain_of
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.identify.common.population import population_of
-from stribeck.identify.servo.prediction import QUANTILE, half_widths, model_of, motions
-from stribeck.model.arrays import Array
+from stribeck.identify.servo.prediction import COVERAGE, QUANTILE, half_widths, model_of, motions
+from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch, Log
 
 TRIALS = 256
 """Draws from which the spread of a motion is computed."""
 
-LARGEST = 100.0
-"""Largest factor on the standard deviations of the posterior."""
+SMALLEST, LARGEST = 0.005, 1.0
+"""Relative standard deviations of friction and motor torque between which one is sought."""
 
-CLOSE = 0.02
-"""Relative difference of spreads at which the search for the factor ends."""
-
-SEARCHES = 12
-"""Steps of this search at most."""
+HALVINGS = 8
+"""Steps of this search."""
 
 STEPS, CHUNK = 2, 256
 """Gauss–Newton steps of a projection, and draws that are projected together."""
@@ -60,23 +57,30 @@ ROOT_MEAN_SQUARE = "root mean square of position"
 class Width:
     """How wide draws are.
 
-    :param factor: s, on the standard deviations of the posterior.
+    :param error: relative standard deviation of friction and motor torque for what the law lacks.
     :param posterior: spread of the motion with the posterior alone, root mean square over the samples [rad].
-    :param wanted: that of the band of the fit; ``None`` if the file does not state the error of its model.
     :param reached: that of the draws.
+    :param wanted: that of the band of the fit; ``None`` with recordings, and if the file does not state the error of its model.
+    :param coverage: share of the recorded samples within the middle 90 % of the draws; ``None`` without recordings.
     """
 
-    factor: float
+    error: float
     posterior: float
-    wanted: float | None
     reached: float
+    wanted: float | None = None
+    coverage: float | None = None
 
     def line(self, count: int) -> str:
         """The width in one line."""
-        text = f"{count} draws: spread of the motion {1e3 * self.reached:.3g} mrad (posterior alone {1e3 * self.posterior:.3g}"
+        text = (
+            f"{count} draws, friction and motor torque ± {100 * self.error:.0f} %: spread of the motion {1e3 * self.reached:.3g} mrad, "
+            f"{1e3 * self.posterior:.3g} by the posterior alone"
+        )
+        if self.coverage is not None:
+            return f"{text}; their middle {100 * COVERAGE:g} % contain {100 * self.coverage:.0f} % of the recorded samples"
         if self.wanted is None:
-            return f"{text}; the file states no error of its model in rad, which is left out)"
-        return f"{text}, band of the fit {1e3 * self.wanted:.3g}; factor {self.factor:.3g} on standard deviations)"
+            return f"{text}; the file states no error of its model in rad, which is left out"
+        return f"{text}, {1e3 * self.wanted:.3g} in the band of the fit"
 
 
 def check_uncertain(drive: Drive, where: object) -> None:
@@ -98,47 +102,77 @@ def motions_of(drive: Drive, drawn: Mapping[str, Array], runs: Batch, stepping: 
 
 
 def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> Width:
-    """How wide draws of a drive are in runs.
+    """How wide draws of a drive are without recordings.
 
-    :raises ConfigError: if nothing is uncertain.
+    :param runs: with the motion of the drive.
     """
+    alone = spread_of(_trial(drive, 0.0, runs, stepping, seed), runs)
+    wanted = _wanted(drive, alone, runs, stepping)
+    if wanted is None or wanted <= alone:
+        return Width(0.0, alone, alone, wanted)
+    error, found = _smallest(
+        lambda error: _trial(drive, error, runs, stepping, seed),
+        lambda motion: spread_of(motion, runs) >= wanted,
+    )
+    return Width(error, alone, spread_of(found, runs), wanted)
 
-    def variance(factor: float) -> Array:
-        drawn = draws_of(drive, TRIALS, seed, factor=factor)
-        return np.asarray(np.var(motions_of(drive, drawn, runs, stepping), axis=2))
 
-    def mean(values: Array) -> float:
-        return float(np.sum(runs.weight * values))
+def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
+    """How wide draws of a drive are that cover recordings.
 
-    own = variance(1.0)
-    alone = mean(own)
-    target = _wanted(drive, own, runs, stepping)
-    if target is None:
-        return Width(1.0, alone**0.5, None, alone**0.5)
-    wanted, factor, reached = mean(target), 1.0, alone
-    low = 1.0
-    high: float | None = None
-    for _ in range(SEARCHES):
-        if (reached >= wanted and factor == 1.0) or abs(reached / wanted - 1.0) < CLOSE:
-            break
-        low, high = (factor, high) if reached < wanted else (low, factor)
-        guess = factor * (wanted / max(reached, 1e-30)) ** 0.5
-        factor = guess if low < guess < (high or LARGEST) else (low * (high or LARGEST)) ** 0.5
-        reached = mean(variance(factor))
-        if high is None and factor > 0.9 * LARGEST:
-            break
-    return Width(factor, alone**0.5, wanted**0.5, reached**0.5)
+    :param recorded: the runs with the measured motion.
+    """
+    valid = recorded.weight > 0.0
+    found = _trial(drive, 0.0, recorded, stepping, seed)
+    alone, error = spread_of(found, recorded), 0.0
+    if covered(found, recorded.position, valid) < COVERAGE:
+        error, found = _smallest(
+            lambda error: _trial(drive, error, recorded, stepping, seed),
+            lambda motion: covered(motion, recorded.position, valid) >= COVERAGE,
+        )
+    share = covered(found, recorded.position, valid)
+    return Width(error, alone, spread_of(found, recorded), coverage=share)
+
+
+def _trial(drive: Drive, error: float, runs: Batch, stepping: Stepping, seed: int) -> Array:
+    return motions_of(drive, draws_of(drive, TRIALS, seed, error=error), runs, stepping)
+
+
+def _smallest(simulate: Callable[[float], Array], enough: Callable[[Array], bool]) -> tuple[float, Array]:
+    """The smallest error whose motions are wide enough, or :data:`LARGEST`, and these motions (T, R, S)."""
+    low, high, found = SMALLEST, LARGEST, None
+    for _ in range(HALVINGS):
+        middle = (low * high) ** 0.5
+        motion = simulate(middle)
+        if enough(motion):
+            high, found = middle, motion
+        else:
+            low = middle
+    return high, simulate(high) if found is None else found
+
+
+def covered(motion: Array, measured: Array, valid: Mask) -> float:
+    """Share of the measured samples (T, R) within the middle :data:`COVERAGE` of motions (T, R, S)."""
+    low, high = np.quantile(motion, [0.5 - 0.5 * COVERAGE, 0.5 + 0.5 * COVERAGE], axis=2)
+    return float(np.mean(((measured >= low) & (measured <= high))[valid]))
+
+
+def spread_of(motion: Array, runs: Batch) -> float:
+    """Root mean square over samples of the standard deviation of motions (T, R, S) [rad]."""
+    return float(np.sqrt(np.sum(runs.weight * np.var(motion, axis=2))))
 
 
 def width_of(drive: Drive, logs: Sequence[Log] = ()) -> Width:
     """How wide draws of a drive are in recordings, or else on the bench trajectories by which exports are judged.
 
-    :raises ConfigError: if nothing is uncertain, or the file states no error of its model.
+    :raises ConfigError: if nothing is uncertain, or neither recordings nor the file say how wrong the model is.
     """
     check_uncertain(drive, "the fit")
     stepping = stepping_of(drive)
+    if logs:
+        return width_of_recorded(drive, batch_of_source(drive, logs, stepping)[0], stepping)
     benches = bench_runs(drive, usual_gain(drive), drive.actuator.supply.nominal)
-    width = width_for(drive, batch_of_source(drive, list(logs) or benches, stepping)[1], stepping)
+    width = width_for(drive, batch_of_source(drive, benches, stepping)[1], stepping)
     if width.wanted is None:
         raise ConfigError(
             "the fit states no error of its model in rad, by which draws could be widened: leave out `model_error`"
@@ -146,18 +180,18 @@ def width_of(drive: Drive, logs: Sequence[Log] = ()) -> Width:
     return width
 
 
-def _wanted(drive: Drive, own: Array, runs: Batch, stepping: Stepping) -> Array | None:
-    """Variance (T, R) [rad²] of the band of a fit; ``None`` if the file states no error of its model.
+def _wanted(drive: Drive, alone: float, runs: Batch, stepping: Stepping) -> float | None:
+    """Spread [rad] of the band of a fit; ``None`` if the file states no error of its model.
 
-    :param own: variance with the posterior alone.
+    :param alone: spread with the posterior alone [rad].
     """
     if drive.prediction is not None:
         band = half_widths(drive, runs, stepping.integrator, stepping.reset_period)
-        return np.asarray((band / QUANTILE) ** 2)
+        return float(np.sqrt(np.sum(runs.weight * (band / QUANTILE) ** 2)))
     error = drive.loss.train
     if error is None or drive.loss.name != ROOT_MEAN_SQUARE:
         return None
-    return own + error**2
+    return float(np.hypot(alone, error))
 
 
 def scatter_of(drives: Sequence[Drive]) -> tuple[dict[str, float], dict[str, float]]:

@@ -22,7 +22,7 @@ class ImportTask:
     :param actuator: the servo.
     :param joint: name of the joint; ``None``: the only one.
     :param kp: firmware gain of the file's stiffness.
-    :param supply: voltage of the file's torques [V]; ``None``: the servo's nominal one.
+    :param supply: voltage of the file's torques [V], for files of torques; ``None``: not known.
     :param motor: parameter file with the motor, for formats without one.
     """
 

@@ -80,7 +80,12 @@ def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) 
     control = voltage_of(task)
     if one.velocity_limit is None or one.saturation_effort is None:
         raise ConfigError(f"{task.path}: a DCMotorCfg needs velocity_limit and saturation_effort")
-    full = control.duty_max * (task.supply or task.actuator.supply.nominal)
+    if task.supply is None:
+        raise ConfigError(
+            f"{task.path} does not say at which voltage its torques are: give `supply` ({task.actuator.title}: usually "
+            f"{task.actuator.supply.nominal:g} V)"
+        )
+    full = control.duty_max * task.supply
     kt = full / one.velocity_limit
     return voltage_controlled(
         task,

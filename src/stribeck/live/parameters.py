@@ -85,7 +85,7 @@ class CompensatedJointParameters(TuningParameters):
     )
     supply_voltage: float = parameter(
         0.0,
-        "for output_mode goal_offset: supply voltage [V]; 0: from telemetry, until then nominal",
+        "for output_mode goal_offset: supply voltage [V]; 0: from telemetry, until then that of the file, or nominal",
         0.0,
         1e3,
     )

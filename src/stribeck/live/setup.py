@@ -268,7 +268,9 @@ def _compensator(
     for joint in joints:
         known = joint.file.gains
         gain = joint.p_gain or (0.0 if known is None else known.kp)
-        fixed = {"kp": gain, "supply_voltage": joint.supply_voltage}
+        recorded = None if joint.file.provenance is None else joint.file.provenance.supply_voltage
+        stated = 0.0 if recorded is None else recorded.nominal or 0.0
+        fixed = {"kp": gain, "supply_voltage": joint.supply_voltage or stated}
         compensator.on_telemetry(
             joint.model.name, **{key: value for key, value in fixed.items() if value > 0.0}
         )

@@ -50,3 +50,38 @@ class FailureReport:
         from launch.actions import Shutdown
 
         return Shutdown(reason=f"{event.process_name} has ended")
+
+
+EARLIER_ARGUMENTS = {
+    "config": "params_file (parameters of the nodes) or bench_file (servos, limits, loads)",
+    "servo_parameters": "params_file",
+    "excitation_parameters": "params_file",
+}
+"""Arguments of earlier launch files, and what took their place."""
+
+
+def refuse_earlier_arguments(context: Any) -> list[Any]:
+    """End a launch that is given an argument of an earlier version: launch itself would ignore it without a word.
+
+    :raises RuntimeError: with the argument that took its place.
+    """
+    for name, now in EARLIER_ARGUMENTS.items():
+        if name in context.launch_configurations:
+            raise RuntimeError(f"the launch argument {name} is now {now}")
+    return []
+
+
+def parameters_of(context: Any, *shipped: Any) -> list[Any]:
+    """Parameter files of a node: those shipped, and ``params_file`` over them where it is given.
+
+    :raises RuntimeError: if ``params_file`` is not there.
+    """
+    from pathlib import Path
+
+    text = context.launch_configurations.get("params_file", "")
+    if not text:
+        return [*shipped]
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise RuntimeError(f"params_file: {path}: no such file")
+    return [*shipped, str(path)]

@@ -11,7 +11,14 @@ from stribeck.cli.export.options import ExportOptions
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Stepping
 from stribeck.evaluate.draws import draws_of
-from stribeck.exports.draws import Width, check_uncertain, drawn_as_held, scatter_of, width_for
+from stribeck.exports.draws import (
+    Width,
+    check_uncertain,
+    drawn_as_held,
+    scatter_of,
+    width_for,
+    width_of_recorded,
+)
 from stribeck.exports.registry import Format
 from stribeck.exports.variants import check_format
 from stribeck.model.arrays import Array
@@ -77,10 +84,14 @@ def drawn_of(
     means, scatters = scatter_of(units) if units else ({}, {})
     found = []
     for k, one in enumerate(judged):
-        runs, seed = one.runs[1], options.seed if k == 0 else (options.seed, k)
-        width = width_for(one.source, runs, one.stepping)
+        (recorded, runs), seed = one.runs, options.seed if k == 0 else (options.seed, k)
+        width = (
+            width_of_recorded(one.source, recorded, one.stepping)
+            if options.recordings
+            else width_for(one.source, runs, one.stepping)
+        )
         further = any(one.source is unit for unit in units)
         centre = replace(one.source, values={**one.source.values, **means}) if further else one.source
-        drawn = draws_of(centre, count, seed, factor=width.factor, scatter=scatters if further else None)
+        drawn = draws_of(centre, count, seed, error=width.error, scatter=scatters if further else None)
         found.append(Drawn(drawn_as_held(one.source, one.held, drawn, runs, one.stepping), width))
     return found

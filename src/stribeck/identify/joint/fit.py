@@ -31,6 +31,9 @@ from stribeck.model.terms import FRICTION_PARAMETERS
 RIDGE = 1e-9
 """Diagonal added to normal equations, relative to their largest scaled eigenvalue."""
 
+ROUNDING = 1e-12
+"""What rounding leaves of the square of a column when all its rows are taken away, relative to what it was."""
+
 SMALLEST_SPEED, LARGEST_SPEED = 0.01, 0.3
 """Stribeck velocities that are searched, in shares of the largest speed: the effect has ended where the fastest rows are."""
 
@@ -56,20 +59,25 @@ class LeastSquares:
     square: float
 
     def __sub__(self, other: LeastSquares) -> LeastSquares:
-        return LeastSquares(self.gram - other.gram, self.slope - other.slope, self.square - other.square)
+        gram, slope = self.gram - other.gram, self.slope - other.slope
+        gone = np.diag(gram) <= ROUNDING * np.diag(self.gram)  # these columns are in the other rows alone
+        gram[gone, :] = gram[:, gone] = slope[gone] = 0.0
+        return LeastSquares(gram, slope, self.square - other.square)
 
     def solution(self, names: Sequence[str]) -> Array:
         """Coefficients (k,) that minimise the squared error, those without a sign free, the others at least zero."""
-        size = np.sqrt(np.maximum(np.diag(self.gram), 1e-300))
+        empty = np.diag(self.gram) <= 0.0
+        size = np.sqrt(np.where(empty, 1.0, np.diag(self.gram)))
         scaled = self.gram / np.outer(size, size) + RIDGE * len(size) * np.eye(len(size))
-        factor = np.linalg.cholesky(scaled)
-        target = np.linalg.solve(factor, self.slope / size)
+        weight, axes = np.linalg.eigh(scaled)  # a difference of products may have eigenvalues below zero
+        root = np.sqrt(np.maximum(weight, RIDGE * len(size)))
+        factor, target = root[:, None] * axes.T, axes.T @ (self.slope / size) / root
         free = [k for k, name in enumerate(names) if signed(name)]
-        wide = np.concatenate([factor.T, -factor.T[:, free]], axis=1)
+        wide = np.concatenate([factor, -factor[:, free]], axis=1)
         found, _ = nnls(wide, target, maxiter=50 * wide.shape[1])
         values = found[: len(names)]
         values[free] -= found[len(names) :]
-        return np.asarray(values / size)
+        return np.where(empty, 0.0, values / size)
 
     def error(self, values: Array) -> float:
         """Squared error of coefficients."""

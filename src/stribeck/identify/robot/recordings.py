@@ -12,6 +12,7 @@ import numpy.typing as npt
 from stribeck.errors import RecordingError, TooShortError
 from stribeck.identify.robot.tree import RobotTree
 from stribeck.recordings.bags.storage import is_bag
+from stribeck.recordings.tables.lerobot import data_set_of, read_calibration, read_data_set
 from stribeck.recordings.tables.readers import Table, find_tables, read_joint_states, read_table
 
 Array = npt.NDArray[np.float64]
@@ -83,12 +84,14 @@ def read_runs(
     excluded: Sequence[str] = (),
     degrees: bool = False,
     goal_joints: Sequence[str] = (),
+    calibration: Path | None = None,
 ) -> list[RobotRun]:
-    """Read runs from files, folders and bags; each episode of a LeRobot data set is a run.
+    """Read runs from files, folders and bags; each episode of a LeRobot data set, given by its folder, is a run.
 
     :param excluded: joints of the model that are not checked; files may lack them.
     :param degrees: whether goals and positions are in degrees.
     :param goal_joints: joints of goals without names in bags, by default those of the joint states in their order.
+    :param calibration: file of LeRobot, for data sets whose numbers are -100 to 100 of a joint's range.
     :raises RecordingError: for files whose columns are not the joints of the model, or of implausible content.
     """
     unknown = [name for name in goal_joints if name not in tree.names]
@@ -100,8 +103,21 @@ def read_runs(
     def read(path: Path) -> Table:
         return read_joint_states(path, goal_joints=goal_joints) if is_bag(path) else read_table(path)
 
-    tables = [part for path in find_tables(paths) for part in _episodes(read(path))]
-    return [_run(table, tree, excluded, np.pi / 180.0 if degrees else 1.0) for table in tables]
+    known = None if calibration is None else read_calibration(calibration)
+    unit, runs = np.pi / 180.0 if degrees else 1.0, list[RobotRun]()
+    for path in paths:
+        root = data_set_of(path)
+        if root is None:
+            if known is not None:
+                raise RecordingError(
+                    f"{path} is no LeRobot data set, and `calibration` is for those: give the folder with meta/info.json"
+                )
+            tables = [part for file in find_tables([path]) for part in _episodes(read(file))]
+            runs += [_run(table, tree, excluded, unit) for table in tables]
+        else:
+            tables = read_data_set(root, degrees=degrees, calibration=known, excluded=excluded)
+            runs += [_run(table, tree, excluded, 1.0) for table in tables]
+    return runs
 
 
 def _episodes(table: Table) -> list[Table]:
@@ -160,9 +176,15 @@ def _run(table: Table, tree: RobotTree, excluded: Sequence[str], unit: float) ->
     _check_ranges(where, tree, used, position, goal)
     position = np.where(used, position, _resting(tree, position))
     gains = [_gain(table, name, tree, used) for name in ("kp", "kd")]
-    nominal = float(np.std(steps)) < NOMINAL * dt
+    nominal = float(np.std(steps)) < NOMINAL * dt + _rounding(time)
     run = RobotRun(where, dt, goal, position, gains[0], gains[1], nominal, tuple(notes))
     return replace(run, flaw=_flaw(run, tree, used))
+
+
+def _rounding(time: Array) -> float:
+    """Rounding of times that were stored as float32 [s], else 0."""
+    short = time.astype(np.float32)
+    return float(np.spacing(np.abs(short).max())) if np.array_equal(short, time) else 0.0
 
 
 def _first_of(table: Table, names: Sequence[str], what: str) -> Array:

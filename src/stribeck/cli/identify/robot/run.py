@@ -40,7 +40,7 @@ def run(options: IdentifyRobotOptions) -> int:
             print(f"[{time.perf_counter() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
 
     tree = load_tree(options.model)
-    reading = tree, excluded, options.degrees, goal_joints
+    reading = tree, excluded, options.degrees, goal_joints, options.calibration
     train = read_runs(options.recordings, *reading)
     validation = read_runs(options.validate, *reading) if options.validate else []
     for run in (*train, *validation):

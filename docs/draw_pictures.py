@@ -1,0 +1,153 @@
+"""Draws the pictures of README and documentation again, from programs and recordings: ``make figures``.
+
+``python docs/draw_pictures.py [NAME …]`` draws some. Pictures of recordings of others are drawn where these are
+(``$STRIBECK_DATA``, or ``../shared/data``); the others need the repository only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.animation import FuncAnimation, PillowWriter
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+DATA = Path(os.environ.get("STRIBECK_DATA", ROOT.parent / "shared" / "data"))
+
+FRAMES_PER_SECOND = 12
+MOVING = {
+    "gravity": ("gravity compensated", "tab:orange"),
+    "compensated": ("friction compensated too", "tab:blue"),
+}
+"""Motions that the moving picture compares with that without friction, with their label and colour."""
+
+
+def stribeck(*words: object, folder: Path = ROOT) -> None:
+    """Run a command of the program."""
+    subprocess.run([sys.executable, "-m", "stribeck", *map(str, words)], check=True, cwd=folder)
+
+
+def demo(work: Path) -> None:
+    """``compensation.png``, and ``compensation.gif`` of the same motions: the emulated servos of the demo."""
+    from stribeck.cli.demo import run
+    from stribeck.cli.main import main
+
+    drawings = []
+    draw = run.draw_compensation
+
+    def kept(found, *rest):
+        drawings.extend(found)
+        return draw(found, *rest)
+
+    run.draw_compensation = kept
+    if main(["demo", "--output", str(work)]):
+        raise SystemExit("the demo failed")
+    shutil.copy(work / "compensation.png", HERE / "compensation.png")
+    animate(next(d for d in drawings if d.title.startswith("0.8 sin")), HERE / "compensation.gif")
+
+
+def animate(drawing, target: Path) -> None:
+    """Two pendulums, each in front of the one without friction, and their distance from it over time."""
+    figure, (left, right, below) = plt.subplots(
+        1, 3, figsize=(7.2, 2.4), dpi=80, width_ratios=(1, 1, 2), layout="constrained"
+    )
+    rods = []
+    for panel, (name, (label, colour)) in zip((left, right), MOVING.items(), strict=True):
+        panel.set(xlim=(-1.05, 1.05), ylim=(-1.25, 0.25), aspect="equal", xticks=[], yticks=[])
+        panel.set_title(label, fontsize=9)
+        free = panel.plot([], [], "o-", color="0.7", linewidth=5, markersize=13)[0]
+        rods.append(
+            (
+                free,
+                panel.plot([], [], "o-", color=colour, linewidth=2.5, markersize=8)[0],
+                getattr(drawing, name),
+            )
+        )
+    errors = [
+        (below.plot([], [], color=colour)[0], 1e3 * (getattr(drawing, name) - drawing.frictionless))
+        for name, (_, colour) in MOVING.items()
+    ]
+    limit = 1.1 * max(float(np.abs(error).max()) for _, error in errors)
+    below.set(xlim=(drawing.time[0], drawing.time[-1]), ylim=(-limit, limit), xlabel="time [s]")
+    below.set_title("distance from the motion without friction [mrad]", fontsize=9)
+    rate = (len(drawing.time) - 1) / (drawing.time[-1] - drawing.time[0])
+
+    def show(frame: int) -> None:
+        row = min(round(frame * rate / FRAMES_PER_SECOND), len(drawing.time) - 1)
+        for free, rod, position in rods:
+            for line, angle in ((free, drawing.frictionless[row]), (rod, position[row])):
+                line.set_data([0.0, np.sin(angle)], [0.0, -np.cos(angle)])
+        for line, error in errors:
+            line.set_data(drawing.time[:row], error[:row])
+
+    frames = round((drawing.time[-1] - drawing.time[0]) * FRAMES_PER_SECOND)
+    FuncAnimation(figure, show, frames).save(target, PillowWriter(FRAMES_PER_SECOND))
+    plt.close(figure)
+
+
+def fit(work: Path) -> None:
+    """``fit.png``: M1 and M6 on a recording of the XL330."""
+    for law in ("m1", "m6"):
+        stribeck("identify", "servo", DATA / "xl330", "--law", law, "--output", work / f"{law}.json")
+    stribeck("evaluate", DATA / "xl330", "--params", work / "m1.json", work / "m6.json", "--plot", work)
+    shutil.copy(next(work.glob("*lift_and_drop*.png")), HERE / "fit.png")
+
+
+def joint(work: Path) -> None:
+    """``joint_friction.png``: joint 7 of a Franka arm."""
+    table = next((DATA / "joint_friction").glob("*7*.csv"))
+    stribeck("identify", "joint", table, "--plot", work / "joint.png")
+    shutil.copy(work / "joint.png", HERE / "joint_friction.png")
+
+
+def two_links(work: Path) -> None:
+    """``validation_2r.png``: errors of the laws on a simulated arm of two links; eight minutes."""
+    program = ROOT / "examples" / "two_links" / "validate_2r.py"
+    subprocess.run([sys.executable, str(program), "--servos", "mx", "--output", str(work)], check=True)
+    for name in ("validation_2r.png", "validation_2r_paths.png"):
+        shutil.copy(next(work.glob(f"*{name.partition('_')[2]}")), HERE / name)
+
+
+PICTURES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "demo": (demo, ""),
+    "fit": (fit, "xl330"),
+    "joint": (joint, "joint_friction"),
+    "two_links": (two_links, ""),
+}
+"""What draws pictures, and the folder of recordings that it needs."""
+
+
+def main() -> None:
+    """Draw pictures by name, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PICTURES))
+    names = parser.parse_args().names or list(PICTURES)
+    if unknown := set(names) - set(PICTURES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(PICTURES)}")
+    for name in names:
+        draw, folder = PICTURES[name]
+        if folder and not (DATA / folder).is_dir():
+            print(f"{name}: left out, {DATA / folder} is not there")
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            work = Path(temporary) / "work"
+            work.mkdir()
+            draw(work)
+        print(f"{name}: drawn")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Every shell line of README, documentation, examples and help is executed, or stands in ``lines_not_run.py`` with its reason."""
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+from documented import all_lines
+from line_files import furnish
+from stribeck.cli.main import main
+
+pytest.importorskip("jax", reason="most commands need the fit: pip install '.[fit]'")
+
+from lines_not_run import NOT_RUN
+
+BEGINNINGS = tuple(start for starts in NOT_RUN.values() for start in starts)
+
+
+@cache
+def lines():
+    """All lines with their places."""
+    return {
+        re.sub(r"^(?:\.venv/bin/|~/ros_venv/bin/)", "", line): place for line, place in all_lines().items()
+    }
+
+
+EXECUTED = [line for line in lines() if not line.startswith(BEGINNINGS)]
+
+
+def test_a_reason_is_given_for_lines_that_are_there():
+    """No beginning is left over from a line that is gone, and none is listed twice."""
+    assert len(BEGINNINGS) == len(set(BEGINNINGS))
+    unused = [start for start in BEGINNINGS if not any(line.startswith(start) for line in lines())]
+    assert not unused
+
+
+def test_most_lines_of_commands_are_executed():
+    """What is executed is a command of ours, and names nothing that the reader has to fill in."""
+    strange = [
+        line for line in EXECUTED if not line.startswith("stribeck ") or re.search(r"[<>|&;\u2026]", line)
+    ]
+    assert not strange
+    ours = [line for line in lines() if line.startswith("stribeck ")]
+    assert len(EXECUTED) > 0.5 * len(ours)
+
+
+def lines_of(*beginnings):
+    """The parametrisation by lines of some commands; without a command, by those of all others."""
+    kinds = (
+        "identify servo --bayes",
+        "identify arm --bayes",
+        "identify servo",
+        "identify fleet",
+        "identify",
+        "design",
+        "export",
+    )
+    kind = {line: next((k for k in kinds if line.startswith(f"stribeck {k}")), "") for line in EXECUTED}
+    return pytest.mark.parametrize("line", [line for line in EXECUTED if kind[line] in (beginnings or ("",))])
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch, capsys):
+    """Runs a line: exit code 0, or 2 where --strict asks for a verdict that small recordings do not earn; what it writes is there."""
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def run(line):
+        furnish(line, tmp_path)
+        words = shlex.split(line)
+        code = main(words[1:])
+        assert code == 0 or (code == 2 and "--strict" in words), capsys.readouterr().err[-2000:]
+        for option in ("--output", "--json", "--report", "--diagram"):
+            for k in [k for k, word in enumerate(words) if word == option]:
+                assert Path(words[k + 1]).expanduser().exists(), words[k + 1]
+
+    return run
+
+
+@pytest.mark.slow
+@lines_of("identify servo --bayes", "identify arm --bayes")
+def test_lines_of_posteriors_run(line, runs):
+    """`--bayes`."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of("identify servo", "identify fleet")
+def test_lines_of_servos_run(line, runs):
+    """Fits of servos."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of("identify")
+def test_lines_of_other_identifications_run(line, runs):
+    """Joints, arms, robots, mechanisms, transmissions, geometry."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of("design")
+def test_lines_of_designs_run(line, runs):
+    """Trajectories, poses, sweeps."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of("export")
+def test_lines_of_exports_run(line, runs):
+    """Each export is compared with the law by simulation."""
+    runs(line)
+
+
+@pytest.mark.slow
+@lines_of()
+def test_all_other_lines_run(line, runs):
+    """Import, description, evaluation, replay, dry runs."""
+    runs(line)

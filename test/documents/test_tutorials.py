@@ -1,0 +1,88 @@
+"""Tutorials and the notebook, executed from top to bottom in a folder of the user's files."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+from documented import tutorials
+from helpers import REPOSITORY
+from line_files import furnish
+
+pytest.importorskip("jax", reason="tutorials identify: pip install '.[fit]'")
+pytest.importorskip("mujoco", reason="tutorials export to MuJoCo: pip install '.[mujoco]'")
+
+NOTEBOOK = REPOSITORY / "examples" / "notebook.ipynb"
+
+
+def blocks(page):
+    """Language and text of fenced blocks of shell and Python; what is only indented is for other machines and not executed."""
+    return re.findall(r"^```(sh|python)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def executed(folder, language, text):
+    """Run a block as a user would; processes in the background end with it."""
+    shell = folder / "bin" / "stribeck"
+    if not shell.exists():
+        shell.parent.mkdir()
+        shell.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m stribeck "$@"\n')
+        shell.chmod(0o755)
+    path = f"{shell.parent}{os.pathsep}{os.environ['PATH']}"
+    sources = f"{REPOSITORY / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": sources, "MPLBACKEND": "agg"}
+    ended = "trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT\n"
+    command = (
+        ["bash", "-euo", "pipefail", "-c", ended + text] if language == "sh" else [sys.executable, "-c", text]
+    )
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, f"{text}\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
+    return done.stdout
+
+
+def test_there_are_six():
+    """Each has something to execute, and at most two pages (120 lines)."""
+    assert len(tutorials()) == 6
+    for page in tutorials():
+        assert blocks(page), page
+        assert len(page.read_text().splitlines()) <= 120, page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", tutorials(), ids=lambda page: page.stem)
+def test_a_tutorial_runs_as_written(page, tmp_path):
+    """Every block succeeds; the user's recordings and models that it names are those of a simulated machine."""
+    for name in ("bags", "config", "examples"):
+        if page.stem not in ("tutorial_arm", "tutorial_so101", "tutorial_quadruped") or name != "bags":
+            (tmp_path / name).symlink_to(REPOSITORY / name)
+    for language, text in blocks(page):
+        if language == "sh":
+            for line in text.splitlines():
+                furnish(line, tmp_path)
+        executed(tmp_path, language, text)
+
+
+@pytest.mark.slow
+def test_the_notebook_ends_with_a_usable_verdict(tmp_path, monkeypatch):
+    """Every cell runs, the fit of two gains is usable, and the gain left out is predicted within a degree."""
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("agg")
+    (tmp_path / "bags").symlink_to(REPOSITORY / "bags")
+    names = {}
+    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), NOTEBOOK.name, "exec"), names)  # noqa: S102 - our own notebook
+    assert names["fit"].verdict.use == "usable"
+    assert names["prediction"].error < 0.0175
+    assert Path("p.json").is_file()
+
+
+def test_the_notebook_is_stored_without_results():
+    """No outputs, no counts: a change shows in a diff."""
+    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
