@@ -212,7 +212,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "the motion of an identified servo along a trajectory that was not recorded",
         (
             "simulate sin_sin lift_and_drop --params m4.json --bench mass=0.1,length=0.1,kp=400 --plot pictures",
-            "simulate goals.csv --params m4.json --bench mass=0.1,length=0.1,kp=400 --integrator mujoco --plot motion.gif",
+            "simulate --mechanism block.yaml --seconds 1 --output motion",
         ),
     ),
     "replay": CommandEntry(

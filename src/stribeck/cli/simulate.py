@@ -13,7 +13,7 @@ import numpy as np
 from stribeck.cli.evaluate.pictures import panels_of, write_drawings
 from stribeck.cli.evaluate.run import engine_of
 from stribeck.cli.inputs import check_outputs, described, display_name, parameter_files_of, write_json
-from stribeck.cli.options import ParameterFileOptions, TimeStep, group, option
+from stribeck.cli.options import ParameterFileOptions, Positive, TimeStep, group, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, simulated_motion, stepping_of
@@ -35,16 +35,25 @@ _simulation, _output = group("simulation"), group("output")
 
 @dataclass(frozen=True, kw_only=True)
 class SimulateOptions(ParameterFileOptions):
-    """Options: trajectories, drives, the bench, and output files."""
+    """Options: trajectories, drives, the bench, or a mechanism, and output files."""
 
     trajectories: tuple[str, ...] = option(
         "trajectory by name, for example sin_sin, or a table with time [s], goal [rad] and perhaps torque_enable",
-        metavar="TRAJECTORY",
+        (),
+        "TRAJECTORY",
         positional=True,
     )
-    bench: str = _simulation(
+    params: tuple[Path, ...] = option("parameter files", (), "FILE")
+    mechanism: str | None = _simulation(
+        "in place of trajectories: a mechanism by name or its YAML file, from its zero pose, contacts included",
+        None,
+        "NAME",
+    )
+    seconds: Positive | None = _simulation("duration of a mechanism's motion (default: 2)", None, "S")
+    bench: str | None = _simulation(
         "load, rod, supply and gain: mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V",
-        metavar="KEY=VALUE,…",
+        None,
+        "KEY=VALUE,…",
     )
     step: TimeStep | None = _simulation(
         "time step (default: that of the parameter file, or 0.005)", None, "S"
@@ -62,6 +71,10 @@ class SimulateOptions(ParameterFileOptions):
 def run(options: SimulateOptions) -> int:
     """Simulate, print and write."""
     check_outputs(_outputs(options), options.params)
+    if options.mechanism is not None:
+        return _mechanism(options, options.mechanism)
+    if not options.trajectories or not options.params or options.bench is None:
+        raise ConfigError("name trajectories, --params and --bench, or a --mechanism")
     files = parameter_files_of(options)
     setup = _setup(options.bench, files[0][1])
     trajectories = [trajectory_of(word) for word in options.trajectories]
@@ -97,6 +110,15 @@ def run(options: SimulateOptions) -> int:
         for row in rows
     ]
     print_table(header, cells, left=2)
+    return 0
+
+
+def _mechanism(options: SimulateOptions, name: str) -> int:
+    if options.trajectories or options.params:
+        raise ConfigError("--mechanism moves by itself: leave trajectories and --params out")
+    from stribeck.cli.simulate_mechanism import simulate_mechanism
+
+    simulate_mechanism(name, options.seconds, options.step, options.output)
     return 0
 
 

@@ -18,7 +18,8 @@ and sets :math:`q^+ = q \boxplus h v^+` (2.16), with :math:`\Upsilon, \Sigma` of
   O(h): at :math:`h d/J = 0.2` an estimated viscous coefficient would have an error of 10 %.
 - **Dry friction** (third line) is (2.17) with constant bounds, regularised by the velocity :math:`v_s` at which it reaches
   :math:`\tau_j`; in the paper's terms :math:`\Sigma_t = v_s/(h\tau_j)`. With :math:`\mu` as unknown the problem is regular
-  even for :math:`\tau_j = 0`. Bounds that depend on a contact's normal force (E, U of 2.24) are not implemented.
+  even for :math:`\tau_j = 0`. Contacts, whose friction is bounded by their normal force (E, U of 2.24), are in
+  :mod:`stribeck.identify.mechanism.contacts`; parameters are not estimated through them.
 
 **Solver.** Eliminating velocities and bilateral multipliers leaves a box-constrained complementarity problem, which is
 solved by pivoting (:mod:`stribeck.identify.mechanism.complementarity`).
@@ -34,10 +35,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from stribeck.identify.mechanism import complementarity, rotation
-from stribeck.identify.mechanism.kinematics import Layout, Pose
+from stribeck.identify.mechanism import complementarity, contacts, rotation
+from stribeck.identify.mechanism.contacts import BoundedImpulses, ContactRows, contact_rows
+from stribeck.identify.mechanism.kinematics import Layout, Pose, stacked
 from stribeck.identify.mechanism.mechanism import Mechanism, Physical, inertia_matrices
 from stribeck.identify.mechanism.vectors import Vector, add, cos, cross, mul, scale, sin, split, sub
 from stribeck.model.actuator import ServoCommand, voltage_torque
@@ -155,7 +156,7 @@ class MultibodyDynamics:
         G, B = constraints.jacobian, constraints.motion
         drive = self.drive(physical, constraints.pose, voltage)
         stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in drive)
-        sigma, upsilon = (jnp.stack([jnp.asarray(x) for x in part]) for part in self.softness(physical, h))
+        sigma, upsilon = (stacked(part) for part in self.softness(physical, h))
         v = state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
@@ -169,21 +170,41 @@ class MultibodyDynamics:
         )
         target = -(4.0 / h) * upsilon * constraints.deviation + upsilon * (G @ v)
         m = len(target)
-        rows = jnp.concatenate([G, B])
+        touching = self._touching(physical, state.q)
+        rows = jnp.concatenate([G, B, *touching[1:]])
         solved = jnp.linalg.solve(mass, jnp.concatenate([rows.T, right[:, None]], axis=1))
         response, free = rows @ solved[:, :-1], solved[:, -1]
         held = response[:m, :m] + jnp.diag(sigma)
-        lead = jnp.linalg.solve(
-            held, jnp.concatenate([response[:m, m:], (target - G @ free)[:, None]], axis=1)
-        )
+        right = jnp.concatenate([response[:m, m:], (target - G @ free)[:, None]], axis=1)
+        lead = jnp.linalg.solve(held, right) if m else right
         reduced = response[m:, m:] - response[m:, :m] @ lead[:, :-1]
-        constant = B @ free + response[m:, :m] @ lead[:, -1]
-        W = reduced * coulomb + self.mechanism.regularization.slip * jnp.eye(len(coulomb))
-        ones = jnp.ones(len(coulomb))
-        dry = coulomb * complementarity.solve(W, constant, -ones, ones)
+        constant = rows[m:] @ free + response[m:, :m] @ lead[:, -1]
+        dry = self._bounded(physical, BoundedImpulses(reduced, constant, coulomb, self._slip), touching[0], h)
         multipliers = jnp.concatenate([lead[:, -1] - lead[:, :-1] @ dry, dry])
         v_new = (free + solved[:, :-1] @ multipliers).reshape(-1, 6)
         return BodyState(rotation.plus(state.q, h * v_new), v_new)
+
+    @property
+    def _slip(self) -> float:
+        return self.mechanism.regularization.slip
+
+    def _touching(self, physical: Physical, q: Any) -> ContactRows:
+        """Gaps and rows of the contacts."""
+        if not self.mechanism.contacts:
+            none = jnp.zeros((0, 6 * self.layout.bodies))
+            return ContactRows(jnp.zeros(0), none, none)
+        return contact_rows(self.mechanism, physical, q)
+
+    def _bounded(self, physical: Physical, problem: BoundedImpulses, gap: Any, h: Any) -> Any:
+        """Impulses of dry friction, and of contacts if there are any."""
+        W, c, coulomb, slip = problem
+        if not self.mechanism.contacts:
+            ones = jnp.ones(len(coulomb))
+            return coulomb * complementarity.solve(W * coulomb + slip * jnp.eye(len(coulomb)), c, -ones, ones)
+        soft = self.mechanism.regularization
+        gamma = 1.0 / (1.0 + 4.0 * soft.damping)
+        wanted = -4.0 / h * gamma * jnp.minimum(gap, 0.0) - jnp.maximum(gap, 0.0) / h
+        return contacts.solve(problem, physical.grip, wanted, 4.0 * soft.compliance * gamma / h**2)
 
     def impulses(
         self,
