@@ -14,7 +14,7 @@ from stribeck.files.folders import check_writable
 from stribeck.report.figures import RunDrawing
 from stribeck.report.style import COLOURS, GOAL, MEASURED, drawing, grid, shortened
 
-RATE = 12.5
+RATE = 12
 """Pictures per second."""
 
 MOST_RUNS, MOST_SECONDS = 8, 20.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import linalg
@@ -130,7 +130,8 @@ class FittedRows:
             for pattern in np.unique(u, axis=0):
                 here, joints = np.flatnonzero((u == pattern).all(axis=1)), np.flatnonzero(pattern)
                 if len(joints):
-                    white, place = whitener(spread[np.ix_(joints, joints)]), np.ix_(here, joints)
+                    white = whitener(spread[np.ix_(joints, joints)])
+                    place: Any = np.ix_(here, joints)
                     found[place] = np.einsum("jk,mkp->mjp", white, c[place])
                     of_torque[place] = motion.torque[place] @ white.T
             columns.append(found)

@@ -37,7 +37,7 @@ def joint_covariance(residuals: Sequence[Array], used: Sequence[Mask]) -> tuple[
     deviation = np.sqrt(np.maximum(np.diag(products), 1e-24))
     correlation = np.clip(products / np.outer(deviation, deviation), -1.0, 1.0)
     independent = np.maximum(counts / _dependence(shown), 3.0)
-    apart = ~np.eye(len(deviation), dtype=bool)
+    apart: Mask = ~np.eye(len(deviation), dtype=bool)
     chance = float(np.sum(((1.0 - correlation**2) ** 2 / independent)[apart]))
     seen = float(np.sum(correlation[apart] ** 2))
     share = min(1.0, max(chance / seen, LEAST)) if seen > 0.0 else 1.0

@@ -68,5 +68,5 @@ def contact_of(name: str, section: ContactSection, bodies: Sequence[str], where:
     :raises ConfigError: for an unknown body, or the world.
     """
     body = 1 + index_of(section.body, bodies[1:], f"{where}: body")
-    normal = np.array(section.plane.normal) / np.linalg.norm(section.plane.normal)
-    return Contact(name, body, section.radius, tuple(section.plane.point), tuple(normal.tolist()))
+    x, y, z = (np.array(section.plane.normal) / np.linalg.norm(section.plane.normal)).tolist()
+    return Contact(name, body, section.radius, section.plane.point, (x, y, z))

@@ -61,7 +61,9 @@ class BoundedImpulses(NamedTuple):
 def contact_rows(mechanism: Mechanism, physical: Physical, q: Any) -> ContactRows:
     """Gaps and velocities of all contacts in a configuration (nb, 7)."""
     size = 6 * len(mechanism.bodies)
-    gaps, normals, tangents = [], [], []
+    gaps: list[Any] = []
+    normals: list[Any] = []
+    tangents: list[Any] = []
     for k, contact in enumerate(mechanism.contacts):
         b = contact.body - 1
         turn = jnp.array(rotation.matrix(rotation.quaternion(q[b, 3:])))

@@ -291,7 +291,10 @@ def _numbers(
     numbers = AffineNumbers(
         list(content.parameters),
         shapes(
-            *(len(part) for part in (content.bodies, content.joints, content.motors, content.sensors)),
+            len(content.bodies),
+            len(content.joints),
+            len(content.motors),
+            len(content.sensors),
             len(ripples),
             len(content.contacts),
         ),

@@ -1,19 +1,18 @@
-"""``stribeck simulate``: the motion of an identified servo on a bench that was not recorded."""
+"""Implements ``stribeck simulate``: the motion of an identified servo on a bench that was not recorded."""
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from stribeck.cli.evaluate.pictures import panels_of, write_drawings
 from stribeck.cli.evaluate.run import engine_of
 from stribeck.cli.inputs import check_outputs, described, display_name, parameter_files_of, write_json
-from stribeck.cli.options import ParameterFileOptions, Positive, TimeStep, group, option
+from stribeck.cli.simulate.options import SimulateOptions
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, simulated_motion, stepping_of
@@ -29,43 +28,6 @@ SCHEMA = 1
 
 STEP = 0.005
 """Time step of files that state none [s]."""
-
-_simulation, _output = group("simulation"), group("output")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimulateOptions(ParameterFileOptions):
-    """Options: trajectories, drives, the bench, or a mechanism, and output files."""
-
-    trajectories: tuple[str, ...] = option(
-        "trajectory by name, for example sin_sin, or a table with time [s], goal [rad] and perhaps torque_enable",
-        (),
-        "TRAJECTORY",
-        positional=True,
-    )
-    params: tuple[Path, ...] = option("parameter files", (), "FILE")
-    mechanism: str | None = _simulation(
-        "in place of trajectories: a mechanism by name or its YAML file, from its zero pose, contacts included",
-        None,
-        "NAME",
-    )
-    seconds: Positive | None = _simulation("duration of a mechanism's motion (default: 2)", None, "S")
-    bench: str | None = _simulation(
-        "load, rod, supply and gain: mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V",
-        None,
-        "KEY=VALUE,…",
-    )
-    step: TimeStep | None = _simulation(
-        "time step (default: that of the parameter file, or 0.005)", None, "S"
-    )
-    integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
-        "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo)", None
-    )
-    output: Path | None = _output("folder for tables of the motion", None, "DIR")
-    plot: Path | None = _output(
-        "folder for pictures of motion, speed, torque and load, or a .gif: the bench moves", None, "DIR"
-    )
-    json: Path | None = _output("final positions, largest speeds and torques for scripts", None, "FILE")
 
 
 def run(options: SimulateOptions) -> int:
@@ -116,7 +78,7 @@ def run(options: SimulateOptions) -> int:
 def _mechanism(options: SimulateOptions, name: str) -> int:
     if options.trajectories or options.params:
         raise ConfigError("--mechanism moves by itself: leave trajectories and --params out")
-    from stribeck.cli.simulate_mechanism import simulate_mechanism
+    from stribeck.cli.simulate.mechanism import simulate_mechanism
 
     simulate_mechanism(name, options.seconds, options.step, options.output)
     return 0
