@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
+from stribeck.cli.evaluate.engine import engine_of
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
 from stribeck.cli.inputs import (
@@ -27,7 +28,6 @@ from stribeck.files.drives import read_drive, read_drives
 from stribeck.identify.servo.prediction import COVERAGE, coverage_of, half_widths
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
-from stribeck.model.step import Integrator
 
 SCHEMA = 1
 
@@ -157,15 +157,6 @@ def _evaluate(
     ]
     print_errors([path for path, _ in files], results)
     write_json(options.json, {"schema": SCHEMA, "results": results})
-
-
-def engine_of(integrator: str | None) -> tuple[Integrator | None, Simulator | None]:
-    """The integrator of the grid, and the simulator if it is not ours."""
-    if integrator != "mujoco":
-        return cast(Integrator | None, integrator), None
-    from stribeck.mujoco.bench import simulate_in_mujoco
-
-    return "exponential", simulate_in_mujoco
 
 
 def evaluation(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from stribeck.cli.evaluate.engine import engine_of
 from stribeck.cli.evaluate.pictures import panels_of, write_drawings
-from stribeck.cli.evaluate.run import engine_of
 from stribeck.cli.inputs import check_outputs, described, display_name, parameter_files_of, write_json
 from stribeck.cli.simulate.options import SimulateOptions
 from stribeck.cli.table import print_table
