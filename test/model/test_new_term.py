@@ -11,7 +11,7 @@ from helpers import REPOSITORY
 
 TERM = '''"""A new term."""
 
-from stribeck.model.terms.term import FrictionParameter, RobotSearch, Term
+from stribeck.model.terms.term import FrictionParameter, RobotSearch, Term, Units
 
 
 def _formula(x, xp, factor):
@@ -24,7 +24,7 @@ NEW = Term(
     "{kind}",
     (
         FrictionParameter(
-            "friction_{name}", "K_n", "{unit}", "{unit}", {lower}, {upper}, sign="{sign}",
+            "friction_{name}", "K_n", Units("{unit}", "{unit}"), ({lower}, {upper}), sign="{sign}",
             robot=RobotSearch({robot}),
         ),
     ),

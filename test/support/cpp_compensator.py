@@ -123,8 +123,19 @@ def settings_row(settings):
         MEANINGS.index(settings.effort_meaning),
         settings.control != "tracking",
         settings.adapt,
-        *(settings.gain, settings.state_timeout, settings.command_timeout, settings.ramp_time, settings.slew),
-        *(settings.certain_fraction, settings.loop_delay, settings.state_lag, settings.learned_gain),
+        *(
+            settings.gain,
+            settings.timing.state_timeout,
+            settings.timing.command_timeout,
+            settings.timing.ramp_time,
+            settings.slew,
+        ),
+        *(
+            settings.certain_fraction,
+            settings.timing.loop_delay,
+            settings.timing.state_lag,
+            settings.learned_gain,
+        ),
         *(getattr(adaptation, name) for name in order),
     ]
 

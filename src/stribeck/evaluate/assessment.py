@@ -457,8 +457,7 @@ def _mean(one: Assessed) -> float:
 
 def _friction(file: Drive, fastest: float, largest_load: float) -> Friction:
     law, values = file.law, file.values
-    slowest = -fastest if law.differs_by_direction else 0.0
-    velocity = np.linspace(slowest, max(fastest, 1e-3), CURVE_POINTS)
+    velocity = np.linspace(*law.speed_range(max(fastest, 1e-3)), CURVE_POINTS)
     loads = np.array([0.0, 0.5, 1.0]) * largest_load / MARGIN
     load = np.linspace(0.0, largest_load, CURVE_POINTS)
     speeds = np.array([0.0, *(speed for speed in SPEEDS[1:] if speed <= fastest)])

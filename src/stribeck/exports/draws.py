@@ -28,7 +28,7 @@ from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.identify.common.population import population_of
 from stribeck.identify.servo.prediction import COVERAGE, QUANTILE, half_widths, model_of, motions
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.joint import Drive
+from stribeck.model.joint import STIFFNESS, Drive
 from stribeck.model.log import Batch, Log
 
 TRIALS = 256
@@ -135,7 +135,16 @@ def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: i
 
 
 def _trial(drive: Drive, error: float, runs: Batch, stepping: Stepping, seed: int) -> Array:
-    return motions_of(drive, draws_of(drive, TRIALS, seed, error=error), runs, stepping)
+    drawn = with_stiffness(drive, draws_of(drive, TRIALS, seed, error=error))
+    return motions_of(drive, drawn, runs, stepping)
+
+
+def with_stiffness(drive: Drive, drawn: Mapping[str, Array]) -> dict[str, Array]:
+    """Draws in which the stiffness of a position controller, where it was identified, is part of the scale of its torque."""
+    found = dict(drawn)
+    if STIFFNESS in drawn and "ratio" in drawn:
+        found["ratio"] = drawn["ratio"] * drawn[STIFFNESS] / drive.stated[STIFFNESS].value
+    return found
 
 
 def _smallest(simulate: Callable[[float], Array], enough: Callable[[Array], bool]) -> tuple[float, Array]:

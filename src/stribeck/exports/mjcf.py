@@ -396,8 +396,7 @@ def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
     instead = "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same recordings"
     beyond = [
         (file.law.name != "m1", f"law {file.law.name.upper()} ({file.law.title})"),
-        (file.law.differs_by_direction, "friction that differs by direction"),
-        (bool(file.law.offsets), "an offset torque"),
+        *((True, term.title) for term in file.law.of_kind("sides", "offset")),
         (bool(effects), f"the effect {', '.join(effects)}"),
         (isinstance(control, VoltageControl) and control.bridge == "coast", "a drive/coast bridge"),
         (bool(servo.ki) and not dc_motor, "an integral gain"),

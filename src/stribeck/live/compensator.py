@@ -86,7 +86,7 @@ class Compensator:
         if len(set(names)) != len(names):
             raise ConfigError(f"joint names must differ, found {', '.join(names)}")
         check_gain(joints, settings.gain, settings.effort_meaning)
-        check_delay(joints, inertias(joints, maps, dynamics), settings.loop_delay)
+        check_delay(joints, inertias(joints, maps, dynamics), settings.timing.loop_delay)
         for joint in joints:
             if settings.mode == "current" and "kt" not in joint.values:
                 raise ConfigError(
@@ -110,10 +110,10 @@ class Compensator:
         self._admission = StateAdmission(names, settings, Plausibility(names, step, moving))
         self.servos = ServoStates(joints)
         self.feed_forward.warmth = self.servos.warmth
-        self.wishes = ControllerWishes(len(names), settings.command_timeout)
+        self.wishes = ControllerWishes(len(names), settings.timing.command_timeout)
         observes = dynamics is not None and settings.adapt
         self._loads = LoadEstimate(self.model, self.map, settings, self.servos, observes)
-        self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
+        self.merger = StateMerger(self.names, settings.timing.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
         self._zero: Array = np.zeros(len(names))
         self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
@@ -314,7 +314,7 @@ class Compensator:
             return self._follow(arrival, now, state)
         except BridgedError as lost:
             self._admission.bridged(str(lost))
-            if self.doubt is None and arrival - self._state_arrival <= self.settings.state_timeout:
+            if self.doubt is None and arrival - self._state_arrival <= self.settings.timing.state_timeout:
                 return self.torque
             self._fall_to_zero(str(lost))
             self._rejected = state.stamp
@@ -330,12 +330,12 @@ class Compensator:
             has passed on both clocks, or :data:`STANDSTILL` on the steady one.
         """
         silence = now - self._state_arrival
-        if self.doubt is not None or silence <= self.settings.state_timeout:
+        if self.doubt is not None or silence <= self.settings.timing.state_timeout:
             return False
         stamp = self._admission.stamp
         if time is not None and stamp is not None and silence <= STANDSTILL:
             behind = self._admission.clock.offset or 0.0
-            if time - stamp - behind <= self.settings.state_timeout:
+            if time - stamp - behind <= self.settings.timing.state_timeout:
                 return False
         self._fall_to_zero(f"no states for {1e3 * silence:.0f} ms")
         return True
@@ -407,7 +407,7 @@ class Compensator:
         return self.torque
 
     def _risen(self, time: float) -> Array:
-        ramp_time = self.settings.ramp_time
+        ramp_time = self.settings.timing.ramp_time
         return np.minimum(1.0, self._ramp + time / ramp_time) if ramp_time else np.ones_like(self._zero)
 
     def _fall_to_zero(self, reason: str) -> Array:

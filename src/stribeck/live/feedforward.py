@@ -202,7 +202,7 @@ class FeedForward:
     @property
     def loop_delay(self) -> float:
         """Time from a measurement to the torque computed from it [s]."""
-        return self.settings.loop_delay or 2.0 * self._period
+        return self.settings.timing.loop_delay or 2.0 * self._period
 
     def torque(
         self,

@@ -27,6 +27,7 @@ from stribeck.model.electrics import motor_current
 from stribeck.model.law import (
     FrictionLaw,
     friction_budget,
+    less_offset,
     load_slopes,
     offset_torque,
     viscous_friction,
@@ -93,7 +94,7 @@ def cancelling_torque(
         against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(
             law, p, share, velocity
         )
-    return share * against - xp.abs(share) * offset_torque(law, p) if law.offsets else share * against
+    return less_offset(law, p, share * against, share)
 
 
 def probed(guess: Any, probe: Any, share: Any) -> Any:
@@ -213,7 +214,7 @@ def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> N
     :raises ConfigError: if the delay is too long.
     """
     for joint, mass in zip(joints, inertia.tolist(), strict=True):
-        fastest = joint.actuator.datasheet.get("no_load_speed", FASTEST)
+        fastest = joint.actuator.datasheet.figures.get("no_load_speed", FASTEST)
         viscous = max(viscous_slope(joint.law, joint.values, fastest, side) for side in (1, -1))
         if viscous * delay > mass:
             raise ConfigError(
@@ -252,7 +253,7 @@ class FrictionModel:
         """Constant torque beside friction, which the scales leave unchanged [N m]."""
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
         """Friction of each joint without load at the onset of motion [N m]."""
-        self.load_dependent = any(joint.law.load_dependent for joint in joints)
+        self.load_dependent = any("motor" in joint.law.inputs for joint in joints)
         self._fixed_point = compiled_by(compiler, fixed_point)
         laws = list(dict.fromkeys(joint.law for joint in joints))
         self._groups: list[tuple[Any, Formula, Formula]] = []

@@ -53,7 +53,7 @@ def test_a_drive_has_friction_gains_limits_and_the_noise_of_its_recordings(fit, 
         assert drive.estimates["friction_base"].interval == pytest.approx(
             (0.9 * truth["friction_base"], 1.1 * truth["friction_base"])
         )
-        assert drive.law.position_dependent
+        assert "position" in drive.law.inputs
         assert drive.values["friction_slope"] == -0.1
         goal = fit.problem.runs[0].goal[:, k]
         assert drive.values["friction_centre"] == pytest.approx(np.median(goal), abs=1e-9)
@@ -120,7 +120,7 @@ def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
     path.write_text(json.dumps(content | {"base": {"tilt_x": parameter(0.1, "m/s²")}}))
     found = read_drives(path)
     assert found.joints["hip"].values["friction_base"] == 0.4
-    assert not found.joints["hip"].law.position_dependent
+    assert "position" not in found.joints["hip"].law.inputs
     assert found.joints["knee"].values["friction_centre"] == 0.7
     assert found.joints["knee"].estimates["delay"].value == 0.01
     assert found.machine.estimates["tilt_x"].value == 0.1

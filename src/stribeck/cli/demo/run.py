@@ -81,10 +81,10 @@ REST_GOAL = 1.0
 PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 2.0
 """Torque of a push [N m], its duration [s], and its time after the start of the motion [s]."""
 
-SETTLING, WATCHED = 1.0, 5.0
+SETTLING, WATCHED = 1.0, 3.0
 """Time to settle after the push, and time at rest that is evaluated [s]."""
 
-BETWEEN = 1.5
+BETWEEN = 1.0
 """Time at 0 rad before each motion [s]."""
 
 NOISE = {"record": 0.3, "compensate": 0.4}
@@ -113,7 +113,7 @@ class Showcase(NamedTuple):
 
 
 SHOWCASES = {
-    "slow_sine": Showcase("0.8 sin(0.4π t)", 7.5, lambda t: 0.8 * math.sin(0.4 * math.pi * t)),
+    "slow_sine": Showcase("0.8 sin(0.4π t)", 5.0, lambda t: 0.8 * math.sin(0.4 * math.pi * t)),
     "sin_half_t_squared": Showcase("sin(t²/2)", 6.5, lambda t: math.sin(0.5 * t * t)),
     "steps": Showcase(
         "steps with holds", 8.05, lambda t: LEVELS[min(int(max(t, 0.0) / 1.15), len(LEVELS) - 1)]

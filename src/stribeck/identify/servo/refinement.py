@@ -30,6 +30,9 @@ FINEST_STEP = 0.0003125
 BUDGET_OF_FINER_STEP = 10_000
 """Evaluations allowed with each shorter step."""
 
+LANES_OF_ONE = 8
+"""Candidates per compiled call where one point is improved: its trial steps at a time."""
+
 
 def problem_of(task: FitTask, rollout: Rollout) -> SearchProblem:
     """The simulations, with prior knowledge where there is any."""
@@ -82,7 +85,7 @@ def with_finer_step(
         halvings = np.ceil(0.5 * np.log2(uncertainty.step_share / STEP_SHARE))  # of second order
         dt = max(task.settings.dt * 0.5 ** int(np.clip(halvings, 1, 3)), FINEST_STEP)
         task = replace(task, settings=replace(task.settings, dt=dt))
-        rollout = task.rollout()
+        rollout = replace(task.rollout(), lanes=LANES_OF_ONE, tangent_lanes=1)
         meter = rollout.meter
         finer = Incumbent(BUDGET_OF_FINER_STEP, partial(getattr, meter, "evaluations"))
         with suppress(BudgetSpentError):

@@ -187,7 +187,7 @@ def _details(work: Identification, scored: Scored, fit: FullFit) -> dict[str, An
     choice, steps = work.choice
     return {
         "law": choice.law.name,
-        "asymmetric": choice.law.differs_by_direction,
+        "asymmetric": "asymmetric" in choice.law.optional_terms,
         "delay": choice.delay,
         "presliding": choice.presliding,
         "prior": choice.prior,
@@ -239,7 +239,7 @@ def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Sco
 
 def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
     choice = fit.choice
-    terms = [choice.law.title, *["asymmetric"] * choice.law.differs_by_direction]
+    terms = [choice.law.title, *choice.law.optional_terms]
     if choice.presliding is not None:
         terms.append(f"presliding {choice.presliding:g}")
     print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")

@@ -82,7 +82,7 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str
     )
     write_drives(path, drives)
     parameters = path.with_name(COMPENSATION)
-    loaded = fit.problem.kind.law.load_dependent
+    loaded = "motor" in fit.problem.kind.law.inputs
     kept = write_compensation(
         parameters,
         fit.joints,

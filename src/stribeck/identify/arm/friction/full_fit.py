@@ -160,7 +160,7 @@ class FullProblem:
         self.runs = [prepare(machine, motion) for motion in motions]
         self.developed = [run.developed(machine, choice.presliding, rest) for run in self.runs]
         coupled = LAWS["m1" if choice.law.weight is None else "m2"].with_terms(
-            asymmetric=choice.law.differs_by_direction
+            asymmetric="asymmetric" in choice.law.optional_terms
         )
         joints = len(machine.joints)
         self.laws = (choice.law,) * joints + (coupled,) * (len(machine.elements) - joints)
@@ -220,7 +220,7 @@ class FullProblem:
     ) -> JointRows:
         links, acting = self._links[joint], np.flatnonzero(self.machine.weights[:, joint]).tolist()
         rigid = run.filtered[:, joint, links]
-        if self.choice.law.load_dependent and len(links):
+        if len(links) and np.any(part.by_load):
             rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
         friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
         residual = run.motion.torque[:, joint] - predicted
