@@ -12,6 +12,7 @@ import numpy as np
 
 from stribeck.errors import ParameterFileError
 from stribeck.evaluate.diagram import SPEEDS, DiagramCurve, diagram_curve
+from stribeck.evaluate.friction_range import CURVE_POINTS, MARGIN, Friction, friction_of
 from stribeck.evaluate.trends import Trend, trends
 from stribeck.identify.servo.objective import EQUALLY_GOOD
 from stribeck.identify.servo.prediction import half_widths
@@ -19,7 +20,6 @@ from stribeck.model.arrays import Array, Mask
 from stribeck.model.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.model.estimate import Status, disagreements
 from stribeck.model.joint import Drive
-from stribeck.model.law import friction_budget
 from stribeck.model.log import Batch, Log
 from stribeck.model.step import INTEGRATORS, Integrator, Simulation, batch_for, simulate
 from stribeck.recordings.sources import digest_of, fingerprint
@@ -44,14 +44,9 @@ DEFAULT_STEP = 0.005
 FARTHEST = 1e4
 """A simulation whose mean error exceeds this [rad] has diverged."""
 
-CURVE_POINTS = 121
-"""Points of friction curves and diagrams."""
 
 BEYOND = 2.0
 """Friction is plotted up to this multiple of the 95 % quantile of speed, if any samples are faster."""
-
-MARGIN = 1.25
-"""Friction is plotted up to this multiple of the recorded load."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,26 +107,6 @@ class AssessedParameter:
     bounds: tuple[float, float] | None
     standing: Standing
     why: str
-
-
-@dataclass(frozen=True, eq=False)
-class Friction:
-    """Friction budget of a law [N m], with motor torque and external torque in opposite balance.
-
-    :param velocity: (V,) [rad/s].
-    :param loads: external torque of each curve over velocity (L,) [N m].
-    :param over_velocity: friction (L, V).
-    :param load: external torque (X,) [N m].
-    :param speeds: speed of each curve over load (S,) [rad/s].
-    :param over_load: friction (S, X).
-    """
-
-    velocity: Array
-    loads: Array
-    over_velocity: Array
-    load: Array
-    speeds: Array
-    over_load: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,7 +353,7 @@ def _assessed(
         stepping=stepping,
         known=tuple(_parameters(file)),
         trends=trends(batch, residual),
-        friction=_friction(file, min(coverage.speed[1], BEYOND * coverage.speed[0]), largest_load),
+        friction=friction_of(file, min(coverage.speed[1], BEYOND * coverage.speed[0]), largest_load),
         diagram=diagram_curve(
             label, file.law, file.values, np.linspace(0.0, largest_load, CURVE_POINTS), SPEEDS
         ),
@@ -453,25 +428,3 @@ def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
 
 def _mean(one: Assessed) -> float:
     return float(np.mean([run.error for run in one.runs.values()]))
-
-
-def _friction(file: Drive, fastest: float, largest_load: float) -> Friction:
-    law, values = file.law, file.values
-    velocity = np.linspace(*law.speed_range(max(fastest, 1e-3)), CURVE_POINTS)
-    loads = np.array([0.0, 0.5, 1.0]) * largest_load / MARGIN
-    load = np.linspace(0.0, largest_load, CURVE_POINTS)
-    speeds = np.array([0.0, *(speed for speed in SPEEDS[1:] if speed <= fastest)])
-
-    def budget(motor: Array, moving: Array) -> Array:
-        positive, negative = friction_budget(law, values, motor, -motor, moving)
-        chosen = np.where(moving < 0.0, negative, positive)
-        return np.asarray(np.broadcast_to(chosen, np.broadcast_shapes(motor.shape, moving.shape)))
-
-    return Friction(
-        velocity=velocity,
-        loads=loads,
-        over_velocity=budget(loads[:, None], velocity[None]),
-        load=load,
-        speeds=speeds,
-        over_load=budget(load[None], speeds[:, None]),
-    )

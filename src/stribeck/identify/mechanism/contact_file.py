@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from stribeck.files.schema import NotNegative, Schema
 from stribeck.identify.mechanism.affine import Number, index_of
-from stribeck.identify.mechanism.mechanism import Contact
+from stribeck.identify.mechanism.mechanism import PlaneContact
 
 
 class PlaneSection(Schema):
@@ -61,7 +61,7 @@ class StartSection(Schema):
     spin: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-def contact_of(name: str, section: ContactSection, bodies: Sequence[str], where: str) -> Contact:
+def contact_of(name: str, section: ContactSection, bodies: Sequence[str], where: str) -> PlaneContact:
     """The contact that a section describes.
 
     :param bodies: names, the world first.
@@ -69,4 +69,4 @@ def contact_of(name: str, section: ContactSection, bodies: Sequence[str], where:
     """
     body = 1 + index_of(section.body, bodies[1:], f"{where}: body")
     x, y, z = (np.array(section.plane.normal) / np.linalg.norm(section.plane.normal)).tolist()
-    return Contact(name, body, section.radius, section.plane.point, (x, y, z))
+    return PlaneContact(name, body, section.radius, section.plane.point, (x, y, z))

@@ -83,7 +83,7 @@ class Sensor:
 
 
 @dataclass(frozen=True)
-class Contact:
+class PlaneContact:
     """A point of a body, or a ball about it, that rests on a plane of the world.
 
     :param body: index of the body, from 1.
@@ -210,7 +210,7 @@ class Mechanism:
     gravity: float = STANDARD_GRAVITY
     brakes: tuple[int, ...] = ()
     ripples: tuple[Ripple, ...] = ()
-    contacts: tuple[Contact, ...] = ()
+    contacts: tuple[PlaneContact, ...] = ()
 
     @property
     def inputs(self) -> int:
