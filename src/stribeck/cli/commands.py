@@ -215,6 +215,15 @@ COMMANDS: dict[str, CommandEntry] = {
             "simulate --mechanism block.yaml --seconds 1 --output motion",
         ),
     ),
+    "advise": CommandEntry(
+        "advise",
+        "position servos that stick, sag or hunt: dead band, sufficient gain, what offset goals gain",
+        (
+            "advise --params robot.json --model arm.urdf --report advice.html",
+            "advise recordings/ --model arm.urdf --exclude gripper",
+        ),
+        extra="mujoco",
+    ),
     "replay": CommandEntry(
         "replay",
         "the torque of the compensation for a recorded motion",
@@ -293,6 +302,6 @@ MAP = (
             *("identify fleet", "identify transmission", "identify geometry"),
         ),
     ),
-    ("use", ("evaluate", "simulate", "replay", "export", "import-model")),
+    ("use", ("evaluate", "simulate", "advise", "replay", "export", "import-model")),
 )
 """Commands in the order in which the map shows them."""
