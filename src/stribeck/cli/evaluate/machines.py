@@ -42,8 +42,14 @@ def machine_files(options: EvaluateOptions) -> list[tuple[Path, Drives]]:
 
 def evaluate_machines(files: Sequence[tuple[Path, Drives]], options: EvaluateOptions) -> int:
     """Predict every recording with every file; print and write what is asked for."""
-    if options.diagram is not None:
-        raise ConfigError("--diagram is of a servo, and the file has the drives of an arm or a robot")
+    if options.diagram is not None or options.output is not None:
+        raise ConfigError(
+            "--diagram is of a servo, as its --output, and the file has the drives of an arm or a robot"
+        )
+    if options.plot is not None and options.plot.suffix == ".gif":
+        raise ConfigError(
+            f"{options.plot}: moving pictures are of a servo; name a folder for those of an arm or a robot"
+        )
     sources = Sources(options.model, options.machine, options.degrees, options.calibration)
     results = []
     predicted = {
