@@ -39,7 +39,7 @@ from stribeck.model.step import batch_for
 from stribeck.model.verdict import Verdict
 
 Array = npt.NDArray[np.float64]
-DRAWS, TUNED, LEVEL, BLOCK, HALVINGS = 100, 24, 0.9, 0.5, 6
+DRAWS, TUNED, LEVEL, BLOCK, HALVINGS = 60, 24, 0.9, 0.5, 6
 RANGES = (0.2, 0.5)
 BENCH = ("q_offset", "ratio", "limit", "bias", "delay", "tilt_x", "tilt_y")
 """Parameters that no range is applied to."""
