@@ -8,7 +8,7 @@
 
 Of the XL330 the runs of each gain are left out in turn, of the STS3250 each trajectory; of robots every second or third run, with M1, M2 and M4.
 
-    python bench/load_friction.py xl330|sts3250|so101|go2 [--only CONDITION …] [--data FOLDER] [--json FILE]
+    python bench/load_friction.py xl330|sts3250|so101|go2 [--only CONDITION …] [--fits FOLDER] [--data FOLDER] [--json FILE]
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 import stribeck as sb
+from left_out import DATA, ROBOTS, SERVOS, conditions, fitted, robot
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.exports.mjcf import JOINT, class_of, snippet
 from stribeck.exports.mjcf_runs import runs_of, servo_of_run
@@ -33,14 +33,11 @@ from stribeck.exports.projection import plain
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import JointServo
 from stribeck.identify.robot.identify import identify_robot
-from stribeck.identify.robot.recordings import read_runs
-from stribeck.identify.robot.tree import load_tree
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.log import Batch, Log
 from stribeck.model.step import batch_for
 
 Array = npt.NDArray[np.float64]
-DATA = Path(os.environ.get("STRIBECK_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 DEFLECTION = 0.002
 """Of the bristles under the static friction [rad]: below what the recordings resolve."""
@@ -56,16 +53,18 @@ class Candidate:
     """A law, with the parameters that it does not have fixed at zero."""
 
     title: str
+    key: str
     law: str
     fixed: Mapping[str, float] = field(default_factory=dict)
     bristles: bool = False
 
 
 CANDIDATES = (
-    Candidate("M1, frictionloss", "m1"),
-    Candidate("LuGre, dcmotor", "m2", {"alpha": 2.0}, bristles=True),
+    Candidate("M1, frictionloss", "m1", "m1"),
+    Candidate("LuGre, dcmotor", "lugre", "m2", {"alpha": 2.0}, bristles=True),
     Candidate(
         "share of motor torque (#3528)",
+        "proportional",
         "m5",
         {
             **NOT_FADING,
@@ -74,16 +73,8 @@ CANDIDATES = (
             "load_friction_external_stribeck": 0.0,
         },
     ),
-    Candidate("M4, load and fading", "m4"),
+    Candidate("M4, load and fading", "m4", "m4"),
 )
-
-
-def conditions(name: str, data: Path) -> Iterator[tuple[str, list[Path], list[Path]]]:
-    """Each condition with the recordings that are fitted and those that are left out."""
-    files = sorted((data / name).glob("kp*.json" if name == "xl330" else "*.json"))
-    of = {path: path.stem.split("_")[0] if name == "xl330" else path.stem for path in files}
-    for one in sorted(set(of.values())):
-        yield one, [path for path in files if of[path] != one], [path for path in files if of[path] == one]
 
 
 def with_bristles(text: str, drive: Drive) -> str:
@@ -126,41 +117,35 @@ def mjcf_of(drive: Drive, log: Log, bristles: bool) -> list[str]:
     return [line.strip() for line in text.splitlines() if "<joint" in line or "<dcmotor" in line]
 
 
-def servo_rows(name: str, data: Path, only: Sequence[str]) -> Iterator[dict[str, object]]:
+def servo_rows(name: str, given: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Errors of each candidate under each condition."""
-    for condition, kept, other in conditions(name, data):
-        if only and condition not in only:
+    for condition, kept, other in conditions(name, given.data):
+        if given.only and condition not in given.only:
             continue
         train, test = (sb.load(paths, arm_mass=0.0) for paths in (kept, other))
         for one in CANDIDATES:
-            fit = sb.identify_servo(train, law=one.law, fixed=dict(one.fixed), step=0.005, progress=False)
-            drive = next(iter(fit.drives.values()))
-            fitted, left = (
+            drive = fitted(train, one.law, given.fits, f"{name}_{one.key}_without_{condition}", one.fixed)
+            within, left = (
                 1e3 * float(np.mean(errors(drive, runs.logs, one.bristles))) for runs in (train, test)
             )
-            row = {"left_out": condition, "law": one.title, "fitted": fitted, "predicted": left}
-            print(f"{condition:16} {one.title:30} {fitted:7.2f} {left:7.2f}", flush=True)
+            row = {"left_out": condition, "law": one.title, "fitted": within, "predicted": left}
+            print(f"{condition:16} {one.title:30} {within:7.2f} {left:7.2f}", flush=True)
             friction = {key: value for key, value in drive.values.items() if key in drive.law.parameter_names}
             yield row | {"parameters": friction, "mjcf": mjcf_of(drive, test.logs[0], one.bristles)}
 
 
-def robot_rows(name: str, data: Path) -> Iterator[dict[str, object]]:
+def robot_rows(name: str, given: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Errors of M1, M2 and M4 on runs left out of a robot."""
-    tree = load_tree(data / name / ("go2.xml" if name == "go2" else "model/so101_new_calib.xml"))
-    excluded = [] if name == "go2" else ["gripper"]
-    files = sorted((data / name).glob("rx_run*.npz" if name == "go2" else "*.npz"))
-    runs = [run for run in read_runs(files, tree, excluded) if not run.flaw]
-    test = runs[1 :: 3 if name == "go2" else 2]
-    train = [run for run in runs if not any(run is other for other in test)]
+    tree, excluded, train, test = robot(name, given.data)
     for law in ("m1", "m2", "m4"):
         fit = identify_robot(tree, train, test, law=law, excluded=excluded, polish=False)
-        fitted, left = (
+        within, left = (
             1e3 * float(np.sqrt(np.mean([score.squares.mean() for score in scores])))
             for scores in (fit.train, fit.validation)
         )
-        title = f"{len(test)} of {len(runs)} runs"
-        print(f"{title:16} {law.upper():30} {fitted:7.2f} {left:7.2f}", flush=True)
-        yield {"left_out": title, "law": law.upper(), "fitted": fitted, "predicted": left}
+        title = f"{len(test)} of {len(train) + len(test)} runs"
+        print(f"{title:16} {law.upper():30} {within:7.2f} {left:7.2f}", flush=True)
+        yield {"left_out": title, "law": law.upper(), "fitted": within, "predicted": left}
 
 
 def main() -> None:
@@ -168,16 +153,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("name", choices=("xl330", "sts3250", "so101", "go2"))
+    parser.add_argument("name", choices=(*SERVOS, *ROBOTS))
     parser.add_argument("--only", nargs="+", default=(), help="conditions (default: all)")
+    parser.add_argument("--fits", type=Path, help="folder in which fits are kept")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     print(f"{'left out':16} {'law':30} {'fitted':>7} {'predicted':>7}  [mrad]")
-    servo = given.name in ("xl330", "sts3250")
-    rows = list(
-        servo_rows(given.name, given.data, given.only) if servo else robot_rows(given.name, given.data)
-    )
+    servo = given.name in SERVOS
+    rows = list((servo_rows if servo else robot_rows)(given.name, given))
     for row in rows[-len(CANDIDATES) :] if servo else ():
         print(f"\n{row['law']}: " + ", ".join(f"{k} {v:.4g}" for k, v in row["parameters"].items()))
         print("\n".join(row["mjcf"]))

@@ -8,14 +8,13 @@ runs left out: share of the samples within the middle 90 %, with the 90 % interv
 For servos, goals of a step (a boost, its duration, a final offset) are chosen by CMA-ES for the mean cost over each set of simulations and tried on the
 unit that the runs left out identify: its cost above that of goals chosen on that unit itself is the regret.
 
-    python bench/randomisation.py xl330|sts3250|go2|so101 [--law m4] [--data FOLDER] [--json FILE]
+    python bench/randomisation.py xl330|sts3250|go2|so101 [--law m4] [--only CONDITION …] [--fits FOLDER] [--data FOLDER] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,22 +25,20 @@ import numpy.typing as npt
 from cmaes import CMA
 
 import stribeck as sb
+from left_out import DATA, ROBOTS, SERVOS, conditions, fitted, robot
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.evaluate.draws import draws_of
 from stribeck.exports.draws import motions_of, with_stiffness
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import identify_robot
 from stribeck.identify.robot.problem import lanes_of, segments_of
-from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.rollout import simulate_lanes
-from stribeck.identify.robot.tree import load_tree
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.model.step import batch_for
 from stribeck.model.verdict import Verdict
 
 Array = npt.NDArray[np.float64]
-DATA = Path(os.environ.get("STRIBECK_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 DRAWS, TUNED, LEVEL, BLOCK, HALVINGS = 100, 24, 0.9, 0.5, 6
 RANGES = (0.2, 0.5)
 BENCH = ("q_offset", "ratio", "limit", "bias", "delay", "tilt_x", "tilt_y")
@@ -81,16 +78,14 @@ def uniform_factors(values: Mapping[str, Array], share: float) -> dict[str, Arra
     }
 
 
-def servo_cases(name: str, law: str, data: Path) -> Iterator[Case]:
+def servo_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case]:
     """The conditions of a servo."""
-    files = sorted((data / name).glob("kp*.json" if name == "xl330" else "*.json"))
-    groups = {path: path.stem.split("_")[0] if name == "xl330" else path.stem for path in files}
-    for one in sorted(set(groups.values())):
-        kept, other = ([path for path in files if (groups[path] == one) == left] for left in (False, True))
+    for one, kept, other in conditions(name, given.data):
+        if given.only and one not in given.only:
+            continue
         train, test = (sb.load(paths, arm_mass=0.0) for paths in (kept, other))
-        fit = sb.identify_servo(train, law=law, step=0.005, progress=False)
-        unit = sb.identify_servo(test, law=law, step=0.005, progress=False)
-        drive, own = (next(iter(each.drives.values())) for each in (fit, unit))
+        drive = fitted(train, law, given.fits, f"{name}_{law}_without_{one}")
+        own = fitted(test, law, given.fits, f"{name}_{law}_of_{one}")
         values = {key: np.full(DRAWS, value) for key, value in drive.values.items()}
 
         def draw(error: float, drive: Drive = drive) -> Mapping[str, Array]:
@@ -114,16 +109,9 @@ def servo_runs(drive: Drive, logs: Sequence[Log]) -> Runs:
     return Runs(simulate, batch.position, batch.weight > 0.0, batch.dt)
 
 
-def robot_cases(name: str, law: str, data: Path) -> Iterator[Case]:
-    """Every third run of a robot left out, of an SO-101 every second."""
-    model = "go2.xml" if name == "go2" else "model/so101_new_calib.xml"
-    tree = load_tree(data / name / model)
-    excluded = [] if name == "go2" else ["gripper"]
-    files = sorted((data / name).glob("rx_run*.npz" if name == "go2" else "*.npz"))
-    every = 3 if name == "go2" else 2
-    runs = [run for run in read_runs(files, tree, excluded) if not run.flaw]
-    test = runs[1::every]
-    train = [run for run in runs if not any(run is other for other in test)]
+def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case]:
+    """Every third run of a Go2 left out, of an SO-101 every second."""
+    tree, excluded, train, test = robot(name, given.data)
     fit = identify_robot(tree, train, law=law, excluded=excluded, polish=False)
     drives, problem = robot_drives(fit, Verdict()).joints, fit.problem
     base = problem.drives(fit.x, 0, len(tree.names))
@@ -171,7 +159,11 @@ def robot_cases(name: str, law: str, data: Path) -> Iterator[Case]:
         return found
 
     yield Case(
-        f"{name}, {len(test)} of {len(runs)} runs left out", draw, uniform, simulated(train), simulated(test)
+        f"{name}, {len(test)} of {len(train) + len(test)} runs left out",
+        draw,
+        uniform,
+        simulated(train),
+        simulated(test),
     )
 
 
@@ -294,17 +286,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("name", choices=("xl330", "sts3250", "go2", "so101"))
+    parser.add_argument("name", choices=(*SERVOS, *ROBOTS))
     parser.add_argument("--law", help="friction law (default: m4 of servos, m1 of robots)")
+    parser.add_argument("--only", nargs="+", default=(), help="conditions of a servo (default: all)")
+    parser.add_argument("--fits", type=Path, help="folder in which fits are kept")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    servo = given.name in ("xl330", "sts3250")
-    cases = (servo_cases if servo else robot_cases)(
-        given.name, given.law or ("m4" if servo else "m1"), given.data
-    )
+    servo = given.name in SERVOS
+    cases = servo_cases if servo else robot_cases
     rows = []
-    for case in cases:
+    for case in cases(given.name, given.law or ("m4" if servo else "m1"), given):
         print(case.name)
         error = smallest(case.draw, case.fitted, 0.005, 1.0)
         share = smallest(case.uniform, case.fitted, 0.02, 0.95)

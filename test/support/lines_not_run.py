@@ -63,6 +63,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
             "stribeck identify robot rx_run",
             "stribeck identify robot FITTED",
             "stribeck identify robot dataset/",
+            "stribeck advise recordings/ --model arm.urdf",
         ),
         *(
             "stribeck identify transmission A.mat",

@@ -207,6 +207,15 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         _names("recordings params joint signals bench servo step plot diagram max_torque report json"),
     ),
+    "advise": CommandEntry(
+        "advise",
+        "position servos that stick, sag or hunt: dead band, sufficient gain, what offset goals gain",
+        (
+            "advise --params robot.json --model arm.urdf --report advice.html",
+            "advise recordings/ --model arm.urdf --exclude gripper",
+        ),
+        extra="mujoco",
+    ),
     "replay": CommandEntry(
         "replay",
         "the torque of the compensation for a recorded motion",
@@ -285,6 +294,6 @@ MAP = (
             *("identify fleet", "identify transmission", "identify geometry"),
         ),
     ),
-    ("use", ("evaluate", "replay", "export", "import-model")),
+    ("use", ("evaluate", "advise", "replay", "export", "import-model")),
 )
 """Commands in the order in which the map shows them."""

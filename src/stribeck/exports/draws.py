@@ -38,7 +38,10 @@ SMALLEST, LARGEST = 0.005, 1.0
 """Relative standard deviations of friction and motor torque between which one is sought."""
 
 HALVINGS = 8
-"""Steps of this search."""
+"""Steps of the search for one that covers recordings."""
+
+FIRST, ROUNDS, CLOSE = 0.1, 6, 0.03
+"""First trial, most trials and relative accuracy of the search for a spread, whose square grows with that of the error."""
 
 STEPS, CHUNK = 2, 256
 """Gauss–Newton steps of a projection, and draws that are projected together."""
@@ -110,11 +113,15 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
     wanted = _wanted(drive, alone, runs, stepping)
     if wanted is None or wanted <= alone:
         return Width(0.0, alone, alone, wanted)
-    error, found = _smallest(
-        lambda error: _trial(drive, error, runs, stepping, seed),
-        lambda motion: spread_of(motion, runs) >= wanted,
-    )
-    return Width(error, alone, spread_of(found, runs), wanted)
+    error, reached = 0.0, alone
+    next_error = FIRST
+    for _ in range(ROUNDS):
+        error = min(next_error, LARGEST)
+        reached = spread_of(_trial(drive, error, runs, stepping, seed), runs)
+        if abs(reached / wanted - 1.0) < CLOSE or (error == LARGEST and reached < wanted):
+            break
+        next_error = error * ((wanted**2 - alone**2) / max(reached**2 - alone**2, 1e-6 * wanted**2)) ** 0.5
+    return Width(error, alone, reached, wanted)
 
 
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
