@@ -207,6 +207,14 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         _names("recordings params joint signals bench servo step plot diagram max_torque report json"),
     ),
+    "simulate": CommandEntry(
+        "simulate",
+        "the motion of an identified servo along a trajectory that was not recorded",
+        (
+            "simulate sin_sin lift_and_drop --params m4.json --bench mass=0.1,length=0.1,kp=400 --plot pictures",
+            "simulate --mechanism block.yaml --seconds 1 --output motion",
+        ),
+    ),
     "advise": CommandEntry(
         "advise",
         "position servos that stick, sag or hunt: dead band, sufficient gain, what offset goals gain",
@@ -294,6 +302,6 @@ MAP = (
             *("identify fleet", "identify transmission", "identify geometry"),
         ),
     ),
-    ("use", ("evaluate", "advise", "replay", "export", "import-model")),
+    ("use", ("evaluate", "simulate", "advise", "replay", "export", "import-model")),
 )
 """Commands in the order in which the map shows them."""

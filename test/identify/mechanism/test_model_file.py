@@ -8,9 +8,10 @@ import pytest
 from mechanisms import BLOCK, changed, mechanism
 from stribeck.errors import ConfigError
 from stribeck.files.folders import included_names
+from stribeck.identify.mechanism.affine import affine
 from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
 from stribeck.identify.mechanism.mechanism import Regularization
-from stribeck.identify.mechanism.model_file import affine, model_of, read_model
+from stribeck.identify.mechanism.model_file import model_of, read_model
 
 
 @pytest.mark.parametrize("name", included_names("mechanisms"))

@@ -178,7 +178,7 @@ def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored
         if isinstance(scored.fit, FullFit):
             entry |= _details(work, scored, scored.fit)
         elif isinstance(scored.fit, LinearFit):
-            entry["condition"] = scored.fit.condition
+            entry |= {"condition": scored.fit.condition, "noise_covariance": scored.fit.spread.tolist()}
         summary["fits"][name] = entry
     return summary
 
