@@ -28,7 +28,7 @@ import stribeck as sb
 from left_out import DATA, ROBOTS, SERVOS, conditions, fitted, robot
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.evaluate.draws import draws_of
-from stribeck.exports.draws import motions_of, with_stiffness
+from stribeck.exports.draws import motions_of, width_of, with_stiffness
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import identify_robot
 from stribeck.identify.robot.problem import lanes_of, segments_of
@@ -39,7 +39,7 @@ from stribeck.model.step import batch_for
 from stribeck.model.verdict import Verdict
 
 Array = npt.NDArray[np.float64]
-DRAWS, TUNED, LEVEL, BLOCK, HALVINGS = 100, 24, 0.9, 0.5, 6
+DRAWS, TUNED, LEVEL, BLOCK, HALVINGS = 60, 24, 0.9, 0.5, 6
 RANGES = (0.2, 0.5)
 BENCH = ("q_offset", "ratio", "limit", "bias", "delay", "tilt_x", "tilt_y")
 """Parameters that no range is applied to."""
@@ -49,6 +49,7 @@ class Case(NamedTuple):
     """A condition left out.
 
     :param draw: sets of parameters for an error, and for a range.
+    :param width: error by which ``stribeck export`` draws; ``None`` for robots, of which it is sought here.
     :param fitted, left_out: motions (T, R, S) of sets of parameters, measured positions, and which samples count, of both kinds of runs.
     """
 
@@ -58,6 +59,7 @@ class Case(NamedTuple):
     fitted: Runs
     left_out: Runs
     servo: tuple[Drive, Drive, Log] | None = None
+    width: Callable[[], float] | None = None
 
 
 class Runs(NamedTuple):
@@ -95,7 +97,11 @@ def servo_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
             return uniform_factors(values, share)
 
         runs = [servo_runs(drive, each.logs) for each in (train, test)]
-        yield Case(f"{name}, {one} left out", draw, uniform, runs[0], runs[1], (drive, own, test.logs[0]))
+
+        def width(drive: Drive = drive, logs: Sequence[Log] = train.logs) -> float:
+            return width_of(drive, logs).error
+
+        yield Case(f"{name}, {one} left out", draw, uniform, *runs, (drive, own, test.logs[0]), width)
 
 
 def servo_runs(drive: Drive, logs: Sequence[Log]) -> Runs:
@@ -298,7 +304,7 @@ def main() -> None:
     rows = []
     for case in cases(given.name, given.law or ("m4" if servo else "m1"), given):
         print(case.name)
-        error = smallest(case.draw, case.fitted, 0.005, 1.0)
+        error = smallest(case.draw, case.fitted, 0.005, 0.5) if case.width is None else case.width()
         share = smallest(case.uniform, case.fitted, 0.02, 0.95)
         rows += [
             row(case, f"drawn, error {100 * error:.0f} %", case.draw(error)),

@@ -8,7 +8,8 @@ the simulated motion is that of the band of the fit (:mod:`stribeck.identify.ser
 .. math:: \overline{var(y(t;\theta_\varepsilon))} = \overline{\kappa^2 (var(y(t;\theta)) + \sigma^2)}
 
 with the mean over the samples of all runs, the error :math:`\sigma` of the model and its factor :math:`\kappa` for the conditions of
-each run. With recordings it is the smallest one with which the middle 90 % of the drawn motions contain 90 % of their samples.
+each run. With recordings it is the smallest one with which the middle 90 % of the drawn motions contain 90 % of their
+samples, or with which their spread is that of the band for a condition that is new.
 
 A poorer law gets, for each draw, those of its parameters whose motion differs from that of its estimate as the motion of the drawn source
 law from that of the source's estimate: least squares by Gauss–Newton steps with the derivatives at the estimate.
@@ -34,7 +35,7 @@ from stribeck.model.log import Batch, Log
 TRIALS = 256
 """Draws from which the spread of a motion is computed."""
 
-SMALLEST, LARGEST = 0.005, 1.0
+SMALLEST, LARGEST = 0.005, 0.5
 """Relative standard deviations of friction and motor torque between which one is sought."""
 
 HALVINGS = 8
@@ -125,18 +126,24 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
 
 
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
-    """How wide draws of a drive are that cover recordings.
+    """How wide draws of a drive are that cover recordings, at most as wide as the band of the fit under a new condition.
 
     :param recorded: the runs with the measured motion.
     """
     valid = recorded.weight > 0.0
     found = _trial(drive, 0.0, recorded, stepping, seed)
     alone, error = spread_of(found, recorded), 0.0
-    if covered(found, recorded.position, valid) < COVERAGE:
-        error, found = _smallest(
-            lambda error: _trial(drive, error, recorded, stepping, seed),
-            lambda motion: covered(motion, recorded.position, valid) >= COVERAGE,
-        )
+    most = np.inf
+    if drive.prediction is not None:
+        factors = drive.prediction.factors
+        wanted = _wanted(drive, alone, recorded, stepping) or np.inf
+        most = wanted * max(factors.values()) / factors["recorded"]
+
+    def enough(motion: Array) -> bool:
+        return covered(motion, recorded.position, valid) >= COVERAGE or spread_of(motion, recorded) >= most
+
+    if not enough(found):
+        error, found = _smallest(lambda error: _trial(drive, error, recorded, stepping, seed), enough)
     share = covered(found, recorded.position, valid)
     return Width(error, alone, spread_of(found, recorded), coverage=share)
 

@@ -30,12 +30,13 @@ import numpy as np
 from stribeck.errors import ConfigError, OutputError
 from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.affine import affine
-from stribeck.exports.mjcf_runs import JOINT, parts_of, runs_of, servo_of_run
+from stribeck.exports.mjcf_runs import parts_of, runs_of, servo_of_run
 from stribeck.exports.task import ExportTask, JointServo, Written
 from stribeck.model.arrays import Array
 from stribeck.model.control_laws import CurrentControl, VoltageControl
 from stribeck.model.joint import Servo
 from stribeck.model.log import Batch
+from stribeck.mujoco.bench import JOINT
 from stribeck.mujoco.joints import actuators_of, check_options, friction_solver, joint_named
 
 TIMESTEP = 0.002

@@ -49,11 +49,11 @@ def run(options: IdentifyArmOptions) -> int:
         fits = task.fits()
     if len(fits) < len(task.chosen):
         warn(f"interrupted: these are the results of {', '.join(fits)}")
-    verdict, carried, work = task.verdict(fits), task.carried, task.work
+    verdict, carried, work, robot = task.verdict(fits), task.carried, task.work, task.robot
     seconds = time.perf_counter() - started
     written, verdict = _write(options, task, fits, verdict)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
-    summary |= verdict.to_json(task.names)
+    summary |= verdict.to_json(task.names) | {"left_out": dict(task.held)}
     if carried is not None:
         summary["payload"] = carried.to_json()
     write_json(options.json, summary)
@@ -178,7 +178,7 @@ def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored
         if isinstance(scored.fit, FullFit):
             entry |= _details(work, scored, scored.fit)
         elif isinstance(scored.fit, LinearFit):
-            entry["condition"] = scored.fit.condition
+            entry |= {"condition": scored.fit.condition, "noise_covariance": scored.fit.spread.tolist()}
         summary["fits"][name] = entry
     return summary
 

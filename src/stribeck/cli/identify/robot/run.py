@@ -21,10 +21,11 @@ from stribeck.files.drives import write_drives
 from stribeck.identify.common.noise import tunings
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
-from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.recordings import RobotRun, read_runs
 from stribeck.identify.robot.tree import load_tree
 from stribeck.identify.robot.verdict import judge_robot
 from stribeck.model.verdict import Verdict
+from stribeck.recordings.readable import read_usable
 
 
 def run(options: IdentifyRobotOptions) -> int:
@@ -40,9 +41,12 @@ def run(options: IdentifyRobotOptions) -> int:
             print(f"[{time.perf_counter() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
 
     tree = load_tree(options.model)
-    reading = tree, excluded, options.degrees, goal_joints, options.calibration
-    train = read_runs(options.recordings, *reading)
-    validation = read_runs(options.validate, *reading) if options.validate else []
+
+    def read(paths: Sequence[Path]) -> list[RobotRun]:
+        return read_runs(paths, tree, excluded, options.degrees, goal_joints, options.calibration)
+
+    train = read(options.recordings)
+    validation = read_usable(options.validate, read, warn) if options.validate else []
     for run in (*train, *validation):
         for text in run.notes:
             note(f"{run.name}: {text}")
