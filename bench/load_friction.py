@@ -1,10 +1,10 @@
-"""Evidence for load friction: what four laws predict on recordings where nothing was fitted, and their parameters in MJCF.
+"""Evidence for load friction: what laws predict on recordings where nothing was fitted, and their parameters in MJCF.
 
 - M1: Coulomb and viscous friction, ``frictionloss`` and ``damping`` of MJCF.
 - LuGre of MuJoCo's ``dcmotor``: M2 with an exponent of 2, its bristles (:data:`DEFLECTION`), simulated in MuJoCo with the written file.
 - Loss proportional to the motor's torque, as proposed in google-deepmind/mujoco#3528: Coulomb and viscous friction, and a share of the motor
   torque (M5 without its external and fading parts). MJCF has no place for it.
-- M4: friction that grows with the transmitted torque, and fades with speed. MJCF has no place for it; ``stribeck.mujoco.Controller`` has.
+- M3 to M6: friction that grows with the transmitted torque, and fades with speed. MJCF has no place for it; ``stribeck.mujoco.Controller`` has.
 
 Of the XL330 the runs of each gain are left out in turn, of the STS3250 each trajectory; of robots every second or third run, with M1, M2 and M4.
 
@@ -73,7 +73,10 @@ CANDIDATES = (
             "load_friction_external_stribeck": 0.0,
         },
     ),
+    Candidate("M3, share of transmitted torque", "m3", "m3"),
     Candidate("M4, load and fading", "m4", "m4"),
+    Candidate("M5", "m5", "m5"),
+    Candidate("M6", "m6", "m6"),
 )
 
 

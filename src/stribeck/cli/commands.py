@@ -200,12 +200,12 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "evaluate": CommandEntry(
         "evaluate",
-        "errors of parameter files on recordings, pictures, drive/backdrive diagrams, and the report",
+        "errors of parameter files on recordings of servos, arms and robots, pictures, diagrams, and the report",
         (
             f"evaluate {BAGS} --params m1.json m4.json",
             f"evaluate {BAGS} --params m4.json --report report.html --plot pictures --diagram diagram.png",
         ),
-        _names("recordings params joint signals bench servo step plot diagram max_torque report json"),
+        _names("recordings params joint signals bench servo model machine step plot diagram report json"),
     ),
     "simulate": CommandEntry(
         "simulate",

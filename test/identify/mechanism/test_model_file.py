@@ -64,7 +64,7 @@ WAVE = {"order": 3, "cos": 0.1, "sin": 0}
         ({"bodies": {"block": BODY | {"mass": "2 ** 3"}}}, "neither a number nor a sum"),
         (
             {"joints": {"slide": BLOCK["joints"]["slide"] | {"kind": "screw"}}},
-            "expected fixed, prismatic or revolute, found 'screw'",
+            "expected fixed, free, prismatic or revolute, found 'screw'",
         ),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"axis": [0, 0, 0]}}}, "no direction"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"coulomb": -1.0}}}, "must not be negative"),

@@ -16,6 +16,7 @@ from stribeck.cli.options import (
     option,
 )
 
+_machines = group("drives of arms and robots")
 _output, _simulation = group("output"), group("simulation")
 _diagram = group("diagram")
 _others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml) files")
@@ -26,9 +27,26 @@ class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions)
     """Options: parameter files, recordings, and what is drawn."""
 
     recordings: tuple[Path, ...] = option(
-        "bags or BAM JSON recordings, or folders that hold them", (), "RECORDING", positional=True
+        "recordings of a servo, an arm or a robot, or folders that hold them",
+        (),
+        "RECORDING",
+        positional=True,
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
+    model: Path | None = _machines(
+        "URDF of an arm (default: the one that its machine's file names), URDF or MJCF of a robot",
+        None,
+        "FILE",
+    )
+    machine: str | None = _machines(
+        "arm by name, or its YAML file (default: machine.yaml beside the drives, or the one that they name)",
+        None,
+        "NAME",
+    )
+    degrees: bool = _machines("goals and positions of a robot are in degrees", False)
+    calibration: Path | None = _machines(
+        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+    )
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
         "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo; others for published figures)",
         None,

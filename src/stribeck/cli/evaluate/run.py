@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.cli.evaluate.engine import engine_of
+from stribeck.cli.evaluate.machines import evaluate_machines, machine_files
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
 from stribeck.cli.inputs import (
@@ -40,6 +41,12 @@ def run(options: EvaluateOptions) -> int:
     _check(options)
     if options.report is not None and not options.recordings:
         return _report_of_file(options, options.report)
+    if options.recordings and (machines := machine_files(options)):
+        return evaluate_machines(machines, options)
+    if options.model or options.machine or options.degrees or options.calibration:
+        raise ConfigError(
+            "--model, --machine, --degrees and --calibration go with the drives of an arm or a robot"
+        )
     own = tuple(path for path in options.params if path.suffix not in OTHERS)
     files = dict(parameter_files_of(replace(options, params=own)))
     files |= {path: _imported(path, options) for path in options.params if path.suffix in OTHERS}

@@ -256,8 +256,8 @@ class EstimationProblem:
         count = len(q)
         motion = self.functions.motion(q, chi)
         gap = self.functions.gaps(q, v, reached, chi, np.zeros((count, m)), samples.voltage)[..., 0]
-        sigma = self.dynamics.softness(self.mechanism.symbolic(point.chi.tolist()), self.step).sigma
-        reaction = -gap / np.array(sigma, dtype=np.float64)
+        physical = self.mechanism.symbolic(self.all_values(point.chi).tolist())
+        reaction = -gap / np.array(self.dynamics.softness(physical, self.step).sigma)
         balance = self.functions.balance_jacobian(q, v, reached, chi, reaction, samples.voltage)
         pushed = np.concatenate([motion.transpose(0, 2, 1), np.zeros((count, m, len(self.movable)))], axis=1)
         heavier = pushed @ (self.kicks(point)[..., None] * self._inertia_slope(point.chi))

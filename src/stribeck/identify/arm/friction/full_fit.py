@@ -141,6 +141,13 @@ class JointRows:
     columns: Indices
 
 
+def coupled_law(law: FrictionLaw) -> FrictionLaw:
+    """The friction law of couplings beside that of the joints: without load and offset."""
+    return LAWS["m1" if law.weight is None else "m2"].with_terms(
+        asymmetric="asymmetric" in law.optional_terms
+    )
+
+
 class FullProblem:
     """Normal equations of the full model.
 
@@ -159,11 +166,8 @@ class FullProblem:
         self.machine, self.choice, self.rest, self.noise = machine, choice, rest, noise
         self.runs = [prepare(machine, motion) for motion in motions]
         self.developed = [run.developed(machine, choice.presliding, rest) for run in self.runs]
-        coupled = LAWS["m1" if choice.law.weight is None else "m2"].with_terms(
-            asymmetric="asymmetric" in choice.law.optional_terms
-        )
         joints = len(machine.joints)
-        self.laws = (choice.law,) * joints + (coupled,) * (len(machine.elements) - joints)
+        self.laws = (choice.law,) * joints + (coupled_law(choice.law),) * (len(machine.elements) - joints)
         self.start = nearest_consistent(machine.inertials) if machine.arm is not None else np.zeros((0, 10))
         self.bodies = LogCholesky(self.start)
         self.speed = np.max([run.speed for run in self.runs], axis=0)
