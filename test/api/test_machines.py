@@ -55,6 +55,8 @@ def test_errors_are_those_that_the_fit_announced(folder, capsys):
         errors = [entry["per_joint"][joint]["relative"] for joint in JOINTS]
         assert errors == pytest.approx(announced[part]["moving"]["per_joint"], rel=1e-6)
     assert found["per_joint"]["elbow"]["unit"] == "N m"
+    runs = sb.read(folder / "little.json").drives["elbow"].provenance.runs
+    assert (runs.train, runs.validation) == (("one",), ("two",))
 
 
 def test_pictures_and_report(folder, tmp_path):

@@ -303,7 +303,7 @@ class CppCompensator:
 
     @property
     def external_torque(self):
-        rows = np.empty((2, self._n))
+        rows = np.empty((3, self._n))
         return rows if self._library.separated(self._handle, pointer(rows)) else None
 
     def account(self):

@@ -274,10 +274,10 @@ def pendulum_file(place: Path) -> None:
 
 
 def legs(place: Path) -> None:
-    """A folder of two runs of a leg."""
+    """A folder of three runs of a leg."""
     place.mkdir(parents=True)
-    for k in range(2):
-        recorded(place, f"run{k}", 0.7 * k)
+    for k in range(3):
+        recorded(place, f"run{k}", 0.7 * k, seconds=5.0)
 
 
 def leg_model(place: Path) -> None:

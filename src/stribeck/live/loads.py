@@ -6,9 +6,9 @@ from operator import le
 
 import numpy as np
 
-from stribeck.live.feedforward import Loads, State
 from stribeck.live.friction import FrictionModel
 from stribeck.live.learning.residual import Delayed
+from stribeck.live.samples import Loads, State
 from stribeck.live.settings import Settings
 from stribeck.live.states.doubt import DoubtError, finite
 from stribeck.live.states.incoming import Command

@@ -50,11 +50,6 @@ class CompensatedJoint(NamedTuple):
     supply_voltage: float
     identified: Identified
 
-    @property
-    def temperature(self) -> float | None:
-        """Temperature at which the friction was identified [°C], if the file states it."""
-        return self.file.temperature
-
 
 def compensated_joints(parameters: InterfaceParameters, base: Path | None = None) -> list[CompensatedJoint]:
     """The joints named in ``joints``, with their parameter files.

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from stribeck.cli.identify.robot.run import _print as print_fit
 from stribeck.files.drives import read_drives, write_drives
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore
@@ -124,3 +125,14 @@ def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
     assert found.joints["knee"].values["friction_centre"] == 0.7
     assert found.joints["knee"].estimates["delay"].value == 0.01
     assert found.machine.estimates["tilt_x"].value == 0.1
+
+
+def test_the_terminal_shows_intervals_and_what_is_not_determined(fit, capsys):
+    """The table had values alone: a stiffness of 5 between 0.1 and 10 looked like one that is known."""
+    told = {joint: dict(found) for joint, found in fit.estimates.items()}
+    told["hip"]["armature"] = estimate_of(0.5, "kg m²", (0.1, 1.0))
+    print_fit(replace(fit, estimates=told), ())
+    out = capsys.readouterr().out
+    assert "0.3 ± 0.03 " in out
+    assert "0.5 ± 0.45*" in out
+    assert "* not determined" in out

@@ -22,7 +22,7 @@ from stribeck.errors import ConfigError
 from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
-from stribeck.files.torque_drives import parameter_unit
+from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
 from stribeck.identify.arm.joint_limits import torque_limits
@@ -245,8 +245,7 @@ def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
     print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")
     rows, units = [], work.machine.units(robot.units)
     for k, element in enumerate(work.machine.elements):
-        values = fit.values(element)
-        for (name, value), deviation in zip(values.items(), fit.sigma[k], strict=True):
-            unit = parameter_unit(name, units[element])
-            rows.append([element, name, unit, f"{value:.5g}", f"{deviation:.2g}"])
-    print_table(["joint", "parameter", "unit", "value", "standard deviation"], rows, left=3)
+        estimates = element_estimates(fit, element, units[element])
+        for (name, one), deviation in zip(estimates.items(), fit.sigma[k], strict=True):
+            rows.append([element, name, one.unit, f"{one.value:.5g}", f"{deviation:.2g}", one.status])
+    print_table(["joint", "parameter", "unit", "value", "standard deviation", "status"], rows, left=3)

@@ -24,8 +24,12 @@ from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot,
 from stribeck.identify.robot.recordings import RobotRun, read_runs
 from stribeck.identify.robot.tree import load_tree
 from stribeck.identify.robot.verdict import judge_robot
+from stribeck.model.estimate import Estimate, Status
 from stribeck.model.verdict import Verdict
 from stribeck.recordings.readable import read_usable
+
+MARKS: dict[Status, str] = {"not determined": "*", "at bound": "†"}
+"""Marks of values in the table by their status."""
 
 
 def run(options: IdentifyRobotOptions) -> int:
@@ -110,6 +114,12 @@ def _words(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for text in given for word in text.split(",") if word)
 
 
+def _cell(one: Estimate) -> str:
+    """Value, half of its interval, and a mark if it is not determined or at a bound."""
+    half = "" if one.interval is None else f" ± {0.5 * (one.interval[1] - one.interval[0]):.2g}"
+    return f"{one.value:.4g}{half}{MARKS.get(one.status, '')}"
+
+
 def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
     """Errors by joint and run, parameters, and what the data leave open."""
     names = list(dict.fromkeys(name for found in fit.estimates.values() for name in found))
@@ -117,10 +127,9 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
     for index, joint in enumerate(fit.joints):
         error = float(np.sqrt(np.mean([score.squares[index] for score in fit.train])))
         values = [fit.estimates[joint].get(name) for name in names]
-        rows.append(
-            [joint, f"{error * 1e3:.2f}", *("" if each is None else f"{each.value:.4g}" for each in values)]
-        )
+        rows.append([joint, f"{error * 1e3:.2f}", *("" if each is None else _cell(each) for each in values)])
     print_table(["joint", "rms [mrad]", *names], rows)
+    print(f"±: half of the 95 % interval; {', '.join(f'{mark} {status}' for status, mark in MARKS.items())}")
     for title, scores in (("train", fit.train), ("validation", fit.validation), ("left out", alone)):
         for score in scores:
             late = f", goals {score.rows_late:+d} rows late" if score.rows_late else ""
