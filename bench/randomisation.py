@@ -221,11 +221,6 @@ def cost_of(drive: Drive, log: Log, drawn: Mapping[str, Array]) -> Callable[[Arr
     def cost(shapes: Array) -> Array:
         count, time = len(shapes), start.time[:rows]
         goals = step_goals(shapes, time)
-        wide = {
-            name: np.tile(value, (1, count)) * 0.0 + (1.0 if name == "torque_enable" else value)
-            for name in ("supply_voltage", "temperature", "torque_enable")
-            for value in [getattr(start, name)[:rows]]
-        }
         still = np.zeros((rows, count))
         runs = replace(
             start,
@@ -234,11 +229,10 @@ def cost_of(drive: Drive, log: Log, drawn: Mapping[str, Array]) -> Callable[[Arr
             position=still,
             velocity=still,
             goal=goals,
-            weight=np.full((rows, count), 1.0 / rows / count),
-            pendulum=type(start.pendulum)(*(np.repeat(part, count) for part in start.pendulum)),
-            gains=type(start.gains)(*(np.repeat(part, count) for part in start.gains)),
-            nominal_supply=np.repeat(start.nominal_supply, count),
-            **wide,
+            torque_enable=still + 1.0,
+            supply_voltage=still + start.supply_voltage[:rows],
+            temperature=still + start.temperature[:rows],
+            weight=still + 1.0 / rows / count,
         )
         return np.asarray(np.mean(np.abs(motions_of(drive, drawn, runs, stepping) - 1.0), axis=0))
 

@@ -9,7 +9,6 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from stribeck.nodes.launching import FailureReport
@@ -54,7 +53,7 @@ def nodes(context):
     failure = FailureReport(stays=True)
     value = {name: LaunchConfiguration(name).perform(context) for name in (*ARGUMENTS, *USUAL)}
     path = {name: str(Path(value[name]).expanduser().absolute()) for name in ("model", "bags", "output")}
-    start = {"autostart": ParameterValue(value["autostart"], value_type=bool), "exit_on_failure": True}
+    start = {"autostart": value["autostart"].lower() == "true", "exit_on_failure": True}
     common = {
         "package": "stribeck",
         "namespace": value["namespace"],
@@ -80,7 +79,7 @@ def nodes(context):
             "exit_when_done": True,
             **start,
         }
-        last = then(compensation) if value["compensate"] == "true" else FailureReport().ended
+        last = then(compensation) if value["compensate"].lower() == "true" else FailureReport().ended
         return [
             Node(
                 executable="identification",

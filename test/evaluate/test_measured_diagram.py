@@ -21,8 +21,8 @@ from virtual import Encoder, record
 
 pytestmark = pytest.mark.slow
 
-LOAD = ("load_friction_motor", "load_friction_external")
-"""Load terms of M5 at speed."""
+LOAD = ("load_friction_motor", "load_friction_external_stribeck")
+"""Load terms of M5 that the published servo has."""
 
 
 def truth(law):

@@ -75,6 +75,7 @@ def excitation(folder):
         "joints": dict.fromkeys(JOINTS, joint),
         "plays": {"trajectories": [str(folder / "motion.yaml")], "gains": [1.0]},
         "output": str(folder / "bags"),
+        "supply_voltage": 24.0,
     }
     path = folder / "session.yaml"
     path.write_text(yaml.safe_dump(content))

@@ -76,7 +76,7 @@ def session(folder, poses):
     )
     lines = ["joints:", *(f"  {name}: {joint}" for name in irb120().names)]
     lines += [f"plays: {{trajectories: [{poses}], gains: [1.0]}}", f"output: {folder / 'bags'}"]
-    lines += ["soft_start: {speed: 3.0, acceleration: 20.0}"]
+    lines += ["soft_start: {speed: 3.0, acceleration: 20.0}", "supply_voltage: 24"]
     path = folder / "session.yaml"
     path.write_text("\n".join(lines) + "\n")
     return path

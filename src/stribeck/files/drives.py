@@ -146,7 +146,7 @@ def joined(files: Mapping[str, Drives]) -> Drives:
 
 
 def write_drives(path: Path, content: Drives) -> None:
-    """Write a file atomically.
+    """Write a file atomically; the origin of a file with one joint is that of its drive, unless another is given.
 
     :raises OutputError: if it cannot be written.
     """
@@ -156,8 +156,10 @@ def write_drives(path: Path, content: Drives) -> None:
             "name": content.machine.name,
             "estimates": estimates_to_json(content.machine.estimates),
         }
-    if content.provenance is not None:
-        whole["provenance"] = plain_of(content.provenance)
+    alone = next(iter(content.joints.values())).provenance if len(content.joints) == 1 else None
+    provenance = content.provenance or alone
+    if provenance is not None:
+        whole["provenance"] = plain_of(provenance)
     if len(content.joints) == 1:
         ((name, drive),) = content.joints.items()
         named = {"joint": name} if name else {}

@@ -66,7 +66,7 @@ def _predicted(content: Drives, tree: RobotTree, run: RobotRun) -> MachineMotion
         tuple(tree.names[joint] for joint in joints),
         "position",
         tuple("m" if slides else "rad" for slides in linear),
-        run.dt * np.arange(len(run.position))[rows],
+        np.asarray(run.dt * np.arange(len(run.position))[rows], dtype=np.float64),
         measured,
         found.simulated[rows][:, columns],
         np.ones(measured.shape, dtype=bool),
@@ -83,7 +83,7 @@ def problem_of_drives(
     drives = [content.joints[tree.names[joint]] for joint in joints]
     law = drives[0].law
     stated = [drive.estimates for drive in drives]
-    free = [name for name in ("armature", "bias", "delay", "play") if name in stated[0]]
+    free: list[str] = [name for name in ("armature", "bias", "delay", "play") if name in stated[0]]
     free += [name for name in ("tilt_x", "tilt_y") if name in content.machine.estimates]
     if run.stiffness is None:
         if STIFFNESS not in stated[0]:
