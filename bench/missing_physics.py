@@ -669,7 +669,8 @@ class Study:
         """Fits of the laws with an effect."""
         actuator = load_actuator(self.servo).with_effects(self.with_effects)
         if effect.prior:
-            actuator = replace(actuator, datasheet_prior={**actuator.datasheet_prior, **effect.prior})
+            sheet = actuator.datasheet
+            actuator = replace(actuator, datasheet=replace(sheet, prior={**sheet.prior, **effect.prior}))
         split = split_runs(self.logs)
         tasks = []
         for name in self.laws:

@@ -80,10 +80,10 @@ def work(url: str, seed: int, core: int) -> None:
     from runs import LAW, SERVO, simulated
     from stribeck.identify.servo.identify import open_for, search
     from stribeck.identify.servo.objective import equivalent_error, split_runs
-    from stribeck.identify.servo.result import FitSettings
+    from stribeck.identify.servo.result import FitSettings, StudySettings
     from stribeck.identify.servo.task import task_for
 
-    settings = FitSettings(method=METHOD, trials=TRIALS, seed=seed, study=url, join=True)
+    settings = FitSettings(method=METHOD, trials=TRIALS, seed=seed, study=StudySettings(url, join=True))
     task = task_for(split_runs(simulated(RUNS)), SERVO, LAW, settings)
     open_for(task).close()
     rollout = task.rollout()

@@ -18,7 +18,7 @@ from plants.friction import FloatArray
 from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import JointModel
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import law_named
 
@@ -184,7 +184,7 @@ class Ours(Method):
     ) -> None:
         super().__init__(lanes)
         delay = float(np.median(lanes.delay))
-        chosen = Settings("sum", "none", gain=gain, loop_delay=delay, **settings)
+        chosen = Settings("sum", "none", gain=gain, timing=Timing(loop_delay=delay), **settings)
         self._goals, self._velocities = goals, velocities
         self._model = Nominal() if model else None
         if self._model is not None:

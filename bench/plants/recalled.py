@@ -34,7 +34,7 @@ from plants.release import (
 )
 from stribeck.live.compensator import Compensator
 from stribeck.live.learning.observer import Learned
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 
 STROKE = 1.5
@@ -87,7 +87,11 @@ class Recalling(Method):
             self._model.inertia, self._model.bias = lanes.inertia, self._zero
         delay = float(np.median(lanes.delay))
         settings = Settings(
-            "sum", "none", gain=case.robot.gain, loop_delay=delay, certain_fraction=case.certain_fraction
+            "sum",
+            "none",
+            gain=case.robot.gain,
+            certain_fraction=case.certain_fraction,
+            timing=Timing(loop_delay=delay),
         )
         maps = [JointMap()] * len(lanes)
         self.compensator = Compensator(joint_models(lanes), maps, settings, dynamics=self._model)

@@ -346,6 +346,7 @@ void FrictionCompensationController::advertise()
   const auto node = get_node();
   const auto reliable = rclcpp::SystemDefaultsQoS();
   torque_message_.data.assign(joints_, 0.0), scale_message_.data.assign(joints_, 1.0);
+  external_message_.data.assign(3 * joints_, 0.0);
   fault_message_.data.assign(joints_, 0);
   const auto sized = [](auto & publisher, const auto & message) {
       publisher->lock();
@@ -356,7 +357,10 @@ void FrictionCompensationController::advertise()
     node->create_publisher<Values>("~/friction_torque", reliable));
   scale_publisher_ = std::make_unique<Publisher<Values>>(node->create_publisher<Values>("~/scale", reliable));
   fault_publisher_ = std::make_unique<Publisher<Codes>>(node->create_publisher<Codes>("~/fault", reliable));
+  external_publisher_ = std::make_unique<Publisher<Values>>(
+    node->create_publisher<Values>("~/external_torque", reliable));
   sized(torque_publisher_, torque_message_), sized(scale_publisher_, scale_message_);
+  sized(external_publisher_, external_message_);
   sized(fault_publisher_, fault_message_);
 }
 
@@ -550,9 +554,15 @@ void FrictionCompensationController::publish()
   }
   published_ = now_;
   const stribeck::Account account = compensator_->account();
+  bool external = true;
   for (std::size_t k = 0; k < joints_; ++k) {
     torque_message_.data[k] = stage_.friction[k];
     scale_message_.data[k] = account.dry[k];
+    double * row = &external_message_.data[3 * k];
+    external = compensator_->external_torque(static_cast<int>(k), row[0], row[1], row[2]) && external;
+  }
+  if (external) {
+    (void)external_publisher_->try_publish(external_message_);
   }
   (void)torque_publisher_->try_publish(torque_message_);
   (void)scale_publisher_->try_publish(scale_message_);

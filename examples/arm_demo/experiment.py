@@ -153,7 +153,7 @@ def true_parameters(plant: SimulatedArm) -> Array:
     :raises ConfigError: for friction that is more than Coulomb-viscous, for which these are no parameters.
     """
     law, given = plant.law, plant.friction
-    if law is not None and (law.name != "m1" or law.differs_by_direction):
+    if law is not None and (law.name != "m1" or law.opposites):
         raise ConfigError(
             f"friction law {law.name} has no true Coulomb-viscous parameters; simulate m1, or none"
         )

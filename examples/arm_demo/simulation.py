@@ -288,7 +288,7 @@ class _Body:
         net = with_offset(law, self.plant.friction, motor)
         free = between + dt * self.rigid.acceleration(position, velocity, net)
         mobility = dt * self.rigid.mobility(position)
-        for _ in range(LOAD_ROUNDS if law.load_dependent else 1):
+        for _ in range(max(law.rounds(LOAD_ROUNDS), 1)):
             budget = self._budget(law, position, velocity, motor, acceleration)
             after, friction = self._coupled(free, mobility, budget)
             guess, acceleration = acceleration, (after - between) / dt
@@ -301,7 +301,7 @@ class _Body:
     ) -> tuple[Array, Array]:
         """Friction budget against ± motion (n,); the transmission carries what the links ask for."""
         external = np.zeros_like(motor)
-        if law.load_dependent:
+        if "external" in law.inputs:
             whole = self.rigid.torque(position, velocity, acceleration)
             external = self.plant.rotors * acceleration - whole
         positive, negative = friction_budget(law, self.plant.friction, motor, external, velocity)

@@ -158,8 +158,8 @@ def _fit_servo(arguments: argparse.Namespace, bench: Bench, servo: str, stop: Ca
 def _fit_line(result: FitResult) -> str:
     held_out = "" if result.validation is None else f", {1e3 * result.validation.mean:.2f} held out"
     return (
-        f"  {result.law.name.upper()}: {1e3 * result.train.mean:.2f} mrad{held_out}; {result.outcome}, "
-        f"{result.evaluations} evaluations, {result.wall_seconds:.0f} s"
+        f"  {result.law.name.upper()}: {1e3 * result.train.mean:.2f} mrad{held_out}; {result.search.outcome}, "
+        f"{result.search.evaluations} evaluations, {result.search.wall_seconds:.0f} s"
     )
 
 

@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "Compensator": "stribeck.api.compensator",
     "Fit": "stribeck.api.fit",
+    "MachinePrediction": "stribeck.api.prediction",
     "Prediction": "stribeck.api.prediction",
     "Recordings": "stribeck.api.recordings",
     "StribeckError": "stribeck.errors",

@@ -3,6 +3,7 @@ from stribeck.api.compensator import Compensator as Compensator
 from stribeck.api.fit import Fit as Fit
 from stribeck.api.joint import identify_joint as identify_joint
 from stribeck.api.mechanism import identify_mechanism as identify_mechanism
+from stribeck.api.prediction import MachinePrediction as MachinePrediction
 from stribeck.api.prediction import Prediction as Prediction
 from stribeck.api.recordings import Recordings as Recordings
 from stribeck.api.recordings import StribeckWarning as StribeckWarning

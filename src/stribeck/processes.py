@@ -72,12 +72,15 @@ class ChildProcess:
         return self._process.pid
 
     def read_lines(self) -> list[str]:
-        """Complete lines that the child wrote to standard error since the last call; does not block."""
+        """Complete lines that the child wrote to standard error since the last call, also those that a carriage return ends;
+        does not block.
+        """
         lines: list[bytes] = []
         if self._process.stderr is not None:
             with contextlib.suppress(BlockingIOError):
                 while data := os.read(self._process.stderr.fileno(), 1 << 16):
-                    *complete, self._partial_line = (self._partial_line + data).split(b"\n")
+                    written = (self._partial_line + data).replace(b"\r", b"\n")
+                    *complete, self._partial_line = written.split(b"\n")
                     lines += complete
         return [line.decode(errors="replace").strip() for line in lines]
 

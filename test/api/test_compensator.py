@@ -8,6 +8,7 @@ from api_made import drive_made, file_of_joints
 from stribeck.files.drives import Drives
 from stribeck.live.parameters import CompensatedJointParameters, CompensationParameters
 from stribeck.live.setup import compensated_joints, compensator_of
+from stribeck.rigid.urdf import read_urdf
 
 STEP = 0.002
 
@@ -152,3 +153,33 @@ def test_what_cannot_be_is_refused(path, tmp_path):
         loop.telemetry("wrist", temperature=30.0)
     with pytest.raises(sb.StribeckError, match=r"missing\.json"):
         sb.Compensator(tmp_path / "missing.json")
+
+
+def arm_of_three(tmp_path):
+    """A URDF of three joints that reach a point in space."""
+    links = '<robot name="arm"><link name="l0"/>'
+    for k, axis in enumerate(("0 0 1", "0 1 0", "0 1 0"), 1):
+        links += f"""<link name="l{k}"><inertial><origin xyz="0 0 0.1"/><mass value="0.3"/><inertia ixx="1e-3" iyy="1e-3" izz="1e-3"
+            ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j{k}" type="continuous"><parent link="l{k - 1}"/><child link="l{k}"/>
+            <origin xyz="0 0 {0.0 if k == 1 else 0.2}"/><axis xyz="{axis}"/></joint>"""
+    path = tmp_path / "arm.urdf"
+    path.write_text(links + "</robot>")
+    return path
+
+
+def test_a_force_at_the_tool_comes_back_from_the_torques_of_the_joints(tmp_path):
+    """Three joints at rest that hold against 8 N: within the band, which friction at rest makes; nothing for one joint, or without a model."""
+    urdf = arm_of_three(tmp_path)
+    names = ("j1", "j2", "j3")
+    path = file_of_joints(tmp_path / "p.json", *names)
+    loop = sb.Compensator(path, urdf=urdf, effort_meaning="motor")
+    model = read_urdf(urdf).model(list(names))
+    q, tool, force = np.array([0.3, 0.7, 0.9]), (0.0, 0.0, 0.2), np.array([8.0, -3.0, 5.0])
+    motor = model.gravity(q) - model.jacobian(q, tool)[:3].T @ force
+    for k in range(1000):
+        loop.torque(q, np.zeros(3), effort=motor, q_goal=q, qd_goal=np.zeros(3), t=STEP * k)
+    found = loop.wrench(q, tool)
+    assert (np.abs(found.force - force) <= found.band[:3] + 1e-9).all()
+    assert (found.band[:3] < 2.0).all()
+    assert np.isnan(found.moment).all()
+    assert sb.Compensator(path).wrench(q, tool) is None

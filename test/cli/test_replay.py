@@ -19,7 +19,7 @@ from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.compiled import compiled
 from stribeck.live.friction import JointModel
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS
 from stribeck.recordings.bags.messages import (
@@ -187,13 +187,13 @@ def test_the_nodes_yaml_says_everything(robot, tmp_path):
     maps = {"elbow": JointMap(-1.0, 2.0, 0.5)}
     laws = {"elbow": "m6", "shoulder": "m1"}
     assert run("--config", config, "--states", robot / "two", "--output", output) == 0
-    expected = by_hand(laws, Settings("goal_offset", "motor", gain=0.7, ramp_time=0.1), maps)
+    expected = by_hand(laws, Settings("goal_offset", "motor", gain=0.7, timing=Timing(ramp_time=0.1)), maps)
     np.testing.assert_allclose(table(output)[2], expected, rtol=0.0, atol=1e-15)
     assert (
         run("--config", config, "--states", robot / "two", "--output", output, "--gain", 0.2, "--mode", "sum")
         == 0
     )
-    expected = by_hand(laws, Settings("sum", "motor", gain=0.2, ramp_time=0.1), maps)
+    expected = by_hand(laws, Settings("sum", "motor", gain=0.2, timing=Timing(ramp_time=0.1)), maps)
     np.testing.assert_allclose(table(output)[2], expected, rtol=0.0, atol=1e-15)
     assert run("--config", config, "--states", robot / "two", "--output", output, "--max-torque", 0.001) == 0
     assert np.abs(table(output)[2]).max(axis=0) == pytest.approx([0.002, 0.001])

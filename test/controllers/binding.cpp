@@ -240,7 +240,7 @@ int separated(const Held * held, double * out)
   const int n = held->compensator.joints();
   bool known = true;
   for (int k = 0; k < n; ++k) {
-    known = held->compensator.external_torque(k, out[k], out[n + k]) && known;
+    known = held->compensator.external_torque(k, out[k], out[n + k], out[2 * n + k]) && known;
   }
   return known;
 }

@@ -81,6 +81,16 @@ def test_the_notebook_ends_with_a_usable_verdict(tmp_path, monkeypatch):
     assert Path("p.json").is_file()
 
 
+@pytest.mark.slow
+def test_the_python_lines_of_the_readme_run(tmp_path):
+    """As they stand, on the bags of the repository, with a usable verdict."""
+    ((language, text),) = blocks(REPOSITORY / "README.md")
+    (tmp_path / "bags").symlink_to(REPOSITORY / "bags")
+    said = executed(tmp_path, language, text)
+    assert "verdict: usable" in said
+    assert (tmp_path / "p.json").is_file()
+
+
 def test_the_notebook_is_stored_without_results():
     """No outputs, no counts: a change shows in a diff."""
     for cell in json.loads(NOTEBOOK.read_text())["cells"]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,6 +58,39 @@ def test_log_det_is_that_of_pinocchios_regressor(criterion: Criterion, baseline:
     assert criterion.score(z).log_det == pytest.approx(expected, abs=1e-6)
     sigmas = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))
     np.testing.assert_allclose(task.sigmas(task.trajectory(z)), sigmas, rtol=1e-6)
+
+
+def test_the_whole_covariance_of_the_torques_counts(tmp_path: Path, baseline: Baseline) -> None:
+    """Information, its gradient and the predicted deviations with correlated noise, from the definition."""
+    spread = [[4.0, 1.5, 0.0], [1.5, 1.0, 0.1], [0.0, 0.1, 0.5]]
+    changes = {"excitation": {"floor": 0.0, "noise_covariance": spread}, "collisions": False}
+    task = small_task(tmp_path, **changes)
+    criterion = Criterion(task)
+    z = shrunk(task, baseline.z[0], 0.9)
+    time = task.duration * np.arange(task.samples) / task.samples
+    rows = task.base.reduce(task.arm.regressor(*task.trajectory(z).states(time)))
+    fisher = np.einsum("nja,jk,nkb->ab", rows, np.linalg.inv(spread), rows)
+    assert criterion.score(z).log_det == pytest.approx(np.linalg.slogdet(fisher)[1], abs=1e-6)
+    sigmas = np.sqrt(np.diag(np.linalg.inv(fisher)))
+    np.testing.assert_allclose(task.sigmas(task.trajectory(z)), sigmas, rtol=1e-6)
+    _, gradient = criterion.barrier(z, 0.1)
+    steps = 1e-6 * np.random.default_rng(0).standard_normal((3, len(z)))
+    numeric = [(criterion.barrier(z + s, 0.1)[0] - criterion.barrier(z - s, 0.1)[0]) / 2e-6 for s in steps]
+    np.testing.assert_allclose(steps @ gradient / 1e-6, numeric, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"noise_covariance": [[1.0, 2.0], [2.0, 1.0]]}, "expected 3 rows of 3 numbers"),
+        ({"noise_covariance": [[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}, "positive definite"),
+        ({"noise_covariance": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "noise": 1.0}, "give one"),
+    ],
+)
+def test_what_is_no_covariance_is_refused(tmp_path: Path, section: dict[str, Any], said: str) -> None:
+    """Of another size, not positive definite, or beside deviations."""
+    with pytest.raises(ConfigError, match=said):
+        small_task(tmp_path, excitation=section)
 
 
 def test_outside_the_limits_the_barrier_is_infinite(criterion: Criterion, baseline: Baseline) -> None:

@@ -1,16 +1,22 @@
 """``stribeck export`` of a file with the drives of a whole robot."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import yaml
 
+import stribeck.cli.export.run
+import stribeck.exports.draws
 import swinging_leg
 from stribeck.cli.main import main
-from stribeck.files.drives import Drives, write_drives
+from stribeck.exports.runs import bench_runs
+from stribeck.files.drives import Drives, read_drives, write_drives
 from stribeck.files.torque_drives import torque_actuator, torque_drive
-from stribeck.model.estimate import fixed
+from stribeck.model.estimate import estimate_of, fixed
 from stribeck.model.law import LAWS
+from stribeck.model.provenance import ModelErrors
 
 GAINS = {"hip": (30.0, 1.0), "knee": (20.0, 0.5)}
 
@@ -89,3 +95,34 @@ def test_joints_are_chosen_and_wrong_ones_named(drives, capsys):
     assert "no joint 'elbow'; it has hip, knee" in capsys.readouterr().err
     assert export(drives, "csv", "out.csv", "--params", drives, drives) == 1
     assert "has several joints: give it alone" in capsys.readouterr().err
+
+
+def test_draws_of_a_robot_differ_by_joint_and_scale_its_controllers(drives, monkeypatch):
+    """Uncertain friction and stiffness, and an error of the model in rad: variants with gains and friction of their own, joint by joint."""
+    monkeypatch.setattr(stribeck.exports.draws, "TRIALS", 16)
+    monkeypatch.setattr(stribeck.cli.export.run, "bench_runs", lambda *given: bench_runs(*given)[:2])
+    found = {}
+    for joint, drive in read_drives(drives).joints.items():
+        near = {"friction_base": drive.values["friction_base"], "stiffness": GAINS[joint][0]}
+        stated = {
+            name: estimate_of(value, "", (0.95 * value, 1.05 * value), bounds=(0.0, 1e3))
+            for name, value in near.items()
+        }
+        loss = ModelErrors("root mean square of position", "rad", 0.004)
+        found[joint] = replace(drive, stated={**drive.stated, **stated}, loss=loss)
+    write_drives(drives, Drives(found))
+    model = swinging_leg.write_model(drives.parent)
+    assert export(drives, "mjcf", "out.xml", "--model", model, "--draws", 20) == 0
+    gains = {joint: [] for joint in GAINS}
+    for k in range(20):
+        lines = (drives.parent / f"out_{k:04d}.xml").read_text().splitlines()
+        for joint in GAINS:
+            (line,) = (line for line in lines if f'joint="{joint}"' in line and "<general" in line)
+            gains[joint].append(float(line.split('gainprm="')[1].split('"')[0]))
+    table = np.load(drives.parent / "out.xml.draws.npz")
+    said = json.loads((drives.parent / "out.xml.loss").read_text())["joints"]
+    for (joint, (kp, _)), one in zip(GAINS.items(), said, strict=True):
+        assert gains[joint] == pytest.approx(kp * table[f"{joint}/ratio"], rel=1e-4)
+        assert one["draws"]["error"] > 0.0
+        assert one["draws"]["reached"] == pytest.approx(one["draws"]["wanted"], rel=0.05)
+    assert abs(np.corrcoef(gains["hip"], gains["knee"])[0, 1]) < 0.7

@@ -218,7 +218,7 @@ def test_what_plain_mjcf_has_no_place_for_is_refused():
     coasting = replace(M1.actuator, control=replace(M1.actuator.control, bridge="coast"))
     for servo, what in [
         (Servo(asymmetric, 400.0), "friction that differs by direction"),
-        (Servo(offset, 400.0), "an offset torque"),
+        (Servo(offset, 400.0), "the offset torque"),
         (Servo(limited, 400.0), "the effect current-limit"),
         (Servo(replace(M1, actuator=coasting), 400.0), "a drive/coast bridge"),
         (Servo(parameters_of("mx64", "m1"), 16.0, ki=1.0), "an integral gain"),

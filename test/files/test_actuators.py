@@ -62,7 +62,7 @@ def test_every_file_loads_and_says_nothing_impossible(path):
         assert set(values) | {"q_offset"} == motor | set(LAWS[law].parameter_names)
         assert set(servo.control.required_parameters) <= set(values)
         assert all(math.isfinite(value) for value in values.values())
-    for name, (lower, upper) in servo.datasheet_bounds.items():
+    for name, (lower, upper) in servo.datasheet.bounds.items():
         assert servo.bounds[name][0] <= lower < upper <= servo.bounds[name][1]
 
 

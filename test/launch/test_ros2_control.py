@@ -18,7 +18,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from compensating import model
 from launching import Launched, needs_launch
 from stribeck.live.compensator import Compensator
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 
 PROGRAM = "lib/stribeck_controllers/test_in_controller_manager"
@@ -66,7 +66,7 @@ def simulated(gain):
         joint, actuator=replace(joint.actuator, resolution=1e-4)
     )  # as the parameters of the controller
     ours = Compensator(
-        [joint], [JointMap()], Settings("sum", "none", gain=gain or 0.8, loop_delay=1.0 / RATE)
+        [joint], [JointMap()], Settings("sum", "none", gain=gain or 0.8, timing=Timing(loop_delay=1.0 / RATE))
     )
     if gain:
         ours.enable()

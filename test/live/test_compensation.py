@@ -241,7 +241,7 @@ def test_gains_that_are_none_are_refused(gain: float) -> None:
 def test_every_published_file_can_be_compensated(name: str, law: str) -> None:
     """With the default gain, and half the stall torque as the limit."""
     servo = load_actuator(name)
-    limit = 0.5 * servo.datasheet.get("stall_torque", 20.0)
+    limit = 0.5 * servo.datasheet.figures.get("stall_torque", 20.0)
     check_gain([JointModel("joint", servo, LAWS[law], published(name, law), limit)], 0.8, "motor")
 
 

@@ -11,7 +11,7 @@ from helpers import refusal
 from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import JointModel, goal_offset
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.actuator import ControlState, motor_torque
 from stribeck.model.actuator import ServoCommand as FirmwareCommand
 from stribeck.model.control_laws import Gains
@@ -91,7 +91,9 @@ def test_without_friction_torque_a_goal_passes_unchanged() -> None:
 def test_without_a_firmware_gain_goals_pass_unchanged() -> None:
     """No gain known, or a gain of zero: a doubt, said with what to do."""
     for kp in (NAN, 0.0):
-        compensator = Compensator([model()], [JointMap()], Settings("goal_offset", "none", ramp_time=0.0))
+        compensator = Compensator(
+            [model()], [JointMap()], Settings("goal_offset", "none", timing=Timing(ramp_time=0.0))
+        )
         compensator.on_telemetry("a", kp=kp)
         compensator.enable()
         for k in range(5):

@@ -12,7 +12,7 @@ from compensating import model
 from stribeck.errors import ConfigError
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import EFFORT_MEANINGS
-from stribeck.live.settings import OUTPUT_MODES, Settings
+from stribeck.live.settings import OUTPUT_MODES, Settings, Timing
 from stribeck.live.states.admission import LONGEST_STEP
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS
@@ -45,7 +45,7 @@ class Live(RuleBasedStateMachine):
             model(name, law, limit, friction_base=0.1)
             for name, law, limit in zip(NAMES, laws, LIMITS, strict=True)
         ]
-        chosen = Settings(mode, meaning, ramp_time=RAMP, slew=SLEW, other_joints=others)
+        chosen = Settings(mode, meaning, slew=SLEW, other_joints=others, timing=Timing(ramp_time=RAMP))
         self.compensator = Compensator(joints, MAPS, chosen)
         for name in NAMES:
             self.compensator.on_telemetry(name, kp=200.0)
@@ -205,7 +205,7 @@ class Live(RuleBasedStateMachine):
             signs = [m.sign for m in MAPS]
             np.testing.assert_allclose(output.values, signs * self.before / constants, rtol=1e-12)
         else:
-            timeout = self.compensator.settings.command_timeout
+            timeout = self.compensator.settings.timing.command_timeout
             fresh = [(goal, own) for arrival, goal, own in self.commands if self.now - arrival <= timeout]
             assert any(self.passed_on(output.values, goal, own) for goal, own in fresh)
 

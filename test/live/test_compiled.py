@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from compensating import XL330
 from helpers import published
 from stribeck.live import compiled as module
-from stribeck.live.compensator import slew_limited
 from stribeck.live.compiled import compiled
 from stribeck.live.direction.motion import Tuning, intended_direction, motion_direction
 from stribeck.live.friction import FrictionModel, JointModel, fixed_point
+from stribeck.live.outputs import slew_limited
 from stribeck.model.law import LAWS
 from stribeck.model.terms import FRICTION_PARAMETERS
 

@@ -8,7 +8,7 @@ import pytest
 from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import JointModel
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.bench import Pendulum
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import law_named
@@ -40,7 +40,7 @@ class Robot:
         ]
         load = Pendulum(np.zeros(5), np.zeros(5), np.zeros(5))
         dynamics = IndependentJoints(INERTIA, load, np.zeros(5))
-        settings = Settings("sum", "none", gain=0.8, loop_delay=DT)
+        settings = Settings("sum", "none", gain=0.8, timing=Timing(loop_delay=DT))
         self.compensator = Compensator(joints, [JointMap()] * 5, settings, dynamics=dynamics)
         self.compensator.enable()
         self.q, self.v, self.time, self.sent = np.zeros(5), np.zeros(5), 10.0, np.zeros(5)

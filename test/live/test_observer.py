@@ -59,9 +59,9 @@ class Driven:
             acting = INERTIA * (self.speed - before) / DT + friction
             measured = self.speed + noise * self.rng.standard_normal(2)
             flags = np.full(2, led), np.full(2, follows)
-            motion = Motion(NONE, measured, sign, NONE, NONE, *flags, measured=sign)
+            motion = Motion(NONE, measured, sign, NONE, NONE, *flags, NONE > 0.0, measured=sign)
             if self.observer.update(
-                self.map.position(NONE), self.map.velocity(measured), self.map.torque(acting), DT
+                self.map.position(NONE), self.map.velocity(measured), self.map.torque(acting), NONE, DT
             ):
                 self.observer.conclude(motion)
         return self
@@ -158,8 +158,8 @@ def test_a_restart_forgets_the_motion_not_what_was_learnt() -> None:
     assert np.abs(driven.observer.torque).max() > 0.4 * BASE
     driven.observer.restart()
     one = np.ones(2)
-    motion = Motion(NONE, 9.0 * one, one, NONE, NONE, one > 0.0, one > 0.0, measured=one)
-    driven.observer.update(NONE, 9.0 * one, one, 0.0)
+    motion = Motion(NONE, 9.0 * one, one, NONE, NONE, one > 0.0, one > 0.0, one < 0.0, measured=one)
+    driven.observer.update(NONE, 9.0 * one, one, NONE, 0.0)
     driven.observer.conclude(motion)
     np.testing.assert_array_equal(driven.observer.torque, 0.0)
     np.testing.assert_array_equal(driven.observer.scales, scales)

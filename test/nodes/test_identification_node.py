@@ -18,11 +18,12 @@ from std_srvs.srv import Trigger
 
 from helpers import published
 from stribeck.errors import ConfigError
+from stribeck.files.drives import read_drives
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
 from stribeck.recordings.bags.messages import JOINT_STATES
 from stribeck.recordings.bags.recorder import BagRecorder
-from stribeck.session.fit_process import environment_for, find_interpreter, progress_of
+from stribeck.session.fit_process import ENGINES, environment_for, find_interpreter, progress_of
 
 pytestmark = pytest.mark.real_time
 
@@ -30,7 +31,7 @@ RESULT = {**published("xl330", "m1"), "q_offset": 0.0, "model": "m1", "actuator"
 
 INTERPRETER = """\
 #!{python}
-# Stands for an interpreter: `-c` finds all modules, `-m stribeck fit` does what the file beside it says.
+# Stands for an interpreter: `-c` finds all modules, `-m stribeck identify` does what the file beside it says.
 import json, os, signal, subprocess, sys, time
 if sys.argv[1] == "-c":
     sys.exit()
@@ -61,6 +62,15 @@ elif behaviour == "fail":
     sys.exit(1)
 elif behaviour == "crash":
     raise MemoryError("no more")
+elif behaviour == "folder":
+    os.makedirs(option("--output"))
+    number = len(open(here + "/calls").readlines())
+    with open(option("--output") + "/little.json", "w") as file:
+        file.write(json.dumps(dict({result!r}, kt=0.3 + 0.01 * number)))
+    with open(option("--output") + "/compensation.yaml", "w") as file:
+        file.write("drives_file: " + os.path.realpath(option("--output")) + "/little.json\\n")
+    with open(option("--output") + "/picture.png", "w") as file:
+        file.write(str(number))
 elif behaviour == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 elif behaviour == "damaged":
@@ -72,13 +82,13 @@ else:
 
 
 class FakeFit:
-    """An interpreter whose ``stribeck fit`` does what a test wants."""
+    """An interpreter whose ``stribeck identify`` does what a test wants."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir()
         self.path = folder / "python3"
-        self.path.write_text(INTERPRETER.format(python=sys.executable, here=str(folder)))
+        self.path.write_text(INTERPRETER.format(python=sys.executable, here=str(folder), result=RESULT))
         self.path.chmod(self.path.stat().st_mode | stat.S_IXUSR)
         self.does(json.dumps(RESULT))
 
@@ -178,11 +188,50 @@ def test_a_call_gives_progress_and_a_latched_result(parameters, fit, tmp_path):
         assert named[0].data == parameters["output"]
         assert json.loads(Path(parameters["output"]).read_text()) == RESULT
         (call,) = fit.calls
-        assert call["arguments"][:3] == ["stribeck", "fit", "--logdir"]
-        assert call["arguments"][-6:] == ["--model", "m1", "--joint", "hinge", "--effects", "supply"]
+        assert call["arguments"][:4] == ["stribeck", "identify", "servo", parameters["watch"]]
+        assert call["arguments"][-6:] == ["--law", "m1", "--joint", "hinge", "--effects", "supply"]
         assert call["group"] == call["pid"], "a process group of its own"
         assert call["group"] != os.getpgid(0)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["m1.json"], "nothing else is left"
+
+
+def test_several_joints_become_one_file(parameters, fit):
+    """One child for each joint, one after the other; one file with the drives of all, which compensation reads."""
+    with Graph() as graph:
+        node = graph.add(IdentificationNode, {**parameters, "joint": "hip, knee"})
+        activate(node)
+        progress = graph.collect(String, "/identification/progress")
+        wait_for(lambda: node._progress.get_subscription_count(), "the progress is heard")
+        assert identify(graph).success
+        wait_for_state(progress, "done")
+    words = [call["arguments"] for call in fit.calls]
+    assert [one[one.index("--joint") + 1] for one in words] == ["hip", "knee"]
+    drives = read_drives(Path(parameters["output"]))
+    assert list(drives.joints) == ["hip", "knee"]
+    assert drives.joints["knee"].values["kt"] == RESULT["kt"]
+
+
+def test_results_in_a_folder_are_kept_too(parameters, fit, tmp_path):
+    """Files of an arm come together; earlier ones have numbers, and paths in them are those of the folder."""
+    output = tmp_path / "out"
+    fit.does("folder")
+    with Graph() as graph:
+        node = graph.add(IdentificationNode, {**parameters, "engine": "arm", "output": str(output)})
+        activate(node)
+        for _ in range(2):
+            assert identify(graph).success
+            wait_for(lambda: node._fit is None, "the end of the fit")
+        written = graph.collect(String, "/identification/result", latched())
+        wait_for(lambda: written, "the latched result")
+    told = json.loads(written[0].data)
+    assert told["parameter_file"] == str(output / "little.json")
+    assert {Path(path).name for path in told["files"]} == {"little.json", "compensation.yaml", "picture.png"}
+    names = {path.name for path in output.iterdir()}
+    assert names == {"little.json", "little_001.json", "compensation.yaml", "picture.png"}, (
+        "one picture, one text"
+    )
+    assert (output / "compensation.yaml").read_text() == f"drives_file: {output / 'little.json'}\n"
+    assert fit.calls[0]["arguments"][:3] == ["stribeck", "identify", "arm"]
 
 
 def test_results_before_are_kept(parameters, fit, tmp_path):
@@ -355,15 +404,15 @@ def test_environment_of_the_child(monkeypatch, tmp_path):
 def test_an_interpreter_that_cannot_fit_is_known_at_once(parameters, tmp_path):
     """Missing, broken, or without JAX: configuration fails and says what to do."""
     with pytest.raises(ConfigError, match="no interpreter '/nowhere/python'"):
-        find_interpreter("/nowhere/python")
+        find_interpreter("/nowhere/python", ENGINES["servo"])
     poor = tmp_path / "poor"
     poor.write_text("#!/bin/sh\necho jax cmaes\n")
     poor.chmod(0o755)
     with pytest.raises(ConfigError, match=r"lacks jax, cmaes: .*pip install 'stribeck\[fit\]'"):
-        find_interpreter(str(poor))
+        find_interpreter(str(poor), ENGINES["servo"])
     poor.write_text("#!/bin/sh\necho broken >&2; exit 3\n")
     with pytest.raises(ConfigError, match="not a usable interpreter: broken"):
-        find_interpreter(str(poor))
+        find_interpreter(str(poor), ENGINES["servo"])
     with Graph() as graph:
         node = graph.add(IdentificationNode, {**parameters, "python": str(poor)})
         assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
@@ -379,6 +428,9 @@ def test_an_interpreter_that_cannot_fit_is_known_at_once(parameters, tmp_path):
         {"fit_options": ["--output", "other.json"]},
         {"fit_options": ["--progress=bar"]},
         {"model": "m7"},
+        {"engine": "legs"},
+        {"engine": "arm", "output": __file__},
+        {"engine": "arm", "fit_options": ["--output=elsewhere"]},
         {"min_bags": -1},
     ],
 )
@@ -406,7 +458,7 @@ def test_options_can_change_while_the_node_runs(parameters, fit):
         assert all(result.successful for result in done)
         assert identify(graph).success
         wait_for(lambda: fit.calls, "the fit")
-        assert fit.calls[0]["arguments"][-4:] == ["--model", "m2", "--seed", "3"]
+        assert fit.calls[0]["arguments"][-4:] == ["--law", "m2", "--seed", "3"]
         wait_for(lambda: node._fit is None, "its end")
 
 
@@ -422,7 +474,6 @@ def test_other_lines_are_no_progress(line):
 def test_a_real_fit_by_the_node(tmp_path):
     """Bundled recordings, the real child, this interpreter: progress on the way, and a valid file."""
     pytest.importorskip("jax", reason="a fit needs JAX: pip install '.[fit]'")
-    from stribeck.files.drives import read_drive
     from stribeck.files.folders import shared_directory
 
     parameters = {
@@ -441,4 +492,4 @@ def test_a_real_fit_by_the_node(tmp_path):
         assert 0 < done["error"] < 0.1
         fitting = [json.loads(m.data) for m in progress if json.loads(m.data)["state"] == "fitting"]
         assert len({told.get("evaluations") for told in fitting}) > 2
-    assert read_drive(tmp_path / "m1.json").law.name == "m1"
+    assert read_drives(tmp_path / "m1.json").joints["joint"].law.name == "m1"

@@ -4,7 +4,7 @@ import numpy as np
 
 from compensating import model
 from stribeck.live.compensator import Compensator
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import IndependentJoints
 
@@ -16,7 +16,7 @@ def test_learnt_friction_stays_finite_after_an_absurd_effort():
     compensator = Compensator(
         joints,
         [JointMap()] * 2,
-        Settings("sum", "none", ramp_time=0.0),
+        Settings("sum", "none", timing=Timing(ramp_time=0.0)),
         dynamics=IndependentJoints([0.01, 0.01]),
     )
     compensator.enable()

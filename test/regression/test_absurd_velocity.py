@@ -9,7 +9,7 @@ import pytest
 
 from compensating import model
 from stribeck.live.compensator import Compensator
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import IndependentJoints
 
@@ -20,7 +20,7 @@ def test_an_absurd_state_is_rejected_and_forgotten(which: str, absurd: float) ->
     """It counts as a state that is not a number: the same torque afterwards, and an account of numbers."""
     found = []
     for value in (np.nan, absurd):
-        settings = Settings("sum", "none", ramp_time=0.0, slew=0.0)
+        settings = Settings("sum", "none", slew=0.0, timing=Timing(ramp_time=0.0))
         dynamics = IndependentJoints([0.01])
         compensator = Compensator([model(friction_base=0.05)], [JointMap()], settings, dynamics=dynamics)
         compensator.enable()

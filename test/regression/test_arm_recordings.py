@@ -20,6 +20,7 @@ from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.regressor import machine_of
 from stribeck.identify.arm.residuals import explain
 from stribeck.identify.arm.survey.machine import _bandwidth
+from stribeck.model.provenance import Runs
 
 FILTERED = protocol(position_filter=low_pass(20.0), effort_filter=low_pass(20.0), every=10, fit="moving")
 
@@ -147,7 +148,7 @@ def test_units_of_a_slide(tmp_path):
     scored = identification(model, [run], replace(FILTERED, moving=0.01, every=20)).fit("full")
     machine = scored.fit.machine
     actuators = [torque_actuator(units) for units in machine.units("rotary").values()]
-    files = joint_drives(scored.fit, actuators, [run], scored.errors)
+    files = joint_drives(scored.fit, actuators, Runs("as given", ("run",)), scored.errors)
     units = [{name: one.unit for name, one in files[joint].stated.items()} for joint in SMALL]
     assert [found["armature"] for found in units] == ["kg m^2", "kg m^2", "kg"]
     assert [found["friction_base"] for found in units] == ["N m", "N m", "N"]

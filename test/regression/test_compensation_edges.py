@@ -8,7 +8,7 @@ import pytest
 
 from compensating import model
 from stribeck.live.compensator import Compensator
-from stribeck.live.settings import OUTPUT_MODES, Settings
+from stribeck.live.settings import OUTPUT_MODES, Settings, Timing
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import IndependentJoints
 
@@ -16,7 +16,7 @@ WHEEL = IndependentJoints(np.array([0.002]))
 
 
 def compensator(mode: str = "friction_only", **changes: float) -> Compensator:
-    settings = Settings(mode, "motor", ramp_time=0.0)  # type: ignore[arg-type]
+    settings = Settings(mode, "motor", timing=Timing(ramp_time=0.0))  # type: ignore[arg-type]
     found = Compensator([model("a", **changes)], [JointMap()], settings, dynamics=WHEEL)
     found.on_telemetry("a", kp=400.0, supply_voltage=5.0)
     found.enable()
@@ -109,7 +109,7 @@ def test_what_is_learnt_of_friction_leaves_the_laws_offset_alone(share: float) -
     found = Compensator(
         [replace(plain, law=plain.law.with_terms(offset=True))],
         [JointMap()],
-        Settings("friction_only", "motor", ramp_time=0.0),
+        Settings("friction_only", "motor", timing=Timing(ramp_time=0.0)),
         dynamics=IndependentJoints(np.array([inertia])),
     )
     found.enable()

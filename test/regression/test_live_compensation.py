@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compensating import settings_with
 from helpers import published
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
@@ -16,7 +17,7 @@ from stribeck.live.caution import cautious_values
 from stribeck.live.compensator import Compensator
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.friction import JointModel
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
 from stribeck.model.joint_map import JointMap
@@ -35,7 +36,7 @@ class Live:
     def __init__(self, ratio: float = 1.0, **settings: Any) -> None:
         chosen = {"mode": "friction_only", "effort_meaning": "none", "ramp_time": 0.0, **settings}
         joint = JointModel("a", XL330, LAWS["m1"], M1, 0.3)
-        self.compensator = Compensator([joint], [JointMap(1.0, ratio)], Settings(**chosen))
+        self.compensator = Compensator([joint], [JointMap(1.0, ratio)], settings_with(**chosen))
         self.compensator.enable()
         self.time, self.position = 10.0, 0.0
 
@@ -286,7 +287,7 @@ def files(draw: st.DrawFn) -> Drive:
         values |= {"dtheta_stribeck": 0.3, "alpha": draw(st.floats(0.5, 2.0))}
         bases = [values[name] for name in ("friction_base", "friction_base_negative") if name in values]
         values["friction_stribeck"] = draw(st.floats(-1.0, 1.0)) * min(bases)
-    if law.offsets:
+    if law.of_kind("offset"):
         values["torque_offset"] = 0.0
     intervals = {
         name: (value - width, value + draw(st.floats(0.0, 0.5)))
@@ -346,7 +347,7 @@ def test_a_warmer_joint_is_given_less_until_something_is_learnt() -> None:
     torques = []
     for temperature in (30.0, 10.0, 60.0, 130.0):
         joint = JointModel("a", XL330, LAWS["m1"], M1, 0.3, temperature=30.0)
-        chosen = Settings("friction_only", "none", ramp_time=0.0)
+        chosen = Settings("friction_only", "none", timing=Timing(ramp_time=0.0))
         compensator = Compensator([joint], [JointMap()], chosen)
         compensator.on_telemetry("a", temperature=temperature)
         compensator.enable()
@@ -364,7 +365,11 @@ def test_a_delay_that_would_keep_a_free_joint_going_is_refused() -> None:
     joint = JointModel("a", XL330, LAWS["m1"], {**M1, "armature": 0.001}, 0.3)
     limit = 0.001 / M1["friction_viscous"]
     with pytest.raises(ConfigError, match="might not come to rest") as refused:
-        Compensator([joint], [JointMap()], Settings("friction_only", "none", loop_delay=1.1 * limit))
+        Compensator(
+            [joint], [JointMap()], Settings("friction_only", "none", timing=Timing(loop_delay=1.1 * limit))
+        )
     assert f"{1100.0 * limit:g} ms" in str(refused.value)
     assert "\n" not in str(refused.value)
-    Compensator([joint], [JointMap()], Settings("friction_only", "none", loop_delay=0.5 * limit))
+    Compensator(
+        [joint], [JointMap()], Settings("friction_only", "none", timing=Timing(loop_delay=0.5 * limit))
+    )

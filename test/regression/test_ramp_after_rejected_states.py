@@ -7,14 +7,14 @@ What must happen: the ramp begins with the last rejected state.
 
 from compensating import model
 from stribeck.live.compensator import Compensator
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 
 RAMP = 0.2
 
 
 def test_the_ramp_begins_with_the_last_rejected_state() -> None:
-    settings = Settings("friction_only", "none", ramp_time=RAMP, slew=1e9)
+    settings = Settings("friction_only", "none", slew=1e9, timing=Timing(ramp_time=RAMP))
     compensator = Compensator([model("a", "m1", 1.0, friction_base=0.1)], (JointMap(),), settings)
     compensator.enable()
 

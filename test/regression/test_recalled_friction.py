@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from compensating import model
+from compensating import model, settings_with
 from stribeck.live.compensator import Compensator
 from stribeck.live.learning.observer import Learned
-from stribeck.live.settings import Settings
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import IndependentJoints
 
@@ -29,7 +28,9 @@ class Joint:
         **settings: float,
     ) -> None:
         known = model("a", friction_base=BASE, friction_viscous=VISCOUS, armature=INERTIA)
-        chosen = Settings("friction_only", "motor", ramp_time=0.0, slew=1e6, **settings)
+        chosen = settings_with(
+            mode="friction_only", effort_meaning="motor", ramp_time=0.0, slew=1e6, **settings
+        )
         dynamics = IndependentJoints(np.array([INERTIA])) if model_known else None
         self.found = Compensator([known], [JointMap()], chosen, dynamics=dynamics)
         self.found.recall([Learned(scale, scale, 0.0, 0.0)])

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compensating import settings_with
 from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import JointModel, goal_offset
-from stribeck.live.settings import Settings
 from stribeck.model.actuator import Actuator, ControlState, ServoCommand, motor_torque
 from stribeck.model.bench import Pendulum, gravity_torque
 from stribeck.model.control_laws import Gains
@@ -151,7 +151,7 @@ def _cycle(joint: Joint, time: float, seen: deque[float], goal: float) -> Cycle:
 def compensated(joint: Joint, gain: float, **settings: Any) -> Compensation:
     """Our compensation, in the mode ``goal_offset``."""
     chosen = {"mode": "goal_offset", "effort_meaning": "motor", **settings}
-    compensator = Compensator([joint.model()], [JointMap()], Settings(gain=gain, **chosen))
+    compensator = Compensator([joint.model()], [JointMap()], settings_with(gain=gain, **chosen))
     compensator.on_telemetry("joint", kp=joint.kp, supply_voltage=joint.supply)
     compensator.enable()
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import JointModel
 from stribeck.live.outputs import Output
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS
 
@@ -23,6 +24,12 @@ M1 = published("xl330", "m1")
 
 def model(name: str = "a", law: str = "m1", limit: float = 0.3, **changes: float) -> JointModel:
     return JointModel(name, XL330, LAWS[law], {**published("xl330", law), **changes}, limit)
+
+
+def settings_with(**chosen: Any) -> Settings:
+    """Settings, times among them by their names."""
+    times = {time.name: chosen.pop(time.name) for time in fields(Timing) if time.name in chosen}
+    return Settings(**chosen, timing=Timing(**times))
 
 
 class Driven:
@@ -42,7 +49,7 @@ class Driven:
             "certain_fraction": 1.0,
             **settings,
         }
-        self.compensator = Compensator(self.joints, self.maps, Settings(**chosen))
+        self.compensator = Compensator(self.joints, self.maps, settings_with(**chosen))
         for joint in self.joints:
             self.compensator.on_telemetry(joint.name, kp=200.0, supply_voltage=5.0)
         self.compensator.enable()

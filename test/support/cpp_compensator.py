@@ -123,8 +123,19 @@ def settings_row(settings):
         MEANINGS.index(settings.effort_meaning),
         settings.control != "tracking",
         settings.adapt,
-        *(settings.gain, settings.state_timeout, settings.command_timeout, settings.ramp_time, settings.slew),
-        *(settings.certain_fraction, settings.loop_delay, settings.state_lag, settings.learned_gain),
+        *(
+            settings.gain,
+            settings.timing.state_timeout,
+            settings.timing.command_timeout,
+            settings.timing.ramp_time,
+            settings.slew,
+        ),
+        *(
+            settings.certain_fraction,
+            settings.timing.loop_delay,
+            settings.timing.state_lag,
+            settings.learned_gain,
+        ),
         *(getattr(adaptation, name) for name in order),
     ]
 
@@ -292,7 +303,7 @@ class CppCompensator:
 
     @property
     def external_torque(self):
-        rows = np.empty((2, self._n))
+        rows = np.empty((3, self._n))
         return rows if self._library.separated(self._handle, pointer(rows)) else None
 
     def account(self):

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from compensating import settings_with
 from cpp_compensator import CppCompensator, joint_row, library, pointer, row
 from stribeck.files.actuators import load_actuator
 from stribeck.live.friction import JointModel
-from stribeck.live.settings import Settings
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS
 from stribeck.rigid.dynamics import IndependentJoints
@@ -156,6 +156,6 @@ class Arm:
 
 
 def default_settings(**changes):
-    return Settings(
+    return settings_with(
         **{"mode": "sum", "effort_meaning": "none", "ramp_time": 0.0, "loop_delay": PERIOD, **changes}
     )

@@ -14,7 +14,7 @@ from stribeck.files.actuators import actuator_names, load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.friction import EFFORT_MEANINGS, JointModel
-from stribeck.live.settings import OUTPUT_MODES, Settings
+from stribeck.live.settings import OUTPUT_MODES, Settings, Timing
 from stribeck.model.actuator import VoltageControl
 from stribeck.model.bench import Pendulum
 from stribeck.model.joint_map import JointMap
@@ -103,16 +103,19 @@ def setup(random: np.random.Generator) -> Setup:
         maps = [
             JointMap(random.choice([-1.0, 1.0]), random.uniform(0.5, 3.0), random.normal()) for _ in range(n)
         ]
+    timing = Timing(
+        ramp_time=float(random.choice([0.0, 0.2])),
+        loop_delay=float(random.choice([0.0, 0.004])),
+        command_timeout=float(random.choice([0.1, 0.5])),
+    )
     settings = Settings(
         str(random.choice(OUTPUT_MODES, p=[0.2, 0.45, 0.25, 0.1])),
         str(random.choice(EFFORT_MEANINGS)),
         gain=float(random.choice([0.0, 0.6, 0.8])),
-        ramp_time=float(random.choice([0.0, 0.2])),
+        timing=timing,
         slew=float(random.choice([0.0, 3.0])),
         control="impedance" if random.random() < 0.2 else "tracking",
         certain_fraction=float(random.choice([0.25, 0.9])),
-        loop_delay=float(random.choice([0.0, 0.004])),
-        command_timeout=float(random.choice([0.1, 0.5])),
     )
     kind, dynamics = random.random(), None
     if kind > 0.6:
@@ -123,7 +126,7 @@ def setup(random: np.random.Generator) -> Setup:
     try:
         Compensator(joints, maps, settings, dynamics=dynamics)
     except ConfigError:  # large friction and small inertia
-        settings = replace(settings, loop_delay=0.0, effort_meaning="none")
+        settings = replace(settings, timing=replace(timing, loop_delay=0.0), effort_meaning="none")
     return Setup(joints, maps, settings, dynamics)
 
 

@@ -19,6 +19,9 @@ from simulated_arms import true_arm, write_data
 from small_arm import URDF, small_robot
 from stribeck.cli.main import main
 from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import Drives, write_drives
+from stribeck.files.torque_drives import torque_actuator, torque_drive
+from stribeck.model.estimate import fixed
 from stribeck.model.law import law_named
 from stribeck.model.log import Setup
 from stribeck.model.trajectories import trajectory_named
@@ -271,10 +274,10 @@ def pendulum_file(place: Path) -> None:
 
 
 def legs(place: Path) -> None:
-    """A folder of two runs of a leg."""
+    """A folder of three runs of a leg."""
     place.mkdir(parents=True)
-    for k in range(2):
-        recorded(place, f"run{k}", 0.7 * k)
+    for k in range(3):
+        recorded(place, f"run{k}", 0.7 * k, seconds=5.0)
 
 
 def leg_model(place: Path) -> None:
@@ -299,9 +302,24 @@ def live_parameters(place: Path) -> None:
     place.write_text(text.replace("~/stribeck/m6.json", str(place.parent / "live.json")))
 
 
+def arm_drives(place: Path) -> None:
+    """Drives of the arm of :func:`arm_urdf`, as `identify robot` knows them."""
+    actuator = torque_actuator("rotary", largest=10.0, derivative_gain=1.0)
+    estimates = {
+        "stiffness": fixed(20.0, "N m/rad"),
+        "derivative": fixed(0.5, "N m s/rad"),
+        "friction_base": fixed(0.1, "N m"),
+    }
+    joints = re.findall(r'<joint name="(\w+)" type="revolute"', URDF)
+    law = law_named("m1")
+    write_drives(place, Drives({name: torque_drive(actuator, law, estimates) for name in joints}))
+
+
 Builder = Callable[[Path], None]
 
 BUILDERS: tuple[tuple[str, str, Builder], ...] = (
+    (r"advise", r"robot\.json", arm_drives),
+    (r"advise", r"arm\.urdf", arm_urdf),
     (r"identify arm|data describe .*--model", r"bags", arm_bags),
     (r"identify arm|data describe .*--model", r"arm\.urdf", moving_urdf),
     (

@@ -39,7 +39,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "ros2 security",
         "export ROS_SECURITY",
     ),
-    "installs or downloads; test/packages installs the wheel in an empty environment": (
+    "installs or downloads; .ci/try_wheel installs the wheel into an empty environment": (
         *("pip install", "docker ", "pixi ", "rosdep install", "python3 -m venv", "source "),
     ),
     "colcon is not part of the tests' environment; test/launch builds with it where it is": ("colcon build",),
@@ -63,6 +63,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
             "stribeck identify robot rx_run",
             "stribeck identify robot FITTED",
             "stribeck identify robot dataset/",
+            "stribeck advise recordings/ --model arm.urdf",
         ),
         *(
             "stribeck identify transmission A.mat",

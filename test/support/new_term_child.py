@@ -19,7 +19,7 @@ from stribeck.cli.main import main
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.live.friction import cancelling_torque
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint import Drive
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS, friction_budget
@@ -47,7 +47,7 @@ def servo_file(folder: Path, law, parameter: str, value: float) -> Path:
 def live(folder: Path, law, term: str, parameter: str, value: float) -> None:
     """Python and C++ cancel the term at the same motion; without it they do not."""
     joint = replace(model("a", **{parameter: value}), law=law)
-    settings = Settings("friction_only", "none", ramp_time=0.0, slew=1e6, certain_fraction=1.0)
+    settings = Settings("friction_only", "none", slew=1e6, certain_fraction=1.0, timing=Timing(ramp_time=0.0))
     for other, differs in ((joint, False), (model("a"), True)):
         driven = Driven([joint])
         cpp = CppCompensator([other], [JointMap()], settings)

@@ -6,7 +6,7 @@ from optuna.trial import FrozenTrial, TrialState
 from recovery import Bench
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.objective import split_runs
-from stribeck.identify.servo.result import FitSettings
+from stribeck.identify.servo.result import FitSettings, StudySettings
 from stribeck.identify.servo.study import canonical
 from stribeck.identify.servo.task import FitTask, task_for
 from stribeck.model import law_named
@@ -17,7 +17,10 @@ NAME = "stribeck mx106 m1"
 
 def tiny_task(logs, law="m1", **settings) -> FitTask:
     """A law to fit to a few runs, with the integrator that compiles fastest and the time step of the search alone."""
-    options = FitSettings(**{"integrator": "paper", "refine": False, **settings})
+    study = StudySettings(
+        settings.pop("study", None), settings.pop("resume", False), settings.pop("join", False)
+    )
+    options = FitSettings(**{"integrator": "paper", "refine": False, "study": study, **settings})
     return task_for(split_runs(logs), load_actuator("mx106"), law_named(law), options)
 
 

@@ -69,8 +69,12 @@ public:
     for (int k = 0; problem.empty() && k < n; ++k) {
       problem = joint_problem(k, joints[k], settings);
     }
-    if (problem.empty() && settings.loop_delay > 0.0) {
-      problem = delay_problem(n, joints, settings.loop_delay, dynamics);
+    const Vector lag = viscous_lag(n, joints, settings.loop_delay, dynamics);
+    for (int k = 0; problem.empty() && settings.mode != OutputMode::goal_offset && k < n; ++k) {
+      if (lag[k] > 1.0) {
+        problem = "joint " + std::to_string(k + 1) + ": with a loop delay of " + std::to_string(1e3 * settings.loop_delay) +
+          " ms it might not come to rest without a goal: shorten the delay";
+      }
     }
     if (!problem.empty()) {
       return problem;
@@ -94,6 +98,9 @@ public:
     }
     observed_ = dynamics != nullptr && settings.adapt;
     feed_forward_.configure(n, joints_, settings_, dynamics, &servos_.warmth);
+    for (int k = 0; k < n; ++k) {
+      feed_forward_.by_goal[k] = lag[k] > 1.0;
+    }
     matter_ = settings.effort_meaning != EffortMeaning::none && feed_forward_.load_dependent;
     commands_.reset(), goals_.reset(), admission_.reset(), controller_.clear();
     own_.delay = controller_.delay = settings.loop_delay;
@@ -339,18 +346,20 @@ public:
 
   /// External torque on a joint and the half-width of its band of 97 %, in the robot's coordinates; \returns false without a
   /// model of the dynamics, or while states are not trusted.
-  bool external_torque(int k, double & found, double & band) const noexcept
+  bool external_torque(int k, double & found, double & band, double & threshold) const noexcept
   {
     const double gear = joints_[k].gear();
     found = gear * feed_forward_.observer.external[k];
     band = std::abs(gear * feed_forward_.observer.external_band[k]);
+    threshold = std::abs(gear * feed_forward_.observer.external_threshold[k]);
     return learns() && doubt == Doubt::none;
   }
 
   /// Estimate of the present friction.
   Account account() const noexcept
   {
-    Account found{filled(1.0), filled(1.0), filled(0.0), filled(0.0), feed_forward_.contact.share, filled(0.0)};
+    const Vector & scale = feed_forward_.tracking.scale;
+    Account found{scale, scale, filled(0.0), filled(0.0), feed_forward_.contact.share, filled(0.0)};
     for (int k = 0; k < n_; ++k) {
       found.energy[k] = feed_forward_.tank.share(k);
       if (learns()) {
@@ -423,12 +432,13 @@ private:
     return {};
   }
 
-  static std::string delay_problem(
+  /// Bandwidth of the viscous friction times a delay.
+  static Vector viscous_lag(
     int n, const std::array<JointModel, max_joints> & joints, double delay, const Dynamics * dynamics)
   {
     const Vector zero = filled(0.0);
     Matrix mass{};
-    Vector bias{};
+    Vector bias{}, found{};
     if (dynamics != nullptr) {
       dynamics->evaluate(zero, zero, mass, bias);
     }
@@ -436,13 +446,9 @@ private:
       const JointModel & joint = joints[k];
       const double rotor = joint.armature == 0.0 ? infinity : joint.armature;
       const double inertia = dynamics != nullptr ? mass[k][k] / (joint.ratio * joint.ratio) : rotor;
-      const double viscous = largest_viscous_slope(joint.law, joint.friction, full_speed);
-      if (viscous * delay > inertia) {
-        return "joint " + std::to_string(k + 1) + ": with a loop delay of " + std::to_string(1e3 * delay) +
-               " ms it might not come to rest without a goal: shorten the delay";
-      }
+      found[k] = largest_viscous_slope(joint.law, joint.friction, full_speed) * delay / inertia;
     }
-    return {};
+    return found;
   }
 
   // -- inputs
@@ -566,7 +572,7 @@ private:
       JointState & joint = each_[k];
       joint.admit(stamp, has_velocity, elapsed, settings_.state_timeout, state_.q[k], state_.v[k]);
       if (joint.doubt != Doubt::none) {
-        feed_forward_.overshoot.restart(k);
+        feed_forward_.tracking.restart(k);
       }
     }
   }

@@ -25,6 +25,7 @@ constexpr double loop_share = 0.3;            ///< Largest bandwidth times delay
 constexpr double retuned = 0.5;               ///< Period with which the tuning is adapted [s].
 constexpr double unled_time = 0.1;            ///< A goal without position ends when it is at rest for this long [s].
 constexpr double largest_learned = 1.25;      ///< Largest factor by which learning raises the gain.
+constexpr double whole = 0.99;                ///< Gain above which all friction is to be cancelled.
 constexpr double times_to_full_torque = 50.0; ///< Default slew limit, in torque limits per second [1/s].
 
 enum class OutputMode { friction_only, sum, goal_offset, current };
@@ -174,11 +175,12 @@ public:
   Travel travel;
   Turning turning;
   Contact contact;
-  Overshoot overshoot;
+  TrackingScale tracking;
   EnergyTank tank;
   SpeedLimit speed_limit;
   FrictionObserver observer;
   bool observes = false;  ///< whether the observer exists; it begins with the first states
+  Mask by_goal{};  ///< joints whose friction is that at the velocity of the goal; configure() clears it
   Vector at_rest{}, limit{};
   bool load_dependent = false;
   std::array<Tuning, max_joints> tuning{};
@@ -189,6 +191,7 @@ public:
   {
     n_ = n, joints_ = &joints, settings_ = &settings, warmth_ = warmth, gain = settings.gain;
     observer.residual.dynamics = dynamics;
+    by_goal.fill(false);
     observes = has_recalled_ = load_dependent = false;
     for (int k = 0; k < n; ++k) {
       const JointModel & joint = joints[k];
@@ -209,7 +212,7 @@ public:
   }
 
   /// Start anew, also the joints whose compensation has ended; keep what was learnt.
-  void begin() noexcept { tank.restart(), overshoot.begin(), speed_limit.ended.fill(false); }
+  void begin() noexcept { tank.restart(), tracking.begin(), speed_limit.ended.fill(false); }
 
   /// Nothing can be learnt from a state: forget the motion that led to it.
   void suspend() noexcept
@@ -227,7 +230,7 @@ public:
     for (int k = 0; k < n_; ++k) {
       tuning[k] = (*joints_)[k].tuning;
     }
-    path.restart(), travel.restart(), turning.restart(), contact.restart(), overshoot.restart(), speed_limit.restart();
+    path.restart(), travel.restart(), turning.restart(), contact.restart(), tracking.restart(), speed_limit.restart();
     suspend();
   }
 
@@ -274,8 +277,10 @@ public:
     }
     travel.update(n_, state.position, state.velocity, deadband, dt);
     Vector present{};
+    // Positions follow the goals that the torque goes with by the delay of position servos.
+    const double age = wish.age - (settings_->mode == OutputMode::goal_offset ? settings_->loop_delay : 0.0);
     for (int k = 0; k < n_; ++k) {
-      present[k] = formulas::present(wish.goal[k], wish.rate[k], wish.age);
+      present[k] = formulas::present(wish.goal[k], wish.rate[k], age);
       motion[k] = formulas::measured(state.velocity[k], travel.velocity[k], travel.step[k], moving[k]);
       behind[k] = formulas::behind(present[k], state.position[k], deadband[k]);
       error[k] = formulas::error_share(present[k], state.position[k], deadband[k]);
@@ -285,11 +290,11 @@ public:
     Mask leads{};
     for (int k = 0; k < n_; ++k) {
       if (observer.residual.dynamics == nullptr) {
-        overshoot.update(k, behind[k], path.direction[k], path.moves[k], (*joints_)[k].tuning.error_width, dt);
+        track(k, wish.rate[k], behind[k], dt);
       }
       leads[k] = known[k] && path.leads[k];
       const double surely = formulas::surely_present(
-        wish.goal[k], wish.rate[k], wish.age, state.velocity[k], travel.direction[k]);
+        wish.goal[k], wish.rate[k], age, state.velocity[k], travel.direction[k]);
       const bool shown = formulas::leading(
         known[k], surely, travel.extreme[k], travel.direction[k], travel.since[k], deadband[k]);
       const bool slow = std::abs(travel.velocity[k]) < 0.1 * moving[k];
@@ -298,7 +303,7 @@ public:
       speed_limit.update(k, applied[k], speed, travel.velocity[k], shown, dt);
     }
     if (observing) {
-      observe(state, *acting, motion, loads, leads, wish.rate, dt);
+      observe(state, *acting, motion, loads, leads, wish.rate, applied, known, dt);
     }
     Vector led{}, direction{}, share{}, at{}, certain{};
     std::array<Scales, max_joints> scales{};
@@ -321,6 +326,9 @@ public:
       certain[k] = minimum(settings_->certain_fraction / maximum(most, 1e-9), 1.0);
       at[k] = !observes ? state.velocity[k] : formulas::law_velocity(
         wish.rate[k], state.velocity[k], travel.velocity[k], motion[k], path.direction[k], leads[k], led[k]);
+      if (by_goal[k] && known[k]) {
+        at[k] = std::isnan(wish.rate[k]) ? 0.0 : wish.rate[k];
+      }
     }
     solution_ = law_torque(share, state.position, at, loads, scales);
     for (int k = 0; k < n_; ++k) {
@@ -334,6 +342,21 @@ private:
   {
     double reached, least;
   };
+
+  /// Adapt the scale of a joint without a model. It rises above 1 only where a controller follows the goals by itself, and all
+  /// friction is to be cancelled: a position servo lags behind its goal without any friction, and impedance must yield.
+  void track(int k, double rate, double behind, double dt) noexcept
+  {
+    const double most = gain * largest_learned, least = maximum(gain, 1e-9);
+    const bool rises = minimum(settings_->learned_gain, most) >= whole && settings_->adapt && !settings_->impedance &&
+      settings_->mode != OutputMode::goal_offset;
+    const double upper = minimum(rises ? settings_->adaptation.scale_upper / least : 1.0, steepest_[k] / least);
+    const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
+    const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;
+    tracking.update(
+      k, behind, slip, path.direction[k], path.moves[k], going, (*joints_)[k].tuning.error_width, maximum(upper, 1.0),
+      dt);
+  }
 
   Mask known_joints(const Wish & wish, double dt) noexcept
   {
@@ -381,7 +404,7 @@ private:
   {
     const double least_gain = (gain < 1.0 ? gain : 1.0) * settings_->certain_fraction;
     if (!observes) {
-      return known ? faded(gain * (*warmth_)[k] * overshoot.share[k], least_gain, tank.share(k)) : least_gain;
+      return known ? faded(gain * (*warmth_)[k] * tracking.scale[k], least_gain, tank.share(k)) : least_gain;
     }
     if (known) {
       const double steepest = steepest_[k] / maximum(reach.reached, 1e-9), full = tank.share(k);
@@ -458,7 +481,7 @@ private:
 
   void observe(
     const State & state, const Vector & acting, const Vector & motion, const Loads & loads, const Mask & leads,
-    const Vector & rate, double dt) noexcept
+    const Vector & rate, const Vector & applied, const Mask & known, double dt) noexcept
   {
     if (!observes) {  // its time constant depends on the period of the states
       const double slowest = residual_loops * (loop_delay() + period_);
@@ -467,14 +490,15 @@ private:
         has_recalled_ ? recalled_.data() : nullptr, *warmth_);
       observes = true;
     }
-    if (!observer.update(state.q, state.v, acting, dt)) {
+    if (!observer.update(state.q, state.v, acting, applied, dt)) {
       return;
     }
-    Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}, motion};
+    Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}, {}, motion};
     Mask held{};
     for (int k = 0; k < n_; ++k) {
       const bool beyond = travel.distance(k) > beyond_presliding * tuning[k].presliding + tuning[k].deadband;
       seen.follows[k] = leads[k] && follows(k, rate[k]) && beyond;
+      seen.free[k] = beyond && !known[k];
       seen.direction[k] = leads[k] ? path.direction[k] : motion[k];
     }
     const double elapsed = observer.conclude(seen);
@@ -503,7 +527,8 @@ private:
       const JointModel & joint = (*joints_)[k];
       const double inertia =
         seen ? observer.residual.inertia[k][k] / (joint.ratio * joint.ratio) : rotors_[k];
-      const double friction = observes ? observer.scales[k].dry * at_rest[k] : at_rest[k];
+      const double friction = 
+        (observes ? observer.scales[k].dry : maximum(gain * tracking.scale[k], 1.0)) * at_rest[k];
       steep_[k] = friction * loop / inertia;
       speed_limit.set_inertia(k, inertia);
       tuning[k] = joint.tuning;

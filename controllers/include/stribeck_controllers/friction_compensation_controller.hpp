@@ -125,9 +125,9 @@ private:
   Box<TopicGoal> goals_;
   Counted<stribeck::Vector> reference_message_;
   Counted<TopicGoal> goal_message_;
-  std::unique_ptr<Publisher<Values>> torque_publisher_, scale_publisher_;
+  std::unique_ptr<Publisher<Values>> torque_publisher_, scale_publisher_, external_publisher_;
   std::unique_ptr<Publisher<Codes>> fault_publisher_;
-  Values torque_message_, scale_message_;
+  Values torque_message_, scale_message_, external_message_;
   Codes fault_message_;
 };
 

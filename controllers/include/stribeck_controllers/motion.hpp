@@ -153,7 +153,7 @@ inline double present(double goal, double rate, double age) noexcept { return go
 /// The same, less in the direction of motion by what the velocity may have changed meanwhile [rad].
 inline double surely_present(double goal, double rate, double age, double speed, double direction) noexcept
 {
-  return present(goal, rate, age) - direction * std::abs(rate - speed) * age;
+  return present(goal, rate, age) - direction * std::abs(rate - speed) * std::abs(age);
 }
 
 /// Error beyond the dead-band, 0 without a goal [rad].

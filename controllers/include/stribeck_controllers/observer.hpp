@@ -22,7 +22,10 @@ constexpr double surprise = 0.4;           ///< Deviation of a residual that may
 constexpr double surprise_time = 0.3;      ///< Time for which such a deviation is treated as a contact [s].
 constexpr double contact_margin = 1.15;    ///< Ratio to the largest possible friction above which it is a contact.
 constexpr double absurd = 1e100;           ///< Torques beyond this multiple of the friction at rest restart the observer.
+constexpr double pi = 3.14159265358979323846;
+constexpr double alarm_period = 600.0;       ///< Mean time from one false alarm of the robot to the next [s].
 constexpr double band_quantile = 2.17;      ///< Standard deviations of a band of 97 %.
+constexpr double driven_share = 0.3;        ///< Controller's torque beside gravity that drives a joint, of the friction at rest.
 constexpr double sure_deviations = 2.0;    ///< Standard deviations between estimated and guaranteed friction.
 constexpr double recalled_deviation = 0.15;  ///< Standard deviation of the change since an earlier run.
 constexpr double contact_time = 0.05;      ///< Time constant with which the torque fades at a contact [s].
@@ -129,40 +132,51 @@ private:
   Vector touched_{}, since_{}, patience_{};
 };
 
-/// Shares of the friction torques that joints without a model of their dynamics bear, from how they come to their goals,
-/// as live/learning/overshoot.py explains.
-class Overshoot
+/// Scales of the friction torques of joints without a model of their dynamics, from the errors with which they follow
+/// their goals, as live/learning/tracking.py explains.
+class TrackingScale
 {
 public:
-  Vector share{};  ///< in [0, 1]
+  Vector scale{};
 
-  void begin() noexcept { share.fill(1.0), restart(); }
+  void begin() noexcept { scale.fill(1.0), restart(); }
 
   void restart() noexcept { way_.fill(0.0), reach_.fill(0.0), passed_.fill(false), ahead_.fill(false); }
 
-  /// Forget the motion of one joint but keep its share.
+  /// Forget the motion of one joint but keep its scale.
   void restart(int k) noexcept { way_[k] = reach_[k] = 0.0, passed_[k] = ahead_[k] = false; }
 
   /// \param behind goal minus position beyond the dead-band [rad].
+  /// \param slip velocity of the goal minus that of the joint [rad/s].
   /// \param path direction of the path of the goal.
   /// \param moves weight with which the velocity of the goal leads.
+  /// \param going 1 for a joint that moves, 0 at standstill.
   /// \param width error width [rad].
-  void update(int k, double behind, double path, double moves, double width, double dt) noexcept
+  /// \param most largest scale, not below 1.
+  void update(
+    int k, double behind, double slip, double path, double moves, double going, double width, double most,
+    double dt) noexcept
   {
     const double way = sign_of(path);
-    const double along = behind * way, error = along / width;
+    const double along = behind * way, error = along / width, predicted = (behind + lead * slip) * way / width;
     passed_[k] = along >= 0.0 || (way == way_[k] && passed_[k]);
     reach_[k] = maximum(way == way_[k] && !(along > 0.0 && ahead_[k]) ? reach_[k] : 0.0, along);
     ahead_[k] = along < 0.0 || (along == 0.0 && ahead_[k]);
     way_[k] = way;
-    const double part = passed_[k] && -along > natural * reach_[k] ? 1.0 : 0.0;
-    const double fallen = share[k] * std::exp(-dt / fall_time * part * minimum(maximum(-error, 0.0), 1.0));
-    const double risen = 1.0 - std::exp(-dt / rise_time * moves * minimum(maximum(error, 0.0), 1.0));
-    share[k] = fallen + (1.0 - fallen) * risen;
+    const double counts = passed_[k] && -along > natural * reach_[k] ? 1.0 : 0.0, step = dt / follow_time * moves;
+    const double z = clipped(predicted, 1.0), wound = maximum(scale[k] - 1.0, 0.0);
+    const double followed = error > 0.0 ?
+      scale[k] - wound * (1.0 - std::exp(step * minimum(z, 0.0))) + step * maximum(z, 0.0) :
+      scale[k] * std::exp(step * counts * minimum(z, 0.0));
+    const double rest = dt * (1.0 - moves), still = error > 0.0 ? 1.0 - going : 0.0;
+    const double fallen =
+      followed * std::exp(-rest / fall_time * going * counts * minimum(maximum(-error, 0.0), 1.0));
+    const double excess = maximum(fallen - 1.0, 0.0);
+    scale[k] = minimum(fallen - excess * (1.0 - std::exp(-rest / return_time * still)), most);
   }
 
 private:
-  static constexpr double fall_time = 0.1, rise_time = 0.5;  // [s]
+  static constexpr double fall_time = 0.1, follow_time = 0.5, return_time = 1.0, lead = 0.2;  // [s]
   static constexpr double natural = 0.2;  // of the largest error on the way to the goal
   Vector way_{}, reach_{};
   Mask passed_{}, ahead_{};
@@ -265,11 +279,12 @@ public:
   double time_constant = 0.02;
   bool has_inertia = false;
   Matrix inertia{};
+  Vector bias{};  ///< torque that the model needs beside the inertial one [N m]
 
   void restart() noexcept
   {
     has_inertia = has_momentum_ = false, age_ = infinity;
-    bias_.fill(0.0), lacking_.fill(0.0);
+    bias.fill(0.0), lacking_.fill(0.0);
   }
 
   /// The residual after a step, with the known motor torque that acts at this measurement [N m].
@@ -282,7 +297,7 @@ public:
       for (int k = 0; had && k < n; ++k) {
         earlier[k] = product(n, inertia[k], v);
       }
-      dynamics->evaluate(q, v, inertia, bias_);
+      dynamics->evaluate(q, v, inertia, bias);
       has_inertia = true, age_ = 0.0;
     }
     const double share = -std::expm1(-dt / time_constant);
@@ -295,7 +310,7 @@ public:
       } else if (anew && had) {
         momentum_[k] += momentum - earlier[k];
       }
-      lacking_[k] = lacking_[k] + share * (torque[k] - bias_[k] - lacking_[k]);
+      lacking_[k] = lacking_[k] + share * (torque[k] - bias[k] - lacking_[k]);
       residual[k] = rate * (momentum - momentum_[k]) - lacking_[k];
       momentum_[k] = momentum_[k] + share * (momentum - momentum_[k]);
     }
@@ -313,7 +328,7 @@ private:
     return sum;
   }
 
-  Vector bias_{}, lacking_{}, momentum_{};
+  Vector lacking_{}, momentum_{};
   bool has_momentum_ = false;
   double age_ = infinity;
 };
@@ -404,6 +419,7 @@ struct Motion
 {
   Vector position, velocity, direction, motor, external;
   Mask led, follows;
+  Mask free;        ///< joints without a goal that have moved beyond their presliding
   Vector measured;  ///< direction of the measured motion
 };
 
@@ -416,6 +432,7 @@ public:
   Vector torque{};               ///< residual torque [N m]
   Vector external{};             ///< external torque [N m]
   Vector external_band{};        ///< half-width of its pointwise band of 97 % [N m]
+  Vector external_threshold{};   ///< beyond it, it is a contact [N m]
   Mask contact{};                ///< joints on which more than friction acts against the motion
   Mask learning{};               ///< joints that learnt from the last residual
   std::array<Scales, max_joints> scales{}, surely{};  ///< estimates, and lower bounds
@@ -430,6 +447,8 @@ public:
     const Vector & warmth) noexcept
   {
     n_ = n, settings_ = settings, residual.time_constant = time_constant;
+    const double crossings = std::acos(std::exp(-learning_period / time_constant)) / (pi * learning_period);
+    alarm_ = std::sqrt(2.0 * std::log(maximum(alarm_period * n * crossings, 1.0)));
     fastest_.fill(0.0);
     restart();
     for (int k = 0; k < n; ++k) {
@@ -463,15 +482,18 @@ public:
       v.fill(0.0);
     }
     torque.fill(0.0), contact.fill(false), surprised_.fill(0.0), impulse_.fill(0.0), elapsed_ = 0.0;
-    external.fill(0.0), external_band.fill(infinity);
+    drive_.fill(0.0), driving_.fill(0.0);
+    external.fill(0.0), external_band.fill(infinity), external_threshold.fill(infinity);
   }
 
   /// Update with a state in the robot's coordinates; \returns whether conclude() is due.
-  bool update(const Vector & q, const Vector & v, const Vector & acting, double dt) noexcept
+  /// \param applied friction torque in the acting one, in the coordinates of the parameter files.
+  bool update(const Vector & q, const Vector & v, const Vector & acting, const Vector & applied, double dt) noexcept
   {
     const Vector found = residual.update(n_, q, v, acting, dt);
     for (int k = 0; k < n_; ++k) {
       impulse_[k] = impulse_[k] + found[k] * dt;
+      driving_[k] = driving_[k] + ((acting[k] - residual.bias[k]) / joints[k].gear - applied[k]) * dt;
     }
     elapsed_ += dt;
     return elapsed_ >= learning_period;
@@ -488,7 +510,9 @@ public:
     for (int k = 0; k < n_; ++k) {
       const ObservedJoint & joint = joints[k];
       torque[k] = impulse_[k] / maximum(elapsed, 1e-9) / joint.gear;
-      impulse_[k] = 0.0;
+      const double drive = driving_[k] / maximum(elapsed, 1e-9);
+      impulse_[k] = driving_[k] = 0.0;
+      drive_[k] = drive_[k] + share * (drive - drive_[k]);
       budget[k] = cancelling_torque(
         joint.law, joint.values, motion.direction[k], motion.velocity[k], motion.motor[k], motion.external[k], {},
         motion.position[k]);
@@ -521,7 +545,8 @@ public:
       const bool surprising = std::abs(innovation) > surprise + 3.0 * filters_[k].deviation;
       surprised_[k] = surprising ? surprised_[k] + elapsed : 0.0;
       foreign = foreign || (surprising && surprised_[k] < surprise_time);
-      moving[k] = std::abs(direction) > reversed && motion.led[k] && motion.follows[k] && !foreign;
+      const bool driven = drive_[k] * direction > driven_share * joint.level && motion.free[k];
+      moving[k] = std::abs(direction) > reversed && ((motion.led[k] && motion.follows[k]) || driven) && !foreign;
       any = any || moving[k];
     }
     learning = moving;
@@ -560,8 +585,9 @@ private:
     const auto & cov = filter.covariance;
     const double variance = x * x * cov[0][0] + 2.0 * x * y * cov[0][1] + y * y * cov[1][1];
     const double noise = settings_.noise;
-    external_band[k] =
-      (band_quantile * std::sqrt(variance + noise * noise) + offset_size_[k]) * level + held;
+    const double spread = std::sqrt(variance + noise * noise);
+    external_band[k] = (band_quantile * spread + offset_size_[k]) * level + held;
+    external_threshold[k] = (alarm_ * spread + offset_size_[k]) * level + held;
   }
 
   static bool exceeds(double friction, double direction, double base, double offset, double level) noexcept
@@ -600,11 +626,12 @@ private:
 
   int n_ = 0;
   AdaptationSettings settings_;
+  double alarm_ = 0.0;  ///< standard deviations of the threshold of an alarm
   std::array<ScaleFilter, max_joints> filters_{};
   std::array<Vector, 3> friction_{};  ///< dry and viscous friction and direction, filtered like the residual
   std::array<Vector, 3> moved_{};     ///< the same in the direction of the measured motion
   std::array<Scales, max_joints> upper_{};
-  Vector offset_size_{}, surprised_{}, impulse_{}, fastest_{};
+  Vector offset_size_{}, surprised_{}, impulse_{}, fastest_{}, drive_{}, driving_{};
   double elapsed_ = 0.0;
 };
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
 namespace stribeck
 {
@@ -94,6 +95,40 @@ FrictionValues values_of(const Parameters & p)
     p.friction_viscous, p.friction_base_negative, p.friction_viscous_negative,
     p.torque_offset, p.friction_slope, p.friction_curve,
     p.friction_centre};
+}
+
+/// Names of all values.
+constexpr const char * value_names[] = {"friction_base", "friction_stribeck", "load_friction_base",
+    "load_friction_stribeck", "load_friction_motor", "load_friction_external",
+    "load_friction_motor_stribeck", "load_friction_external_stribeck", "load_friction_motor_quad",
+    "load_friction_external_quad", "dtheta_stribeck", "alpha",
+    "friction_viscous", "friction_base_negative", "friction_viscous_negative",
+    "torque_offset", "friction_slope", "friction_curve",
+    "friction_centre"};
+
+/// The value with a name; a null pointer for an unknown one.
+inline double * value_named(FrictionValues & p, std::string_view name) noexcept
+{
+  if (name == "friction_base") {return &p.friction_base;}
+  if (name == "friction_stribeck") {return &p.friction_stribeck;}
+  if (name == "load_friction_base") {return &p.load_friction_base;}
+  if (name == "load_friction_stribeck") {return &p.load_friction_stribeck;}
+  if (name == "load_friction_motor") {return &p.load_friction_motor;}
+  if (name == "load_friction_external") {return &p.load_friction_external;}
+  if (name == "load_friction_motor_stribeck") {return &p.load_friction_motor_stribeck;}
+  if (name == "load_friction_external_stribeck") {return &p.load_friction_external_stribeck;}
+  if (name == "load_friction_motor_quad") {return &p.load_friction_motor_quad;}
+  if (name == "load_friction_external_quad") {return &p.load_friction_external_quad;}
+  if (name == "dtheta_stribeck") {return &p.dtheta_stribeck;}
+  if (name == "alpha") {return &p.alpha;}
+  if (name == "friction_viscous") {return &p.friction_viscous;}
+  if (name == "friction_base_negative") {return &p.friction_base_negative;}
+  if (name == "friction_viscous_negative") {return &p.friction_viscous_negative;}
+  if (name == "torque_offset") {return &p.torque_offset;}
+  if (name == "friction_slope") {return &p.friction_slope;}
+  if (name == "friction_curve") {return &p.friction_curve;}
+  if (name == "friction_centre") {return &p.friction_centre;}
+  return nullptr;
 }
 
 /// The law and its further terms: those that are switched on, or whose values are not all zero.

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from stribeck.api.arm_payload import CarriedPayload, carried_payload
 from stribeck.api.choices import ARM_FITS
 from stribeck.api.fit import Fit
+from stribeck.api.machines import Sources
 from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import ConfigError, check_valid
@@ -28,11 +29,14 @@ from stribeck.identify.arm.motion import held_out, usable_parts
 from stribeck.identify.arm.plausibility import check_positions, check_torques
 from stribeck.identify.arm.recordings import ArmRecording, read_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
+from stribeck.identify.arm.still import MovingJoints, moving_joints
 from stribeck.identify.arm.survey.machine import RECORDINGS, survey
 from stribeck.identify.arm.verdict import judge_filters, judge_fits
 from stribeck.model.actuator import Actuator
 from stribeck.model.law import optional_parts
+from stribeck.model.provenance import Runs
 from stribeck.model.verdict import Reason, Verdict
+from stribeck.recordings.readable import read_usable
 from stribeck.recordings.tables.readers import find_tables
 from stribeck.strict import parse_yaml
 
@@ -73,6 +77,7 @@ class ArmTask:
     :param runs: recordings that are fitted.
     :param names: of these, and of those that are predicted only.
     :param chosen: names of the fits.
+    :param held: joints that never move, and are left out, with their positions [rad or m].
     """
 
     robot: RobotConfig
@@ -82,6 +87,7 @@ class ArmTask:
     runs: Sequence[ArmRecording]
     names: tuple[str, ...]
     chosen: tuple[str, ...]
+    held: Mapping[str, float]
 
     def fits(self) -> dict[str, Scored]:
         """The fits by name; after Ctrl-C those that are complete.
@@ -116,7 +122,9 @@ class ArmTask:
         estimates = scored.estimates(self.robot.units)
         if not isinstance(scored.fit, FullFit):
             return Drives({}, MachineParameters(self.robot.name, estimates), verdict)
-        joints = joint_drives(scored.fit, self.actuators(), self.runs, scored.errors)
+        names = {part: tuple(run.name for run in motions) for part, motions in scored.motions.items()}
+        runs = Runs("as given", names["train"], names.get("validation", ()))
+        joints = joint_drives(scored.fit, self.actuators(), runs, scored.errors)
         of_joints = {f"{name}_{joint}" for joint, drive in joints.items() for name in drive.stated}
         others = {name: one for name, one in estimates.items() if name not in of_joints}
         provenance = next(iter(joints.values())).provenance
@@ -137,17 +145,12 @@ def arm_task(
     """
     config = identification_config(robot)
     machine = _machine(question, robot, config)
-    runs, others = (
-        read_recordings(paths, config.recording, machine.joints, robot.units) if paths else []
-        for paths in (question.data, question.validate)
-    )
-    share = question.hold_out
-    if share is None:
-        share = 0.0 if question.described or question.validate else HELD_OUT
-    if share > 0.0:
-        parts = [held_out(run, config.protocol, share) for run in runs]
-        runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
-    runs, others = (_parts(some, config.protocol, note) if some else [] for some in (runs, others))
+    runs, others = _recordings(question, config, machine.joints, robot.units, note)
+    moving = moving_joints(runs, config.protocol)
+    if moving.held:
+        robot = robot.of_joints(machine.joints, moving.joints)
+        machine = _machine(question, robot, config, moving.held)
+        runs, others = _of_moving(moving, runs, others, note)
     work, carried = _with_payload(
         question, Identification(machine, config, runs, others, tell, question.terms)
     )
@@ -162,16 +165,68 @@ def arm_task(
             f"fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
     names = tuple(run.name for run in (*runs, *others))
-    return ArmTask(robot, config, work, carried, runs, names, chosen)
+    return ArmTask(robot, config, work, carried, runs, names, chosen, moving.held)
 
 
-def _machine(question: ArmQuestion, robot: RobotConfig, config: IdentificationConfig) -> Machine:
+def _machine(
+    question: ArmQuestion,
+    robot: RobotConfig,
+    config: IdentificationConfig,
+    held: Mapping[str, float] | None = None,
+) -> Machine:
+    """The machine; what couples joints of which all but one are held belongs to that one."""
     path = question.model or robot.find_urdf(question.data)
-    arm = None if path is None else load_arm(path, robot.joints)
+    arm = None if path is None else load_arm(path, robot.joints, held)
     joints = robot.joints or (() if arm is None else arm.joints)
     if not joints:
         raise ConfigError(f"{robot.path}: joints missing: name them, or give a urdf")
-    return machine_of(joints, arm, config.couplings)
+    couplings = {
+        name: weights
+        for name, weights in config.couplings.items()
+        if sum(joint in joints for joint in weights) > 1
+    }
+    return machine_of(joints, arm, couplings)
+
+
+def _recordings(
+    question: ArmQuestion,
+    config: IdentificationConfig,
+    joints: Sequence[str],
+    units: str,
+    note: Callable[[str], None],
+) -> tuple[list[ArmRecording], list[ArmRecording]]:
+    """Recordings to fit, and to predict only, without their gaps."""
+
+    def read(paths: Sequence[Path]) -> list[ArmRecording]:
+        return read_recordings(paths, config.recording, joints, units)
+
+    runs = read(question.data)
+    others = read_usable(question.validate, read, note) if question.validate else []
+    share = question.hold_out
+    if share is None:
+        share = 0.0 if question.described or question.validate else HELD_OUT
+    if share > 0.0:
+        parts = [held_out(run, config.protocol, share) for run in runs]
+        runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
+    return _parts(runs, config.protocol, note), _parts(others, config.protocol, note) if others else []
+
+
+def _of_moving(
+    moving: MovingJoints,
+    runs: Sequence[ArmRecording],
+    others: Sequence[ArmRecording],
+    note: Callable[[str], None],
+) -> tuple[list[ArmRecording], list[ArmRecording]]:
+    """Recordings of the joints that move; those to predict in which others leave their place are left out."""
+    for joint, position in moving.held.items():
+        note(f"{joint} is left out: it stands still at {position:.4g} in the fitted recordings")
+    kept = []
+    for run in others:
+        if astray := moving.astray(run):
+            note(f"{run.name} is not predicted: {', '.join(astray)} moves in it, and in no fitted recording")
+        else:
+            kept.append(run)
+    return [moving.of(run) for run in runs], [moving.of(run) for run in kept]
 
 
 def _with_payload(
@@ -272,7 +327,8 @@ def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progr
         verdict = task.verdict(found)
     content = task.drives(found, verdict)
     write = None if "full" in found else _refuse
-    return Fit(content, runs=given, result=found, title=robot.title, write=write)
+    sources = Sources(question.model, robot)
+    return Fit(content, runs=given, result=found, title=robot.title, write=write, sources=sources)
 
 
 def _refuse(_: Path) -> None:

@@ -16,5 +16,5 @@ JOINT_TERMS = ("presliding", "asymmetric", "temperature", *optional_parts())
 ROBOT_TERMS = tuple(name for name in optional_parts() if any(one.robot for one in TERMS[name].parameters))
 """Terms that can be asked for in a whole robot."""
 
-ARM_FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
+ARM_FITS = ("ols", "asymmetric", "weighted", "generalised", "robust", "consistent", "log-cholesky", "full")
 """Fits of an arm, in the order of computation."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings
+from stribeck.api.machines import Sources, quantity_of
+from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of
 from stribeck.api.table import ByJoint, html_of, rows_of, text_of
 from stribeck.errors import ConfigError, MissingDependencyError
 from stribeck.files.drives import Drives, write_drives
@@ -24,7 +25,7 @@ from stribeck.model.verdict import Verdict
 if TYPE_CHECKING:
     import pandas
 
-    from stribeck.api.prediction import Prediction
+    from stribeck.api.prediction import MachinePrediction, Prediction
 
 
 def _in_order(drive: Drive) -> dict[str, Estimate]:
@@ -52,6 +53,7 @@ class Fit:
         title: str = "",
         where: str = "",
         write: Callable[[Path], None] | None = None,
+        sources: Sources | None = None,
     ) -> None:
         self.drives: Mapping[str, Drive] = content.joints
         whole = {"": content.machine.estimates} if content.machine.estimates else {}
@@ -62,7 +64,7 @@ class Fit:
         self.verdict: Verdict | None = content.verdict or alone
         self.runs, self.result = runs, result
         self.title, self._where = title or self._usual_title(), where
-        self._content = content
+        self._content, self._sources = content, sources or Sources()
         self._write = write or (lambda path: write_drives(path, content))
 
     def _usual_title(self) -> str:
@@ -199,15 +201,32 @@ class Fit:
 
         return draws_of(drive, count, seed, error=width_of(drive, self.runs.logs if self.runs else ()).error)
 
-    def predict(self, run: Given | Log) -> Prediction:
-        """Motion of the servo in a run, from its goals and its first sample.
+    def predict(
+        self, run: Given | Log, *, model: PathLike | None = None, machine: str | None = None
+    ) -> Prediction | list[MachinePrediction]:
+        """Predict recordings, without fitting anything.
 
-        :param run: a run, or recordings with one run.
-        :raises ConfigError: for several runs, runs of another servo, or a fit that is not of a servo.
+        Of a servo: its motion in one run, from goals and first sample. Of an arm: torques of its joints, from their motion. Of a robot:
+        positions of its joints, from their goals. Recordings of arms and robots may be many, and there is a prediction for each.
+
+        :param run: a run, or recordings; of a servo with one run.
+        :param model: URDF of an arm, or URDF or MJCF of a robot; by default that of a fresh fit, or the one that the arm's file names.
+        :param machine: an arm by name, or its YAML file; by default that of a fresh fit, or ``machine.yaml`` beside the file of the fit.
+        :raises ConfigError: for several runs or runs of another servo, a missing model or machine, and fits of something else.
+        :raises RecordingError: for recordings that cannot be used.
         """
-        from stribeck.api.prediction import predicted
+        from stribeck.api.prediction import machine_predictions, predicted
         from stribeck.api.servo_notes import check_actuators
 
+        if quantity_of(self._content) is not None:
+            if isinstance(run, Log):
+                raise ConfigError("a fit of an arm or a robot predicts recordings of all its joints")
+            own = self._sources
+            sources = own._replace(
+                model=own.model if model is None else Path(model), machine=machine or own.machine
+            )
+            paths = paths_of(as_recordings(run))
+            return machine_predictions(self._content, self._where, paths, sources)
         drive = self.drive("predictions")
         if not isinstance(run, Log):
             runs = as_recordings(run)

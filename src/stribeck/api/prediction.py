@@ -1,15 +1,20 @@
-"""Predicted motion of a servo."""
+"""Predicted motion of a servo, and of the joints of arms and robots."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stribeck.api.machines import Sources, predict_machine
+from stribeck.api.recordings import warn
 from stribeck.evaluate.assessment import Recordings as Resampled
 from stribeck.evaluate.assessment import simulated, stepping_of
+from stribeck.files.drives import Drives
+from stribeck.identify.common.machine_motion import JointErrors, MachineMotion, errors_of
 from stribeck.identify.servo.prediction import COVERAGE, half_widths
 from stribeck.model.arrays import Array
 from stribeck.model.joint import Drive
@@ -17,6 +22,7 @@ from stribeck.model.log import Log
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +90,34 @@ def predicted(drive: Drive, run: Log, where: str) -> Prediction:
     error = float(batch.mean_absolute_errors(position)[0])
     at, half, seen, goal = (np.asarray(part[:, 0]) for part in (position, band, measured, batch.goal))
     return Prediction(run.name, np.asarray(batch.time), at, half, seen, goal, error)
+
+
+@dataclass(frozen=True, eq=False)
+class MachinePrediction(MachineMotion):
+    """A recording of an arm or a robot, predicted by a fit: see :class:`~stribeck.identify.common.machine_motion.MachineMotion`.
+
+    :ivar errors: by joint: ``rms``, ``relative`` (of torques) and ``unit``.
+    """
+
+    @property
+    def errors(self) -> dict[str, JointErrors]:
+        """Errors by joint over the rows that count."""
+        return errors_of([self])
+
+    def plot(self) -> Figure:
+        """Draw measured and predicted values of all joints; returns the matplotlib figure."""
+        from stribeck.report.machine_figures import draw_machine_motion
+
+        return draw_machine_motion(self)
+
+
+def machine_predictions(
+    content: Drives, where: str, paths: Sequence[Path], sources: Sources
+) -> list[MachinePrediction]:
+    """Predictions of recordings of an arm or a robot.
+
+    :param where: file of the fit, empty for a fresh one.
+    """
+    place = Path(where) if where else None
+    found = predict_machine(content, place, paths, sources, warn)
+    return [MachinePrediction(**vars(motion)) for motion in found]

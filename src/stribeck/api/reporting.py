@@ -13,6 +13,7 @@ from stribeck.evaluate.judgement import judge
 from stribeck.files.drives import Drives
 from stribeck.files.folders import check_writable, write_atomically
 from stribeck.files.versions import versions
+from stribeck.identify.common.machine_motion import MachineMotion
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.model.step import Integrator
@@ -53,13 +54,16 @@ def write_report(
     return path
 
 
-def write_drives_report(path: Path, source: Path, content: Drives) -> Path:
-    """Write the report on a file of drives alone, of one joint or many, atomically.
+def write_drives_report(
+    path: Path, source: Path, content: Drives, motions: Sequence[MachineMotion] = ()
+) -> Path:
+    """Write the report on a file of drives, of one joint or many, atomically.
 
     :param source: the file, as it is named in the report.
+    :param motions: recordings that the file predicts.
     :raises OutputError: for another ending, or a file that cannot be written.
     """
     check_report(path)
     friction = {name: drive_friction(drive) for name, drive in content.joints.items()}
-    write_atomically(path, render_drives(source, content, friction, versions("numpy")))
+    write_atomically(path, render_drives(source, content, friction, versions("numpy"), motions))
     return path

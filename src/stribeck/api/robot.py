@@ -11,6 +11,7 @@ import numpy as np
 
 from stribeck.api.choices import LAWS_OR_AUTO, ROBOT_TERMS
 from stribeck.api.fit import Fit
+from stribeck.api.machines import Sources
 from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import check_valid
@@ -18,9 +19,10 @@ from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore
 from stribeck.identify.robot.identify import identify_robot as identified
 from stribeck.identify.robot.problem import CENTRE
-from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.recordings import RobotRun, read_runs
 from stribeck.identify.robot.tree import load_tree
 from stribeck.identify.robot.verdict import judge_robot
+from stribeck.recordings.readable import read_usable
 
 
 def rms(scores: Sequence[RunScore]) -> float | None:
@@ -121,9 +123,14 @@ def identify_robot(
     terms = tuple(terms)
     check_valid(terms, ROBOT_TERMS, "unknown terms")
     given, tree, excluded = as_recordings(runs), load_tree(Path(model)), tuple(exclude)
-    reading = tree, excluded, degrees, tuple(goal_joints), None if calibration is None else Path(calibration)
-    train = read_runs(paths_of(given), *reading)
-    others = read_runs(paths_of(validate), *reading) if validate is not None else []
+
+    servos = None if calibration is None else Path(calibration)
+
+    def read(paths: Sequence[Path]) -> list[RobotRun]:
+        return read_runs(paths, tree, excluded, degrees, tuple(goal_joints), servos)
+
+    train = read(paths_of(given))
+    others = [] if validate is None else read_usable(paths_of(validate), read, warn)
     for run in (*train, *others):
         for text in run.notes:
             warn(f"{run.name}: {text}")
@@ -140,4 +147,6 @@ def identify_robot(
             play=backlash,
             note=stages.tell,
         )
-    return Fit(robot_drives(result, judge_robot(result)), runs=given, result=result, title=Path(model).name)
+    content = robot_drives(result, judge_robot(result))
+    sources = Sources(Path(model), None, degrees, servos)
+    return Fit(content, runs=given, result=result, title=Path(model).name, sources=sources)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 from typing import Self
 
 from tqdm.auto import tqdm
+
+
+def same_stage(text: str) -> str:
+    """What stages have in common that differ in a last number, as that of an iteration."""
+    return text.rstrip("0123456789")
 
 
 class Stages:
@@ -15,6 +21,7 @@ class Stages:
     """
 
     def __init__(self, shown: bool) -> None:
+        self._stage = ""
         self._bar = tqdm(bar_format="{elapsed} {desc}", disable=not shown, leave=False)
 
     def __enter__(self) -> Self:
@@ -26,5 +33,7 @@ class Stages:
         self._bar.close()
 
     def tell(self, stage: str) -> None:
-        """Show a stage."""
-        self._bar.set_description_str(stage)
+        """Show a stage; where stderr is not a terminal, only new ones, not each iteration."""
+        shown = sys.stderr.isatty() or same_stage(stage) != same_stage(self._stage)
+        self._stage = stage
+        self._bar.set_description_str(stage, refresh=shown)

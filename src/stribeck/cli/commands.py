@@ -200,12 +200,29 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "evaluate": CommandEntry(
         "evaluate",
-        "errors of parameter files on recordings, pictures, drive/backdrive diagrams, and the report",
+        "errors of parameter files on recordings of servos, arms and robots, pictures, diagrams, and the report",
         (
             f"evaluate {BAGS} --params m1.json m4.json",
             f"evaluate {BAGS} --params m4.json --report report.html --plot pictures --diagram diagram.png",
         ),
-        _names("recordings params joint signals bench servo step plot diagram max_torque report json"),
+        _names("recordings params joint signals bench servo model machine step plot diagram report json"),
+    ),
+    "simulate": CommandEntry(
+        "simulate",
+        "the motion of an identified servo along a trajectory that was not recorded",
+        (
+            "simulate sin_sin lift_and_drop --params m4.json --bench mass=0.1,length=0.1,kp=400 --plot pictures",
+            "simulate --mechanism block.yaml --seconds 1 --output motion",
+        ),
+    ),
+    "advise": CommandEntry(
+        "advise",
+        "position servos that stick, sag or hunt: dead band, sufficient gain, what offset goals gain",
+        (
+            "advise --params robot.json --model arm.urdf --report advice.html",
+            "advise recordings/ --model arm.urdf --exclude gripper",
+        ),
+        extra="mujoco",
     ),
     "replay": CommandEntry(
         "replay",
@@ -285,6 +302,6 @@ MAP = (
             *("identify fleet", "identify transmission", "identify geometry"),
         ),
     ),
-    ("use", ("evaluate", "replay", "export", "import-model")),
+    ("use", ("evaluate", "simulate", "advise", "replay", "export", "import-model")),
 )
 """Commands in the order in which the map shows them."""

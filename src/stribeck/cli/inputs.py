@@ -182,5 +182,5 @@ def display_name(path: Path, others: Sequence[Path]) -> str:
 
 
 def result_path(output: Path | None, name: str) -> Path | None:
-    """The file for ``--output``: a .json or .txt file, or a file of this name in a folder."""
-    return output if output is None or output.suffix in (".json", ".txt") else output / name
+    """The file for ``--output``: a .json, .txt or .yaml file, or a file of this name in a folder."""
+    return output if output is None or output.suffix in (".json", ".txt", ".yaml") else output / name

@@ -11,6 +11,8 @@ from typing import Any, Protocol, Self
 
 from tqdm import tqdm
 
+from stribeck.api.stages import same_stage
+
 JSON_PERIOD = 0.3
 """Minimum time between two JSON lines [s]."""
 
@@ -102,6 +104,8 @@ def progress_of(kind: str, law: str, trials: int) -> Progress:
 class StageLine:
     """One line on stderr with the stage of a computation and the elapsed time, which a thread keeps up to date.
 
+    Where stderr is not a terminal, a line for each new stage.
+
     :param quiet: show nothing.
     """
 
@@ -109,23 +113,24 @@ class StageLine:
         self._quiet, self._started = quiet, time.perf_counter()
         self._stage, self._width, self._due = "", 0, 0.0
         self._lock, self._over = threading.Lock(), threading.Event()
+        self._renewed = sys.stderr.isatty()
 
     def __enter__(self) -> Self:
-        if not self._quiet:
+        if not self._quiet and self._renewed:
             threading.Thread(target=self._renew, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._over.set()
-            if self._width:
+            if self._width and self._renewed:
                 self._write(" " * self._width + "\r")
 
     def tell(self, stage: str) -> None:
         """Report the present stage, for example ``consistent: IPOPT iteration 12``."""
-        is_new = stage.rstrip("0123456789") != self._stage.rstrip("0123456789")
+        is_new = same_stage(stage) != same_stage(self._stage)
         self._stage = stage
-        if not self._quiet and (is_new or time.perf_counter() >= self._due):
+        if not self._quiet and (is_new or (self._renewed and time.perf_counter() >= self._due)):
             self._show()
 
     def _renew(self) -> None:
@@ -138,9 +143,8 @@ class StageLine:
                 now = time.perf_counter()
                 text = f"{self._stage}, {now - self._started:.0f} s"
                 self._due, self._width = now + LINE_PERIOD, max(self._width, len(text))
-                self._write(text.ljust(self._width))
+                self._write(text.ljust(self._width) if self._renewed else text)
 
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stderr.write("\r" + text)
+    def _write(self, text: str) -> None:
+        sys.stderr.write("\r" + text if self._renewed else text + "\n")
         sys.stderr.flush()

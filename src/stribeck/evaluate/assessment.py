@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 
 from stribeck.errors import ParameterFileError
 from stribeck.evaluate.diagram import SPEEDS, DiagramCurve, diagram_curve
+from stribeck.evaluate.friction_range import CURVE_POINTS, MARGIN, Friction, friction_of
 from stribeck.evaluate.trends import Trend, trends
 from stribeck.identify.servo.objective import EQUALLY_GOOD
 from stribeck.identify.servo.prediction import half_widths
@@ -19,7 +20,6 @@ from stribeck.model.arrays import Array, Mask
 from stribeck.model.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.model.estimate import Status, disagreements
 from stribeck.model.joint import Drive
-from stribeck.model.law import friction_budget
 from stribeck.model.log import Batch, Log
 from stribeck.model.step import INTEGRATORS, Integrator, Simulation, batch_for, simulate
 from stribeck.recordings.sources import digest_of, fingerprint
@@ -44,14 +44,9 @@ DEFAULT_STEP = 0.005
 FARTHEST = 1e4
 """A simulation whose mean error exceeds this [rad] has diverged."""
 
-CURVE_POINTS = 121
-"""Points of friction curves and diagrams."""
 
 BEYOND = 2.0
 """Friction is plotted up to this multiple of the 95 % quantile of speed, if any samples are faster."""
-
-MARGIN = 1.25
-"""Friction is plotted up to this multiple of the recorded load."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +79,17 @@ class Stepping(NamedTuple):
     reset_period: float | None = None
     integrator: Integrator = "exponential"
 
-    def motion(self, file: Drive, runs: Batch) -> Simulation:
+    def motion(self, file: Drive, runs: Batch, *, with_torques: bool = False) -> Simulation:
         """Motion of a servo with the law and values of a file, in runs on a grid of ``dt``."""
-        law, p = file.law, file.values
-        integrator, resets = self.integrator, self.reset_period
-        return simulate(runs, file.actuator, law, p, integrator=integrator, reset_period=resets)
+        return simulate(
+            runs,
+            file.actuator,
+            file.law,
+            file.values,
+            integrator=self.integrator,
+            reset_period=self.reset_period,
+            with_torques=with_torques,
+        )
 
 
 @dataclass(frozen=True)
@@ -106,26 +107,6 @@ class AssessedParameter:
     bounds: tuple[float, float] | None
     standing: Standing
     why: str
-
-
-@dataclass(frozen=True, eq=False)
-class Friction:
-    """Friction budget of a law [N m], with motor torque and external torque in opposite balance.
-
-    :param velocity: (V,) [rad/s].
-    :param loads: external torque of each curve over velocity (L,) [N m].
-    :param over_velocity: friction (L, V).
-    :param load: external torque (X,) [N m].
-    :param speeds: speed of each curve over load (S,) [rad/s].
-    :param over_load: friction (S, X).
-    """
-
-    velocity: Array
-    loads: Array
-    over_velocity: Array
-    load: Array
-    speeds: Array
-    over_load: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +183,10 @@ class Assessment:
     coverage: Coverage
 
 
+Simulator = Callable[[Batch, Drive], Simulation]
+"""Simulates all runs of a batch with a drive."""
+
+
 class Recordings:
     """Recorded runs, resampled once per time step."""
 
@@ -248,20 +233,43 @@ def stepping_of(
     return Stepping(dt or stated.dt, reset_period or stated.reset_period, integrator or stated.integrator)
 
 
-def simulated(path: Path, file: Drive, recordings: Recordings, stepping: Stepping) -> tuple[Batch, Array]:
+def simulated(
+    path: Path, file: Drive, recordings: Recordings, stepping: Stepping, simulator: Simulator | None = None
+) -> tuple[Batch, Array]:
     """The runs on a time grid, and their simulated positions (T, R) [rad].
+
+    :param simulator: another one than ours.
+    :raises ParameterFileError: if a simulation diverges.
+    """
+    batch, motion = simulated_motion(path, file, recordings, stepping, simulator)
+    return batch, motion.position
+
+
+def simulated_motion(
+    path: Path,
+    file: Drive,
+    recordings: Recordings,
+    stepping: Stepping,
+    simulator: Simulator | None = None,
+    *,
+    with_torques: bool = False,
+) -> tuple[Batch, Simulation]:
+    """The runs on a time grid, and their simulated motion.
 
     :raises ParameterFileError: if a simulation diverges.
     """
     batch = recordings.batch(stepping.dt, stepping.integrator)
     with np.errstate(all="ignore"):
-        motion = stepping.motion(file, batch)
+        if simulator is None:
+            motion = stepping.motion(file, batch, with_torques=with_torques)
+        else:
+            motion = simulator(batch, file)
         errors = batch.mean_absolute_errors(motion.position)
     if not np.all(errors < FARTHEST):
         raise ParameterFileError(
             f"{path}: a simulation with these values leaves all bounds; are they in SI units?"
         )
-    return batch, motion.position
+    return batch, motion
 
 
 def assess(
@@ -345,7 +353,7 @@ def _assessed(
         stepping=stepping,
         known=tuple(_parameters(file)),
         trends=trends(batch, residual),
-        friction=_friction(file, min(coverage.speed[1], BEYOND * coverage.speed[0]), largest_load),
+        friction=friction_of(file, min(coverage.speed[1], BEYOND * coverage.speed[0]), largest_load),
         diagram=diagram_curve(
             label, file.law, file.values, np.linspace(0.0, largest_load, CURVE_POINTS), SPEEDS
         ),
@@ -420,26 +428,3 @@ def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
 
 def _mean(one: Assessed) -> float:
     return float(np.mean([run.error for run in one.runs.values()]))
-
-
-def _friction(file: Drive, fastest: float, largest_load: float) -> Friction:
-    law, values = file.law, file.values
-    slowest = -fastest if law.differs_by_direction else 0.0
-    velocity = np.linspace(slowest, max(fastest, 1e-3), CURVE_POINTS)
-    loads = np.array([0.0, 0.5, 1.0]) * largest_load / MARGIN
-    load = np.linspace(0.0, largest_load, CURVE_POINTS)
-    speeds = np.array([0.0, *(speed for speed in SPEEDS[1:] if speed <= fastest)])
-
-    def budget(motor: Array, moving: Array) -> Array:
-        positive, negative = friction_budget(law, values, motor, -motor, moving)
-        chosen = np.where(moving < 0.0, negative, positive)
-        return np.asarray(np.broadcast_to(chosen, np.broadcast_shapes(motor.shape, moving.shape)))
-
-    return Friction(
-        velocity=velocity,
-        loads=loads,
-        over_velocity=budget(loads[:, None], velocity[None]),
-        load=load,
-        speeds=speeds,
-        over_load=budget(load[None], speeds[:, None]),
-    )

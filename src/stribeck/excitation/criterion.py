@@ -1,7 +1,7 @@
 r"""Information and limits of a trajectory, compiled, with derivatives.
 
 The information is the log determinant of the Fisher matrix of the base parameters, :math:`\log\det(Y^T \Sigma^{-1} Y)`
-with :math:`\Sigma = \mathrm{diag}(\sigma_j^2)` for each of the N samples. The *slack* of a limit is its unused share;
+with the covariance :math:`\Sigma` of the joints' torques for each of the N samples. The *slack* of a limit is its unused share;
 trajectories within all limits have positive slacks.
 """
 
@@ -157,9 +157,7 @@ class Criterion:
         task, arm = self.task, self.task.arm
         states = [np.ascontiguousarray((np.reshape(z, task.shape) @ part[::step].T).T) for part in self._rows]
         torque = np.abs(arm.inverse_dynamics(*states) / task.limits.effort).max()
-        stacked = (task.base.reduce(arm.regressor(*states)) / task.noise[:, None]).reshape(
-            -1, len(self._chosen)
-        )
+        stacked = task.whitened(task.base.reduce(arm.regressor(*states))).reshape(-1, len(self._chosen))
         length = np.linalg.norm(stacked, axis=0)
         if not length.all():
             return Score(-np.inf, float(torque))
@@ -215,8 +213,9 @@ class Criterion:
         return motion(self.task.chain, *(z.reshape(self.task.shape) @ part.T for part in rows))
 
     def _stacked(self, moves: FrameMotion) -> jax.Array:
-        """Regressor of the base parameters, stacked over joints and samples and divided by the noise."""
-        weighted = regressor(self.task.chain, moves)[:, self._chosen] / self.task.noise[:, None, None]
+        """Regressor of the base parameters, stacked over joints and samples, of torques with independent noise of variance 1."""
+        rows, white = regressor(self.task.chain, moves)[:, self._chosen], self.task.whitening
+        weighted = rows * white[:, None, None] if white.ndim == 1 else jnp.einsum("ij,jbn->ibn", white, rows)
         return jnp.moveaxis(weighted, 1, 2).reshape(-1, len(self._chosen))
 
     def _slacks(

@@ -16,6 +16,7 @@ from stribeck.files.robots import RobotConfig
 from stribeck.identify.arm.base_parameters import BaseParameters, structural_base_parameters
 from stribeck.identify.arm.jax_chain import JaxChain, chain_of
 from stribeck.identify.arm.model import ArmModel
+from stribeck.identify.common.joint_covariance import whitener
 from stribeck.model.arrays import Array
 from stribeck.session.fourier import Basis, FourierTrajectory, basis, grid_factor, rest_basis
 
@@ -57,7 +58,7 @@ class JointLimits:
 class ExcitationTask:
     """Specification of an exciting trajectory.
 
-    :param noise: standard deviation of each joint's torque, (n,) [N m].
+    :param noise: standard deviation of each joint's torque, (n,) [N m], or the covariance of all, (n, n) [N² m²].
     :param harmonics: number L of harmonics.
     :param duration: period T [s].
     :param shapes: bodies that must not collide; empty to ignore collisions.
@@ -82,6 +83,17 @@ class ExcitationTask:
     def joints(self) -> int:
         """Number of joints n."""
         return len(self.arm)
+
+    @cached_property
+    def whitening(self) -> Array:
+        """Factors of the joints' torques (n,), or the matrix (n, n), after which their noise is independent and of variance 1."""
+        return 1.0 / self.noise if self.noise.ndim == 1 else whitener(self.noise)
+
+    def whitened(self, rows: Array) -> Array:
+        """A regressor (N, n, b) of torques whose noise is independent and of variance 1."""
+        if self.noise.ndim == 1:
+            return np.asarray(rows * self.whitening[:, None])
+        return np.asarray(np.einsum("ij,njb->nib", self.whitening, rows))
 
     @property
     def samples(self) -> int:
@@ -127,7 +139,7 @@ class ExcitationTask:
     def sigmas(self, trajectory: FourierTrajectory) -> Array:
         r"""Predicted standard deviations of the base parameters (b,): roots of the diagonal of (Y^T Sigma^-1 Y)^-1."""
         time = self.duration * np.arange(self.samples) / self.samples
-        regressor = self.base.reduce(self.arm.regressor(*trajectory.states(time))) / self.noise[:, None]
+        regressor = self.whitened(self.base.reduce(self.arm.regressor(*trajectory.states(time))))
         triangle = np.linalg.qr(regressor.reshape(-1, len(self.base)), mode="r")
         return np.asarray(np.sqrt(np.sum(np.linalg.inv(triangle) ** 2, axis=1)))
 
@@ -154,7 +166,8 @@ def task_of(
     :raises ConfigError: for missing limits or bodies.
     """
     limits = limits_of(config, section, arm) if limits is None else limits
-    noise = limits.effort if section.noise is None else np.array(section.noise)
+    given = section.noise if section.noise_covariance is None else section.noise_covariance
+    noise = limits.effort if given is None else np.array(given, dtype=np.float64)
     if not collisions:
         return ExcitationTask(arm, limits, noise, harmonics, duration)
     links = {frame.name for frame in arm.model.frames}

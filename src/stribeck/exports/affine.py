@@ -74,7 +74,7 @@ def _speed(servo: Servo) -> float | None:
         return control.duty_max * servo.voltage / p["kt"]
     if isinstance(control, CurrentControl) and "R" in p:
         return servo.voltage / p["kt"]
-    return servo.parameters.actuator.datasheet.get("no_load_speed")
+    return servo.parameters.actuator.datasheet.figures.get("no_load_speed")
 
 
 def _torque(servo: Servo, error: float, velocity: float) -> float:

@@ -138,13 +138,13 @@ def _unused(names: Sequence[str], texts: Sequence[str]) -> list[str]:
 def _friction(name: str, joint: JointServo) -> list[str]:
     file = joint.servo.parameters
     offset = _number(offset_torque(file.law, file.values))
-    net = f"motor + external + {offset}" if file.law.offsets else "motor + external"
+    net = f"motor + external + {offset}" if file.law.of_kind("offset") else "motor + external"
     arguments = file.law.arguments
     budget = [
         "STRIBECK_REAL positive, negative;",
         f"{name}_friction_budget({', '.join(arguments)}, &positive, &negative);",
     ]
-    lost = f" - STRIBECK_ABS(share) * {offset}" if file.law.offsets else ""
+    lost = f" - STRIBECK_ABS(share) * {offset}" if file.law.of_kind("offset") else ""
     return [
         f"/* {name}: friction torque [N m] during a time step dt [s]; inertia with armature [kg m^2]. */",
         *_function(

@@ -28,6 +28,7 @@ _HEAD = """\
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
 namespace stribeck
 {
@@ -146,7 +147,7 @@ def controller_parameters() -> str:
             )
     for name, one in FRICTION_PARAMETERS.items():
         valid = ", validation: { gt<>: [0.0] }" if one.sign == "positive" else ""
-        text = f"Parameter {name} of the law [{one.rotary_unit}]."
+        text = f"Parameter {name} of the law [{one.units.rotary}]."
         lines.append(
             f"{name}: {{ type: double, default_value: {one.value!r}, description: {json.dumps(text)}, read_only: true{valid} }}"
         )
@@ -190,11 +191,19 @@ def _values() -> Iterator[str]:
     yield "\n/// Values of a law, named as in parameter files; those that the law lacks are not used."
     yield "struct FrictionValues\n{"
     for name, one in FRICTION_PARAMETERS.items():
-        yield f"  double {name} = {one.value!r};  ///< {one.symbol} [{one.rotary_unit}]"
+        yield f"  double {name} = {one.value!r};  ///< {one.symbol} [{one.units.rotary}]"
     yield "};"
     yield "\n/// The values that parameters of the same names have."
     yield "template<class Parameters>\nFrictionValues values_of(const Parameters & p)\n{"
     yield _wrapped("  return {", [f"p.{name}" for name in FRICTION_PARAMETERS], ", ", "};\n}")
+    names = [f'"{name}"' for name in FRICTION_PARAMETERS]
+    yield "\n/// Names of all values."
+    yield _wrapped("constexpr const char * value_names[] = {", names, ", ", "};")
+    yield "\n/// The value with a name; a null pointer for an unknown one."
+    yield "inline double * value_named(FrictionValues & p, std::string_view name) noexcept\n{"
+    for name in FRICTION_PARAMETERS:
+        yield f'  if (name == "{name}") {{return &p.{name};}}'
+    yield "  return nullptr;\n}"
     yield "\n/// The law and its further terms: those that are switched on, or whose values are not all zero."
     yield "template<class Parameters>\nLaw law_of(int number, const Parameters & p)\n{"
     yield "  Law law = law_numbered(number);"

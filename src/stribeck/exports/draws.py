@@ -8,7 +8,8 @@ the simulated motion is that of the band of the fit (:mod:`stribeck.identify.ser
 .. math:: \overline{var(y(t;\theta_\varepsilon))} = \overline{\kappa^2 (var(y(t;\theta)) + \sigma^2)}
 
 with the mean over the samples of all runs, the error :math:`\sigma` of the model and its factor :math:`\kappa` for the conditions of
-each run. With recordings it is the smallest one with which the middle 90 % of the drawn motions contain 90 % of their samples.
+each run. With recordings it is the smallest one with which the middle 90 % of the drawn motions contain 90 % of their
+samples, or with which their spread is that of the band for a condition that is new.
 
 A poorer law gets, for each draw, those of its parameters whose motion differs from that of its estimate as the motion of the drawn source
 law from that of the source's estimate: least squares by Gauss–Newton steps with the derivatives at the estimate.
@@ -28,17 +29,20 @@ from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.identify.common.population import population_of
 from stribeck.identify.servo.prediction import COVERAGE, QUANTILE, half_widths, model_of, motions
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.joint import Drive
+from stribeck.model.joint import STIFFNESS, Drive
 from stribeck.model.log import Batch, Log
 
 TRIALS = 256
 """Draws from which the spread of a motion is computed."""
 
-SMALLEST, LARGEST = 0.005, 1.0
+SMALLEST, LARGEST = 0.005, 0.5
 """Relative standard deviations of friction and motor torque between which one is sought."""
 
 HALVINGS = 8
-"""Steps of this search."""
+"""Steps of the search for one that covers recordings."""
+
+FIRST, ROUNDS, CLOSE = 0.1, 6, 0.03
+"""First trial, most trials and relative accuracy of the search for a spread, whose square grows with that of the error."""
 
 STEPS, CHUNK = 2, 256
 """Gauss–Newton steps of a projection, and draws that are projected together."""
@@ -110,32 +114,51 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
     wanted = _wanted(drive, alone, runs, stepping)
     if wanted is None or wanted <= alone:
         return Width(0.0, alone, alone, wanted)
-    error, found = _smallest(
-        lambda error: _trial(drive, error, runs, stepping, seed),
-        lambda motion: spread_of(motion, runs) >= wanted,
-    )
-    return Width(error, alone, spread_of(found, runs), wanted)
+    error, reached = 0.0, alone
+    next_error = FIRST
+    for _ in range(ROUNDS):
+        error = min(next_error, LARGEST)
+        reached = spread_of(_trial(drive, error, runs, stepping, seed), runs)
+        if abs(reached / wanted - 1.0) < CLOSE or (error == LARGEST and reached < wanted):
+            break
+        next_error = error * ((wanted**2 - alone**2) / max(reached**2 - alone**2, 1e-6 * wanted**2)) ** 0.5
+    return Width(error, alone, reached, wanted)
 
 
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
-    """How wide draws of a drive are that cover recordings.
+    """How wide draws of a drive are that cover recordings, at most as wide as the band of the fit under a new condition.
 
     :param recorded: the runs with the measured motion.
     """
     valid = recorded.weight > 0.0
     found = _trial(drive, 0.0, recorded, stepping, seed)
     alone, error = spread_of(found, recorded), 0.0
-    if covered(found, recorded.position, valid) < COVERAGE:
-        error, found = _smallest(
-            lambda error: _trial(drive, error, recorded, stepping, seed),
-            lambda motion: covered(motion, recorded.position, valid) >= COVERAGE,
-        )
+    most = np.inf
+    if drive.prediction is not None:
+        factors = drive.prediction.factors
+        wanted = _wanted(drive, alone, recorded, stepping) or np.inf
+        most = wanted * max(factors.values()) / factors["recorded"]
+
+    def enough(motion: Array) -> bool:
+        return covered(motion, recorded.position, valid) >= COVERAGE or spread_of(motion, recorded) >= most
+
+    if not enough(found):
+        error, found = _smallest(lambda error: _trial(drive, error, recorded, stepping, seed), enough)
     share = covered(found, recorded.position, valid)
     return Width(error, alone, spread_of(found, recorded), coverage=share)
 
 
 def _trial(drive: Drive, error: float, runs: Batch, stepping: Stepping, seed: int) -> Array:
-    return motions_of(drive, draws_of(drive, TRIALS, seed, error=error), runs, stepping)
+    drawn = with_stiffness(drive, draws_of(drive, TRIALS, seed, error=error))
+    return motions_of(drive, drawn, runs, stepping)
+
+
+def with_stiffness(drive: Drive, drawn: Mapping[str, Array]) -> dict[str, Array]:
+    """Draws in which the stiffness of a position controller, where it was identified, is part of the scale of its torque."""
+    found = dict(drawn)
+    if STIFFNESS in drawn and "ratio" in drawn:
+        found["ratio"] = drawn["ratio"] * drawn[STIFFNESS] / drive.stated[STIFFNESS].value
+    return found
 
 
 def _smallest(simulate: Callable[[float], Array], enough: Callable[[Array], bool]) -> tuple[float, Array]:

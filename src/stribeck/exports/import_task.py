@@ -70,7 +70,11 @@ def torque_controlled(
     """Law M1 with a position controller in place of the firmware."""
     control = TorqueControl(gain=stiffness / task.gain(), damping=damping, torque_max=limit)
     actuator = replace(
-        task.actuator, control=control, active_effects=frozenset(), datasheet_prior={}, effects={}
+        task.actuator,
+        control=control,
+        active_effects=frozenset(),
+        datasheet=replace(task.actuator.datasheet, prior={}),
+        effects={},
     )
     return Drive(_bounded(actuator), M1, {"q_offset": 0.0, "ratio": 1.0, **values})
 
@@ -113,4 +117,6 @@ def voltage_of(task: ImportTask) -> VoltageControl:
 def _bounded(actuator: Actuator) -> Actuator:
     """The servo with the bounds that its file needs for torque control."""
     kept = {name: bounds for name, bounds in actuator.bounds.items() if name not in ("kt", "R")}
-    return replace(actuator, bounds={"ratio": (0.5, 2.0), **kept}, datasheet_bounds={})
+    return replace(
+        actuator, bounds={"ratio": (0.5, 2.0), **kept}, datasheet=replace(actuator.datasheet, bounds={})
+    )

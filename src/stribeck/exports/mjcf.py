@@ -30,12 +30,13 @@ import numpy as np
 from stribeck.errors import ConfigError, OutputError
 from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.affine import affine
-from stribeck.exports.mjcf_runs import JOINT, parts_of, runs_of, servo_of_run
+from stribeck.exports.mjcf_runs import parts_of, runs_of, servo_of_run
 from stribeck.exports.task import ExportTask, JointServo, Written
 from stribeck.model.arrays import Array
 from stribeck.model.control_laws import CurrentControl, VoltageControl
 from stribeck.model.joint import Servo
 from stribeck.model.log import Batch
+from stribeck.mujoco.bench import JOINT
 from stribeck.mujoco.joints import actuators_of, check_options, friction_solver, joint_named
 
 TIMESTEP = 0.002
@@ -396,8 +397,7 @@ def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
     instead = "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same recordings"
     beyond = [
         (file.law.name != "m1", f"law {file.law.name.upper()} ({file.law.title})"),
-        (file.law.differs_by_direction, "friction that differs by direction"),
-        (bool(file.law.offsets), "an offset torque"),
+        *((True, term.title) for term in file.law.of_kind("sides", "offset")),
         (bool(effects), f"the effect {', '.join(effects)}"),
         (isinstance(control, VoltageControl) and control.bridge == "coast", "a drive/coast bridge"),
         (bool(servo.ki) and not dc_motor, "an integral gain"),

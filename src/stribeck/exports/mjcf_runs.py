@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,29 +11,9 @@ import mujoco
 import numpy as np
 
 from stribeck.model.arrays import Array
-from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.joint import Servo
 from stribeck.model.log import Batch, Setup
-
-JOINT = "joint"
-
-
-def pendulum(setup: Setup, q_offset: float, include: str, joint: str = "") -> str:
-    r"""MJCF of a bench: a pendulum about the y axis that hangs down at 0, with gravity turned by :math:`\theta_0`.
-
-    :param include: name of an MJCF file to include.
-    :param joint: further attributes of the joint.
-    """
-    mass = setup.mass + setup.arm_mass
-    centre = setup.load / mass
-    about = max((setup.mass + setup.arm_mass / 3.0) * setup.length**2 - mass * centre**2, 1e-12)
-    gravity = f"{STANDARD_GRAVITY * math.sin(q_offset)!r} 0 {-STANDARD_GRAVITY * math.cos(q_offset)!r}"
-    return (
-        f'<mujoco><include file="{include}"/><option gravity="{gravity}"/><worldbody><body>'
-        f'<joint name="{JOINT}" axis="0 1 0" {joint}/>'
-        f'<inertial mass="{mass!r}" pos="0 0 {-centre!r}" diaginertia="{about!r} {about!r} {about!r}"/>'
-        "</body></worldbody></mujoco>"
-    )
+from stribeck.mujoco.bench import pendulum
 
 
 def model_of(setup: Setup, q_offset: float, text: str, name: str) -> mujoco.MjModel:
@@ -43,7 +22,7 @@ def model_of(setup: Setup, q_offset: float, text: str, name: str) -> mujoco.MjMo
     :param text: the file to include.
     :param name: class of the joint in that file.
     """
-    xml = pendulum(setup, q_offset, "servo.xml", f'class="{name}"')
+    xml = pendulum(setup, q_offset, '<include file="servo.xml"/>', f'class="{name}"')
     return mujoco.MjSpec.from_string(xml, include={"servo.xml": text.encode()}).compile()
 
 

@@ -52,7 +52,7 @@ def _friction(joint: JointServo) -> dict[str, object]:
     outputs = {"voltage": "duty_max", "current": "current_max", "torque": "torque_max"}
     found: dict[str, object] = {
         "law": law.name,
-        **({"asymmetric": True} if law.differs_by_direction else {}),
+        **({"asymmetric": True} if "asymmetric" in law.optional_terms else {}),
         **{name: float(values[name]) for name in law.parameter_names},
         "max_torque": SHARE * _limit(joint),
         "resolution": float(file.actuator.resolution),

@@ -41,12 +41,12 @@ def write(task: ExportTask) -> Written:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     units = task.joints[0].servo.parameters.actuator.units
-    depends = any(servo.parameters.law.position_dependent for _, servo in task.joints)
+    depends = any("position" in servo.parameters.law.inputs for _, servo in task.joints)
     place = (f"position [{'rad' if units == 'rotary' else 'm'}]",) * depends
     writer.writerow(["joint", *place, *COLUMNS[units]])
     for joint, servo in task.joints:
         file = servo.parameters
-        fastest = file.actuator.datasheet.get("no_load_speed", FASTEST)
+        fastest = file.actuator.datasheet.figures.get("no_load_speed", FASTEST)
         shape = np.linspace(-1.0, 1.0, SPEEDS)
         velocity = fastest * np.sign(shape) * np.abs(shape) ** 3
         most = stall_torque(file.actuator, file.values)

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from stribeck.errors import ConfigError
 from stribeck.files.folders import included_file, included_names
 from stribeck.files.schema import Schema, check_keys, convert, read_yaml
-from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator, JointUnits, PwmRegister, Supply
+from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator, Datasheet, JointUnits, PwmRegister, Supply
 from stribeck.model.control_laws import Control, CurrentControl, TorqueControl, VoltageControl
 from stribeck.model.terms import FRICTION_PARAMETERS
 
@@ -118,7 +118,9 @@ def actuator_of(content: ActuatorFile, where: str) -> Actuator:
     effect_of = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}
     check_keys(content.effects, (), effect_of, f"{where}: effects")
     effects = {effect_of[name]: values for name, values in content.effects.items()}
-    return Actuator(**{**asdict(content), "control": control, "effects": effects})
+    known = asdict(content) | {"control": control, "effects": effects}
+    sheet = Datasheet(known.pop("datasheet"), known.pop("datasheet_bounds"), known.pop("datasheet_prior"))
+    return Actuator(**known, datasheet=sheet)
 
 
 def description_of(actuator: Actuator) -> dict[str, Any]:
@@ -128,6 +130,8 @@ def description_of(actuator: Actuator) -> dict[str, Any]:
         key: value for key, value in content["control"].items() if value is not None
     }
     content["effects"] = {EFFECT_PARAMETERS[name]: values for name, values in actuator.effects.items()}
+    sheet = actuator.datasheet
+    content |= {"datasheet": sheet.figures, "datasheet_bounds": sheet.bounds, "datasheet_prior": sheet.prior}
     return {key: content[key] for key in ActuatorFile.__struct_fields__ if content[key]}
 
 

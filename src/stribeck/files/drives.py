@@ -113,8 +113,40 @@ class ManyJointsFile(Schema):
     provenance: Provenance | None = None
 
 
+def joined(files: Mapping[str, Drives]) -> Drives:
+    """The drives of several joints that were identified one by one, as one file.
+
+    Runs of all of them are listed; time step, search and choice of the law are those of the first joint.
+
+    :param files: files with one joint each, by name of the joint.
+    :raises ParameterFileError: without files.
+    """
+    if not files:
+        raise ParameterFileError("no files of drives to join")
+    drives = {name: content.drive(name, name) for name, content in files.items()}
+    reasons = tuple(
+        replace(reason, joint=name)
+        for name, drive in drives.items()
+        if drive.verdict is not None
+        for reason in drive.verdict.reasons
+    )
+    origins = [drive.provenance for drive in drives.values() if drive.provenance is not None]
+    provenance = None
+    if origins:
+        every = [origin.runs for origin in origins]
+        lists = {
+            name: tuple(dict.fromkeys(run for runs in every for run in getattr(runs, name)))
+            for name in ("train", "validation", "unreadable")
+        }
+        digests = {run: digest for runs in every for run, digest in runs.digests.items()}
+        runs = replace(every[0], **lists, digests=digests, fingerprint="", inputs="")
+        provenance = replace(origins[0], runs=runs)
+    verdict = Verdict(reasons, tuple(drives))
+    return Drives(drives, verdict=verdict, provenance=provenance)
+
+
 def write_drives(path: Path, content: Drives) -> None:
-    """Write a file atomically.
+    """Write a file atomically; the origin of a file with one joint is that of its drive, unless another is given.
 
     :raises OutputError: if it cannot be written.
     """
@@ -124,8 +156,10 @@ def write_drives(path: Path, content: Drives) -> None:
             "name": content.machine.name,
             "estimates": estimates_to_json(content.machine.estimates),
         }
-    if content.provenance is not None:
-        whole["provenance"] = plain_of(content.provenance)
+    alone = next(iter(content.joints.values())).provenance if len(content.joints) == 1 else None
+    provenance = content.provenance or alone
+    if provenance is not None:
+        whole["provenance"] = plain_of(provenance)
     if len(content.joints) == 1:
         ((name, drive),) = content.joints.items()
         named = {"joint": name} if name else {}

@@ -232,7 +232,7 @@ class EarlierRobotFile(Schema):
         for name, joint in self.per_joint.items():
             estimates = dict(joint.parameters)
             law = law_named(self.laws[name]).with_parameters(estimates)
-            if law.position_dependent:
+            if "friction_centre" in law.parameter_names:
                 estimates["friction_centre"] = fixed(joint.centre, "rad")
             found[name] = torque_drive(actuator, law, estimates)
         return found

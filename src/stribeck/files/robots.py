@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from sysconfig import get_path
 from typing import Any, Literal
@@ -129,6 +129,19 @@ class RobotConfig(MachineFile):
                 f"{self.path}: limits: position: expected {joints} pairs [lower, upper], found {len(pairs)}"
             )
         return pairs
+
+    def of_joints(self, all_joints: Sequence[str], joints: Sequence[str]) -> RobotConfig:
+        """The machine with some of its joints, and their limits.
+
+        :param all_joints: names of the joints to which limits belong.
+        """
+        kept = [list(all_joints).index(joint) for joint in joints]
+        limits = {
+            name: tuple(value[k] for k in kept) if isinstance(value, tuple) else value
+            for name in RobotLimits.__struct_fields__
+            if (value := getattr(self.limits, name)) is not None
+        }
+        return replace(self, joints=tuple(joints), limits=RobotLimits(**limits))
 
     def find_urdf(self, beside: Sequence[Path]) -> Path | None:
         """Find the URDF ``beside`` data files, beside this file, or in example-robot-data; ``None`` if the file names none.

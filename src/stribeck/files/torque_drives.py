@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import MOTOR_UNITS, Actuator, JointUnits
+from stribeck.model.actuator import MOTOR_UNITS, Actuator, Datasheet, JointUnits
 from stribeck.model.control_laws import TorqueControl
 from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.joint import Drive
@@ -38,7 +38,7 @@ def torque_actuator(
     actuator = load_actuator(ACTUATORS[units])
     control = cast(TorqueControl, actuator.control)
     if math.isfinite(largest):
-        actuator = replace(actuator, datasheet={"peak_torque": largest})
+        actuator = replace(actuator, datasheet=Datasheet({"peak_torque": largest}))
         control = replace(control, torque_max=largest)
     return replace(
         actuator,

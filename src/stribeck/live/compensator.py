@@ -11,18 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.live.feedforward import FeedForward, State, Wish
+from stribeck.live.feedforward import FeedForward
 from stribeck.live.formulas import Compiler, as_written, compiled_by
-from stribeck.live.friction import FrictionModel, JointModel, check_delay, check_gain
+from stribeck.live.friction import FrictionModel, JointModel, check_delay, check_gain, viscous_lag
 from stribeck.live.learning.external import ExternalTorque
 from stribeck.live.learning.observer import Learned
 from stribeck.live.loads import LoadEstimate
-from stribeck.live.outputs import Account, Output
+from stribeck.live.outputs import Account, Output, slew_limited
+from stribeck.live.samples import State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.states.admission import LONGEST_STEP, StateAdmission
 from stribeck.live.states.doubt import BridgedError, DoubtError, finite
@@ -32,7 +32,6 @@ from stribeck.live.states.plausibility import Plausibility
 from stribeck.live.states.servo_state import ServoStates
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
-from stribeck.model.namespace import array_namespace
 from stribeck.rigid.dynamics import Dynamics
 
 TIMES_TO_FULL_TORQUE = 50.0
@@ -40,13 +39,6 @@ TIMES_TO_FULL_TORQUE = 50.0
 
 STANDSTILL = 1.0
 """Without a state for this long on the steady clock, the torque is zero even if simulated time stands still [s]."""
-
-
-def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
-    """The torque nearest to the wanted one that the slew limit allows after the applied one [N m]."""
-    xp = array_namespace(applied, wanted, slew)
-    reach = slew * dt
-    return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)
 
 
 def inertias(joints: Sequence[JointModel], maps: Sequence[JointMap], dynamics: Dynamics | None) -> Array:
@@ -82,11 +74,12 @@ class Compensator:
     ) -> None:
         if not joints:
             raise ConfigError("no joints to compensate; name joints and their parameter files")
-        names = [joint.name for joint in joints]
-        if len(set(names)) != len(names):
+        if len(names := [joint.name for joint in joints]) != len(set(names)):
             raise ConfigError(f"joint names must differ, found {', '.join(names)}")
         check_gain(joints, settings.gain, settings.effort_meaning)
-        check_delay(joints, inertias(joints, maps, dynamics), settings.loop_delay)
+        delay, inertia = settings.timing.loop_delay, inertias(joints, maps, dynamics)
+        if settings.mode != "goal_offset":  # which takes the friction at the velocity of the goal then
+            check_delay(joints, inertia, delay)
         for joint in joints:
             if settings.mode == "current" and "kt" not in joint.values:
                 raise ConfigError(
@@ -99,6 +92,7 @@ class Compensator:
         self.map = JointMap.stacked(maps)
         self._straight = bool(np.all((self.map.gear == 1.0) & (self.map.offset == 0.0)))
         self.feed_forward = FeedForward(self.model, self.map, settings, compiler, dynamics)
+        self.feed_forward.by_goal = viscous_lag(joints, inertia, delay) > 1.0
         self._slew_limited = compiled_by(compiler, slew_limited)
         self.enabled = False
         self.doubt: str | None = "not enabled"
@@ -110,10 +104,10 @@ class Compensator:
         self._admission = StateAdmission(names, settings, Plausibility(names, step, moving))
         self.servos = ServoStates(joints)
         self.feed_forward.warmth = self.servos.warmth
-        self.wishes = ControllerWishes(len(names), settings.command_timeout)
+        self.wishes = ControllerWishes(len(names), settings.timing.command_timeout)
         observes = dynamics is not None and settings.adapt
         self._loads = LoadEstimate(self.model, self.map, settings, self.servos, observes)
-        self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
+        self.merger = StateMerger(self.names, settings.timing.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
         self._zero: Array = np.zeros(len(names))
         self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
@@ -149,10 +143,10 @@ class Compensator:
 
     def account(self) -> Account:
         """Estimate of the present friction, for diagnostics."""
-        feed_forward, ones = self.feed_forward, np.ones(len(self.names))
+        feed_forward, scale = self.feed_forward, self.feed_forward.tracking.scale
         observer, contact, energy = feed_forward.observer, feed_forward.contact.share, feed_forward.tank.share
         if observer is None:
-            return Account(ones, ones, self._zero, self._zero, contact, energy)
+            return Account(scale, scale, self._zero, self._zero, contact, energy)
         offset = np.asarray(self.map.torque(observer.offset))
         return Account(*observer.scales, offset, observer.certainty, contact, energy)
 
@@ -314,7 +308,7 @@ class Compensator:
             return self._follow(arrival, now, state)
         except BridgedError as lost:
             self._admission.bridged(str(lost))
-            if self.doubt is None and arrival - self._state_arrival <= self.settings.state_timeout:
+            if self.doubt is None and arrival - self._state_arrival <= self.settings.timing.state_timeout:
                 return self.torque
             self._fall_to_zero(str(lost))
             self._rejected = state.stamp
@@ -330,12 +324,12 @@ class Compensator:
             has passed on both clocks, or :data:`STANDSTILL` on the steady one.
         """
         silence = now - self._state_arrival
-        if self.doubt is not None or silence <= self.settings.state_timeout:
+        if self.doubt is not None or silence <= self.settings.timing.state_timeout:
             return False
         stamp = self._admission.stamp
         if time is not None and stamp is not None and silence <= STANDSTILL:
             behind = self._admission.clock.offset or 0.0
-            if time - stamp - behind <= self.settings.state_timeout:
+            if time - stamp - behind <= self.settings.timing.state_timeout:
                 return False
         self._fall_to_zero(f"no states for {1e3 * silence:.0f} ms")
         return True
@@ -407,7 +401,7 @@ class Compensator:
         return self.torque
 
     def _risen(self, time: float) -> Array:
-        ramp_time = self.settings.ramp_time
+        ramp_time = self.settings.timing.ramp_time
         return np.minimum(1.0, self._ramp + time / ramp_time) if ramp_time else np.ones_like(self._zero)
 
     def _fall_to_zero(self, reason: str) -> Array:

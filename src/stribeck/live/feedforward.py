@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,7 +29,8 @@ from stribeck.live.friction import (
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
-from stribeck.live.learning.overshoot import Overshoot
+from stribeck.live.learning.tracking import TrackingScale
+from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
@@ -69,45 +69,8 @@ UNLED_TIME = 0.1
 LARGEST_LEARNED = 1.25
 """Largest factor by which learning raises the gain [1]."""
 
-
-class State(NamedTuple):
-    """A measured state at ``stamp`` [s], (n,) each, [rad] and [rad/s].
-
-    ``joint_position`` and ``joint_velocity`` are in the robot's coordinates, the others in the parameter files'.
-    """
-
-    stamp: float
-    joint_position: Array
-    joint_velocity: Array
-    position: Array
-    velocity: Array
-
-
-class Wish(NamedTuple):
-    """Goals of a controller, (n,) each.
-
-    :param goal: NaN where unknown [rad].
-    :param rate: velocity of the goal [rad/s].
-    :param known: joints whose goal has a position or a velocity.
-    :param age: time from the goal to the state [s].
-    """
-
-    goal: Array
-    rate: Array
-    known: Mask
-    age: float
-
-
-class Loads(NamedTuple):
-    """Motor and external torques on the transmissions [N m], (n,) each.
-
-    :param motor: without the feed-forward torque.
-    :param matter: whether the friction depends on them.
-    """
-
-    motor: Array
-    external: Array
-    matter: bool
+WHOLE = 0.99
+"""Gain above which all friction is to be cancelled [1]."""
 
 
 class FeedForward:
@@ -139,10 +102,14 @@ class FeedForward:
         """Used when no controller has sent a goal."""
         self._compile(compiler)
         self.path, self.travel = GoalPath(n, compiler), Travel(n, compiler)
-        self.turning, self.overshoot = Turning(n, compiler), Overshoot(n, compiler)
+        self.turning, self.tracking = Turning(n, compiler), TrackingScale(n, compiler)
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
         ratio = np.ones(n) * joint_map.ratio
         self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
+        self.by_goal: Mask = np.zeros(n, dtype=np.bool_)
+        """Joints whose friction is that at the velocity of the goal: a velocity measured so long ago would drive them."""
+        self._lag = settings.timing.loop_delay if settings.mode == "goal_offset" else 0.0
+        """Time by which positions follow the goals that the torque goes with [s]."""
         self._guaranteed = self._zero
         """Part of the last torque that the guaranteed friction takes [N m]."""
         self.observer: FrictionObserver | None = None
@@ -166,6 +133,7 @@ class FeedForward:
         self._law_velocity = compiled(formulas.law_velocity)
         self._following, self._stuck = compiled(formulas.following), compiled(formulas.stuck)
         self._learned_gain, self._offset = compiled(formulas.learned_gain), compiled(formulas.offset)
+        self._goes, self._slip = compiled(formulas.goes), compiled(formulas.slip)
         self._refilled, self._moving_at = compiled(formulas.refilled), compiled(formulas.moving_at)
         self._guaranteed_of = compiled(formulas.guaranteed)
 
@@ -178,7 +146,7 @@ class FeedForward:
         self.travel.restart()
         self.turning.restart()
         self.contact.restart()
-        self.overshoot.restart()
+        self.tracking.restart()
         self.speed_limit.restart()
         if self.observer is not None:
             self.observer.restart()
@@ -191,7 +159,7 @@ class FeedForward:
     def begin(self) -> None:
         """Start anew, also the joints whose compensation has ended; keep what was learnt."""
         self.tank.restart()
-        self.overshoot.begin()
+        self.tracking.begin()
         self.speed_limit.ended = np.zeros_like(self.speed_limit.ended)
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
@@ -202,7 +170,7 @@ class FeedForward:
     @property
     def loop_delay(self) -> float:
         """Time from a measurement to the torque computed from it [s]."""
-        return self.settings.loop_delay or 2.0 * self._period
+        return self.settings.timing.loop_delay or 2.0 * self._period
 
     def torque(
         self,
@@ -232,7 +200,7 @@ class FeedForward:
         moving = self._threshold(tuning.moving_velocity, known, self._steep, travel.bends)
         travel.update(state.position, speed, tuning.deadband, dt)
         motion = self._measured(speed, travel.velocity, travel.step, moving)
-        present = self._present(wish.goal, wish.rate, wish.age)
+        present = self._present(wish.goal, wish.rate, wish.age - self._lag)
         behind = self._behind(present, state.position, tuning.deadband)
         error = self._error_share(present, state.position, tuning.deadband)
         path.update(
@@ -240,13 +208,14 @@ class FeedForward:
         )
         self.turning.update(state.position, motion, tuning.presliding)
         if self._dynamics is None:
-            self.overshoot.update(behind, path.direction, path.moves, self._base.error_width, dt)
+            self._track(wish.rate, behind, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
         if observing and self._dynamics is not None and acting is not None:
             self._observe(
-                self._present_observer(self._dynamics), state, acting, motion, loads, leads, wish.rate, dt
-            )
+                self._present_observer(self._dynamics), state, acting, motion, loads, leads, wish.rate,
+                applied, known, dt,
+            )  # fmt: skip
         led = path.share * known
         direction = self._free(motion, self.turning.share)
         if led_count:
@@ -260,15 +229,34 @@ class FeedForward:
         at = speed
         if self.observer is not None:
             at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
+        if True in self.by_goal.tolist():
+            at = np.where(self.by_goal & known, np.where(np.isnan(wish.rate), 0.0, wish.rate), at)
         torque = self._of_law(gain, direction, at, state, loads, scales)
         dry, viscous = AS_IDENTIFIED if scales is None else scales
         self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.certain_fraction)
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
+    def _track(self, rate: Array, behind: Array, dt: float) -> None:
+        """Adapt the scales of joints without a model to the errors with which they follow their goals.
+
+        They rise above 1 only where the goals are those of a controller that follows them itself, and all friction is to be cancelled: a position
+        servo lags behind its goal without any friction, and an impedance controller must yield.
+        """
+        path, travel, settings = self.path, self.travel, self.settings
+        full = min(settings.learned_gain, LARGEST_LEARNED * self.gain) >= WHOLE
+        rises = full and settings.adapt and settings.control == "tracking" and settings.mode != "goal_offset"
+        upper = settings.adaptation.scale_upper / max(self.gain, 1e-9) if rises else 1.0
+        most = np.maximum(np.minimum(upper, self._steepest / max(self.gain, 1e-9)), 1.0)
+        going = self._goes(travel.velocity, self.tuning.moving_velocity)
+        slip = self._slip(rate, travel.velocity)
+        self.tracking.update(
+            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt
+        )
+
     def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, wish: Wish, dt: float) -> None:
         """Account for the energy that the torque so far has added."""
         travel, deadband = self.travel, self.tuning.deadband
-        goal = self._surely(wish.goal, wish.rate, wish.age, speed, travel.direction)
+        goal = self._surely(wish.goal, wish.rate, wish.age - self._lag, speed, travel.direction)
         refilled = self._refilled(
             known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
         )
@@ -310,8 +298,7 @@ class FeedForward:
         gain, certain = self.gain, self.settings.certain_fraction
         observer, fades, least = self.observer, self.tank.fades, min(gain, 1.0) * certain
         if observer is None:
-            warm = gain * self.warmth
-            warm = warm * self.overshoot.share if self.overshoot.reduced else warm
+            warm = gain * self.warmth * self.tracking.scale
             warm = formulas.faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
@@ -387,16 +374,20 @@ class FeedForward:
         loads: Loads,
         leads: Mask,
         rate: Array,
+        applied: Array,
+        known: Mask,
         dt: float,
     ) -> None:
         path, tuning = self.path.direction, self.tuning
-        if not seen.update(state.joint_position, state.joint_velocity, acting, dt):
+        if not seen.update(state.joint_position, state.joint_velocity, acting, applied, dt):
             return
         beyond = self.travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
         follows = leads & self._follows(rate) & beyond
         direction = np.where(leads, path, motion)
         loaded = loads.motor, loads.external
-        now = Motion(state.position, state.velocity, direction, *loaded, leads, follows, motion)
+        now = Motion(
+            state.position, state.velocity, direction, *loaded, leads, follows, beyond & ~known, motion
+        )
         elapsed = seen.conclude(now)
         self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
@@ -430,7 +421,8 @@ class FeedForward:
         elif self._dynamics is None:
             self._since_tuned = 0.0
         loop = self.loop_delay + self._period
-        friction = self.model.at_rest if observer is None else observer.scales.dry * self.model.at_rest
+        scale = np.maximum(self.gain * self.tracking.scale, 1.0) if observer is None else observer.scales.dry
+        friction = scale * self.model.at_rest
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
         self._steep = friction * loop / inertia
         self.speed_limit.set_inertia(inertia)

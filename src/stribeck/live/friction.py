@@ -27,6 +27,7 @@ from stribeck.model.electrics import motor_current
 from stribeck.model.law import (
     FrictionLaw,
     friction_budget,
+    less_offset,
     load_slopes,
     offset_torque,
     viscous_friction,
@@ -93,7 +94,7 @@ def cancelling_torque(
         against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(
             law, p, share, velocity
         )
-    return share * against - xp.abs(share) * offset_torque(law, p) if law.offsets else share * against
+    return less_offset(law, p, share * against, share)
 
 
 def probed(guess: Any, probe: Any, share: Any) -> Any:
@@ -201,25 +202,37 @@ def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: Effort
             )
 
 
+def viscous_lag(joints: Sequence[JointModel], inertia: Array, delay: float) -> Array:
+    r"""Bandwidth of the viscous friction times a delay, :math:`K_v T/J` of each joint (n,) [1].
+
+    :param inertia: J of each joint, (n,) [kg m²]; infinite where unknown.
+    :param delay: T [s].
+    """
+    fastest = (joint.actuator.datasheet.figures.get("no_load_speed", FASTEST) for joint in joints)
+    viscous = [
+        max(viscous_slope(joint.law, joint.values, speed, side) for side in (1, -1))
+        for joint, speed in zip(joints, fastest, strict=True)
+    ]
+    return np.array(viscous) * delay / inertia
+
+
 def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> None:
     r"""Refuse a loop delay with which a joint without a goal might not come to rest.
 
     The torque computed from the velocity a time T ago exceeds that for the present velocity by
     :math:`g K_v |\ddot\theta| T`, and with friction B the braking torque is :math:`J|\ddot\theta| = B - \tau_{ff}`. With
-    :math:`\tau_{ff} \le g B`, :math:`K_v T / J \le 1` is sufficient.
+    :math:`\tau_{ff} \le g B`, :math:`K_v T / J \le 1` is sufficient (:func:`viscous_lag`).
 
-    :param inertia: J of each joint, (n,) [kg m²]; infinite where unknown.
-    :param delay: T [s].
     :raises ConfigError: if the delay is too long.
     """
-    for joint, mass in zip(joints, inertia.tolist(), strict=True):
-        fastest = joint.actuator.datasheet.get("no_load_speed", FASTEST)
-        viscous = max(viscous_slope(joint.law, joint.values, fastest, side) for side in (1, -1))
-        if viscous * delay > mass:
+    for joint, mass, lag in zip(
+        joints, inertia.tolist(), viscous_lag(joints, inertia, delay).tolist(), strict=True
+    ):
+        if lag > 1.0:
             raise ConfigError(
-                f"joint {joint.name!r}: with a loop delay of {1e3 * delay:g} ms, viscous friction of {viscous:.3g} "
+                f"joint {joint.name!r}: with a loop delay of {1e3 * delay:g} ms, viscous friction of {lag * mass / delay:.3g} "
                 f"N m s/rad and an inertia of {mass:.3g} kg m^2 it might not come to rest without a goal "
-                f"(bandwidth {viscous / mass:.3g} rad/s times delay {viscous * delay / mass:.2g}, at most 1): "
+                f"(bandwidth {lag / delay:.3g} rad/s times delay {lag:.2g}, at most 1): "
                 "shorten the delay"
             )
 
@@ -252,7 +265,7 @@ class FrictionModel:
         """Constant torque beside friction, which the scales leave unchanged [N m]."""
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
         """Friction of each joint without load at the onset of motion [N m]."""
-        self.load_dependent = any(joint.law.load_dependent for joint in joints)
+        self.load_dependent = any("motor" in joint.law.inputs for joint in joints)
         self._fixed_point = compiled_by(compiler, fixed_point)
         laws = list(dict.fromkeys(joint.law for joint in joints))
         self._groups: list[tuple[Any, Formula, Formula]] = []

@@ -6,9 +6,9 @@ from operator import le
 
 import numpy as np
 
-from stribeck.live.feedforward import Loads, State
 from stribeck.live.friction import FrictionModel
 from stribeck.live.learning.residual import Delayed
+from stribeck.live.samples import Loads, State
 from stribeck.live.settings import Settings
 from stribeck.live.states.doubt import DoubtError, finite
 from stribeck.live.states.incoming import Command
@@ -49,7 +49,7 @@ class LoadEstimate:
         self._idle = Loads(zero, zero, False)
         self._filtered: Array | None = None
         self._state: State | None = None
-        self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
+        self._own, self._controller = Delayed(settings.timing.loop_delay), Delayed(settings.timing.loop_delay)
 
     def restart(self) -> None:
         """Forget the measured and the feed-forward torques; keep those of the controller."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stribeck.model.arrays import Array
+from stribeck.model.namespace import array_namespace
 
 
 class Output(NamedTuple):
@@ -35,3 +36,10 @@ class Account(NamedTuple):
     certainty: Array
     contact: Array
     energy: Array
+
+
+def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
+    """The torque nearest to the wanted one that the slew limit allows after the applied one [N m]."""
+    xp = array_namespace(applied, wanted, slew)
+    reach = slew * dt
+    return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)

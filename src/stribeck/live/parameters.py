@@ -235,6 +235,9 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     enabled: bool = parameter(True, "compensate as soon as the node is active; else wait for ~/enable")
 
 
+ENGINE_NAMES = ("servo", "joint", "arm", "robot", "mechanism", "posterior", "geometry")
+
+
 @dataclass(frozen=True)
 class IdentificationParameters(NodeParameters):
     """Parameters of the identification node."""
@@ -250,13 +253,32 @@ class IdentificationParameters(NodeParameters):
     settle_time: float = parameter(
         5.0, "a fit starts by itself when no bag came for this long [s]", 0.0, 3600.0
     )
-    output: str = parameter("", "parameter file to write; the previous one is kept beside it, with a number")
-    model: str = parameter("m6", "friction law", choices=tuple(LAWS), live=True)
+    output: str = parameter(
+        "",
+        "parameter file to write, of arm, robot, geometry and the posterior of an arm a folder; previous files are kept "
+        "beside it, with a number",
+    )
+    engine: str = parameter(
+        "servo",
+        "what is identified: the command `stribeck identify …`; posterior: that of a servo with --bayes, of an arm if "
+        "fit_options name its --machine",
+        choices=ENGINE_NAMES,
+    )
+    model: str = parameter(
+        "m6",
+        "friction law of a servo, or auto: chosen by conditions left out",
+        choices=(*LAWS, "auto"),
+        live=True,
+    )
     actuator: str = parameter("", "servo by name, or a YAML file; empty: the recordings'", live=True)
-    joint: str = parameter("", "joint to identify in bags with several joints", live=True)
-    fit_options: list[str] = parameter([], "further options of `stribeck fit`, one word each", live=True)
+    joint: str = parameter(
+        "",
+        "of servo, joint, posterior: joint to identify in bags with several; several, separated by commas, become one file",
+        live=True,
+    )
+    fit_options: list[str] = parameter([], "further options of the command, one word each", live=True)
     python: str = parameter(
-        "", "Python interpreter in which `stribeck[fit]` is installed; empty: this node's"
+        "", "Python interpreter in which stribeck with the engine's extra is installed; empty: this node's"
     )
     exit_when_done: bool = parameter(False, "end the process after one fit, with exit code 1 if that failed")
 
@@ -305,6 +327,9 @@ class ExcitationParameters(NodeParameters):
     autoplay: bool = parameter(False, "start as soon as the node is active; else wait for ~/start")
     exit_when_done: bool = parameter(
         False, "end the process when everything is played, with exit code 1 if that failed"
+    )
+    topics: list[str] = parameter(
+        [], "further topics of the bags, as '/tracker/pose geometry_msgs/msg/PoseStamped'"
     )
     rate: float = parameter(0.0, "goals per second [Hz]; 0: the file's", 0.0, 2000.0)
     patience: float = parameter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -22,7 +23,7 @@ from stribeck.live.parameters import (
     CompensationParameters,
     InterfaceParameters,
 )
-from stribeck.live.settings import Settings
+from stribeck.live.settings import Settings, Timing
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
 from stribeck.model.joint import Drive
@@ -32,10 +33,7 @@ from stribeck.rigid.payload import payload_of
 from stribeck.rigid.rigid_body import GRAVITY
 from stribeck.rigid.urdf import read_urdf
 
-PASSED_ON = (
-    *("gain", "state_timeout", "command_timeout", "ramp_time", "other_joints", "control"),
-    *("adapt", "certain_fraction", "loop_delay", "state_lag", "learned_gain"),
-)
+PASSED_ON = ("gain", "other_joints", "control", "adapt", "certain_fraction", "learned_gain")
 """Parameters that become settings of the compensator with the same name."""
 
 TUNED = ("deadband", "error_width", "command_velocity", "moving_velocity", "overshoot_fraction", "presliding")
@@ -51,11 +49,6 @@ class CompensatedJoint(NamedTuple):
     p_gain: float
     supply_voltage: float
     identified: Identified
-
-    @property
-    def temperature(self) -> float | None:
-        """Temperature at which the friction was identified [°C], if the file states it."""
-        return self.file.temperature
 
 
 def compensated_joints(parameters: InterfaceParameters, base: Path | None = None) -> list[CompensatedJoint]:
@@ -231,6 +224,7 @@ def compensator_of(
         mode=parameters.output_mode,
         effort_meaning=cast(EffortMeaning, parameters.effort_meaning),
         slew=parameters.slew_limit,
+        timing=Timing(**{time.name: getattr(parameters, time.name) for time in fields(Timing)}),
         **{key: getattr(parameters, key) for key in PASSED_ON},
     )
     return _compensator(settings, joints, dynamics)
@@ -254,7 +248,7 @@ def passthrough_of(parameters: InterfaceParameters, joints: list[CompensatedJoin
     settings = Settings(
         mode=parameters.output_mode,
         effort_meaning="none",
-        command_timeout=parameters.command_timeout,
+        timing=Timing(command_timeout=parameters.command_timeout),
         slew=parameters.slew_limit,
     )
     return _compensator(settings, joints)

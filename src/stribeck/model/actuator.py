@@ -107,6 +107,21 @@ class PwmRegister:
 
 
 @dataclass(frozen=True)
+class Datasheet:
+    """What the manufacturer of a servo says.
+
+    :param figures: by name, for reports and priors.
+    :param bounds: bounds that replace the search bounds of motor parameters while the current limit is on; without them
+        the fit would compensate for a fixed current limit with implausible motor constants.
+    :param prior: ``(mean, standard deviation)`` of motor parameters, used while the current limit is on.
+    """
+
+    figures: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    prior: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Actuator:
     """One servo family, as its YAML file in ``config/actuators`` describes it.
 
@@ -117,11 +132,7 @@ class Actuator:
         from the defaults.
     :param effects: datasheet value and search bounds ``(value, lower, upper)`` of the parameter that each
         effect adds; effects without an entry are not available for this servo.
-    :param datasheet_bounds: bounds that replace the search bounds of motor parameters while the current limit
-        is on; without them the fit would compensate for a fixed current limit with implausible motor constants.
-    :param datasheet_prior: ``(mean, standard deviation)`` of motor parameters according to the datasheet, used
-        while the current limit is on.
-    :param datasheet: the manufacturer's figures, for reports and priors.
+    :param datasheet: what the manufacturer says.
     :param published: published identified parameters, by law.
     :param pwm_register: how the servo reports its duty, if recordings hold the raw integer.
     """
@@ -134,9 +145,7 @@ class Actuator:
     resolution: float
     bounds: Mapping[str, tuple[float, float]]
     effects: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
-    datasheet_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    datasheet_prior: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    datasheet: Mapping[str, float] = field(default_factory=dict)
+    datasheet: Datasheet = field(default_factory=Datasheet)
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     pwm_register: PwmRegister | None = None
     active_effects: frozenset[str] = frozenset()
@@ -149,7 +158,7 @@ class Actuator:
     @property
     def datasheet_torque(self) -> float | None:
         """Stall torque, otherwise peak torque, from the datasheet [N m], ``None`` if not given."""
-        return self.datasheet.get("stall_torque", self.datasheet.get("peak_torque"))
+        return self.datasheet.figures.get("stall_torque", self.datasheet.figures.get("peak_torque"))
 
     def lacks_gains(self, gains: Gains) -> tuple[str, ...]:
         """The firmware gains that are not zero in every run, but mean nothing in this control law."""
@@ -167,7 +176,10 @@ class Actuator:
         It includes the losses of the gearbox at stall, so torques computed with it from a measured current are accurate
         to about 20 %; a fit estimates its own k_t.
         """
-        torque, current = self.datasheet.get("stall_torque"), self.datasheet.get("stall_current")
+        torque, current = (
+            self.datasheet.figures.get("stall_torque"),
+            self.datasheet.figures.get("stall_current"),
+        )
         return torque / current if torque and current else None
 
     def with_effects(self, effects: Iterable[str]) -> Actuator:
@@ -204,7 +216,7 @@ class Actuator:
         r"""Ratio :math:`1 + c I_{stall}` of k_t without current to that at the datasheet's stall, 1 without saturation."""
         saturates = "saturation" in self.active_effects
         return (
-            1.0 + self.effects["saturation"][0] * self.datasheet.get("stall_current", 0.0)
+            1.0 + self.effects["saturation"][0] * self.datasheet.figures.get("stall_current", 0.0)
             if saturates
             else 1.0
         )
@@ -223,7 +235,7 @@ class Actuator:
         parameters are fixed at their datasheet values. With asymmetric Coulomb friction, the offset torque is fixed
         at zero.
         """
-        narrowed = self.datasheet_bounds if "current-limit" in self.active_effects else {}
+        narrowed = self.datasheet.bounds if "current-limit" in self.active_effects else {}
         parameters = []
         for name in (*self.control.motor_parameters, "q_offset"):
             if name not in self.bounds:
@@ -233,12 +245,12 @@ class Actuator:
                 lower, upper = lower * self.rise_of_constant, upper * self.rise_of_constant
             unit = MOTOR_UNITS[name][self.units]
             parameters.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
-        offsets = {name for term in law.offsets for name in term.names}
+        offsets = {name for term in law.of_kind("offset") for name in term.names} if law.opposites else set()
         for name in law.parameter_names:
             friction = FRICTION_PARAMETERS[name]
             base = friction.opposite or name
             lower, upper = self.bounds.get(name, self.bounds.get(base, (friction.lower, friction.upper)))
-            free = friction.free and not (law.differs_by_direction and name in offsets)
+            free = friction.free and name not in offsets
             value = 0.5 * (lower + upper) if friction.free and not friction.signed else friction.value
             parameters.append(Parameter(name, friction.unit(self.units), value, lower, upper, free=free))
         for effect in sorted(self.active_effects & EFFECT_PARAMETERS.keys()):

@@ -102,40 +102,45 @@ class FrictionLaw:
         return tuple(term for term in self.terms if term.kind in kinds)
 
     @cached_property
-    def load_dependent(self) -> bool:
-        """Whether the budget depends on motor and external torque."""
-        return any(term.loaded for term in self.terms)
+    def inputs(self) -> frozenset[str]:
+        """Names of the fields of :class:`Conditions` on which the budget depends."""
+        return self.inputs_beside()
+
+    def inputs_beside(self, *names: str) -> frozenset[str]:
+        """:attr:`inputs` of the terms that are not called so."""
+        others = self.of_kind("dry", "fading", "weight", "viscous")
+        return frozenset().union(*(term.inputs for term in others if term.name not in names))
 
     @cached_property
-    def position_dependent(self) -> bool:
-        """Whether the budget depends on the position."""
-        return any("position" in term.inputs for term in self.terms)
+    def _loaded(self) -> bool:
+        """Whether the budget depends on motor or external torque."""
+        return not self.inputs.isdisjoint({"motor", "external"})
+
+    def rounds(self, most: int) -> int:
+        """How often the motor torque is computed again with the friction that depends on it: ``most`` times, or never."""
+        return most if self._loaded else 0
+
+    def speed_range(self, fastest: float) -> tuple[float, float]:
+        """Velocities that show the whole budget up to ``fastest``: of both directions where the budget differs by direction."""
+        return (-fastest if self.opposites else 0.0), fastest
+
+    def with_load(self) -> FrictionLaw:
+        """The simplest law with symmetric load friction and what this one has of the laws of the paper."""
+        return self.based_on("m3" if self.weight is None else "m4")
+
+    def with_stribeck(self) -> FrictionLaw:
+        """The simplest law with the Stribeck effect and what this one has of the laws of the paper."""
+        return self.based_on("m4" if self._loaded else "m2")
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:
         """What a budget is written for in other languages, in the order of :func:`friction_budget`; the position only if needed."""
-        return ("motor", "external", "velocity", *["position"] * self.position_dependent)
-
-    @cached_property
-    def offsets(self) -> tuple[Term, ...]:
-        """Its torques beside motor and external torque."""
-        return self.of_kind("offset")
+        return ("motor", "external", "velocity", *["position"] * ("position" in self.inputs))
 
     @cached_property
     def weight(self) -> Term | None:
         """The Stribeck weight of the fading terms, if the law has any."""
         return next(iter(self.of_kind("weight")), None)
-
-    @cached_property
-    def differs_by_direction(self) -> bool:
-        """Whether the budget differs by the direction of motion."""
-        return bool(self.opposites)
-
-    @cached_property
-    def changes(self) -> bool:
-        r"""Whether the budget is more than a constant and :math:`K_v|\dot\theta|`."""
-        others = self.of_kind("dry", "fading", "weight", "viscous")
-        return any(term.inputs for term in others if term is not TERMS["viscous"])
 
     @cached_property
     def opposites(self) -> dict[str, str]:
@@ -152,7 +157,7 @@ class FrictionLaw:
             _sum_of(term for term in dry if term.inputs and not term.signed),
             _sum_of(self.of_kind("fading")),
             _sum_of(self.of_kind("weight")),
-            _sum_of(self.offsets),
+            _sum_of(self.of_kind("offset")),
         )
 
     def _side(self, opposites: Mapping[str, str]) -> _Side:
@@ -354,13 +359,22 @@ def _varying(p: Values, term: Term, varied: str) -> Values:
 def offset_torque(law: FrictionLaw, p: Values) -> Any:
     """Torque of the law beside motor and external torque, 0 without such a term [N m]."""
     return (
-        _sum(law._parts.offset, p.__getitem__, Conditions(0.0, 0.0, 0.0, 0.0), None) if law.offsets else 0.0
+        _sum(law._parts.offset, p.__getitem__, Conditions(0.0, 0.0, 0.0, 0.0), None)
+        if law._parts.offset
+        else 0.0
     )
 
 
 def with_offset(law: FrictionLaw, p: Values, torque: Any) -> Any:
     """A torque and the law's offset torque [N m]."""
-    return torque + offset_torque(law, p) if law.offsets else torque
+    return torque + offset_torque(law, p) if law._parts.offset else torque
+
+
+def less_offset(law: FrictionLaw, p: Values, torque: Any, share: Any) -> Any:
+    r"""A torque [N m] less a share of the offset torque, :math:`\tau - |s|\,\tau_0`; itself without one."""
+    if not law._parts.offset:
+        return torque
+    return torque - array_namespace(torque, share).abs(share) * offset_torque(law, p)
 
 
 def stopping_torque(velocity: Any, net_torque: Any, inertia: Any, dt: float) -> Any:

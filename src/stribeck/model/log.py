@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -102,7 +103,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Setup:
-    """Load and rod [kg, m], nominal supply voltage [V], and gains in firmware units of a run.
+    """Load and rod [kg, m], nominal supply voltage [V], gains in firmware units, and name of the joint of a run.
+
+    Set-ups of joints with different names are equal if all else is.
 
     :raises RecordingError: for values that are not finite or physically impossible.
     """
@@ -114,6 +117,7 @@ class Setup:
     kp: float
     ki: float = 0.0
     kd: float = 0.0
+    joint: str = field(default="joint", compare=False)
 
     def __post_init__(self) -> None:
         for name in ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd"):
@@ -146,7 +150,6 @@ class Log:
     :param pwm: duty that the firmware applied, in [-1, 1], if the servo reports it; held, because the
         firmware works in discrete steps.
     :param effort: torque of the motor [N m], if it was measured; fits do not use it.
-    :param joint: name of the joint.
     :raises TooShortError: for a run shorter than a second.
     :raises RecordingError: for flags that are neither 0 nor 1.
     """
@@ -163,7 +166,6 @@ class Log:
     temperature: Series | None = None
     pwm: Series | None = None
     effort: Series | None = None
-    joint: str = "joint"
 
     def __post_init__(self) -> None:
         if self.duration < MINIMUM_DURATION:
@@ -285,9 +287,24 @@ class Batch:
     supply_voltage: Array
     temperature: Array
     weight: Array
-    pendulum: Pendulum
-    gains: Gains
-    nominal_supply: Array
+
+    @cached_property
+    def pendulum(self) -> Pendulum:
+        """Load and rod of each run, (R,)."""
+        return Pendulum(self._setups("mass"), self._setups("length"), self._setups("arm_mass"))
+
+    @cached_property
+    def gains(self) -> Gains:
+        """Gains of each run, (R,)."""
+        return Gains(self._setups("kp"), self._setups("ki"), self._setups("kd"))
+
+    @cached_property
+    def nominal_supply(self) -> Array:
+        """Nominal supply voltage of each run, (R,) [V]."""
+        return self._setups("supply_voltage")
+
+    def _setups(self, name: str) -> Array:
+        return np.array([getattr(log.setup, name) for log in self.logs], dtype=np.float64)
 
     def supply(self, measured: bool) -> Array:
         """Supply voltage (T, R) [V]: as measured, or the run's nominal one."""
@@ -337,11 +354,6 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
                 f"run {run.log.name!r} has no measurement closer than {LONGEST_GAP:g} s to another: nothing to compare with"
             )
         valid[: len(run.time), r] = run.valid & _near_samples(run.log.position.time, run.time, run.dt)
-    setups = [run.log.setup for run in samples]
-
-    def constants(name: str) -> Array:
-        return np.array([getattr(setup, name) for setup in setups], dtype=np.float64)
-
     return Batch(
         logs=tuple(run.log for run in samples),
         dt=samples[0].dt,
@@ -353,9 +365,6 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
         supply_voltage=stacked("supply_voltage"),
         temperature=stacked("temperature"),
         weight=valid / (np.sum(valid, axis=0) * runs),
-        pendulum=Pendulum(constants("mass"), constants("length"), constants("arm_mass")),
-        gains=Gains(constants("kp"), constants("ki"), constants("kd")),
-        nominal_supply=constants("supply_voltage"),
     )
 
 

@@ -334,10 +334,12 @@ def delayed(signal: Any, index: Any, delay: Any, dt: float) -> Any:
 
 
 class Simulation(NamedTuple):
-    """Simulated motion of many runs, (T, R): positions [rad] and velocities [rad/s]."""
+    """Simulated motion of many runs, (T, R): positions [rad] and velocities [rad/s]; torques [N m] if they were asked for."""
 
     position: Array
     velocity: Array
+    motor_torque: Array | None = None
+    external_torque: Array | None = None
 
 
 def batch_for(logs: Sequence[Log], dt: float, integrator: Integrator) -> Batch:
@@ -378,12 +380,15 @@ def simulate(
     *,
     integrator: Integrator = "exponential",
     reset_period: float | None = None,
+    with_torques: bool = False,
 ) -> Simulation:
     """Simulate all runs of a batch at once, in numpy and float64.
 
     A simulation starts at the first sample with the measured position and velocity. Step k uses the
     command that is valid at t_k. With ``reset_period`` [s], position and velocity are reset to the measurement
     once per period; the state of the firmware is kept.
+
+    :param with_torques: also return the torques of motor and load at the beginning of each step.
     """
     plant = plant_of(batch, actuator, law, integrator)
     supply = batch.supply(actuator.uses_measured_supply)
@@ -393,6 +398,7 @@ def simulate(
         batch.position[0], batch.velocity[0], initial_control_state(plant.actuator, batch.goal[0])
     )
     position, velocity = np.empty_like(batch.position), np.empty_like(batch.velocity)
+    acting = np.empty((2, *batch.position.shape)) if with_torques else None
     for k in range(len(batch.time)):
         if k in resets:
             state = PlantState(batch.position[k], batch.velocity[k], state.control)
@@ -402,5 +408,8 @@ def simulate(
             goal = delayed(batch.goal, k, np.float64(delay), batch.dt)
             enable = delayed(batch.torque_enable, k, np.float64(delay), batch.dt)
         command = ServoCommand(goal, enable, supply[k], batch.temperature[k])
+        if acting is not None:
+            found, _ = torques(plant, at_temperature(p, command.temperature), state, command, batch.dt)
+            acting[:, k] = found.motor, found.external
         state = step(plant, p, state, command, batch.dt)
-    return Simulation(position, velocity)
+    return Simulation(position, velocity, *(() if acting is None else acting))

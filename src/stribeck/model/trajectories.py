@@ -90,10 +90,39 @@ TRAJECTORIES: dict[str, Trajectory] = {
 }
 
 
+def _breakaway(time: Array) -> Array:
+    """Slow triangles about each of :data:`PLACES`, with a glide from one to the next."""
+    time = np.asarray(time, dtype=np.float64)
+    height = TRIANGLE * RAMP / 4.0
+    period = GLIDE + TRIANGLE
+    place = np.clip(time // period, 0, len(PLACES) - 1).astype(int)
+    at = time - place * period
+    before = np.concatenate([[0.0], PLACES[:-1]])
+    level = before[place] + (PLACES[place] - before[place]) * cubic(at, 0.0, 0.0, GLIDE, 1.0)
+    quarter = np.clip((at - GLIDE) / (TRIANGLE / 4.0), 0.0, 4.0)
+    return np.asarray(level + height * np.interp(quarter, [0.0, 1.0, 3.0, 4.0], [0.0, 1.0, -1.0, 0.0]))
+
+
+PLACES = np.array([0.25, 0.5, 0.8, 1.1, 1.4])
+"""Positions of the trajectory ``breakaway``: as many loads of a pendulum [rad]."""
+
+RAMP, TRIANGLE, GLIDE = 0.06, 14.0, 1.5
+"""Speed of its goal [rad/s], duration of its triangles and of the ways between them [s]."""
+
+BREAKAWAY = Trajectory(
+    "breakaway",
+    "slow triangles about several positions, for drive/backdrive diagrams",
+    len(PLACES) * (GLIDE + TRIANGLE),
+    _breakaway,
+)
+"""A trajectory beside those of the paper, for :mod:`stribeck.evaluate.measured_diagram`."""
+
+
 def trajectory_named(name: str) -> Trajectory:
     """The trajectory called ``name``.
 
     :raises ConfigError: for an unknown name.
     """
-    check_valid(name, TRAJECTORIES, "unknown trajectory")
-    return TRAJECTORIES[name]
+    every = {**TRAJECTORIES, BREAKAWAY.name: BREAKAWAY}
+    check_valid(name, every, "unknown trajectory")
+    return every[name]

@@ -348,7 +348,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._check_temperature(joint, values.get("temperature", math.nan))
 
     def _check_temperature(self, joint: CompensatedJoint, temperature: float) -> None:
-        fitted = joint.temperature
+        fitted = joint.model.temperature
         known = joint.model.per_kelvin is not None
         if known or fitted is None or not abs(temperature - fitted) > self._settings.temperature_margin:
             return

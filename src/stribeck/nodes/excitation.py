@@ -30,7 +30,7 @@ from stribeck.nodes.emergency_stop import PRESSED, EmergencyStop
 from stribeck.nodes.messages import TelemetryTopic, decode_telemetry, telemetry_topics
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.qos import latched
-from stribeck.nodes.recording import OFFERS_PERIOD, TopicSubscriber, contract_topics
+from stribeck.nodes.recording import OFFERS_PERIOD, TopicSubscriber, contract_topics, further_topics
 from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
 from stribeck.recordings.bags.messages import JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.servo.dry_run import dry_run
@@ -91,6 +91,9 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         for topic in telemetry_topics():
             callbacks[TELEMETRY_TOPICS[topic.name]] = partial(self._on_telemetry, topic)
         topics = contract_topics()
+        more = further_topics(self._settings.topics)
+        callbacks |= {one.topic: partial(self._on_further, one.topic) for one in more}
+        topics += more
         self._bag_topics = [one.topic for one in topics]
         self._read_at = 0.0
         self._subscriber = TopicSubscriber(
@@ -251,6 +254,10 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         for name, position in zip(message.name, message.position, strict=False):
             if name in self._index:
                 player.sent(self._index[name], position)
+
+    def _on_further(self, topic: Topic, data: bytes) -> None:
+        if (player := self._playing()) is not None:
+            player.record(topic, data)
 
     def _on_telemetry(self, topic: TelemetryTopic, data: bytes) -> None:
         if (player := self._playing()) is None:

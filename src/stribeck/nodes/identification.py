@@ -1,4 +1,4 @@
-"""The identification node, which fits bags in a child process and publishes the parameter file."""
+"""The identification node, which runs a command of identification on bags in a child process and publishes the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,20 @@ from std_srvs.srv import Trigger
 
 from stribeck import strict
 from stribeck.errors import ConfigError, NodeStateError, OutputError, StribeckError
-from stribeck.files.drives import read_drive
-from stribeck.files.folders import check_writable, replace_keeping
+from stribeck.files.drives import read_drives
+from stribeck.files.folders import check_writable
 from stribeck.live.parameters import IdentificationParameters
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.qos import latched
 from stribeck.recordings.sources import BagFolder, bags_below
-from stribeck.session.fit_process import CANCELLED, FitProcess, check_options, find_interpreter, option_words
+from stribeck.session.fit_process import (
+    CANCELLED,
+    FitProcess,
+    check_options,
+    engine_of,
+    find_interpreter,
+    main_file,
+)
 
 TICK = 0.1
 LOOK_PERIOD = 1.0
@@ -31,9 +38,11 @@ LOOK_PERIOD = 1.0
 
 
 class IdentificationNode(ServiceNode[IdentificationParameters]):
-    """Publishes ``~/progress`` (JSON), ``friction_parameters`` (JSON, latched) and ``~/parameter_file`` (latched).
+    """Publishes ``~/progress`` and ``~/result`` (JSON), ``friction_parameters`` (JSON, latched), ``~/parameter_file`` (latched).
 
-    Services ``~/identify`` and ``~/cancel``. If a fit fails, the last good result stays in its file and on its topics.
+    ``friction_parameters`` is the content of the file of drives, ``~/parameter_file`` its path; of a calibration there is the
+    path alone. ``~/result`` names all files that were written, and the verdict. Services ``~/identify`` and ``~/cancel``. If a
+    fit fails, the last good result stays in its files and on its topics.
     """
 
     parameter_class = IdentificationParameters
@@ -49,19 +58,25 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     def _configure(self, parameters: IdentificationParameters) -> None:
         self._settings = parameters
-        for name, kind in (("watch", "folder"), ("output", "file")):
+        self._engine = engine = engine_of(parameters.engine, parameters.fit_options)
+        for name, kind in (("watch", "folder"), ("output", "folder" if engine.folder else "file")):
             if not getattr(parameters, name):
                 raise ConfigError(f"{name} is empty: set it to a {kind}")
         self._watch = Path(parameters.watch).expanduser().absolute()
         self._output = Path(parameters.output).expanduser().absolute()
         if self._watch.is_file():
             raise ConfigError(f"watch: {self._watch} is a file; name the folder of the bags")
-        check_writable(self._output)
-        check_options(parameters.fit_options)
-        self._python = find_interpreter(parameters.python)
+        if engine.folder and self._output.is_file():
+            raise ConfigError(
+                f"output: {self._output} is a file; `{engine.title}` writes several into a folder, name that"
+            )
+        check_writable(self._output / "result.json" if engine.folder else self._output)
+        check_options(engine, parameters.fit_options)
+        self._python = find_interpreter(parameters.python, engine)
         self._progress = self.managed_publisher(String, "~/progress", 10)
         self._content = self.managed_publisher(String, "friction_parameters", latched())
         self._path = self.managed_publisher(String, "~/parameter_file", latched())
+        self._written = self.managed_publisher(String, "~/result", latched())
         self._timer = self.steady_timer(TICK, self._tick)
 
     def _activate(self) -> None:
@@ -70,18 +85,19 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         self._seen: frozenset[Path] = frozenset()
         self._fitted: frozenset[Path] = frozenset()
         self._came = self._looked = time.monotonic() - LOOK_PERIOD
-        if self._output.is_file():
-            self._resume()
+        before = main_file(self._output) if self._engine.folder else self._output
+        if before is not None and before.is_file():
+            self._resume(before)
 
-    def _resume(self) -> None:
+    def _resume(self, before: Path) -> None:
         """Publish the result of an earlier run, which covers all bags older than it."""
         try:
-            self._publish_result()
+            self._publish_result(before, [before])
         except StribeckError as error:
             self._failure = str(error)
             self.get_logger().warning(f"the existing result cannot be used: {error}")
             return
-        written = self._output.stat().st_mtime
+        written = before.stat().st_mtime
         bags = bags_below(self._watch).finished
         self._fitted = frozenset(bag for bag in bags if _finished_at(bag) <= written)
 
@@ -98,7 +114,11 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     def _change(self, name: str, value: Any) -> None:
         if name == "fit_options":
-            check_options(value)
+            check_options(self._engine, value)
+            if engine_of(self._settings.engine, value) != self._engine:
+                raise ConfigError(
+                    "fit_options: from servo to arm or back only while the node is not configured"
+                )
         self._settings = replace(self._settings, **{name: value})
 
     # -- fits
@@ -119,9 +139,11 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         """Start a fit of the bags in the folder, and return its description."""
         self._fitted = self._seen = self._look().finished
         settings = self._settings
-        words = option_words(settings.model, settings.actuator, settings.joint, settings.fit_options)
+        chosen = {name: getattr(settings, name) for name in ("model", "actuator", "joint")}
         try:
-            self._fit = FitProcess(self._python, self._watch, self._output, words)
+            self._fit = FitProcess(
+                self._python, self._engine, self._watch, self._output, chosen, settings.fit_options
+            )
         except StribeckError as error:
             self._fail(str(error))
             raise
@@ -176,22 +198,22 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             elif failure:
                 self._fail(failure)
             else:
-                self._finish(fit.result)
+                self._finish(fit)
         finally:
             fit.close()
             self._fit = None
 
-    def _finish(self, result: Path) -> None:
+    def _finish(self, fit: FitProcess) -> None:
         try:
-            read_drive(result)
-            kept = replace_keeping(result, self._output)
-            self._publish_result()
+            installed = fit.install()
+            self._publish_result(installed.main, installed.files)
         except StribeckError as error:
             self._fail(str(error))
             return
-        self._publish_progress("done", parameter_file=str(self._output), **self._last)
+        self._publish_progress("done", parameter_file=str(installed.main), **self._last)
         self._end_if_asked(0)
-        self.get_logger().info(f"{self._output} written" + (f", {kept} is the previous one" if kept else ""))
+        kept = f", earlier: {', '.join(path.name for path in installed.kept)}" if installed.kept else ""
+        self.get_logger().info(f"{', '.join(map(str, installed.files))} written{kept}")
 
     def _fail(self, reason: str) -> None:
         self._failure = reason
@@ -205,11 +227,17 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     # -- what goes out
 
-    def _publish_result(self) -> None:
-        read_drive(self._output)
-        self._content.publish(String(data=strict.read_text(self._output, OutputError)))
-        self._path.publish(String(data=str(self._output)))
-        self._result = f"parameters in {self._output}"
+    def _publish_result(self, main: Path, files: Sequence[Path]) -> None:
+        told: dict[str, Any] = {"engine": self._settings.engine, "parameter_file": str(main)}
+        told["files"] = [str(path) for path in files]
+        if self._engine.drives:
+            verdict = read_drives(main).verdict
+            if verdict is not None:
+                told |= verdict.to_json()
+            self._content.publish(String(data=strict.read_text(main, OutputError)))
+        self._path.publish(String(data=str(main)))
+        self._written.publish(String(data=json.dumps(told)))
+        self._result = f"parameters in {main}"
 
     def _publish_progress(self, state: str, **details: Any) -> None:
         self._progress.publish(String(data=json.dumps({"state": state, **details})))
@@ -219,15 +247,16 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         if self._fit is not None:
             progress = self._fit.progress
             figures |= progress
-            count = (
-                f"{progress['evaluations']} of at most {progress.get('trials')} evaluations"
-                if progress
-                else "starting"
-            )
-            return "ok", f"identifying: {count}", figures
+            return "ok", f"identifying: {_words(progress)}", figures
         if self._failure:
             return "error", f"identification failed: {self._failure}; {self._result}", figures
         return "ok", self._result, figures
+
+
+def _words(progress: Mapping[str, Any]) -> str:
+    if "evaluations" in progress:
+        return f"{progress['evaluations']} of at most {progress.get('trials')} evaluations"
+    return str(progress.get("stage", "starting"))
 
 
 def _finished_at(bag: Path) -> float:

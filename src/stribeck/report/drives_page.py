@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
+import numpy as np
+
 from stribeck.evaluate.drive_friction import LEVEL, DriveFriction
 from stribeck.files.drives import Drives
+from stribeck.identify.common.machine_motion import MachineMotion, errors_of
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
 from stribeck.model.provenance import Provenance
@@ -21,17 +24,23 @@ MARKS = {"usable": "good", "doubtful": "warning", "unusable": "bad"}
 
 
 def render_drives(
-    path: Path, content: Drives, friction: Mapping[str, DriveFriction], versions: Mapping[str, str]
+    path: Path,
+    content: Drives,
+    friction: Mapping[str, DriveFriction],
+    versions: Mapping[str, str],
+    motions: Sequence[MachineMotion] = (),
 ) -> bytes:
     """The content of the HTML file; identical input gives identical bytes.
 
     :param path: of the file of drives, as given.
     :param friction: of each joint.
     :param versions: versions of the programs used to create the report.
+    :param motions: recordings that the drives predict.
     """
     name = content.machine.name or path.stem
     sections = [
         ("verdict", "Verdict", _verdicts(content)),
+        *([("recordings", "Recordings", _recordings(motions))] if motions else []),
         ("friction", "Friction", _friction(content, friction)),
         ("parameters", "Parameters", _parameters(content)),
         ("origin", "Origin", [_origin(content.provenance, versions)]),
@@ -73,6 +82,27 @@ def _verdicts(content: Drives) -> list[Element]:
     if rows:
         parts.append(table(header, rows, class_="numbers"))
     return parts
+
+
+def _recordings(motions: Sequence[MachineMotion]) -> list[Element]:
+    """Errors of the predictions, by recording and joint."""
+    torque = motions[0].quantity == "torque"
+    parts: list[tuple[str, Sequence[MachineMotion]]] = [(one.name, [one]) for one in motions]
+    if len(motions) > 1:
+        parts.append(("all recordings", motions))
+    rows: list[list[Child]] = []
+    for name, some in parts:
+        cells = []
+        for error in errors_of(some).values():
+            text = "did not move" if np.isnan(error.rms) else f"{error.rms:.3g} {error.unit}"
+            cells.append(f"{text}, {100.0 * error.relative:.1f} %" if np.isfinite(error.relative) else text)
+        rows.append([name, *cells])
+    text = (
+        "Root mean square error of the torque of each joint while it moves, and its share of the measured torque."
+        if torque
+        else "Root mean square error of the position of each joint, simulated from the goals alone."
+    )
+    return [element("p", text), table(["recording", *motions[0].joints], rows, class_="numbers")]
 
 
 def _reasons(verdict: Verdict) -> Element:

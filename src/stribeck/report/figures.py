@@ -16,11 +16,15 @@ from matplotlib.patches import Patch
 
 from stribeck.errors import ConfigError
 from stribeck.evaluate.diagram import DiagramCurve
+from stribeck.evaluate.measured_diagram import DiagramPoint
 from stribeck.model.arrays import Array
 from stribeck.report.plot import stretches
 from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing, grid, legend_below, shortened
 
 Look = dict[str, Any]
+
+RECORDED = "recorded"
+"""Label of what was measured, among the further signals of a run."""
 
 TORQUE_OFF: Look = {"color": "0.93", "linewidth": 0.0, "label": "torque off"}
 EQUAL_TORQUES: Look = {"color": "black", "linewidth": 0.9, "linestyle": "--", "label": "equal torques"}
@@ -43,6 +47,7 @@ class RunDrawing:
     :param title: name of the run.
     :param errors: mean absolute error of each simulation [rad] by label.
     :param bands: half-widths of the 90 % bands (n,) [rad] of the simulations that have one, by label.
+    :param panels: further signals (n,) by the label of their axis, and by :data:`RECORDED` or the label of a simulation.
     """
 
     time: Array
@@ -53,37 +58,52 @@ class RunDrawing:
     title: str
     errors: Mapping[str, float]
     bands: Mapping[str, Array] = field(default_factory=dict)
+    panels: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is a measurement."""
+        return bool(np.any(np.isfinite(self.measured)))
 
     def legend_entry(self, label: str, longest: int) -> str:
         """The label of a simulation, shortened to ``longest`` characters, with its error."""
-        entry = f"{shortened(label, longest)}: {1e3 * self.errors[label]:.1f} mrad"
+        entry = shortened(label, longest)
+        entry += f": {1e3 * self.errors[label]:.1f} mrad" if label in self.errors else ""
         # Matplotlib omits legend entries that begin with an underscore.
         return f" {entry}" if entry.startswith("_") else entry
 
 
 def draw_run(run: RunDrawing) -> Figure:
-    """Draw one run: positions above, residuals (simulated minus measured) below."""
-    rows = 2 if run.simulated else 1
-    with drawing(9.0, 5.6 if run.simulated else 3.8) as figure:
-        panels = grid(figure, rows, 1, sharex=True, height_ratios=(2.2, 1.0)[:rows])
+    """Draw one run: positions above, residuals (simulated minus measured) below, then the further signals."""
+    compared = bool(run.simulated) and run.recorded
+    ratios = [2.2, *([1.0] if compared else []), *(1.2 for _ in run.panels)]
+    with drawing(9.0, 1.0 + 1.45 * sum(ratios)) as figure:
+        panels = grid(figure, len(ratios), 1, sharex=True, height_ratios=ratios)
         looks = _looks(run.simulated)
         _draw_positions(panels[0], run, looks)
         panels[0].set(ylabel="position [rad]", title=shortened(run.title, 90))
-        if run.simulated:
-            _shade_torque_off(panels[1], run)
-            panels[1].axhline(0.0, color="black", linewidth=0.8)
-            for label, position in run.simulated.items():
-                panels[1].plot(run.time, 1e3 * (position - run.measured), **looks[label])
-                if label in run.bands:
-                    half = 1e3 * run.bands[label]
-                    panels[1].fill_between(
-                        run.time, -half, half, color=looks[label]["color"], alpha=0.13, linewidth=0
-                    )
-            panels[1].set(ylabel="simulated −\nmeasured [mrad]")
+        if compared:
+            _draw_residuals(panels[1], run, looks)
+        for panel, (name, signals) in zip(panels[1 + compared :], run.panels.items(), strict=True):
+            _shade_torque_off(panel, run)
+            for label, signal in signals.items():
+                panel.plot(run.time, signal, **(MEASURED if label == RECORDED else looks[label]))
+            panel.set(ylabel=name)
         panels[-1].set(xlabel="time [s]")
         handles = _fixed_handles([run]) + _simulation_handles(run, looks, longest=80)
-        legend_below(figure, handles, ERROR_NOTE if run.simulated else None)
+        legend_below(figure, handles, ERROR_NOTE if compared else None)
     return figure
+
+
+def _draw_residuals(panel: Axes, run: RunDrawing, looks: Mapping[str, Look]) -> None:
+    _shade_torque_off(panel, run)
+    panel.axhline(0.0, color="black", linewidth=0.8)
+    for label, position in run.simulated.items():
+        panel.plot(run.time, 1e3 * (position - run.measured), **looks[label])
+        if label in run.bands:
+            half, colour = 1e3 * run.bands[label], looks[label]["color"]
+            panel.fill_between(run.time, -half, half, color=colour, alpha=0.13, linewidth=0)
+    panel.set(ylabel="simulated −\nmeasured [mrad]")
 
 
 def draw_overview(runs: Sequence[RunDrawing]) -> Figure:
@@ -161,13 +181,20 @@ def _legend_above(panel: Axes, handles: list[Artist], title: str, columns: int) 
     )
 
 
-def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: str) -> Figure:
+def draw_diagram(
+    curves: Sequence[DiagramCurve],
+    *,
+    max_torque: float,
+    title: str,
+    measured: Mapping[str, Sequence[DiagramPoint]] | None = None,
+) -> Figure:
     """Draw drive/backdrive diagrams, one panel for each friction law with its parameters.
 
     Below the drive boundary the motor moves the joint, above the backdrive boundary the load does; in the grey zone
     between them it stays at rest. Paler lines show higher speeds.
 
     :param max_torque: upper limit of the motor torque axis [N m].
+    :param measured: points with 95 % bars, by label of the curve whose motor gave their torques.
     :raises ConfigError: without a curve.
     """
     if not curves:
@@ -180,6 +207,7 @@ def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: st
     with drawing(max(6.0, 0.6 + 4.0 * columns), 0.8 + 3.6 * rows, title) as figure:
         for k, panel in enumerate(grid(figure, len(curves), columns, sharex=True, sharey=True)):
             _draw_boundaries(panel, curves[k], opacity, max_torque, top)
+            _draw_points(panel, (measured or {}).get(curves[k].label, ()))
             if k % columns == 0:
                 panel.set_ylabel(EXTERNAL_TORQUE_LABEL, parse_math=True)
             if k + columns >= len(curves):
@@ -192,8 +220,30 @@ def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: st
             Line2D([], [], **EQUAL_TORQUES),
             Line2D([], [], color="black", alpha=0.5, label=f"paler is faster: {listed} rad/s"),
         ]
+        if any((measured or {}).values()):
+            handles.append(Line2D([], [], **POINT, label="before motion"))
+            handles.append(Line2D([], [], **POINT, markerfacecolor="white", label="in slow motion"))
         legend_below(figure, handles)
     return figure
+
+
+POINT: Look = {"color": "black", "marker": "o", "markersize": 3.0, "linestyle": "none"}
+
+
+def _draw_points(panel: Axes, points: Sequence[DiagramPoint]) -> None:
+    """Measured torques; the bars are those of the difference of motor and load."""
+    for kind, colour in (("drive", DRIVE_COLOUR), ("backdrive", BACKDRIVE_COLOUR)):
+        for moving in (False, True):
+            shown = [one for one in points if one.kind == kind and (one.speed > 0.0) == moving]
+            look = {**POINT, "color": colour, "ecolor": colour, "elinewidth": 0.7}
+            if shown:
+                panel.errorbar(
+                    [abs(one.motor_torque) for one in shown],
+                    [abs(one.external_torque) for one in shown],
+                    xerr=[1.96 * one.deviation for one in shown],
+                    **look,
+                    markerfacecolor="white" if moving else colour,
+                )
 
 
 @dataclass(frozen=True)
@@ -262,7 +312,8 @@ def _shade_torque_off(panel: Axes, run: RunDrawing) -> None:
 
 
 def _fixed_handles(runs: Sequence[RunDrawing]) -> list[Artist]:
-    handles: list[Artist] = [Line2D([], [], **MEASURED), Line2D([], [], **GOAL)]
+    recorded = [Line2D([], [], **MEASURED)] if any(run.recorded for run in runs) else []
+    handles: list[Artist] = [*recorded, Line2D([], [], **GOAL)]
     if any(np.any(run.torque_enable < 0.5) for run in runs):
         handles.append(Patch(**TORQUE_OFF))
     return handles

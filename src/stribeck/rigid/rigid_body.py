@@ -195,6 +195,20 @@ class RigidBodyModel:
         """Torques g(q) (n,) that hold the robot still [N m or N]."""
         return self._bias(self._state(np.asarray(q, dtype=np.float64)), np.zeros(len(self)))
 
+    def jacobian(self, q: npt.ArrayLike, point: npt.ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+        """Jacobian (6, n) of a point that the last joint moves: linear [m or 1] and angular velocity [1] per velocity of a joint.
+
+        :param point: in the frame of the last joint (3,) [m]; the velocities are in the frame of the base.
+        """
+        at = np.asarray(q, dtype=np.float64)
+        twists, _ = self._state(at)
+        pose = self.poses(at)[-1]
+        place = pose[:3, :3] @ np.asarray(point, dtype=np.float64) + pose[:3, 3]
+        moves = self.tree.ancestors()[-1]
+        spins = twists[:, :, :3] * moves[:, None, None]
+        linear = (spins @ place + twists[:, :, 3] * moves[:, None]).T
+        return np.vstack([linear, spins[:, 2, 1], spins[:, 0, 2], spins[:, 1, 0]])
+
     def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> RigidBodyModel:
         """The model of the named joints in that order; the others are locked and their bodies merged.
 

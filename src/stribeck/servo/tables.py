@@ -60,7 +60,6 @@ _X_COMMON = [
     row("status_return_level", 68, 1, "rw", 2, PLAIN, (0, 2)),
     row("registered_instruction", 69, 1, "r"),
     row("hardware_error_status", 70, 1, "r"),
-    row("position_d_gain", 80, 2, "rw", 0, PLAIN, _X_GAIN),
     row("feedforward_2nd_gain", 88, 2, "rw", 0, PLAIN, _X_GAIN),
     row("feedforward_1st_gain", 90, 2, "rw", 0, PLAIN, _X_GAIN),
     row("bus_watchdog", 98, 1, "rw", 0, Unit("signed", 0.02, "s"), (0, 127)),
@@ -98,6 +97,7 @@ class _XValues(NamedTuple):
     position_p_gain: int
     position_i_gain: int = 0
     current_limit: int = 0
+    position_d_gain: int = 0
 
 
 def _x_series(current: float | None, baud_values: int, values: _XValues) -> dict[str, Register]:
@@ -118,6 +118,7 @@ def _x_series(current: float | None, baud_values: int, values: _XValues) -> dict
         row("shutdown", 63, 1, "rw", values.shutdown, PLAIN, (0, 63)),
         row("velocity_i_gain", 76, 2, "rw", velocity_i, PLAIN, _X_GAIN),
         row("velocity_p_gain", 78, 2, "rw", velocity_p, PLAIN, _X_GAIN),
+        row("position_d_gain", 80, 2, "rw", values.position_d_gain, PLAIN, _X_GAIN),
         row("position_i_gain", 82, 2, "rw", values.position_i_gain, PLAIN, _X_GAIN),
         row("position_p_gain", 84, 2, "rw", values.position_p_gain, PLAIN, _X_GAIN),
     ]
@@ -174,6 +175,15 @@ _XL330_M077 = replace(
     name="xl330_m077",
     title="Dynamixel XL330-M077",
     registers=_x_series(1e-3, len(_X_BAUD), _XL330_M077_VALUES),
+)
+_XC330_VALUES = _XValues(
+    1240, 70, (31, 35, 70), 350, 52, (50, 1600), 1100, current_limit=2352, position_d_gain=500
+)
+_XC330 = replace(
+    _XL330,
+    name="xc330",
+    title="Dynamixel XC330-M288",
+    registers=_x_series(1e-3, len(_X_BAUD), _XC330_VALUES),
 )
 
 
@@ -365,6 +375,8 @@ MODELS: dict[str, ServoModel] = {
         _12_v("mx28_2", "Dynamixel MX-28 (protocol 2)", 30, 380),
         _12_v("xm430", "Dynamixel XM430-W350", 1020, 350, 2.69e-3, 1193, 800),
         _12_v("xm430_w210", "Dynamixel XM430-W210", 1030, 330, 2.69e-3, 1193, 800),
+        _12_v("xm540", "Dynamixel XM540-W270", 1120, 128, 2.69e-3, 2047, 800),
+        _XC330,
         *FEETECH_MODELS,
     )
 }

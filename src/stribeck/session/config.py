@@ -1,7 +1,7 @@
 """Session configuration: what to play on which joints and what to record, read from a YAML file.
 
 ``config/record.yaml`` explains every key. A trajectory is the name of a built-in one, or a file written by
-``stribeck design trajectory`` (``*.yaml``). Such a file moves all joints together in their own coordinates, without center and
+``stribeck design trajectory``, ``design sweep`` or ``design poses`` (``*.yaml``). Such a file moves all joints together in their own coordinates, without center and
 scale.
 """
 
@@ -25,6 +25,7 @@ from stribeck.session.bags import BenchJoint
 from stribeck.session.directive import SessionOptions
 from stribeck.session.excitation_file import read_excitation_file
 from stribeck.session.limits import Limits, Play, SessionJoint, plays_of
+from stribeck.session.poses import read_poses_file
 from stribeck.session.sweep import read_sweep
 
 Limit = Annotated[float, Meta(gt=0.0), Infinite]
@@ -244,4 +245,6 @@ def _trajectory(name: str) -> Trajectory:
     content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
     if isinstance(content, dict) and "speeds" in content:
         return read_sweep(path).to_play(path.stem)
+    if isinstance(content, dict) and "poses" in content:
+        return read_poses_file(path).to_play(path.stem)
     return read_excitation_file(path).trajectory.to_play(path.stem)

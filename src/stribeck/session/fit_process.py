@@ -1,34 +1,24 @@
-"""``stribeck fit`` as a child process."""
+"""Commands of identification as child processes, which write to a folder of their own beside the result."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stribeck.errors import ConfigError, OutputError
+from stribeck.errors import ConfigError, OutputError, ParameterFileError
+from stribeck.files.drives import joined, read_drives, write_drives
+from stribeck.files.folders import replace_keeping, write_atomically
 from stribeck.processes import ChildProcess, exit_reason
-
-RESERVED_OPTIONS = (
-    "--logdir",
-    "--output",
-    "--model",
-    "--actuator",
-    "--joint",
-    "--progress",
-    "--quiet",
-    "--eval",
-)
-"""Options of ``stribeck fit`` that the node sets from its parameters, or that would redirect its result."""
-
-REQUIRED_MODULES = ("stribeck", "jax", "scipy", "optuna", "cmaes", "tqdm")
-"""Modules that an interpreter needs for a fit."""
 
 GRACE = 2.0
 """Time between the request to exit and the kill signal [s]."""
@@ -38,42 +28,143 @@ NICENESS = 10
 
 CANCELLED = "cancelled"
 
+KEPT = (".json", ".yaml", ".urdf")
+"""Suffixes of results of which earlier versions are kept, with a number; pictures and tables are replaced."""
+
+_NUMBERED = re.compile(r"_\d{3}$")
 _ROS_BOOTSTRAP_MARK = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 
 
+@dataclass(frozen=True)
+class Engine:
+    """An identification that runs as a command.
+
+    :param words: of the command.
+    :param extra: of the package, whose libraries it needs.
+    :param modules: that an interpreter needs for it.
+    :param folder: whether its results are several files in a folder.
+    :param drives: whether its result is a file of drives.
+    :param chooses: options of the command that parameters of the node set, with the names of those.
+    :param reports: whether it writes its progress as JSON lines.
+    """
+
+    words: tuple[str, ...]
+    extra: str
+    modules: tuple[str, ...]
+    folder: bool = False
+    drives: bool = True
+    chooses: Mapping[str, str] | None = None
+    reports: bool = False
+
+    @property
+    def title(self) -> str:
+        """The command as a user types it."""
+        return " ".join(("stribeck", *self.words))
+
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        """Options that the node sets from its parameters, or that would redirect the result."""
+        fixed = ("--output", "--logdir", "--eval", *(("--progress", "--quiet") if self.reports else ()))
+        return (*fixed, *(self.chooses or {}), *(("--model",) if "--law" in (self.chooses or {}) else ()))
+
+
+_FIT = ("stribeck", "jax", "scipy", "optuna", "cmaes", "tqdm")
+_ARM = (*_FIT, "pinocchio", "casadi")
+_BAYES = (*_ARM, "blackjax", "arviz")
+_SERVO = {"--law": "model", "--servo": "actuator", "--joint": "joint"}
+
+ENGINES: dict[str, Engine] = {
+    "servo": Engine(("identify", "servo"), "fit", _FIT, chooses=_SERVO, reports=True),
+    "joint": Engine(("identify", "joint"), "fit", _FIT, chooses={"--joint": "joint"}),
+    "arm": Engine(("identify", "arm"), "arm", _ARM, folder=True),
+    "robot": Engine(("identify", "robot"), "fit", _FIT, folder=True),
+    "mechanism": Engine(("identify", "mechanism"), "arm", _ARM),
+    "posterior": Engine(("identify", "servo", "--bayes"), "bayes", _BAYES, chooses=_SERVO),
+    "geometry": Engine(("identify", "geometry"), "arm", _ARM, folder=True, drives=False),
+}
+"""Identifications by the parameter ``engine``."""
+
+_ARM_POSTERIOR = Engine(("identify", "arm", "--bayes"), "bayes", _BAYES, folder=True)
+
+
+def engine_of(name: str, options: Sequence[str]) -> Engine:
+    """The engine of a name; the posterior is that of an arm where the options name a machine, otherwise that of a servo."""
+    of_arm = any(word.partition("=")[0] == "--machine" for word in options)
+    return _ARM_POSTERIOR if name == "posterior" and of_arm else ENGINES[name]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """Results at their places.
+
+    :param main: the file of drives or, of geometry, the calibration.
+    :param files: all of them.
+    :param kept: new paths of earlier ones.
+    """
+
+    main: Path
+    files: tuple[Path, ...]
+    kept: tuple[Path, ...]
+
+
 class FitProcess:
-    """A fit running in a child process.
+    """An identification running in child processes, one after the other for several joints.
 
     :param python: interpreter, see :func:`find_interpreter`.
+    :param engine: what is run.
     :param bags: folder with recordings.
-    :param output: parameter file to write; the child first writes to a temporary file beside it.
-    :param options: further command-line arguments, see :func:`option_words`.
+    :param output: file or folder to write; children first write to a temporary folder beside it.
+    :param settings: parameters of the node by name; ``joint`` may name several joints, separated by commas, which become
+        one file.
+    :param options: further command-line arguments.
     :ivar progress: the last progress report.
     :ivar warnings: warnings since the owner last cleared them.
-    :ivar result: the file that a successful fit has written.
     :raises OutputError: if the folder of the result is not writable.
     :raises ConfigError: if the interpreter cannot be started.
     """
 
-    def __init__(self, python: Path, bags: Path, output: Path, options: Sequence[str]) -> None:
+    def __init__(
+        self,
+        python: Path,
+        engine: Engine,
+        bags: Path,
+        output: Path,
+        settings: Mapping[str, str],
+        options: Sequence[str],
+    ) -> None:
         self.progress: Mapping[str, Any] = {}
         self.warnings: list[str] = []
         self._last_line = self._error = ""
+        self._python, self._engine, self._output = python, engine, output
         self._folder = _folder_beside(output)
-        self.result = self._folder / output.name
-        files = ["--logdir", str(bags), "--output", str(self.result), "--progress", "json"]
-        command = [str(python), "-m", "stribeck", "fit", *files, *options]
-        try:
-            self._child = ChildProcess(command, environment=environment_for(python), niceness=NICENESS)
-        except OSError as error:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise ConfigError(f"cannot start {python}: {error.strerror}") from error
+        self._result = self._folder / output.name
+        joints = [name.strip() for name in settings.get("joint", "").split(",") if name.strip()]
+        self._parts = (
+            {name: self._folder / f"{k}.json" for k, name in enumerate(joints)} if joints[1:] else {}
+        )
+        progress = ["--progress", "json"] if engine.reports else []
+        runs = self._parts.items() if self._parts else [(joints[0] if joints else "", self._result)]
+        self._waiting = deque(
+            (
+                name,
+                [
+                    *(str(python), "-m", "stribeck", *engine.words, str(bags), "--output", str(path)),
+                    *progress,
+                    *_named(engine, {**settings, "joint": name}),
+                    *options,
+                ],
+            )
+            for name, path in runs
+        )
+        self._child: ChildProcess | None = None
+        self._next()
 
     def poll(self) -> str | None:
-        """Read the child's output without waiting.
+        """Read the child's output without waiting, and start the next one when it has ended.
 
         :returns: ``None`` while it runs; afterwards the reason for failure, empty on success.
         """
+        assert self._child is not None  # noqa: S101 - the constructor starts it
         code = self._child.poll()
         for line in self._child.read_lines():
             self._take(line)
@@ -81,35 +172,121 @@ class FitProcess:
             return None
         if self._child.stopping:
             return CANCELLED
-        if code == 0 and self.result.is_file():
-            return ""
+        if code == 0 and self._waiting:
+            self._child.close()
+            self._next()
+            return None
+        if code == 0:
+            return self._complete()
         words = (self._error or self._last_line or "it printed no reason") if code >= 0 else ""
-        return f"stribeck fit {exit_reason(code)}" + (f": {words}" if words else "")
+        return f"{self._engine.title} {exit_reason(code)}" + (f": {words}" if words else "")
+
+    def install(self) -> Installed:
+        """Move results to their places; earlier files are kept, with numbers.
+
+        The file of drives comes first, and every file is whole at any time. In parameter files of ROS, paths in the temporary
+        folder become those of the places.
+
+        :raises OutputError: if a file cannot be written.
+        :raises ParameterFileError: if the file of drives cannot be read.
+        """
+        if not self._engine.folder:
+            _check(self._engine, self._result)
+            kept = replace_keeping(self._result, self._output)
+            return Installed(self._output, (self._output,), () if kept is None else (kept,))
+        main = main_file(self._result)
+        if main is None:
+            raise OutputError(f"{self._engine.title} wrote no result")
+        _check(self._engine, main)
+        files, kept_files = [], []
+        for path in sorted(_files_in(self._result), key=lambda one: (one != main, one)):
+            place = self._output / path.relative_to(self._result)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix == ".yaml":
+                content = path.read_bytes()
+                here, there = (bytes(folder.resolve()) for folder in (self._result, self._output))
+                write_atomically(path, content.replace(here, there))
+            if path.suffix in KEPT and not (place.is_file() and place.read_bytes() == path.read_bytes()):
+                kept = replace_keeping(path, place)
+                kept_files += [] if kept is None else [kept]
+            else:
+                _replace(path, place)
+            files.append(place)
+        return Installed(files[0], tuple(files), tuple(kept_files))
 
     def cancel(self) -> None:
         """Ask the child to exit; :meth:`poll` kills it after :data:`GRACE`."""
-        self._child.terminate(GRACE)
+        if self._child is not None:
+            self._child.terminate(GRACE)
 
     def close(self) -> None:
         """Stop the child if it is running, and remove its temporary files."""
-        self._child.close(GRACE)
+        if self._child is not None:
+            self._child.close(GRACE)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _next(self) -> None:
+        name, command = self._waiting.popleft()
+        self._about = {"joint": name} if name else {}
+        self.progress = {}
+        try:
+            environment = environment_for(self._python)
+            self._child = ChildProcess(command, environment=environment, niceness=NICENESS)
+        except OSError as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise ConfigError(f"cannot start {self._python}: {error.strerror}") from error
+
+    def _complete(self) -> str:
+        """Join the files of several joints; returns what is wrong, if anything is."""
+        if self._parts:
+            try:
+                write_drives(
+                    self._result, joined({name: read_drives(at) for name, at in self._parts.items()})
+                )
+            except (ParameterFileError, OutputError) as error:
+                return str(error)
+        return "" if self._result.exists() else f"{self._engine.title} wrote no result"
 
     def _take(self, line: str) -> None:
         if (progress := progress_of(line)) is not None:
-            self.progress = progress
+            self.progress = {**self._about, **progress}
         elif line.startswith("stribeck: warning: "):
             self.warnings.append(line.removeprefix("stribeck: warning: "))
         elif line.startswith("stribeck: "):
             self._error = line.removeprefix("stribeck: ")
         elif line:
             self._last_line = line
+            if not self._engine.reports:
+                self.progress = {**self._about, "stage": line}
 
 
-def option_words(model: str, actuator: str, joint: str, options: Sequence[str]) -> list[str]:
-    """Command-line arguments of ``stribeck fit``; empty values are omitted."""
-    named = {"--model": model, "--actuator": actuator, "--joint": joint}
-    return [word for option, value in named.items() if value for word in (option, value)] + list(options)
+def main_file(folder: Path) -> Path | None:
+    """The newest result in a folder that is not an earlier one kept with a number; ``None`` without any."""
+    found = [path for path in folder.glob("*.json") if not _NUMBERED.search(path.stem)]
+    return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+
+
+def _named(engine: Engine, settings: Mapping[str, str]) -> Iterator[str]:
+    """Command-line arguments for parameters of the node; empty values are omitted."""
+    for option, name in (engine.chooses or {}).items():
+        if settings.get(name):
+            yield from (option, settings[name])
+
+
+def _check(engine: Engine, path: Path) -> None:
+    if engine.drives:
+        read_drives(path)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def _replace(new: Path, path: Path) -> None:
+    try:
+        os.replace(new, path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
 
 
 def progress_of(line: str) -> Mapping[str, Any] | None:
@@ -123,34 +300,35 @@ def progress_of(line: str) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) and "evaluations" in content else None
 
 
-def find_interpreter(python: str) -> Path:
+def find_interpreter(python: str, engine: Engine) -> Path:
     """The interpreter named by a parameter; empty means the interpreter of this process.
 
-    :raises ConfigError: if it does not exist, or lacks modules that a fit needs.
+    :raises ConfigError: if it does not exist, or lacks modules that the engine needs.
     """
+    extra = f"stribeck[{engine.extra}]"
     name = shutil.which(os.path.expanduser(python or sys.executable))
     if name is None:
-        raise ConfigError(f"python: no interpreter {python!r}: give the path of one with stribeck[fit]")
+        raise ConfigError(f"python: no interpreter {python!r}: give the path of one with {extra}")
     path = Path(os.path.abspath(name))
-    missing = _missing_modules(path)
+    missing = _missing_modules(path, engine.modules)
     if missing:
         raise ConfigError(
-            f"{path} cannot fit, it lacks {', '.join(missing)}: {path} -m pip install 'stribeck[fit]', or let "
+            f"{path} cannot run `{engine.title}`, it lacks {', '.join(missing)}: {path} -m pip install '{extra}', or let "
             "the parameter python name the interpreter of an environment that has it"
         )
     return path
 
 
-def check_options(options: Sequence[str]) -> None:
+def check_options(engine: Engine, options: Sequence[str]) -> None:
     """Refuse options that the node sets itself.
 
     :raises ConfigError: for the first of them.
     """
     for word in options:
         name = word.partition("=")[0].replace("_", "-")
-        if name in RESERVED_OPTIONS:
+        if name in engine.reserved:
             raise ConfigError(
-                f"fit_options: {name} is set by the node; valid: all other options of `stribeck fit`"
+                f"fit_options: {name} is set by the node; valid: all other options of `{engine.title}`"
             )
 
 
@@ -171,14 +349,14 @@ def environment_for(python: Path) -> dict[str, str]:
     return environment
 
 
-def _missing_modules(python: Path) -> list[str]:
+def _missing_modules(python: Path, modules: Sequence[str]) -> list[str]:
     code = (
         "import sys; from importlib.util import find_spec\n"
         "print(*(name for name in sys.argv[1:] if find_spec(name) is None))"
     )
     try:
         done = subprocess.run(  # noqa: S603 - an interpreter that the user names
-            [python, "-c", code, *REQUIRED_MODULES],
+            [python, "-c", code, *modules],
             env=environment_for(python),
             capture_output=True,
             text=True,

@@ -29,7 +29,7 @@ def true_values(machine):
     return base.values(np.concatenate([machine.inertials, friction]))
 
 
-@pytest.mark.parametrize("weighting", ["ordinary", "weighted", "robust"])
+@pytest.mark.parametrize("weighting", ["ordinary", "weighted", "robust", "generalised"])
 def test_exact_torques_give_the_exact_parameters(machine, weighting):
     """Without noise, up to the error of central differences of the acceleration."""
     motion = motion_of(recording(machine.arm), RULES)
@@ -52,6 +52,25 @@ def test_two_runs_are_one_problem(machine):
     motions = [motion_of(run, RULES) for run in runs]
     one, both = (fit_linear(machine, some, RULES) for some in (motions[:1], motions))
     assert np.median(both.sigma / one.sigma) == pytest.approx(2**-0.5, rel=0.25)
+
+
+def test_noise_that_joints_share_is_told_apart(machine):
+    """Two joints with a correlation of 0.95: over ten recordings the generalised fit is nearer to the truth than the weighted one,
+    and states the covariance."""
+    mixing = np.linalg.cholesky(np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.95], [0.0, 0.95, 1.0]]))
+    clean = recording(machine.arm)
+    errors = {"weighted": [], "generalised": []}
+    for seed in range(10):
+        noise = np.random.default_rng(seed).standard_normal(clean.effort.shape) @ mixing.T
+        motion = motion_of(replace(clean, effort=clean.effort + noise), RULES)
+        for weighting, found in errors.items():
+            fit = fit_linear(machine, [motion], RULES, weighting)
+            found.append((fit.values - true_values(machine)) / fit.sigma)
+            assert fit.spread[1, 2] == pytest.approx(0.95, abs=0.1)
+            if weighting == "generalised":
+                plain = fit_linear(machine, [motion], RULES, "weighted")
+                assert np.median(fit.sigma / plain.sigma) < 0.8
+    assert np.sqrt(np.mean(np.square(errors["generalised"]))) == pytest.approx(1.0, abs=0.25)
 
 
 def test_outliers_do_not_move_the_robust_fit(machine):

@@ -1,3 +1,4 @@
+import copy
 from dataclasses import replace
 
 import jax
@@ -146,7 +147,7 @@ def test_step_and_inverse_dynamics_agree():
     for _ in range(3):
         after = step(state)
         gap = jnp.stack(impulses(state, after.v, jnp.zeros(len(dynamics.layout.translation)))[1][0])
-        reaction = -gap / dynamics.softness(h).sigma
+        reaction = -gap / jnp.stack([jnp.asarray(x) for x in dynamics.softness(physical, h).sigma])
         impulse, left = impulses(state, after.v, reaction)
         np.testing.assert_allclose(jnp.stack(impulse[0]), 0.0, atol=1e-9)
         np.testing.assert_allclose(jnp.stack(left[0]), 0.0, atol=1e-9)
@@ -189,6 +190,35 @@ def test_softness_by_hand():
     """γ = 1/(1 + 4τ/h), Σ = 4 ε γ / h² (2.9, 2.10), at τ = h/4, ε = 1e-6 m/N, ℓ = 0.5 m, h = 0.01 s."""
     at = mechanism(BLOCK)
     soft = replace(at.regularization, compliance=1e-6, damping=0.25, length=0.5)
-    found = MultibodyDynamics(replace(at, regularization=soft)).softness(0.01)
+    physical = at.physical(at.values())
+    found = MultibodyDynamics(replace(at, regularization=soft)).softness(physical, 0.01)
     np.testing.assert_allclose(found.upsilon, 0.5)
     np.testing.assert_allclose(found.sigma, [0.02, 0.02, 0.08, 0.08, 0.08])
+
+
+def test_a_joint_may_be_softer_than_the_others():
+    """A block on a fixed joint of 1e-4 m/N sags by m g ε, another one by nothing that is seen."""
+    soft = copy.deepcopy(BLOCK)
+    (name,) = soft["joints"]
+    soft["joints"][name] |= {"kind": "fixed", "compliance": "softness"}
+    soft["joints"][name].pop("coulomb", None)
+    soft["joints"][name].pop("viscous", None)
+    soft["sensors"] = {}
+    soft["parameters"] = {
+        **soft.get("parameters", {}),
+        "softness": {"value": 1e-4, "unit": "m/N", "lower": 1e-6, "upper": 1e-2},
+    }
+    at = mechanism(soft)
+    dynamics, values = MultibodyDynamics(at), at.values()
+
+    def sag(values):
+        physical = at.physical(values)
+        start = BodyState(dynamics.layout.zero_pose(physical), jnp.zeros((1, 6)))
+        states = dynamics.simulate(physical, start, jnp.zeros((2000, 0)), 0.005)
+        return (start.q - states.q[-1])[0, 2]
+
+    found, slope = jax.value_and_grad(sag)(jnp.asarray(values))
+    weight = float(at.physical(values).mass[0]) * STANDARD_GRAVITY
+    assert float(found) == pytest.approx(weight * 1e-4, rel=1e-3)
+    number = list(at.parameters.names).index("softness")
+    assert float(slope[number]) == pytest.approx(weight, rel=1e-3)

@@ -8,9 +8,10 @@ import pytest
 from mechanisms import BLOCK, changed, mechanism
 from stribeck.errors import ConfigError
 from stribeck.files.folders import included_names
+from stribeck.identify.mechanism.affine import affine
 from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
 from stribeck.identify.mechanism.mechanism import Regularization
-from stribeck.identify.mechanism.model_file import affine, model_of, read_model
+from stribeck.identify.mechanism.model_file import model_of, read_model
 
 
 @pytest.mark.parametrize("name", included_names("mechanisms"))
@@ -63,7 +64,7 @@ WAVE = {"order": 3, "cos": 0.1, "sin": 0}
         ({"bodies": {"block": BODY | {"mass": "2 ** 3"}}}, "neither a number nor a sum"),
         (
             {"joints": {"slide": BLOCK["joints"]["slide"] | {"kind": "screw"}}},
-            "expected fixed, prismatic or revolute, found 'screw'",
+            "expected fixed, free, prismatic or revolute, found 'screw'",
         ),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"axis": [0, 0, 0]}}}, "no direction"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"coulomb": -1.0}}}, "must not be negative"),

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from stribeck.cli.identify.robot.run import _print as print_fit
 from stribeck.files.drives import read_drives, write_drives
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore
@@ -53,7 +54,7 @@ def test_a_drive_has_friction_gains_limits_and_the_noise_of_its_recordings(fit, 
         assert drive.estimates["friction_base"].interval == pytest.approx(
             (0.9 * truth["friction_base"], 1.1 * truth["friction_base"])
         )
-        assert drive.law.position_dependent
+        assert "position" in drive.law.inputs
         assert drive.values["friction_slope"] == -0.1
         goal = fit.problem.runs[0].goal[:, k]
         assert drive.values["friction_centre"] == pytest.approx(np.median(goal), abs=1e-9)
@@ -120,7 +121,18 @@ def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
     path.write_text(json.dumps(content | {"base": {"tilt_x": parameter(0.1, "m/s²")}}))
     found = read_drives(path)
     assert found.joints["hip"].values["friction_base"] == 0.4
-    assert not found.joints["hip"].law.position_dependent
+    assert "position" not in found.joints["hip"].law.inputs
     assert found.joints["knee"].values["friction_centre"] == 0.7
     assert found.joints["knee"].estimates["delay"].value == 0.01
     assert found.machine.estimates["tilt_x"].value == 0.1
+
+
+def test_the_terminal_shows_intervals_and_what_is_not_determined(fit, capsys):
+    """The table had values alone: a stiffness of 5 between 0.1 and 10 looked like one that is known."""
+    told = {joint: dict(found) for joint, found in fit.estimates.items()}
+    told["hip"]["armature"] = estimate_of(0.5, "kg m²", (0.1, 1.0))
+    print_fit(replace(fit, estimates=told), ())
+    out = capsys.readouterr().out
+    assert "0.3 ± 0.03 " in out
+    assert "0.5 ± 0.45*" in out
+    assert "* not determined" in out

@@ -53,7 +53,7 @@ def test_known_parameters_come_back_from_a_search_without_hints(logs, servo):
     for name, value in result.parameters.values().items():
         scale = max(abs(truth[name].value), 0.05 * (truth[name].upper - truth[name].lower))
         assert abs(value - truth[name].value) < 0.01 * scale, name
-    assert result.outcome == "converged"
+    assert result.search.outcome == "converged"
     # White noise of one step has a mean absolute value of 0.8 steps; rounding adds a little.
     assert result.train.mean < 1.0 * STEP
     assert set(result.uncertainty.intervals) == set(truth.free_names)
@@ -88,10 +88,10 @@ def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     assert block.supply_voltage == Spread(nominal=15.0)
     assert file.stated == result.estimates
     assert file.estimates.keys() == file.values.keys()
-    assert block.search.status == result.status
+    assert block.search.status == result.search.status
     summary = json.loads(json.dumps(result.summary(), allow_nan=False))
     assert convert(summary["estimates"], dict[str, Estimate], "summary") == result.estimates
-    assert SolverStatus(summary["status"]) is result.status
+    assert SolverStatus(summary["status"]) is result.search.status
     lists = {name: list(pair) for name, pair in file.intervals.items()}
     assert summary["intervals"] == lists, "keys that scripts use stay"
     train = [log for log in logs if log.setup.kp != 32]
@@ -165,7 +165,7 @@ def test_an_interrupt_keeps_the_best_point(some, servo):
 
     task = task_for(split_runs(some), servo, law_named("m1"), FitSettings(trials=20_000))
     result = identify(task, interrupt)
-    assert result.outcome == "interrupted"
+    assert result.search.outcome == "interrupted"
     assert result.uncertainty is None
     assert "not finished" in result.summary()["statements"][0]
 
@@ -298,5 +298,5 @@ def test_the_search_ends_at_the_same_error_from_every_seed(law_name, effects, er
     servo = load_actuator("xl330").with_effects(("current-limit", "supply", *effects))
     logs = read_recordings(XL330, arm_mass=0.0)
     result = identify(task_for(split_runs(logs), servo, law_named(law_name), FitSettings(seed=seed)))
-    assert result.outcome == "converged"
+    assert result.search.outcome == "converged"
     assert abs(1e3 * result.train.mean - error) < 0.1

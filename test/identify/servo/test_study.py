@@ -42,7 +42,7 @@ def test_the_method_is_the_sampler(method, sampler):
 def test_samplers_of_optuna_improve_in_batches_and_keep_the_budget(logs, method):
     """The best of 256 trials is better than a typical one, and no trial more is spent."""
     result = fit(logs, method=method, trials=256)
-    assert result.evaluations == 256
+    assert result.search.evaluations == 256
     assert result.train.mean < 0.2
 
 
@@ -72,9 +72,10 @@ def test_a_journal_file_is_a_storage_too(logs, tmp_path):
     """journal:FILE works without a database."""
     url = f"journal:{tmp_path / 'study.log'}"
     fit(logs, method="random", trials=32, study=url)
-    assert fit(logs, method="random", trials=33, study=url, resume=True).evaluations == 33
+    assert fit(logs, method="random", trials=33, study=url, resume=True).search.evaluations == 33
     assert (
-        fit(logs, method="random", trials=33, study=str(tmp_path / "study.log"), join=True).evaluations == 33
+        fit(logs, method="random", trials=33, study=str(tmp_path / "study.log"), join=True).search.evaluations
+        == 33
     )
 
 
@@ -85,7 +86,7 @@ def test_workers_share_the_budget_and_use_the_method(logs, tmp_path, method):
     url = f"sqlite:///{tmp_path / 'study.db'}"
     result = fit(logs, method=method, trials=256, workers=2, study=url)
     trials = trials_in(url)
-    assert result.evaluations <= 256 + 128 * (method == "hybrid")
+    assert result.search.evaluations <= 256 + 128 * (method == "hybrid")
     assert np.isfinite(result.train.mean)
     if method == "nsgaii":
         assert len(trials) == 256

@@ -74,8 +74,13 @@ def test_bounds_and_intervals_without_a_width_are_reasons(sound):
 
 def test_searches_that_did_not_end_are_reasons(sound):
     """Interrupted: doubtful; diverged: unusable."""
-    assert keys(replace(sound, uncertainty=None, outcome="interrupted")) == {"unfinished"}
-    assert judge_result(replace(sound, descent=SolverStatus.DIVERGED)).use == "unusable"
+    assert keys(replace(sound, uncertainty=None, search=replace(sound.search, outcome="interrupted"))) == {
+        "unfinished"
+    }
+    assert (
+        judge_result(replace(sound, search=replace(sound.search, descent=SolverStatus.DIVERGED))).use
+        == "unusable"
+    )
 
 
 def test_friction_that_no_run_determines_is_unusable(sound):

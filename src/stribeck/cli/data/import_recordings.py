@@ -93,7 +93,13 @@ def _read(options: ImportOptions, bench: Benches | None, folder: Path) -> list[t
     if options.joint == "*":
         return runs
     return [
-        (path, [log if options.joint is None else replace(log, joint=options.joint) for log in logs])
+        (
+            path,
+            [
+                log if options.joint is None else replace(log, setup=replace(log.setup, joint=options.joint))
+                for log in logs
+            ],
+        )
         for path, logs in runs
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from stribeck.cli.options import (
     Numbers,
@@ -15,7 +16,8 @@ from stribeck.cli.options import (
     option,
 )
 
-_output = group("output")
+_machines = group("drives of arms and robots")
+_output, _simulation = group("output"), group("simulation")
 _diagram = group("diagram")
 _others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml) files")
 
@@ -25,14 +27,44 @@ class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions)
     """Options: parameter files, recordings, and what is drawn."""
 
     recordings: tuple[Path, ...] = option(
-        "bags or BAM JSON recordings, or folders that hold them", (), "RECORDING", positional=True
+        "recordings of a servo, an arm or a robot, or folders that hold them",
+        (),
+        "RECORDING",
+        positional=True,
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
-    plot: Path | None = _output("folder for pictures of measured and simulated motion", None, "DIR")
+    model: Path | None = _machines(
+        "URDF of an arm (default: the one that its machine's file names), URDF or MJCF of a robot",
+        None,
+        "FILE",
+    )
+    machine: str | None = _machines(
+        "arm by name, or its YAML file (default: machine.yaml beside the drives, or the one that they name)",
+        None,
+        "NAME",
+    )
+    degrees: bool = _machines("goals and positions of a robot are in degrees", False)
+    calibration: Path | None = _machines(
+        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+    )
+    integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
+        "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo; others for published figures)",
+        None,
+    )
+    plot: Path | None = _output(
+        "folder for pictures of motion, speed, torque and load, or a .gif: the bench moves", None, "DIR"
+    )
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")
     diagram: Path | None = _diagram(
-        "picture of the drive/backdrive diagram: .png, .svg or .pdf; it needs no recordings", None, "FILE"
+        "picture of the drive/backdrive diagram: .png, .svg or .pdf; it needs no recordings, with them it shows measured torques",
+        None,
+        "FILE",
+    )
+    output: Path | None = _diagram(
+        "parameter file: the first one, fitted to the torques measured just before motion and in slow motion, too",
+        None,
+        "FILE",
     )
     max_torque: Positive | None = _diagram("largest motor torque to draw [N m]", None, "T")
     speeds: Numbers = _diagram("rad/s (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST")

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from stribeck.cli.evaluate.engine import engine_of
+from stribeck.cli.evaluate.machines import evaluate_machines, machine_files
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
 from stribeck.cli.inputs import (
@@ -21,7 +23,7 @@ from stribeck.cli.inputs import (
 )
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
-from stribeck.evaluate.assessment import Recordings, Stepping, simulated, stepping_of
+from stribeck.evaluate.assessment import Recordings, Simulator, Stepping, simulated, stepping_of
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, read_drives
 from stribeck.identify.servo.prediction import COVERAGE, coverage_of, half_widths
@@ -39,20 +41,26 @@ def run(options: EvaluateOptions) -> int:
     _check(options)
     if options.report is not None and not options.recordings:
         return _report_of_file(options, options.report)
+    if options.recordings and (machines := machine_files(options)):
+        return evaluate_machines(machines, options)
+    if options.model or options.machine or options.degrees or options.calibration:
+        raise ConfigError(
+            "--model, --machine, --degrees and --calibration go with the drives of an arm or a robot"
+        )
     own = tuple(path for path in options.params if path.suffix not in OTHERS)
     files = dict(parameter_files_of(replace(options, params=own)))
     files |= {path: _imported(path, options) for path in options.params if path.suffix in OTHERS}
     given = [(path, files[path]) for path in options.params]
+    logs = recordings_of(options, options.servo) if options.recordings else []
+    if given and logs:
+        check_recorded(logs, given)
     if options.diagram is not None:
         from stribeck.cli.evaluate.diagram import draw_diagrams
 
-        draw_diagrams(given, options, options.diagram)
-    if not options.recordings:
+        draw_diagrams(given, logs, options, options.diagram)
+    if not logs:
         return 0
-    logs = recordings_of(options, options.servo)
-    if given:
-        check_recorded(logs, given)
-    if given and (options.json is not None or not (options.plot or options.report)):
+    if given and (options.json is not None or not (options.plot or options.report or options.diagram)):
         _evaluate(given, logs, options)
     if options.plot is not None:
         from stribeck.cli.evaluate.pictures import draw_runs
@@ -83,12 +91,15 @@ def _check(options: EvaluateOptions) -> None:
     twice = len({path.resolve() for path in options.params}) < len(options.params)
     if options.report is not None and twice:
         raise ConfigError("--params names a file twice; name each once")
-    pictures = None if options.plot is None else options.plot / "overview.png"
+    animated = options.plot is not None and options.plot.suffix == ".gif"
+    pictures = options.plot if options.plot is None or animated else options.plot / "overview.png"
     if options.report is not None:
         from stribeck.api.reporting import check_report
 
         check_report(options.report)
-    outputs = [options.json, options.report, options.diagram, pictures]
+    if options.output is not None and (options.diagram is None or not options.recordings):
+        raise ConfigError("--output is a file fitted to measured torques, too: give --diagram and recordings")
+    outputs = [options.json, options.report, options.diagram, options.output, pictures]
     check_outputs(outputs, options.params, options.recordings)
 
 
@@ -108,6 +119,10 @@ def _report(
     from stribeck.api.reporting import write_report
 
     named = [(display_name(file, options.params), file, drive) for file, drive in files]
+    if options.integrator == "mujoco":
+        raise ConfigError(
+            "--integrator mujoco: the report has simulations of our own only; leave one of them out"
+        )
     write_report(path, named, logs, options.step, options.reset_period, options.integrator)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
 
@@ -136,9 +151,14 @@ def _evaluate(
     files: Sequence[tuple[Path, Drive]], logs: Sequence[Log], options: EvaluateOptions | IdentifyServoOptions
 ) -> None:
     recordings = Recordings(logs)
+    integrator, simulator = engine_of(options.integrator)
     results = [
         evaluation(
-            path, file, recordings, stepping_of(file, options.step, options.reset_period, options.integrator)
+            path,
+            file,
+            recordings,
+            stepping_of(file, options.step, options.reset_period, integrator),
+            simulator,
         )
         for path, file in files
     ]
@@ -146,9 +166,15 @@ def _evaluate(
     write_json(options.json, {"schema": SCHEMA, "results": results})
 
 
-def evaluation(path: Path, file: Drive, recordings: Recordings, stepping: Stepping) -> dict[str, Any]:
+def evaluation(
+    path: Path,
+    file: Drive,
+    recordings: Recordings,
+    stepping: Stepping,
+    simulator: Simulator | None = None,
+) -> dict[str, Any]:
     """Errors of one parameter file for each run [rad]."""
-    batch, position = simulated(path, file, recordings, stepping)
+    batch, position = simulated(path, file, recordings, stepping, simulator)
     errors = batch.mean_absolute_errors(position).tolist()
     widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
     bands: list[dict[str, float]] = [{} for _ in recordings.logs]

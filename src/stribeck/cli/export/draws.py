@@ -18,6 +18,7 @@ from stribeck.exports.draws import (
     scatter_of,
     width_for,
     width_of_recorded,
+    with_stiffness,
 )
 from stribeck.exports.registry import Format
 from stribeck.exports.variants import check_format
@@ -93,5 +94,6 @@ def drawn_of(
         further = any(one.source is unit for unit in units)
         centre = replace(one.source, values={**one.source.values, **means}) if further else one.source
         drawn = draws_of(centre, count, seed, error=width.error, scatter=scatters if further else None)
+        drawn = with_stiffness(centre, drawn)
         found.append(Drawn(drawn_as_held(one.source, one.held, drawn, runs, one.stepping), width))
     return found

@@ -29,7 +29,7 @@ from stribeck.model.estimate import Estimate
 
 Fit = LinearFit | ConsistentFit | FullFit
 
-FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
+FITS = ("ols", "asymmetric", "weighted", "generalised", "robust", "consistent", "log-cholesky", "full")
 """Names of the fits, in the order of computation."""
 
 USUAL = ("ols", "asymmetric", "weighted", "consistent", "full")
@@ -132,6 +132,7 @@ class Identification:
             "ols": lambda: self._linear("ordinary"),
             "asymmetric": lambda: self._linear("asymmetric"),
             "weighted": lambda: self._weighted,
+            "generalised": lambda: self._linear("generalised"),
             "robust": lambda: self._linear("robust"),
             "consistent": lambda: self._consistent,
             "log-cholesky": lambda: self._near(fit_log_cholesky),

@@ -1,6 +1,10 @@
-r"""Least squares on base parameters: ordinary, weighted by the noise of each joint, and robust.
+r"""Least squares on base parameters: ordinary, weighted by the noise of each joint, robust, and generalised.
 
-.. math:: \min_\beta \sum_j \sigma_j^{-2} \sum_t \rho(\tau_j(t) - W_j(t)\beta)
+.. math:: \min_\beta \sum_j \sigma_j^{-2} \sum_t \rho(\tau_j(t) - W_j(t)\beta), \qquad
+    \min_\beta \sum_t (\tau_t - W_t\beta)^T \Sigma^{-1} (\tau_t - W_t\beta)
+
+The generalised one takes the whole covariance Σ of the joints' torques, from the residuals
+(:mod:`stribeck.identify.common.joint_covariance`).
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import linalg
@@ -19,10 +23,11 @@ from stribeck.identify.arm.config import Protocol
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Friction, Machine, design, structural_base
 from stribeck.identify.common.autoregressive import covariance, standard_deviations
+from stribeck.identify.common.joint_covariance import joint_covariance, whitener
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array, Indices, Mask
 
-Weighting = Literal["ordinary", "weighted", "robust"]
+Weighting = Literal["ordinary", "weighted", "robust", "generalised"]
 
 ITERATIONS = 30
 HUBER = 1.345
@@ -41,6 +46,7 @@ class LinearFit:
     :param friction: whether the two directions have separate friction.
     :param rest: velocity below which a joint has no direction of motion [rad/s].
     :param condition: condition number of the fitted rows, columns of unit length.
+    :param spread: covariance of the residuals of all joints (n, n), correlations drawn towards zero.
     """
 
     machine: Machine
@@ -52,6 +58,7 @@ class LinearFit:
     rest: float
     condition: float
     status: SolverStatus
+    spread: Array
 
     def predict(self, motion: ProcessedMotion) -> Array:
         """Predicted torques at the rows of a run, (M, n)."""
@@ -103,6 +110,34 @@ class FittedRows:
         """Joint index of each row (R,)."""
         return np.concatenate([np.nonzero(u)[1] for u in self.used])
 
+    def residuals(self, values: Array) -> list[Array]:
+        """Residuals of each run (M, n) at the parameters (p,); those that are not fitted are zero."""
+        return [
+            np.where(u, motion.torque - c @ values, 0.0)
+            for c, u, motion in zip(self.columns, self.used, self.motions, strict=True)
+        ]
+
+    def whitened(self, spread: Array) -> tuple[list[Array], list[Array]]:
+        """Columns (M, n, p) and torques (M, n) of each run in which the noise of all joints is independent and has the variance 1.
+
+        The whole covariance of the joints that are fitted at a time counts there; others are zero.
+
+        :param spread: covariance of the joints (n, n).
+        """
+        columns, torques = [], []
+        for c, u, motion in zip(self.columns, self.used, self.motions, strict=True):
+            found, of_torque = np.zeros_like(c), np.zeros_like(motion.torque)
+            for pattern in np.unique(u, axis=0):
+                here, joints = np.flatnonzero((u == pattern).all(axis=1)), np.flatnonzero(pattern)
+                if len(joints):
+                    white = whitener(spread[np.ix_(joints, joints)])
+                    place: Any = np.ix_(here, joints)
+                    found[place] = np.einsum("jk,mkp->mjp", white, c[place])
+                    of_torque[place] = motion.torque[place] @ white.T
+            columns.append(found)
+            torques.append(of_torque)
+        return columns, torques
+
     def covariance(self, values: Array, noise: Array, prior: Array | None = None) -> Array:
         """Covariance of the parameters (p, p).
 
@@ -111,11 +146,7 @@ class FittedRows:
         :param prior: precision of a prior (p, p).
         """
         jacobians = [np.where(u[:, :, None], c, 0.0) for c, u in zip(self.columns, self.used, strict=True)]
-        residuals = [
-            np.where(u, motion.torque - c @ values, 0.0)
-            for c, u, motion in zip(self.columns, self.used, self.motions, strict=True)
-        ]
-        return covariance(jacobians, residuals, noise, prior)
+        return covariance(jacobians, self.residuals(values), noise, prior)
 
 
 def fit_linear(
@@ -139,6 +170,8 @@ def fit_linear(
     rows, torque, joint = fitted.rows, fitted.torque, fitted.joint
     check_excited(machine, base, rows, motions, protocol)
     values = _solve(rows, torque)
+    if weighting == "generalised":
+        return _generalised(machine, base, fitted, values, friction, protocol)
     status = SolverStatus.CONVERGED if weighting == "ordinary" else SolverStatus.LIMIT
     for _ in range(0 if weighting == "ordinary" else ITERATIONS):
         before, residual = values, torque - rows @ values
@@ -155,7 +188,38 @@ def fit_linear(
     noise = _noise(residual, joint, len(machine.joints), robust=False)
     assumed = np.full_like(noise, np.sqrt(np.mean(residual**2))) if weighting == "ordinary" else noise
     sigma = standard_deviations(fitted.covariance(values, assumed))
-    return LinearFit(machine, base, values, sigma, noise, friction, protocol.rest, _condition(rows), status)
+    spread, _ = joint_covariance(fitted.residuals(values), fitted.used)
+    return LinearFit(
+        machine, base, values, sigma, noise, friction, protocol.rest, _condition(rows), status, spread
+    )
+
+
+def _generalised(
+    machine: Machine,
+    base: BaseParameters,
+    fitted: FittedRows,
+    values: Array,
+    friction: Friction,
+    protocol: Protocol,
+) -> LinearFit:
+    """Least squares with the covariance of all joints, which follows from the residuals in turn."""
+    status = SolverStatus.LIMIT
+    for _ in range(ITERATIONS):
+        before = values
+        spread, _ = joint_covariance(fitted.residuals(values), fitted.used)
+        columns, torques = fitted.whitened(spread)
+        rows = np.concatenate([c[u] for c, u in zip(columns, fitted.used, strict=True)])
+        torque = np.concatenate([t[u] for t, u in zip(torques, fitted.used, strict=True)])
+        values = _solve(rows, torque)
+        if np.linalg.norm(rows @ (values - before)) < 1e-6 * np.linalg.norm(torque):
+            status = SolverStatus.CONVERGED
+            break
+    residuals = [t - c @ values for c, t in zip(columns, torques, strict=True)]
+    sigma = standard_deviations(covariance(columns, residuals, np.ones(len(machine.joints))))
+    noise = np.sqrt(np.diag(spread))
+    return LinearFit(
+        machine, base, values, sigma, noise, friction, protocol.rest, _condition(rows), status, spread
+    )
 
 
 def check_excited(

@@ -8,7 +8,7 @@ origin of the joint frame (Atkeson, An, Hollerbach 1986).
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ INERTIALS = len(INERTIAL_NAMES)
 class ArmModel:
     """A serial or tree-structured arm of joints with one degree of freedom.
 
-    :param model: Pinocchio model; unused joints are locked in their neutral position.
+    :param model: Pinocchio model; unused joints are locked.
     :param joints: names of the joints, in the order of all arrays.
     """
 
@@ -143,10 +143,11 @@ class ArmModel:
         return ArmModel(model, self.joints, self.path)
 
 
-def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
+def load_arm(path: Path, joints: Sequence[str] = (), held: Mapping[str, float] | None = None) -> ArmModel:
     """Load an arm from a URDF.
 
-    :param joints: joints that move, in the order of the data; others are locked at zero. Empty: all but mimic joints.
+    :param joints: joints that move, in the order of the data; others are locked. Empty: all but mimic joints.
+    :param held: positions of locked joints [rad or m]; 0 if left out.
     :raises ConfigError: for an invalid URDF, joints that do not exist or do not move, mimic joints, and links without
         inertia.
     """
@@ -161,7 +162,7 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
             f"{path}: joint {', '.join(following)} follows another one (mimic): leave it out of `joints`, it is then "
             "locked in its neutral position"
         )
-    model = _build(path, chosen)
+    model = _build(path, chosen, held or {})
     if not joints:
         chosen = tuple(model.names)[1:]
     arm = ArmModel(model, chosen, path)
@@ -178,14 +179,19 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
     return arm
 
 
-def locked_urdf(path: Path, joints: Sequence[str]) -> str:
-    """Text of a URDF in which all joints but the given ones are fixed at zero, and missing limits are zero.
+def locked_urdf(path: Path, joints: Sequence[str], held: Mapping[str, float] | None = None) -> str:
+    """Text of a URDF in which all joints but the given ones are fixed, and missing limits are zero.
+
+    :param held: positions of fixed joints [rad or m]; 0 if left out.
 
     Pinocchio's own reduction of a model fails if a locked joint has the name of a link, its parser if limits are missing.
     """
     root = robot_element(path)
     for joint in root.findall("joint"):
-        if joint.get("name") not in joints:
+        name = joint.get("name", "")
+        if name not in joints:
+            if at := (held or {}).get(name, 0.0):
+                _move(joint, at)
             joint.set("type", "fixed")
             for mimic in joint.findall("mimic"):
                 joint.remove(mimic)
@@ -196,8 +202,25 @@ def locked_urdf(path: Path, joints: Sequence[str]) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _build(path: Path, joints: Sequence[str]) -> Any:
-    text = locked_urdf(path, joints)
+def _move(joint: ElementTree.Element, at: float) -> None:
+    r"""Put a joint's child where it is at a position of the joint: :math:`T = T_0\,T_{joint}(q)`."""
+    origin, axis = joint.find("origin"), joint.find("axis")
+    origin = ElementTree.SubElement(joint, "origin") if origin is None else origin
+    words = "1 0 0" if axis is None else axis.get("xyz", "1 0 0")
+    along = np.array(words.split(), dtype=np.float64)
+    along /= np.linalg.norm(along)
+    xyz, rpy = (np.array(origin.get(key, "0 0 0").split(), dtype=np.float64) for key in ("xyz", "rpy"))
+    turned = pin.rpy.rpyToMatrix(rpy)
+    if joint.get("type") == "prismatic":
+        xyz = xyz + turned @ along * at
+    else:
+        rpy = pin.rpy.matrixToRpy(turned @ pin.exp3(along * at))
+    origin.set("xyz", " ".join(map(repr, xyz.tolist())))
+    origin.set("rpy", " ".join(map(repr, rpy.tolist())))
+
+
+def _build(path: Path, joints: Sequence[str], held: Mapping[str, float]) -> Any:
+    text = locked_urdf(path, joints, held)
     parse_urdf(text, str(path))  # names what is wrong; Pinocchio prints it, or leaves the link out
     try:
         return pin.buildModelFromXML(text)

@@ -208,10 +208,18 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     """Process a recording.
 
     :param delay: delay of recorded states relative to torques [s]; fine states are shifted by it.
-    :raises TooShortError: if too few rows remain.
+    :raises TooShortError: if too few rows remain; it names the recording.
     :raises ConfigError: for rows that the recording does not have, or filters too fast for its rate.
     """
     run = _rows(run, protocol)
+    try:
+        return _processed(run, protocol, delay)
+    except TooShortError as problem:
+        text = str(problem)
+        raise TooShortError(text if text.startswith(run.name) else f"{run.name}: {text}") from None
+
+
+def _processed(run: ArmRecording, protocol: Protocol, delay: float) -> ProcessedMotion:
     if protocol.velocity == "differentiated":
         run = replace(run, velocity=None)
     grid, rate = _grid(run, protocol)

@@ -81,6 +81,7 @@ class Evidence:
     :param sizes: by joint.
     :param status: how the search ended, where there was one; ``kinks``: whether it may end at one.
     :param friction: names of friction parameters besides those of the laws.
+    :param together: friction parameters that the recordings determine only together, which is no reason by itself.
     :param more: reasons that only the engine can see.
     """
 
@@ -91,6 +92,7 @@ class Evidence:
     status: SolverStatus | None = None
     kinks: bool = True
     friction: frozenset[str] = frozenset()
+    together: frozenset[str] = frozenset()
     more: tuple[Reason, ...] = ()
 
 
@@ -116,7 +118,7 @@ def judge(evidence: Evidence) -> Verdict:
     """The verdict on a result, with the joints that it names."""
     reasons = [*evidence.more, *_errors(evidence)]
     for joint, estimates in evidence.estimates.items():
-        reasons += _unknown(joint, estimates, evidence.friction)
+        reasons += _unknown(joint, estimates, evidence.friction, evidence.together)
         reasons += _bounds(joint, estimates, evidence.friction)
     for joint, sizes in evidence.sizes.items():
         reasons += _sizes(joint, sizes)
@@ -165,7 +167,9 @@ def _place(one: Misfit) -> str:
     return f"{one.joint}, {recordings}" if one.joint else recordings
 
 
-def _unknown(joint: str, estimates: Mapping[str, Estimate], others: frozenset[str]) -> list[Reason]:
+def _unknown(
+    joint: str, estimates: Mapping[str, Estimate], others: frozenset[str], together: frozenset[str]
+) -> list[Reason]:
     """Friction that the recordings do not determine."""
     friction = {
         name: one
@@ -188,7 +192,7 @@ def _unknown(joint: str, estimates: Mapping[str, Estimate], others: frozenset[st
         base is None
         or base.status != "not determined"
         or any(one.known for one in dry)
-        or "one load" in base.reason
+        or "friction_base" in together
     ):
         return []
     return [

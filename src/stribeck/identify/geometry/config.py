@@ -8,6 +8,7 @@
         markers: {SMR_1: {file: measured_SMR_1.txt, unit: mm}}
         pose: {file: measured_pose.txt, unit: mm, lever: 100}   # or with markers: x y z qx qy qz qw
         base: {file: measured_base_1.txt, unit: mm}        # a reflector that does not move; optional
+      # in bags, with /joint_states: markers: {SMR_1: {topic: /smr_1}}, pose: {topic: /tf, frame: tool}
       nominal: {dh: [[theta, d, a, alpha], …], convention: standard, lengths: mm, angles: deg}   # or urdf: true
       gravity: [0, 0, -1]
       fits: [nominal, offsets, full]
@@ -40,11 +41,11 @@ UNITS = {"rad": 1.0, "deg": math.pi / 180.0, "m": 1.0, "mm": 1e-3}
 class JointsFile(Schema):
     """A file of joint positions, one row per pose."""
 
-    file: Annotated[str, Meta(min_length=1, description="name, or a pattern with * and ?")]
+    file: Annotated[str, Meta(min_length=1, description="name, or a pattern with * and ?")] = "joints.txt"
     unit: Annotated[
         AngleUnit | LengthUnit | tuple[AngleUnit | LengthUnit, ...],
         Meta(description="one, or one for each joint"),
-    ]
+    ] = "rad"
 
     def units(self, joints: int) -> tuple[str, ...]:
         """The unit of each joint.
@@ -64,24 +65,38 @@ class PointsFile(Schema):
 
     :param file: name, or a pattern with * and ?.
     :param unit: of its lengths.
+    :param topic: of a bag, with points, poses or transforms in metres.
+    :param frame: child frame of the transforms of that topic; empty: all of them.
     """
 
-    file: Name
-    unit: LengthUnit
+    file: Name = "none"
+    unit: LengthUnit = "m"
+    topic: str = ""
+    frame: str = ""
+
+    def __post_init__(self) -> None:
+        if self.file == "none" and not self.topic:
+            raise ValueError("name a file, or the topic of a bag")
 
 
 class PoseFile(PointsFile):
     """A file of full poses x y z qx qy qz qw; quaternions have no unit."""
 
     lever: Annotated[
-        Positive, Meta(description="distance from the origin of the points that represent the pose")
-    ]
+        Positive | None,
+        Meta(description="distance from the origin of the points that represent the pose; by default 0.1 m"),
+    ] = None
+
+    @property
+    def distance(self) -> float:
+        """The lever [m]."""
+        return 0.1 if self.lever is None else self.lever * UNITS[self.unit]
 
 
 class MeasuredFiles(Schema):
     """The files that hold the measured quantities."""
 
-    joints: JointsFile
+    joints: JointsFile = JointsFile()
     markers: Annotated[dict[str, PointsFile], Meta(description="points on the tool")] = msgspec.field(
         default_factory=dict
     )

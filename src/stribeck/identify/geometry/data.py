@@ -1,7 +1,7 @@
 """Find and read files of measured poses, and check their consistency with each other and the arm.
 
 A set is one folder with one file for each role of the configuration (joints, markers, pose, base), one row per pose.
-Several sets are concatenated.
+Several sets are concatenated. Bags hold poses, too (:mod:`stribeck.identify.geometry.bag_poses`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.errors import RecordingError
+from stribeck.identify.geometry.bag_poses import read_rest_rows
 from stribeck.identify.geometry.chain import SerialChain
-from stribeck.identify.geometry.config import UNITS, CalibrationConfig, PoseFile
+from stribeck.identify.geometry.config import UNITS, CalibrationConfig, PointsFile, PoseFile
 from stribeck.identify.geometry.data_checks import check_angles, check_base, check_lengths, check_markers
 from stribeck.identify.geometry.robust_fit import PointData
 from stribeck.model.arrays import Array
+from stribeck.recordings.bags.storage import is_bag
+from stribeck.recordings.sources import bags_below
 from stribeck.recordings.tables.readers import read_text_table
 
 JOINTS, POSE, BASE = "joints", "pose", "base"
@@ -41,11 +44,13 @@ class MeasuredPoses:
 
 
 def read_poses(paths: Sequence[Path], config: CalibrationConfig, chain: SerialChain) -> MeasuredPoses:
-    """Read all sets in files and folders.
+    """Read all sets in files and folders, and all bags.
 
     :raises RecordingError: for missing or damaged files, inconsistent rows, and units that contradict the configuration.
     """
-    sets = [_read_set(files, config, chain) for files in find_sets(paths, config)]
+    bags, others = _parted(paths)
+    sets = [_read_set(files, config, chain) for files in find_sets(others, config)]
+    sets += [_read_bag(path, config, chain) for path in bags]
     joints = np.concatenate([one.data.positions for one in sets])
     points = np.concatenate([one.data.points for one in sets])
     check_lengths(points, chain, sets[0].markers)
@@ -54,6 +59,45 @@ def read_poses(paths: Sequence[Path], config: CalibrationConfig, chain: SerialCh
         check_same_base(bases[0], base)
     data = PointData(joints, points, np.arange(len(joints)))
     return MeasuredPoses(data, sets[0].markers, bases[0] if bases else None)
+
+
+def _parted(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The bags at and below the paths, and the paths without bags.
+
+    :raises RecordingError: for a bag that is still being recorded.
+    """
+    bags: list[Path] = []
+    others = []
+    for path in paths:
+        found = [path] if path.exists() and is_bag(path) else sorted(bags_below(path).finished)
+        bags += found
+        others += [] if found else [path]
+    return bags, others
+
+
+def _read_bag(path: Path, config: CalibrationConfig, chain: SerialChain) -> MeasuredPoses:
+    """The poses at the rests of a bag.
+
+    :raises RecordingError: for a bag without the joints or topics.
+    """
+    data = config.data
+    sources: dict[str, PointsFile] = dict(data.markers)
+    sources |= {POSE: data.pose} if data.pose is not None else {}
+    unnamed = [name for name, source in sources.items() if not source.topic]
+    if unnamed:
+        raise RecordingError(f"{path}: calibration: data names no topic of {', '.join(unnamed)}: add topic")
+    positions, measured = read_rest_rows(path, chain.names, [(s.topic, s.frame) for s in sources.values()])
+    points: dict[str, Array] = {}
+    for (name, source), rows in zip(sources.items(), measured, strict=True):
+        if name != POSE or data.pose is None:
+            points[name] = rows[:, :3]
+        elif rows.shape[1] != POSE_COLUMNS:
+            raise RecordingError(f"{path}: {source.topic} has points, expected poses: use markers")
+        else:
+            points |= _points_of(rows[:, :3], rows[:, 3:], data.pose.distance)
+    stacked = np.stack(list(points.values()), axis=1)
+    check_markers(stacked, tuple(points), str(path))
+    return MeasuredPoses(PointData(positions, stacked, np.arange(len(positions))), tuple(points), None)
 
 
 def check_same_base(first: Array | None, second: Array | None) -> None:
@@ -156,13 +200,21 @@ def _pose_points(path: Path, source: PoseFile) -> dict[str, Array]:
             f"{path}: row {wrong[0]}: the quaternion has length {size[wrong[0]]:.3g}, expected 1: columns must be "
             "x y z qx qy qz qw"
         )
-    x, y, z, w = (quaternion / size[:, None]).T
+    return _points_of(origin, quaternion, source.distance)
+
+
+def _points_of(origin: Array, quaternion: Array, lever: float) -> dict[str, Array]:
+    """Points by name that represent poses with origins (P, 3) [m] and quaternions x, y, z, w (P, 4).
+
+    :param lever: their distance [m].
+    """
+    x, y, z, w = (quaternion / np.linalg.norm(quaternion, axis=1)[:, None]).T
     axes = (
         np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)], axis=1),
         np.stack([2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)], axis=1),
         np.stack([2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)], axis=1),
     )
-    levers = [np.zeros_like(origin), *(source.lever * UNITS[source.unit] * axis for axis in axes)]
+    levers = [np.zeros_like(origin), *(lever * axis for axis in axes)]
     return {f"pose_{name}": origin + lever for name, lever in zip(POSE_POINTS, levers, strict=True)}
 
 

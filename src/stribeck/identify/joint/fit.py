@@ -198,7 +198,7 @@ def fit_structure(
         shapes = _searched(lambda one: solved(one)[0], shapes, frame, evaluations)
     _, names, values = solved(shapes)
     found = {**dict(zip(names, values.tolist(), strict=True)), **shapes}
-    if structure.law.position_dependent:
+    if "friction_centre" in structure.law.parameter_names:
         found["friction_centre"] = frame.centre
     return JointFit(structure, frame, found)
 

@@ -182,7 +182,7 @@ def unit_of(name: str) -> str:
     if name in (LENGTH, SECOND_LENGTH):
         return "rad"
     if name in FRICTION_PARAMETERS:
-        return FRICTION_PARAMETERS[name].rotary_unit
+        return FRICTION_PARAMETERS[name].units.rotary
     return UNITS_OF_REST.get(name, "N m")
 
 
@@ -200,8 +200,8 @@ def torque_of(run: JointRun, structure: Structure, values: Shapes, frame: Frame)
     driving = run.rigid + sum((values[name] * column for name, column in rest.items()), np.zeros(len(z)))
     friction = friction_along(run, structure, values, frame, z)
     driving = driving - offset_torque(law, {**values})
-    motor = driving + friction(run.torque if not law.load_dependent else driving)
-    for _ in range(ITERATIONS if law.load_dependent else 0):
+    motor = driving + friction(driving)
+    for _ in range(law.rounds(ITERATIONS)):
         motor = driving + friction(motor)
     return np.asarray(motor)
 

@@ -18,7 +18,8 @@ and sets :math:`q^+ = q \boxplus h v^+` (2.16), with :math:`\Upsilon, \Sigma` of
   O(h): at :math:`h d/J = 0.2` an estimated viscous coefficient would have an error of 10 %.
 - **Dry friction** (third line) is (2.17) with constant bounds, regularised by the velocity :math:`v_s` at which it reaches
   :math:`\tau_j`; in the paper's terms :math:`\Sigma_t = v_s/(h\tau_j)`. With :math:`\mu` as unknown the problem is regular
-  even for :math:`\tau_j = 0`. Bounds that depend on a contact's normal force (E, U of 2.24) are not implemented.
+  even for :math:`\tau_j = 0`. Contacts, whose friction is bounded by their normal force (E, U of 2.24), are in
+  :mod:`stribeck.identify.mechanism.contacts`; parameters are not estimated through them.
 
 **Solver.** Eliminating velocities and bilateral multipliers leaves a box-constrained complementarity problem, which is
 solved by pivoting (:mod:`stribeck.identify.mechanism.complementarity`).
@@ -34,10 +35,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from stribeck.identify.mechanism import complementarity, rotation
-from stribeck.identify.mechanism.kinematics import Layout, Pose
+from stribeck.identify.mechanism import complementarity, contacts, rotation
+from stribeck.identify.mechanism.contacts import BoundedImpulses, ContactRows, contact_rows
+from stribeck.identify.mechanism.kinematics import Layout, Pose, stacked
 from stribeck.identify.mechanism.mechanism import Mechanism, Physical, inertia_matrices
 from stribeck.identify.mechanism.vectors import Vector, add, cos, cross, mul, scale, sin, split, sub
 from stribeck.model.actuator import ServoCommand, voltage_torque
@@ -59,7 +60,7 @@ class BodyState(NamedTuple):
 
 
 class Softness(NamedTuple):
-    r"""Diagonals of :math:`\Sigma` and :math:`\Upsilon` (m,) (2.9–2.11)."""
+    r"""Diagonals of :math:`\Sigma` and :math:`\Upsilon`, m numbers each (2.9–2.11)."""
 
     sigma: Any
     upsilon: Any
@@ -72,12 +73,21 @@ class MultibodyDynamics:
         self.mechanism = mechanism
         self.layout = Layout(mechanism)
 
-    def softness(self, h: Any) -> Softness:
-        r""":math:`\gamma = 1/(1 + 4\tau/h)`, :math:`\Sigma = 4\epsilon\gamma/h^2`, :math:`\Upsilon = \gamma`."""
+    def softness(self, physical: Physical, h: Any) -> Softness:
+        r""":math:`\gamma = 1/(1 + 4\tau/h)`, :math:`\Sigma = 4\epsilon\gamma/h^2`, :math:`\Upsilon = \gamma`, lists of m numbers.
+
+        :math:`\epsilon` and :math:`\tau/h` are those of the regularization plus those of the joint; rotations have
+        :math:`\epsilon/\ell^2`.
+        """
         soft = self.mechanism.regularization
-        gamma = 1.0 / (1.0 + 4.0 * soft.damping)
-        compliance = np.where(self.layout.translation, soft.compliance, soft.compliance / soft.length**2)
-        return Softness(4.0 * compliance * gamma / h**2, gamma * np.ones(len(compliance)))
+        sigma, upsilon = [], []
+        for joint, translates in zip(self.layout.owner, self.layout.translation, strict=True):
+            gamma = 1.0 / (1.0 + 4.0 * (soft.damping + physical.damping[joint]))
+            compliance = soft.compliance + physical.compliance[joint]
+            size = 1.0 if translates else soft.length**2
+            sigma.append(4.0 * compliance * gamma / (size * h**2))
+            upsilon.append(gamma)
+        return Softness(sigma, upsilon)
 
     def mass_matrix(self, physical: Physical) -> Any:
         """M (6 nb, 6 nb), constant in body frames (2.3, 2.4)."""
@@ -146,7 +156,8 @@ class MultibodyDynamics:
         G, B = constraints.jacobian, constraints.motion
         drive = self.drive(physical, constraints.pose, voltage)
         stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in drive)
-        soft, v = self.softness(h), state.v.reshape(-1)
+        sigma, upsilon = (stacked(part) for part in self.softness(physical, h))
+        v = state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
         mass = self.mass_matrix(physical)
@@ -157,23 +168,43 @@ class MultibodyDynamics:
             + h * self._gyroscopic(physical, state.v)
             + B.T @ ((brake + jnp.zeros(len(B)))[:, None] * B)
         )
-        target = -(4.0 / h) * soft.upsilon * constraints.deviation + soft.upsilon * (G @ v)
+        target = -(4.0 / h) * upsilon * constraints.deviation + upsilon * (G @ v)
         m = len(target)
-        rows = jnp.concatenate([G, B])
+        touching = self._touching(physical, state.q)
+        rows = jnp.concatenate([G, B, *touching[1:]])
         solved = jnp.linalg.solve(mass, jnp.concatenate([rows.T, right[:, None]], axis=1))
         response, free = rows @ solved[:, :-1], solved[:, -1]
-        held = response[:m, :m] + jnp.diag(soft.sigma)
-        lead = jnp.linalg.solve(
-            held, jnp.concatenate([response[:m, m:], (target - G @ free)[:, None]], axis=1)
-        )
+        held = response[:m, :m] + jnp.diag(sigma)
+        right = jnp.concatenate([response[:m, m:], (target - G @ free)[:, None]], axis=1)
+        lead = jnp.linalg.solve(held, right) if m else right
         reduced = response[m:, m:] - response[m:, :m] @ lead[:, :-1]
-        constant = B @ free + response[m:, :m] @ lead[:, -1]
-        W = reduced * coulomb + self.mechanism.regularization.slip * jnp.eye(len(coulomb))
-        ones = jnp.ones(len(coulomb))
-        dry = coulomb * complementarity.solve(W, constant, -ones, ones)
+        constant = rows[m:] @ free + response[m:, :m] @ lead[:, -1]
+        dry = self._bounded(physical, BoundedImpulses(reduced, constant, coulomb, self._slip), touching[0], h)
         multipliers = jnp.concatenate([lead[:, -1] - lead[:, :-1] @ dry, dry])
         v_new = (free + solved[:, :-1] @ multipliers).reshape(-1, 6)
         return BodyState(rotation.plus(state.q, h * v_new), v_new)
+
+    @property
+    def _slip(self) -> float:
+        return self.mechanism.regularization.slip
+
+    def _touching(self, physical: Physical, q: Any) -> ContactRows:
+        """Gaps and rows of the contacts."""
+        if not self.mechanism.contacts:
+            none = jnp.zeros((0, 6 * self.layout.bodies))
+            return ContactRows(jnp.zeros(0), none, none)
+        return contact_rows(self.mechanism, physical, q)
+
+    def _bounded(self, physical: Physical, problem: BoundedImpulses, gap: Any, h: Any) -> Any:
+        """Impulses of dry friction, and of contacts if there are any."""
+        W, c, coulomb, slip = problem
+        if not self.mechanism.contacts:
+            ones = jnp.ones(len(coulomb))
+            return coulomb * complementarity.solve(W * coulomb + slip * jnp.eye(len(coulomb)), c, -ones, ones)
+        soft = self.mechanism.regularization
+        gamma = 1.0 / (1.0 + 4.0 * soft.damping)
+        wanted = -4.0 / h * gamma * jnp.minimum(gap, 0.0) - jnp.maximum(gap, 0.0) / h
+        return contacts.solve(problem, physical.grip, wanted, 4.0 * soft.compliance * gamma / h**2)
 
     def impulses(
         self,
@@ -195,7 +226,7 @@ class MultibodyDynamics:
         pose = layout.pose(physical, state.q)
         stall, damping = self.drive(physical, pose, voltage)
         dry = self._dry(physical, voltage)
-        soft, slip = self.softness(h), self.mechanism.regularization.slip
+        soft, slip = self.softness(physical, h), self.mechanism.regularization.slip
         held, moving = layout.rates(pose, state.v)
         pairs = zip(soft.upsilon, held, layout.deviation(pose), strict=True)
         target = [u * (rate - 4.0 / h * g) for u, rate, g in pairs]

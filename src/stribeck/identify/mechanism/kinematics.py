@@ -14,6 +14,7 @@ G is formed only where the products :math:`Gv` or :math:`G^T\lambda` are not suf
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -40,8 +41,13 @@ from stribeck.identify.mechanism.vectors import (
 )
 from stribeck.model.arrays import Array
 
-NOT_HELD = {"revolute": 5, "prismatic": 2, "fixed": None}
-"""Index of the unconstrained deviation, by joint kind."""
+HELD = {
+    "revolute": (0, 1, 2, 3, 4),
+    "prismatic": (0, 1, 3, 4, 5),
+    "fixed": tuple(range(6)),
+    "free": (),
+}
+"""Indices of the constrained deviations, by joint kind."""
 
 PAIRS = ((1, 2, 1.0), (0, 2, -1.0), (0, 1, 1.0))
 """Small rotations about x, y, z: column j of F_B, column i of F_A, sign."""
@@ -78,7 +84,7 @@ class Constraints(NamedTuple):
 
     :param deviation: g (m,) [m, rad].
     :param jacobian: G (m, 6 nb).
-    :param motion: B, the Jacobian of the joint coordinates (nj, 6 nb); zero for fixed joints.
+    :param motion: B, the Jacobian of the joint coordinates (nj, 6 nb); zero for fixed and free joints.
     """
 
     deviation: Any
@@ -92,6 +98,7 @@ class Layout:
 
     :param frames: F of the joints, as columns.
     :param held: deviations, of the six, that each joint constrains.
+    :param owner: joint of each constrained deviation (m,).
     :param translation: whether each constrained deviation is a translation (m,).
     :param rotates: whether the coordinate of a joint is an angle (nj,).
     """
@@ -101,8 +108,9 @@ class Layout:
         self.joints = mechanism.joints
         self.bodies = len(mechanism.bodies)
         self.frames = [frame_along(np.array(joint.axis)).T.tolist() for joint in self.joints]
-        self.held = [[k for k in range(6) if k != NOT_HELD[joint.kind]] for joint in self.joints]
-        self.translation = np.array([k < 3 for held in self.held for k in held])
+        self.held = [HELD[joint.kind] for joint in self.joints]
+        self.owner = [j for j, held in enumerate(self.held) for _ in held]
+        self.translation = np.array([k < 3 for held in self.held for k in held], dtype=bool)
         self.rotates = np.array([joint.kind == "revolute" for joint in self.joints])
 
     def zero_pose(self, physical: Physical) -> Any:
@@ -137,7 +145,7 @@ class Layout:
         return [at.deviation[k] for held, at in zip(self.held, pose.joints, strict=True) for k in held]
 
     def coordinates(self, pose: Pose) -> list[Any]:
-        """Joint coordinates, nj [rad in (-π, π], m]; 0 for fixed joints."""
+        """Joint coordinates, nj [rad in (-π, π], m]; 0 for fixed and free joints."""
         pairs = zip(self.joints, pose.joints, strict=True)
         return [
             {"revolute": at.turn, "prismatic": at.deviation[2]}.get(joint.kind, 0.0 * at.turn)
@@ -195,10 +203,15 @@ class Layout:
 
         def rows(v: Any) -> tuple[Any, Any]:
             held, motion = self.rates(pose, v)
-            return jnp.stack(held), jnp.stack(motion)
+            return stacked(held), jnp.stack(motion)
 
         jacobian, motion = jax.vmap(rows)(unit)
-        return Constraints(jnp.stack(self.deviation(pose)), jacobian.T, motion.T, pose)
+        return Constraints(stacked(self.deviation(pose)), jacobian.T, motion.T, pose)
+
+
+def stacked(numbers: Sequence[Any]) -> Any:
+    """An array of numbers (k,), also of none."""
+    return jnp.stack([jnp.asarray(number) for number in numbers]) if numbers else jnp.zeros(0)
 
 
 def frame_along(axis: Array) -> Array:

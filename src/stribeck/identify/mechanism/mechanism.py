@@ -21,7 +21,11 @@ from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.parameters import ParameterSet
 
-JointKind = Literal["revolute", "prismatic", "fixed"]
+JointKind = Literal["revolute", "prismatic", "fixed", "free"]
+
+UNMOVED = ("fixed", "free")
+"""Kinds without a joint coordinate: all or none of the six deviations are constrained."""
+
 Quantity = Literal["position", "velocity"]
 
 
@@ -79,6 +83,22 @@ class Sensor:
 
 
 @dataclass(frozen=True)
+class PlaneContact:
+    """A point of a body, or a ball about it, that rests on a plane of the world.
+
+    :param body: index of the body, from 1.
+    :param radius: of the ball [m].
+    :param place, normal: a point of the plane [m], and its unit normal towards the body.
+    """
+
+    name: str
+    body: int
+    radius: float
+    place: tuple[float, float, float]
+    normal: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
 class Regularization:
     r"""Regularization of constraints and dry friction (Marklund et al. 2025, eqs. 2.9, 2.10).
 
@@ -109,6 +129,8 @@ class Physical(NamedTuple):
     :param point: a point of each joint in the zero pose (nj, 3) [m].
     :param coulomb: bound of dry friction (nj,) [N m or N].
     :param viscous: viscous friction (nj,) [N m s/rad or N s/m].
+    :param compliance: of the constraints of each joint beyond the regularization (nj,) [m/N].
+    :param damping: relaxation time of these constraints beyond the regularization (nj,) [time steps].
     :param ripple: a, b of the cogging torques (nw, 2) [N m].
     :param kt: motor constants (nm,) [N m/A].
     :param resistance: of the windings (nm,) [ohm].
@@ -116,6 +138,8 @@ class Physical(NamedTuple):
     :param tilt: of the base about the x and y axes (2,) [rad].
     :param offset: of sensors (ns,) [unit of the signal].
     :param lag: of sensors (ns,) [s].
+    :param spot: points of the nc contacts in the zero pose (nc, 3) [m].
+    :param grip: their coefficients of friction (nc,).
     """
 
     mass: Any
@@ -124,6 +148,8 @@ class Physical(NamedTuple):
     point: Any
     coulomb: Any
     viscous: Any
+    compliance: Any
+    damping: Any
     ripple: Any
     kt: Any
     resistance: Any
@@ -131,10 +157,12 @@ class Physical(NamedTuple):
     tilt: Any
     offset: Any
     lag: Any
+    spot: Any
+    grip: Any
 
 
 def shapes(
-    bodies: int, joints: int, motors: int, sensors: int, ripples: int = 0
+    bodies: int, joints: int, motors: int, sensors: int, ripples: int = 0, contacts: int = 0
 ) -> Mapping[str, tuple[int, ...]]:
     """Shapes of the fields of :class:`Physical`."""
     return {
@@ -144,6 +172,8 @@ def shapes(
         "point": (joints, 3),
         "coulomb": (joints,),
         "viscous": (joints,),
+        "compliance": (joints,),
+        "damping": (joints,),
         "ripple": (ripples, 2),
         "kt": (motors,),
         "resistance": (motors,),
@@ -151,6 +181,8 @@ def shapes(
         "tilt": (2,),
         "offset": (sensors,),
         "lag": (sensors,),
+        "spot": (contacts, 3),
+        "grip": (contacts,),
     }
 
 
@@ -178,6 +210,7 @@ class Mechanism:
     gravity: float = STANDARD_GRAVITY
     brakes: tuple[int, ...] = ()
     ripples: tuple[Ripple, ...] = ()
+    contacts: tuple[PlaneContact, ...] = ()
 
     @property
     def inputs(self) -> int:
@@ -187,8 +220,8 @@ class Mechanism:
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of the physical constants."""
-        counts = (len(part) for part in (self.bodies, self.joints, self.motors, self.sensors, self.ripples))
-        return shapes(*counts)
+        parts = (self.bodies, self.joints, self.motors, self.sensors, self.ripples, self.contacts)
+        return shapes(*map(len, parts))
 
     @property
     def friction_names(self) -> frozenset[str]:

@@ -6,8 +6,7 @@ The subclasses of :class:`~stribeck.files.schema.Schema` declare the format; doc
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +19,10 @@ from stribeck import strict
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.folders import included_file
 from stribeck.files.schema import Count, Positive, Schema, check_keys, convert
+from stribeck.identify.mechanism.affine import AffineNumbers, Number, index_of
+from stribeck.identify.mechanism.contact_file import ContactSection, StartSection, contact_of
 from stribeck.identify.mechanism.mechanism import (
+    UNMOVED,
     JointKind,
     Mechanism,
     MechanismJoint,
@@ -32,15 +34,12 @@ from stribeck.identify.mechanism.mechanism import (
     shapes,
 )
 from stribeck.identify.mechanism.plausibility import check_mechanism
+from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.parameters import Parameter, ParameterSet
 from stribeck.recordings.signals.sources import SignalSource
 from stribeck.recordings.signals.units import SIGNAL_UNITS
 
-TERM = re.compile(r"([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*\*?\s*)?([A-Za-z_]\w*)?\s*")
-"""One term of an affine expression: sign, factor, parameter."""
-
-Number = float | str
 Vector = Annotated[tuple[Number, Number, Number], Meta(description="x, y, z in the zero pose [m]")]
 
 
@@ -110,6 +109,8 @@ class JointSection(Schema):
     :param axis: of rotation or translation, in the zero pose; needed unless it is fixed.
     :param coulomb: dry friction [N m or N].
     :param viscous: viscous friction [N m s/rad or N s/m].
+    :param compliance: of its constraints, beyond the regularization [m/N]; of rotations divided by its length squared.
+    :param damping: relaxation time of its constraints, beyond the regularization [time steps].
     """
 
     kind: JointKind
@@ -119,6 +120,8 @@ class JointSection(Schema):
     axis: tuple[float, float, float] | None = None
     coulomb: Number | None = None
     viscous: Number | None = None
+    compliance: Number | None = None
+    damping: Number | None = None
     ripple: list[RippleSection] = msgspec.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -126,9 +129,9 @@ class JointSection(Schema):
             raise ValueError("a joint leads from a body or the world to another body")
         if self.ripple and self.kind != "revolute":
             raise ValueError("ripple: only a revolute joint's torque repeats with each turn")
-        if self.kind == "fixed" and not (self.coulomb is None and self.viscous is None):
-            raise ValueError("a fixed joint has no friction")
-        if self.kind != "fixed" and self.axis is None:
+        if self.kind in UNMOVED and not (self.coulomb is None and self.viscous is None):
+            raise ValueError(f"a {self.kind} joint has no friction")
+        if self.kind not in UNMOVED and self.axis is None:
             raise ValueError("axis missing")
         if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
             raise ValueError("the axis has no direction")
@@ -201,6 +204,8 @@ class MechanismFile(Schema):
     joints: dict[str, JointSection] = msgspec.field(default_factory=dict)
     motors: dict[str, MotorSection] = msgspec.field(default_factory=dict)
     sensors: dict[str, SensorSection] = msgspec.field(default_factory=dict)
+    contacts: dict[str, ContactSection] = msgspec.field(default_factory=dict)
+    start: dict[str, StartSection] = msgspec.field(default_factory=dict)
     base: BaseSection = BaseSection()
     gravity: Annotated[float, Meta(description="along -z of the world [m/s²]")] = STANDARD_GRAVITY
     regularization: Regularization = Regularization()
@@ -233,13 +238,17 @@ class DataFormat:
 
 @dataclass(frozen=True)
 class MechanismModel:
-    """The content of a model file."""
+    """The content of a model file.
+
+    :param start: velocities and angular velocities of the bodies at the beginning of a simulation (nb, 6).
+    """
 
     path: Path
     title: str
     mechanism: Mechanism
     data: DataFormat | None = None
     settings: EstimationSettings = field(default_factory=EstimationSettings)
+    start: Array | None = None
 
 
 def read_model(name: str) -> MechanismModel:
@@ -260,77 +269,34 @@ def model_of(data: Any, path: Path) -> MechanismModel:
     mechanism = _mechanism(content, path)
     check_mechanism(mechanism, str(path))
     form = None if content.data is None else _format(content.data, mechanism, f"{path}: data")
-    return MechanismModel(path, content.title or content.name, mechanism, form, content.estimation)
-
-
-def affine(value: Number, names: Sequence[str], where: str) -> tuple[float, Any]:
-    """Constant and coefficients (p,) of a number or an affine expression of parameters.
-
-    :raises ConfigError: for other text and unknown names.
-    """
-    row = np.zeros(len(names))
-    if not isinstance(value, str):
-        return float(value), row
-    constant, position, text = 0.0, 0, value.strip()
-    while position < len(text) or not text:
-        match = TERM.match(text, position)
-        sign, factor, name = match.groups() if match else ("", None, None)
-        if match is None or (factor is None and name is None) or (position > 0 and not sign):
-            raise ConfigError(
-                f"{where}: {value!r} is neither a number nor a sum of parameters, as '0.1 - 0.5 l2'"
-            )
-        number = (-1.0 if sign == "-" else 1.0) * float(factor or 1.0)
-        if name is None:
-            constant += number
-        else:
-            row[_index(name, names, where, "parameter ")] += number
-        position = match.end()
-    return constant, row
-
-
-def _index(name: str, names: Iterable[str], where: str, kind: str = "") -> int:
-    names = list(names)
-    if name not in names:
-        raise ConfigError(f"{where}: unknown {kind}{name!r}; valid: {', '.join(names) or 'none'}")
-    return names.index(name)
-
-
-class _Numbers:
-    """Collects the affine expressions of all physical constants of a mechanism."""
-
-    def __init__(self, names: Sequence[str], sizes: Mapping[str, tuple[int, ...]]) -> None:
-        self.names = names
-        self.constant = {name: np.zeros(shape) for name, shape in sizes.items()}
-        self.matrix = {name: np.zeros((*shape, len(names))) for name, shape in sizes.items()}
-
-    def put(self, name: str, index: int | tuple[int, int], value: Number | None, where: str) -> None:
-        constant, row = affine(0.0 if value is None else value, self.names, where)
-        self.constant[name][index], self.matrix[name][index] = constant, row
-
-    def put_all(self, name: str, index: int, values: Sequence[Number], where: str) -> None:
-        for k, value in enumerate(values):
-            self.put(name, (index, k), value, where)
-
-    def flat(self) -> tuple[Any, Any]:
-        constant = np.concatenate([part.reshape(-1) for part in self.constant.values()])
-        matrix = np.concatenate([part.reshape(-1, len(self.names)) for part in self.matrix.values()])
-        return constant, matrix
+    start = np.zeros((len(mechanism.bodies), 6))
+    for name, motion in content.start.items():
+        start[index_of(name, mechanism.bodies, f"{path}: start")] = (*motion.velocity, *motion.spin)
+    return MechanismModel(path, content.title or content.name, mechanism, form, content.estimation, start)
 
 
 SCALARS = {
     "bodies": ("mass",),
-    "joints": ("coulomb", "viscous"),
+    "joints": ("coulomb", "viscous", "compliance", "damping"),
     "motors": ("kt", "resistance", "voltage_offset"),
     "sensors": ("offset", "lag"),
+    "contacts": ("grip",),
 }
 """Keys that are one :data:`Number`, by section."""
 
 
-def _numbers(content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path) -> _Numbers:
-    numbers = _Numbers(
+def _numbers(
+    content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path
+) -> AffineNumbers:
+    numbers = AffineNumbers(
         list(content.parameters),
         shapes(
-            len(content.bodies), len(content.joints), len(content.motors), len(content.sensors), len(ripples)
+            len(content.bodies),
+            len(content.joints),
+            len(content.motors),
+            len(content.sensors),
+            len(ripples),
+            len(content.contacts),
         ),
     )
     for section, keys in SCALARS.items():
@@ -343,6 +309,8 @@ def _numbers(content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSecti
         numbers.put_all("inertia", k, msgspec.structs.astuple(body.inertia), f"{where}: inertia")
     for k, (name, joint) in enumerate(content.joints.items()):
         numbers.put_all("point", k, joint.point, f"{path}: joints: {name}: point")
+    for k, (name, contact) in enumerate(content.contacts.items()):
+        numbers.put_all("spot", k, contact.point, f"{path}: contacts: {name}: point")
     for k, (ripple, wave) in enumerate(ripples):
         name = list(content.joints)[ripple.joint]
         numbers.put_all("ripple", k, (wave.cos, wave.sin), f"{path}: joints: {name}: ripple: {ripple.order}")
@@ -362,13 +330,13 @@ def _mechanism(content: MechanismFile, path: Path) -> Mechanism:
         tuple(content.bodies),
         tuple(_joint(name, at, bodies, f"{path}: joints: {name}") for name, at in content.joints.items()),
         tuple(
-            Motor(name, _index(at.joint, joints, f"{path}: motors: {name}: joint"))
+            Motor(name, index_of(at.joint, joints, f"{path}: motors: {name}: joint"))
             for name, at in content.motors.items()
         ),
         tuple(
             Sensor(
                 name,
-                _index(at.joint, joints, f"{path}: sensors: {name}: joint"),
+                index_of(at.joint, joints, f"{path}: sensors: {name}: joint"),
                 at.quantity,
                 float(at.sign),
                 at.deviation,
@@ -382,11 +350,16 @@ def _mechanism(content: MechanismFile, path: Path) -> Mechanism:
         content.gravity,
         _brakes(content.data, joints, path),
         tuple(ripple for ripple, _ in ripples),
+        tuple(
+            contact_of(name, at, bodies, f"{path}: contacts: {name}") for name, at in content.contacts.items()
+        ),
     )
 
 
 def _joint(name: str, section: JointSection, bodies: list[str], where: str) -> MechanismJoint:
-    parent, child = (_index(getattr(section, key), bodies, f"{where}: {key}") for key in ("parent", "child"))
+    parent, child = (
+        index_of(getattr(section, key), bodies, f"{where}: {key}") for key in ("parent", "child")
+    )
     axis = np.array(section.axis or (0.0, 0.0, 1.0), dtype=np.float64)
     x, y, z = (axis / np.linalg.norm(axis)).tolist()
     return MechanismJoint(name, section.kind, parent, child, (x, y, z))
@@ -396,7 +369,7 @@ def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[in
     """Indices of joints that are clamped in a recording."""
     clamped = {} if data is None else data.clamped
     indices = {
-        _index(joint, joints, f"{path}: data: clamped: {stem}")
+        index_of(joint, joints, f"{path}: data: clamped: {stem}")
         for stem, brakes in clamped.items()
         for joint in brakes
     }

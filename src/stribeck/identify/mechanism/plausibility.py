@@ -35,6 +35,9 @@ def check_mechanism(mechanism: Mechanism, what: str) -> None:
             raise ConfigError(
                 f"{what}: joints: {joint.name}: friction must not be negative, found {coulomb:g}, {viscous:g}"
             )
+    for contact, grip in zip(mechanism.contacts, physical.grip, strict=True):
+        if grip < 0.0:
+            raise ConfigError(f"{what}: contacts: {contact.name}: grip must not be negative, found {grip:g}")
     for motor, resistance in zip(mechanism.motors, physical.resistance, strict=True):
         if not resistance > 0.0:
             raise ConfigError(

@@ -46,10 +46,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import block_diag
 
+from stribeck.errors import ConfigError
 from stribeck.identify.mechanism import rotation
 from stribeck.identify.mechanism.chain import Flags, StateChain
 from stribeck.identify.mechanism.dynamics import MultibodyDynamics
-from stribeck.identify.mechanism.mechanism import Mechanism, Physical
+from stribeck.identify.mechanism.mechanism import UNMOVED, Mechanism, Physical
 from stribeck.identify.mechanism.symbolic import TURN, StepFunctions
 from stribeck.model.arrays import Array
 
@@ -134,6 +135,10 @@ class EstimationProblem:
     """
 
     def __init__(self, mechanism: Mechanism, step: float) -> None:
+        if mechanism.contacts:
+            raise ConfigError(
+                f"{mechanism.name}: contacts are simulated (`stribeck simulate`), parameters are not estimated through them: leave them out"
+            )
         self.mechanism, self.step = mechanism, step
         self.dynamics = MultibodyDynamics(mechanism)
         self.base = mechanism.values()
@@ -141,7 +146,9 @@ class EstimationProblem:
         self.bodies = len(mechanism.bodies)
         self.half = 6 * self.bodies
         self.constraints = len(self.dynamics.layout.translation)
-        self.movable = np.array([k for k, joint in enumerate(mechanism.joints) if joint.kind != "fixed"], int)
+        self.movable = np.array(
+            [k for k, joint in enumerate(mechanism.joints) if joint.kind not in UNMOVED], int
+        )
         self.angles = np.array(
             [
                 s.quantity == "position" and mechanism.joints[s.joint].kind == "revolute"
@@ -249,7 +256,8 @@ class EstimationProblem:
         count = len(q)
         motion = self.functions.motion(q, chi)
         gap = self.functions.gaps(q, v, reached, chi, np.zeros((count, m)), samples.voltage)[..., 0]
-        reaction = -gap / self.dynamics.softness(self.step).sigma
+        physical = self.mechanism.symbolic(self.all_values(point.chi).tolist())
+        reaction = -gap / np.array(self.dynamics.softness(physical, self.step).sigma)
         balance = self.functions.balance_jacobian(q, v, reached, chi, reaction, samples.voltage)
         pushed = np.concatenate([motion.transpose(0, 2, 1), np.zeros((count, m, len(self.movable)))], axis=1)
         heavier = pushed @ (self.kicks(point)[..., None] * self._inertia_slope(point.chi))

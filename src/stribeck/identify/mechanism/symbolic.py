@@ -9,7 +9,7 @@ import numpy as np
 
 from stribeck.identify.mechanism import rotation
 from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
-from stribeck.identify.mechanism.mechanism import Mechanism, Physical
+from stribeck.identify.mechanism.mechanism import UNMOVED, Mechanism, Physical
 from stribeck.identify.mechanism.vectors import floor
 from stribeck.model.arrays import Array
 
@@ -122,7 +122,7 @@ class StepFunctions:
         """G, and B of the movable joints."""
         speeds = casadi.SX.sym("speeds", self.half)
         held, moving = self.dynamics.layout.rates(pose, _rows(speeds, 6))
-        movable = [j for j, joint in enumerate(self.mechanism.joints) if joint.kind != "fixed"]
+        movable = [j for j, joint in enumerate(self.mechanism.joints) if joint.kind not in UNMOVED]
         along = casadi.vertcat(*(moving[j] for j in movable))
         return casadi.jacobian(casadi.vertcat(*held), speeds), casadi.jacobian(along, speeds)
 

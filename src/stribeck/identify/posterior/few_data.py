@@ -31,6 +31,7 @@ class FewData:
     :param posterior: error of the posterior mean torque.
     :param least_squares: error of weighted least squares.
     :param plain: whether the motion excited all base parameters; otherwise least squares has minimum norm.
+    :param train, test: the motions.
     """
 
     seconds: float
@@ -38,6 +39,8 @@ class FewData:
     least_squares: float
     plain: bool
     draws: ArmDraws
+    train: ProcessedMotion
+    test: ProcessedMotion
 
 
 def few_data(
@@ -80,7 +83,9 @@ def few_data(
         posterior_draws = infer(posterior, None, draws, seed)
         mean = posterior_draws.torques(test, protocol.rest).mean(axis=0)
         least, plain = weighted_least_squares(machine, train, test, protocol)
-        results.append(FewData(length, _error(test, mean), _error(test, least), plain, posterior_draws))
+        results.append(
+            FewData(length, _error(test, mean), _error(test, least), plain, posterior_draws, train, test)
+        )
         done(length)
     return results
 

@@ -98,8 +98,8 @@ def servo_prior(actuator: Actuator, law: FrictionLaw, parameters: ParameterSet) 
 
 def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Density:
     name = parameter.name
-    if name in actuator.datasheet_prior:
-        mean, deviation = actuator.datasheet_prior[name]
+    if name in actuator.datasheet.prior:
+        mean, deviation = actuator.datasheet.prior[name]
         return TruncatedNormal(mean, deviation, parameter.lower, parameter.upper)
     if name == "q_offset":
         return Normal(0.0, OFFSET)
@@ -122,7 +122,7 @@ def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Densit
 
 
 def _by_stall(actuator: Actuator, name: str) -> float:
-    sheet = actuator.datasheet
+    sheet = actuator.datasheet.figures
     if not {"voltage", "stall_torque", "stall_current"} <= sheet.keys():
         raise ConfigError(
             f"the datasheet of {actuator.name} lacks voltage, stall_torque or stall_current, from which the prior of {name} comes; "
@@ -156,7 +156,7 @@ def _stall_and_speed(actuator: Actuator) -> tuple[float, float]:
         raise ConfigError(
             f"the datasheet of {actuator.name} gives no stall torque and no-load speed, with which friction is scaled; add them to its YAML"
         )
-    return actuator.datasheet["stall_torque"], actuator.datasheet["no_load_speed"]
+    return actuator.datasheet.figures["stall_torque"], actuator.datasheet.figures["no_load_speed"]
 
 
 def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
@@ -172,7 +172,7 @@ def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
 
 def _scale(actuator: Actuator, name: str) -> float:
     """Scale factor of a friction parameter for servos of different sizes."""
-    kind = FRICTION_PARAMETERS[name].rotary_unit
+    kind = FRICTION_PARAMETERS[name].units.rotary
     if kind == "1" or FRICTION_PARAMETERS[name].shape:
         return 1.0
     torque, speed = _stall_and_speed(actuator)
@@ -180,7 +180,7 @@ def _scale(actuator: Actuator, name: str) -> float:
 
 
 def _has_scale(actuator: Actuator) -> bool:
-    sheet: Mapping[str, float] = actuator.datasheet
+    sheet: Mapping[str, float] = actuator.datasheet.figures
     return "stall_torque" in sheet and "no_load_speed" in sheet
 
 

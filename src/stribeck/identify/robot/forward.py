@@ -54,7 +54,7 @@ def simulate_robot(
     mujoco.mj_setConst(model, data)
     model.dof_armature[:] -= np.minimum(0.5 * dt * damping, 0.5 * model.dof_M0)
     dry = {**p, "friction_viscous": 0.0}
-    changing = law.changes or p["play"].any()
+    changing = law.inputs_beside("viscous") or p["play"].any()
     positions = np.empty((len(goals) // every, len(start)))
     data.qpos[:] = start
     gaps = Gaps(tree, law, p, data, dt) if p["play"].any() else None
@@ -66,7 +66,7 @@ def simulate_robot(
         velocity = data.qvel
         pull = stiffness * (goal - bias - data.qpos) - derivative * velocity
         motor = np.minimum(np.maximum(pull, -limit), limit)
-        if law.load_dependent:
+        if "external" in law.inputs:
             external = tree.external(data, (velocity - before) / dt) if k else external
             before = velocity.copy()
         if changing or not k:

@@ -61,7 +61,7 @@ UNKNOWNS = {
     "tilt_y": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "play": Unknown(0.004, 0.0, 0.1, 0.003, "rad"),
     **{
-        name: Unknown(*one.robot, one.rotary_unit)
+        name: Unknown(*one.robot, one.units.rotary)
         for name, one in FRICTION_PARAMETERS.items()
         if one.robot is not None
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,14 @@ import numpy as np
 from stribeck.identify.common.judging import Evidence, Misfit, Sizes, judge, misfits_of
 from stribeck.identify.robot.identify import RobotFit, RunScore
 from stribeck.identify.robot.rollout import Array
+from stribeck.model.estimate import Estimate
 from stribeck.model.verdict import Reason, Verdict
 
 STILL = 0.01
 """Standard deviation of the position of a joint below which it counts as still [rad or m]."""
+
+LEAST_RUNS = 3
+"""Independent recordings from which on there are intervals."""
 
 
 def judge_robot(fit: RobotFit) -> Verdict:
@@ -28,7 +32,21 @@ def judge_robot(fit: RobotFit) -> Verdict:
         for joint, index in zip(fit.joints, fit.problem.joints, strict=True)
     }
     misfits = _misfits(fit, fit.train, held_out=False) + _misfits(fit, fit.validation, held_out=True)
-    return judge(Evidence("position", misfits, estimates, sizes, more=tuple(_left_out(fit))))
+    counted = sum(not score.run.flaw for score in fit.train)
+    more = (*few_runs(counted, estimates), *_left_out(fit))
+    return judge(Evidence("position", misfits, estimates, sizes, more=more))
+
+
+def few_runs(count: int, estimates: Mapping[str, Mapping[str, Estimate]]) -> list[Reason]:
+    """Why there are no intervals, where recordings are too few for any.
+
+    :param count: recordings that were fitted.
+    :param estimates: by joint and parameter.
+    """
+    if count >= LEAST_RUNS or any(one.interval for each in estimates.values() for one in each.values()):
+        return []
+    text = f"no intervals: they need {LEAST_RUNS} recordings or more, and {count} were fitted; record more, or cut one into parts"
+    return [Reason("few_runs", "doubtful", text)]
 
 
 def _misfits(fit: RobotFit, scores: Sequence[RunScore], held_out: bool) -> tuple[Misfit, ...]:

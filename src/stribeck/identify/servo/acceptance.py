@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from stribeck.errors import ConfigError
 from stribeck.identify.servo.identify import identify
 from stribeck.identify.servo.objective import split_runs
+from stribeck.identify.servo.result import StudySettings
 from stribeck.identify.servo.task import FitTask
 
 
@@ -47,7 +48,7 @@ def check_freed(
             f"{listed} is not freed: it must lower the error at gains left out of the fit, and these recordings "
             f"have one gain ({gains[0]:g}); record more gains"
         )
-    settings = replace(task.settings, study=None, resume=False, workers=1)
+    settings = replace(task.settings, study=StudySettings(), workers=1)
     datasheet = {
         parameter.name: parameter.value
         for parameter in task.actuator.parameters(task.law)
@@ -79,6 +80,6 @@ def check_freed(
 
 def _left_out_error(task: FitTask, stop: Callable[[], bool]) -> float:
     result = identify(task, stop=stop)
-    if result.outcome == "interrupted" or result.validation is None:
+    if result.search.outcome == "interrupted" or result.validation is None:
         raise KeyboardInterrupt
     return result.validation.mean

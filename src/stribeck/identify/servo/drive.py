@@ -29,12 +29,12 @@ def fitted_drive(result: FitResult) -> Drive:
     search = SearchRecord(
         settings.method,
         settings.seed,
-        result.evaluations,
-        result.outcome,
-        result.status,
+        result.search.evaluations,
+        result.search.outcome,
+        result.search.status,
         uncertainty.clusters,
-        result.minima,
-        _thinned(result.history),
+        result.search.minima,
+        _thinned(result.search.history),
         {"trials": settings.trials, "prior_strength": settings.prior_strength},
     )
     return Drive(

@@ -21,7 +21,7 @@ from stribeck.identify.servo.parallel import ParallelFits
 from stribeck.identify.servo.prediction import LeftOut
 from stribeck.identify.servo.prior import WithPrior
 from stribeck.identify.servo.refinement import checked_point, problem_of, with_finer_step
-from stribeck.identify.servo.result import Errors, FitResult, FitSettings, Outcome
+from stribeck.identify.servo.result import Errors, FitResult, FitSearch, FitSettings, Outcome
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
 from stribeck.identify.servo.search import SEARCHES
@@ -99,17 +99,17 @@ def identify(
     minima = equally_good(task.parameters, unit, incumbent)
     if uncertainty is not None:
         uncertainty = with_minima(uncertainty, task.parameters, minima)
-    result = _result(task, unit, outcome, evaluations)
-    return replace(
-        result,
-        uncertainty=uncertainty,
+    search = FitSearch(
+        outcome,
+        evaluations,
         minima=minima,
         descent=incumbent.status,
         history=tuple((count, float(equivalent_error(loss))) for count, loss in incumbent.history),
         compile_seconds=compile_seconds + rollout.meter.compile_seconds - before,
         search_seconds=search_seconds,
-        wall_seconds=time.perf_counter() - started,
     )
+    result = replace(_result(task, unit, search), uncertainty=uncertainty)
+    return replace(result, search=replace(search, wall_seconds=time.perf_counter() - started))
 
 
 def _uncertain(
@@ -129,7 +129,7 @@ def _uncertain(
         task, rollout, unit, residual, uncertainty, seconds = with_finer_step(
             task, rollout, unit, residual, uncertainty, incumbent
         )
-        if task is not searched and task.settings.study is not None and not task.samples:
+        if task is not searched and task.settings.study.url is not None and not task.samples:
             with closing(open_for(searched, join=True)) as opened:
                 studies.keep_best(opened, task.parameters, unit, incumbent.loss)
     problem = problem_of(task, rollout)
@@ -152,8 +152,8 @@ def snapshot(task: FitTask, incumbent: Incumbent, started: float) -> FitResult |
     """Preliminary result during a search, ``None`` before the first point."""
     if incumbent.unit is None:
         return None
-    result = _result(task, incumbent.unit, "running", incumbent.evaluations())
-    return replace(result, wall_seconds=time.perf_counter() - started)
+    search = FitSearch("running", incumbent.evaluations(), wall_seconds=time.perf_counter() - started)
+    return _result(task, incumbent.unit, search)
 
 
 def errors_of(
@@ -172,7 +172,7 @@ def errors_of(
     return Errors({log.name: float(error) for log, error in zip(logs, errors, strict=True)})
 
 
-def _result(task: FitTask, unit: Array, outcome: Outcome, evaluations: int) -> FitResult:
+def _result(task: FitTask, unit: Array, search: FitSearch) -> FitResult:
     parameters = task.parameters.with_vector(task.parameters.from_unit(unit))
     settings = task.settings
 
@@ -185,14 +185,9 @@ def _result(task: FitTask, unit: Array, outcome: Outcome, evaluations: int) -> F
         parameters=parameters,
         settings=settings,
         split=task.split,
-        outcome=outcome,
+        search=search,
         train=errors(task.split.train),
         validation=errors(task.split.validation) if task.split.validation else None,
-        uncertainty=None,
-        evaluations=evaluations,
-        compile_seconds=0.0,
-        search_seconds=0.0,
-        wall_seconds=0.0,
     )
 
 
@@ -246,7 +241,7 @@ def search(
     incumbent.start = start
     problem = problem_of(task, rollout)
     opened = None
-    if task.samples or task.settings.study is not None:
+    if task.samples or task.settings.study.url is not None:
         opened = open_for(task, join=join)
     try:
         with suppress(BudgetSpentError):
@@ -273,7 +268,7 @@ def _from_simpler_laws(task: FitTask, rollout: Rollout, incumbent: Incumbent) ->
     """
     free = task.parameters.free_names
     laws = [task.law.based_on(name) for name in SIMPLER if name < task.law.name]
-    if not task.law.load_dependent or not laws or free != task.actuator.parameters(task.law).free_names:
+    if "motor" not in task.law.inputs or not laws or free != task.actuator.parameters(task.law).free_names:
         return None
     tasks = [replace(task, law=law, parameters=task.actuator.parameters(law)) for law in laws] + [task]
 
@@ -293,12 +288,12 @@ def open_for(task: FitTask, *, join: bool = False) -> studies.OpenStudy:
     """
     settings = task.settings
     return studies.open_study(
-        settings.study,
+        settings.study.url,
         task.study_name,
         task.study_signature,
         settings.trials,
-        resume=settings.resume and not join,
-        join=settings.join or join,
+        resume=settings.study.resume and not join,
+        join=settings.study.join or join,
     )
 
 
@@ -386,8 +381,8 @@ def _in_processes(task: FitTask, on_progress: Callable[[Incumbent], None]) -> tu
     """Run the task's method in several processes that share the budget."""
     settings = task.settings
     sampled = task.samples
-    with studies.shared_storage(settings.study, sampled) as url:
-        shared = replace(task, settings=replace(settings, study=url))
+    with studies.shared_storage(settings.study.url, sampled) as url:
+        shared = replace(task, settings=replace(settings, study=replace(settings.study, url=url)))
         if url is not None:
             open_for(shared).close()
         job = partial(_worker_search, shared)

@@ -28,8 +28,6 @@ from stribeck.identify.servo.conditions import KINDS, kinds_of, one_more
 from stribeck.identify.servo.objective import smooth_absolute
 from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Mask
-from stribeck.model.bench import Pendulum
-from stribeck.model.control_laws import Gains
 from stribeck.model.joint import Drive, Prediction
 from stribeck.model.law import FrictionLaw
 from stribeck.model.log import Batch, Log
@@ -185,9 +183,6 @@ def _repeated(batch: Batch, count: int) -> Batch:
     return replace(
         batch,
         logs=tuple(log for log in batch.logs for _ in range(count)),
-        pendulum=Pendulum(*(np.repeat(part, count) for part in batch.pendulum)),
-        gains=Gains(*(np.repeat(part, count) for part in batch.gains)),
-        nominal_supply=np.repeat(batch.nominal_supply, count),
         **many,
     )
 

@@ -70,7 +70,7 @@ def prior_for(actuator: Actuator, parameters: ParameterSet, runs: float) -> Prio
     rise = {"kt": actuator.rise_of_constant}
     terms: list[tuple[dict[str, float], float, float]] = [
         ({name: 1.0}, mean * rise.get(name, 1.0), spread * rise.get(name, 1.0))
-        for name, (mean, spread) in actuator.datasheet_prior.items()
+        for name, (mean, spread) in actuator.datasheet.prior.items()
     ]
     terms += [({motor: 1.0, external: -1.0}, 0.0, DIRECTION_SPREAD) for motor, external in PAIRS]
     rows, offsets = [], []

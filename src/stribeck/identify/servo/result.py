@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,20 @@ Outcome = Literal["converged", "budget spent", "interrupted", "running"]
 
 
 @dataclass(frozen=True)
+class StudySettings:
+    """Where Optuna stores the trials of a search.
+
+    :param url: of the storage; ``None``: in memory.
+    :param resume: continue the existing study.
+    :param join: join the study if it exists, else create it.
+    """
+
+    url: str | None = None
+    resume: bool = False
+    join: bool = False
+
+
+@dataclass(frozen=True)
 class FitSettings:
     """How a law is fitted.
 
@@ -32,9 +46,7 @@ class FitSettings:
     :param trials: evaluations allowed; a derivative column counts as one.
     :param seed: seed of all random numbers.
     :param workers: number of processes that search in parallel.
-    :param study: URL of an Optuna storage.
-    :param resume: continue the existing study.
-    :param join: join the study if it exists, else create it.
+    :param study: where the trials are stored.
     :param batch: trials that a worker evaluates and adds to a study at a time.
     :param dt: time step [s].
     :param refine: reduce the time step after the search until its error is small beside the intervals.
@@ -48,9 +60,7 @@ class FitSettings:
     trials: int = 60_000
     seed: int = 0
     workers: int = 1
-    study: str | None = None
-    resume: bool = False
-    join: bool = False
+    study: StudySettings = field(default_factory=StudySettings)
     batch: int = 64
     dt: float = 0.005
     reset_period: float | None = None
@@ -73,38 +83,26 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class FitResult:
-    """A law identified from recordings.
+class FitSearch:
+    """How a search went.
 
-    :param parameters: all parameters with units, bounds and identified values.
-    :param train: errors on the runs that were fitted.
-    :param validation: errors on the runs that were held out, if any were.
-    :param uncertainty: intervals, and statements about what the data do not determine; none for an interrupted fit.
+    :param evaluations: of the loss; a derivative column counts as one.
+    :param compile_seconds: time that compilation took.
     :param search_seconds: search time without compilation.
-    :param wall_seconds: wall time until this result.
+    :param wall_seconds: wall time until the result.
     :param minima: the best point and the minima that fit as well.
     :param descent: status of the last descent by derivatives, if there was one.
-    :param selection: how the law was chosen and its error under new conditions, where laws were compared.
     :param history: evaluations, and the constant error that has the loss [rad], at every improvement.
     """
 
-    actuator: Actuator
-    law: FrictionLaw
-    parameters: ParameterSet
-    settings: FitSettings
-    split: Split
     outcome: Outcome
-    train: Errors
-    validation: Errors | None
-    uncertainty: Uncertainty | None
     evaluations: int
-    compile_seconds: float
-    search_seconds: float
-    wall_seconds: float
+    compile_seconds: float = 0.0
+    search_seconds: float = 0.0
+    wall_seconds: float = 0.0
     minima: tuple[Minimum, ...] = ()
     history: tuple[tuple[int, float], ...] = ()
     descent: SolverStatus | None = None
-    selection: LawChoice | None = None
 
     @property
     def status(self) -> SolverStatus:
@@ -114,6 +112,30 @@ class FitResult:
         ):
             return SolverStatus.LIMIT
         return self.descent or SolverStatus.CONVERGED
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A law identified from recordings.
+
+    :param parameters: all parameters with units, bounds and identified values.
+    :param train: errors on the runs that were fitted.
+    :param validation: errors on the runs that were held out, if any were.
+    :param uncertainty: intervals, and statements about what the data do not determine; none for an interrupted fit.
+    :param search: how it was searched for.
+    :param selection: how the law was chosen and its error under new conditions, where laws were compared.
+    """
+
+    actuator: Actuator
+    law: FrictionLaw
+    parameters: ParameterSet
+    settings: FitSettings
+    split: Split
+    search: FitSearch
+    train: Errors
+    validation: Errors | None
+    uncertainty: Uncertainty | None = None
+    selection: LawChoice | None = None
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -140,12 +162,12 @@ class FitResult:
             "actuator": self.actuator.name,
             "method": self.settings.method,
             "seed": self.settings.seed,
-            "evaluations": self.evaluations,
-            "compile_seconds": self.compile_seconds,
-            "search_seconds": self.search_seconds,
-            "wall_seconds": self.wall_seconds,
-            "outcome": self.outcome,
-            "status": self.status,
+            "evaluations": self.search.evaluations,
+            "compile_seconds": self.search.compile_seconds,
+            "search_seconds": self.search.search_seconds,
+            "wall_seconds": self.search.wall_seconds,
+            "outcome": self.search.outcome,
+            "status": self.search.status,
             "train_mae": self.train.mean,
             "validation_mae": None if self.validation is None else self.validation.mean,
             "parameters": self.parameters.values(),

@@ -40,7 +40,7 @@ LANES = 128
 TANGENT_LANES = 16
 """Points per compiled call with derivatives."""
 
-OPTIMISATION = {"xla_backend_optimization_level": 1}
+OPTIMISATION: dict[str, Any] = {"xla_backend_optimization_level": 1}
 """Options of the compiler: at this level it takes a fifth less time, and the programs run as fast."""
 
 CHUNK = 50

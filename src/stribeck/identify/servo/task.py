@@ -51,7 +51,9 @@ class FitTask:
     def samples(self) -> bool:
         """Whether the method keeps all trials in a study; other methods keep only their best points there."""
         settings = self.settings
-        return settings.method not in SEARCHES or (settings.method == "cmaes" and settings.study is not None)
+        return settings.method not in SEARCHES or (
+            settings.method == "cmaes" and settings.study.url is not None
+        )
 
     @property
     def study_name(self) -> str:

@@ -8,7 +8,7 @@ these clusters (:mod:`stribeck.identify.common.clusters`): the bias-reduced form
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from stribeck.identify.servo.rollout import Rollout, Scores
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.estimate import CONFIDENCE, Estimate, Interval
 from stribeck.model.joint import CorrelationMatrix, Prediction
-from stribeck.model.log import Batch, TemperatureRange
+from stribeck.model.log import Batch, Log, TemperatureRange
 from stribeck.model.parameters import ParameterSet
 from stribeck.model.step import batch_for, simulate
 from stribeck.model.terms import CONSTANT_PARAMETERS, LOAD_PARAMETERS
@@ -204,7 +204,9 @@ def _estimated(
     widths[inner] = covariance.half_widths(confidence)[: int(np.sum(inner))]
     whole = np.zeros((len(inner), len(inner)))
     whole[np.ix_(inner, inner)] = covariance.matrix
-    estimates = _estimates(parameters, unit, widths, _one_load(batch), clusters, confidence)
+    estimates = _estimates(
+        parameters, unit, widths, together_in(batch.logs, parameters), clusters, confidence
+    )
     chosen = [name for name, varies in zip(parameters.free_names, inner, strict=True) if varies]
     return Uncertainty(
         estimates=estimates,
@@ -247,15 +249,21 @@ def clusters_of(scores: Scores, point: int, inner: Mask) -> tuple[Array, Array]:
     return gradient[present], curvature[present]
 
 
-def _one_load(batch: Batch) -> bool:
-    return len({round(log.setup.load, 6) for log in batch.logs}) < 2
+def _one_load(logs: Sequence[Log]) -> bool:
+    return len({round(log.setup.load, 6) for log in logs}) < 2
+
+
+def together_in(logs: Sequence[Log], parameters: ParameterSet) -> frozenset[str]:
+    """Constant and load-dependent friction, which runs of one load determine only together; empty if they carry several."""
+    split = {name for name in parameters.free_names if name in (*CONSTANT_PARAMETERS, *LOAD_PARAMETERS)}
+    return frozenset() if split.isdisjoint(LOAD_PARAMETERS) or not _one_load(logs) else frozenset(split)
 
 
 def _estimates(
     parameters: ParameterSet,
     unit: Array,
     widths: Array,
-    one_load: bool,
+    together: frozenset[str],
     clusters: str,
     confidence: float,
 ) -> dict[str, Estimate]:
@@ -263,15 +271,13 @@ def _estimates(
 
     :param widths: half-widths of the intervals in the unit cube (n,).
     """
-    split = {name for name in parameters.free_names if name in (*CONSTANT_PARAMETERS, *LOAD_PARAMETERS)}
-    unsplit = one_load and not split.isdisjoint(LOAD_PARAMETERS)
     estimates = {}
     values = parameters.from_unit(unit).tolist()
     for parameter, width, value in zip(parameters.free, widths.tolist(), values, strict=True):
         name, bounds = parameter.name, (parameter.lower, parameter.upper)
         half = width * (parameter.upper - parameter.lower)
         reason = f"a direction of it leaves the motion unchanged ({clusters})"
-        if unsplit and name in split:
+        if name in together:
             half, reason = np.inf, "one load only: constant and load-dependent friction are not told apart"
         estimates[name] = estimate_about(
             value, parameter.unit, half, bounds=bounds, confidence=confidence, reason=reason
@@ -280,9 +286,9 @@ def _estimates(
 
 
 def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
-    statements = []
+    statements, together = [], together_in(batch.logs, parameters)
     setups = [log.setup for log in batch.logs]
-    if _one_load(batch):
+    if _one_load(batch.logs):
         statements.append(
             f"All runs carry one load ({setups[0].load:.4g} kg m): the split between constant and load-dependent "
             "friction is not determined. Record a second mass or rod length."
@@ -300,7 +306,7 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
         reasons = [
             f"{name} ({one.reason.removeprefix('loosely, ')})"
             for name, one in estimates.items()
-            if one.status == status and "one load" not in one.reason
+            if one.status == status and name not in together
         ]
         if reasons:
             statements.append(f"{status.capitalize()}: {'; '.join(reasons)}.")

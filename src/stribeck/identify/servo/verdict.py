@@ -8,6 +8,7 @@ from stribeck.identify.common.judging import Evidence, Misfit, judge, misfits_of
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.identify.servo.objective import Split
 from stribeck.identify.servo.result import Errors, FitResult
+from stribeck.identify.servo.uncertainty import together_in
 from stribeck.model.log import Log
 from stribeck.model.verdict import Reason, Verdict
 from stribeck.recordings.signals.run_units import overload
@@ -21,7 +22,8 @@ def judge_result(result: FitResult) -> Verdict:
             "position",
             position_misfits(result.split, result.train, result.validation),
             {"": result.estimates} if finished else {},
-            status=SolverStatus.DIVERGED if result.status is SolverStatus.DIVERGED else None,
+            status=SolverStatus.DIVERGED if result.search.status is SolverStatus.DIVERGED else None,
+            together=together_in(result.split.train, result.parameters),
             more=(*_loads(result), *_torque_off(result), *([] if finished else [UNFINISHED])),
         )
     )

@@ -76,7 +76,7 @@ def surely_present(goal: Any, rate: Any, age: Any, speed: Any, direction: Any) -
     Goals that are former positions and velocities of the joint itself, which slows down, are thus not ahead of it.
     """
     xp = array_namespace(goal, rate, speed)
-    return present(goal, rate, age) - direction * xp.abs(rate - speed) * age
+    return present(goal, rate, age) - direction * xp.abs(rate - speed) * xp.abs(age)
 
 
 def behind(goal: Any, position: Any, deadband: Any) -> Any:
@@ -115,6 +115,18 @@ def moving_at(speed: Any, smooth: Any, moving_velocity: Any) -> Any:
     """Velocity, 0 of a joint at standstill [rad/s]."""
     xp = array_namespace(speed, smooth)
     return xp.where(xp.abs(smooth) < SLOW * moving_velocity, 0.0, speed)
+
+
+def goes(smooth: Any, moving_velocity: Any) -> Any:
+    """1 for a joint that moves, 0 at standstill."""
+    xp = array_namespace(smooth)
+    return xp.where(xp.abs(smooth) < SLOW * moving_velocity, 0.0, 1.0)
+
+
+def slip(rate: Any, smooth: Any) -> Any:
+    """Velocity of a goal minus that of its joint [rad/s], 0 without a goal."""
+    xp = array_namespace(rate, smooth)
+    return xp.where(xp.isfinite(rate), rate - smooth, 0.0)
 
 
 def guaranteed(torque: Any, gain: Any, dry: Any, viscous: Any, fraction: Any) -> Any:

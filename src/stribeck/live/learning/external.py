@@ -7,20 +7,28 @@ The residual r of :mod:`stribeck.live.learning.residual` holds friction and all 
 
 A joint at rest, or within its presliding range after a reversal (filtered direction \|d\| < 1), holds any torque up to its friction at rest b: what is
 smaller cannot be told from friction, and the dead-zone :math:`\mathrm{d}_u` takes it away.
+
+A band that holds 97 % of the time is left some times a second by noise alone. The threshold of an alarm is that of first passage: the noise of a
+first-order filter with time constant T, taken every :math:`\Delta`, crosses u standard deviations :math:`\nu = \arccos(e^{-\Delta/T})\,e^{-u^2/2}/(\pi\Delta)`
+times a second (S. O. Rice, "Mathematical Analysis of Random Noise", 1945, for both signs), which is solved for one crossing in ten minutes of the whole robot.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stribeck.model.arrays import Array
+from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
 from stribeck.model.namespace import array_namespace
 
 QUANTILE = 2.17
 """Standard deviations of a band of 97 % [1]."""
+
+ALARM_PERIOD = 600.0
+"""Mean time from one false alarm of the robot to the next [s]."""
 
 
 class ExternalTorque(NamedTuple):
@@ -29,15 +37,22 @@ class ExternalTorque(NamedTuple):
     :param torque: in the direction of positive positions, behind the filter of the residual [N m].
     :param band: half-width of the pointwise band of 97 %: uncertainty of the friction, noise of the residual, the learnt offset that stands
         for errors of the model, and the dead-zone of a joint at rest [N m].
+    :param threshold: torque beyond which it is a contact: noise passes it once in ten minutes of free motion of the robot [N m].
     """
 
     torque: Array
     band: Array
+    threshold: Array
 
     def behind(self, joint_map: JointMap) -> ExternalTorque:
         """The same in the robot's coordinates, given in those of the parameter files."""
-        torque, band = (np.asarray(joint_map.torque(part)) for part in self)
-        return ExternalTorque(torque, np.abs(band))
+        torque, band, threshold = (np.asarray(joint_map.torque(part)) for part in self)
+        return ExternalTorque(torque, np.abs(band), np.abs(threshold))
+
+    @property
+    def contact(self) -> Mask:
+        """Joints that something outside touches."""
+        return np.asarray(np.abs(self.torque) > self.threshold)
 
     @property
     def beyond(self) -> Array:
@@ -79,12 +94,24 @@ def external(residual: Any, dry: Any, viscous: Any, scale_dry: Any, scale_viscou
     return whole - xp.minimum(xp.maximum(whole, -held), held)
 
 
-def band(variance: Any, noise: Any, offset: Any, level: Any, held: Any) -> Any:
-    """Half-width of the band of 97 % [N m].
+def alarm_quantile(time_constant: float, period: float, joints: int) -> float:
+    """Standard deviations u of the threshold of an alarm [1].
 
+    :param time_constant: T [s].
+    :param period: Δ [s].
+    :param joints: of the robot, each of which may raise it.
+    """
+    crossings = math.acos(math.exp(-period / time_constant)) / (math.pi * period)
+    return math.sqrt(2.0 * math.log(max(ALARM_PERIOD * joints * crossings, 1.0)))
+
+
+def band(quantile: Any, variance: Any, noise: Any, offset: Any, level: Any, held: Any) -> Any:
+    """Half-width of a band, and threshold of an alarm [N m].
+
+    :param quantile: standard deviations of it [1].
     :param variance: of the friction by its scales, per b² [1].
     :param noise: standard deviation of the residual per b [1].
     :param offset: learnt offset per b [1].
     """
     xp = array_namespace(variance)
-    return (QUANTILE * xp.sqrt(variance + noise * noise) + xp.abs(offset)) * level + held
+    return (quantile * xp.sqrt(variance + noise * noise) + xp.abs(offset)) * level + held

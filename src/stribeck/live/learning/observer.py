@@ -17,7 +17,15 @@ import numpy as np
 from stribeck.live.formulas import Compiler, as_written, compiled_by
 from stribeck.live.friction import FrictionModel, Scales
 from stribeck.live.learning.adaptation import AdaptationSettings, ScaleFilter
-from stribeck.live.learning.external import ExternalTorque, agreement, band, external, held
+from stribeck.live.learning.external import (
+    QUANTILE,
+    ExternalTorque,
+    agreement,
+    alarm_quantile,
+    band,
+    external,
+    held,
+)
 from stribeck.live.learning.residual import LowPass, MomentumResidual
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
@@ -42,6 +50,9 @@ CONTACT_MARGIN = 1.15
 ABSURD = 1e100
 """Torques beyond this multiple of the friction at rest restart the observer; with them, products overflow to NaN."""
 
+DRIVEN = 0.3
+"""Torque of a controller in the direction of motion, beside gravity, above which it drives a joint, as a fraction of the friction at rest [1]."""
+
 SURE_DEVIATIONS = 2.0
 """Number of standard deviations between the estimated and the guaranteed friction."""
 
@@ -52,6 +63,7 @@ class Motion(NamedTuple):
     :param direction: of the measured motion, in [-1, 1]; where a goal leads, of the goal's motion.
     :param led: joints that a goal leads.
     :param follows: joints that have moved with their goal beyond their presliding.
+    :param free: joints without a goal that have moved beyond their presliding.
     """
 
     position: Array
@@ -61,6 +73,7 @@ class Motion(NamedTuple):
     external: Array
     led: Mask
     follows: Mask
+    free: Mask
     measured: Array
 
 
@@ -105,22 +118,25 @@ class FrictionObserver:
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
-        self._agreement = compiled(agreement)
+        self._agreement, self._driven = compiled(agreement), compiled(_driven)
         self._model, self._map = model, joint_map
         self.level = model.at_rest
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
         self.filter = ScaleFilter(self.level, settings)
+        self._alarm = alarm_quantile(float(np.max(time_constant)), PERIOD, n)
         self._friction = LowPass((3, n), time_constant)
         self._moved = LowPass((3, n), time_constant)
+        self._drive = LowPass((n,), time_constant)
         self.torque: Array = np.zeros(n)
         """Residual torque [N m]: friction and all other unmodelled torques."""
-        self.external = ExternalTorque(self.torque, np.full(n, np.inf))
+        unknown = np.full(n, np.inf)
+        self.external = ExternalTorque(self.torque, unknown, unknown)
         """External torque, in the coordinates of the parameter files."""
         self.contact: Mask = np.zeros(n, dtype=np.bool_)
         """Joints on which more than friction acts against the motion."""
         self._surprised: Array = np.zeros(n)
         self.learning: Mask = np.zeros(n, dtype=np.bool_)
-        self._elapsed, self._impulse = 0.0, self.torque
+        self._elapsed, self._impulse, self._driving = 0.0, self.torque, self.torque
         self._fastest: Array = np.zeros(n)
         """Largest identified viscous friction in a motion used for learning [N m]."""
         self._conclude()
@@ -157,18 +173,23 @@ class FrictionObserver:
         self.residual.restart()
         self._friction.value = self._moved.value = np.zeros_like(self._friction.value)
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
-        self.external = ExternalTorque(self.torque, np.full_like(self.torque, np.inf))
+        unknown = np.full_like(self.torque, np.inf)
+        self.external = ExternalTorque(self.torque, unknown, unknown)
         self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
+        self._drive.value, self._driving = np.zeros_like(self._drive.value), self.torque
 
-    def update(self, q: Array, v: Array, acting: Array, dt: float) -> bool:
+    def update(self, q: Array, v: Array, acting: Array, applied: Array, dt: float) -> bool:
         """Update with a state; returns whether :meth:`conclude` is due, every :data:`PERIOD`.
 
         :param q: positions, in the robot's coordinates [rad].
         :param v: velocities, in the robot's coordinates [rad/s].
         :param acting: motor torque that acts at this state, in the robot's coordinates [N m].
+        :param applied: friction torque contained in it, in the coordinates of the parameter files [N m].
         :param dt: time since the last state [s].
         """
         self._impulse = self._impulse + self.residual.update(q, v, acting, dt) * dt
+        own = self._map.servo_torque(acting - self.residual.bias) - applied
+        self._driving = self._driving + own * dt
         self._elapsed += dt
         return self._elapsed >= PERIOD
 
@@ -179,6 +200,7 @@ class FrictionObserver:
         """
         elapsed, self._elapsed = self._elapsed, 0.0
         self.torque = self._map.servo_torque(self._impulse / max(elapsed, 1e-9))
+        drive, self._driving = self._driving / max(elapsed, 1e-9), np.zeros_like(self.torque)
         self._impulse = np.zeros_like(self.torque)
         model, level, learned = self._model, self.level, self.filter
         whole = model.budget(
@@ -191,6 +213,7 @@ class FrictionObserver:
         viscous = model.viscous(motion.direction, motion.velocity)
         dry = self._dry_part(whole, motion.direction, viscous, model.offset)
         share = -np.expm1(-elapsed / self.residual.time_constant)
+        self._drive.update(drive, share)
         now = np.array((dry, viscous, motion.direction))
         dry, viscous, direction = self._friction.update(now, share)
         friction = self._without_offset(self.torque, direction, model.offset)
@@ -203,7 +226,8 @@ class FrictionObserver:
         surprising = self._surprises(innovation, learned.deviation)
         self._surprised = np.where(surprising, self._surprised + elapsed, 0.0)
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
-        moving = (np.abs(direction) > ONE_WAY) & motion.led & motion.follows & ~foreign
+        driven = self._driven(self._drive.value, direction, level) & motion.free
+        moving = (np.abs(direction) > ONE_WAY) & ((motion.led & motion.follows) | driven) & ~foreign
         self.learning = learned.update(friction, dry, viscous, moving, self.residual.time_constant, elapsed)
         if True in self.learning.tolist():
             self._fastest = np.where(moving, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
@@ -217,8 +241,11 @@ class FrictionObserver:
         still = self._held(direction, scales.dry, self._deviations[:, 0], self.level)
         torque = self._external(residual, dry, viscous, scales.dry, scales.viscous, still)
         variance = learned.variance(dry, viscous)
-        width = self._band(variance, learned.settings.noise, self._offset_size, self.level, still)
-        return ExternalTorque(np.asarray(torque), np.asarray(width))
+        width, threshold = (
+            self._band(quantile, variance, learned.settings.noise, self._offset_size, self.level, still)
+            for quantile in (QUANTILE, self._alarm)
+        )
+        return ExternalTorque(*map(np.asarray, (torque, width, threshold)))
 
     def _conclude(self) -> None:
         """Update the estimates that hold until the next call of :meth:`conclude`."""
@@ -273,6 +300,11 @@ def _exceeds(friction: Any, direction: Any, base: Any, offset: Any, level: Any) 
     xp = array_namespace(friction, direction)
     against = (xp.abs(direction) > ONE_WAY) & (friction * direction < 0.0)
     return against & (xp.abs(friction) > CONTACT_MARGIN * (base + offset * level))
+
+
+def _driven(drive: Any, direction: Any, level: Any) -> Any:
+    """Joints that a controller drives in the direction of their motion."""
+    return drive * direction > DRIVEN * level
 
 
 def _surprises(innovation: Any, deviation: Any) -> Any:

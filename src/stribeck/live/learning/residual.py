@@ -64,7 +64,8 @@ class MomentumResidual:
         """Reset the measured state."""
         self.share: Array = np.zeros_like(self.time_constant)
         self.inertia: Array | None = None
-        self._bias = self._lacking = np.zeros_like(self.time_constant)
+        self.bias = self._lacking = np.zeros_like(self.time_constant)
+        """Torque that the model needs beside the inertial one: gravity, Coriolis and centrifugal forces [N m]."""
         self._momentum: Array | None = None
         self._age = math.inf
 
@@ -77,7 +78,7 @@ class MomentumResidual:
         self._age += dt
         before = self.inertia
         if self.inertia is None or self._age >= self.period:
-            self.inertia, self._bias = self.dynamics.mass_matrix_and_bias(q, v)
+            self.inertia, self.bias = self.dynamics.mass_matrix_and_bias(q, v)
             self._age = 0.0
         momentum = _product(self.inertia, v)
         if self._momentum is None:
@@ -87,7 +88,7 @@ class MomentumResidual:
         self.share = share = self._taken(self.time_constant, dt)
         # The same filter weight as for the torques; a different one would underestimate the inertia.
         rate = share / dt if dt > 0.0 else 1.0 / self.time_constant
-        self._lacking = self._filtered(self._lacking, torque - self._bias, share)
+        self._lacking = self._filtered(self._lacking, torque - self.bias, share)
         residual = self._difference(rate, momentum, self._momentum, self._lacking)
         self._momentum = self._filtered(self._momentum, momentum, share)
         return np.asarray(residual)

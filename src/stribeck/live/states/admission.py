@@ -86,12 +86,12 @@ class StateAdmission:
         :raises DoubtError: if the joints are not the expected ones, or the stamp is not a number.
         :raises BridgedError: if it is late, a duplicate, or older than the last one.
         """
-        stamp, before, timeout = state.stamp, self.stamp, self._settings.state_timeout
+        stamp, before, timeout = state.stamp, self.stamp, self._settings.timing.state_timeout
         if math.isfinite(stamp):
             if before is not None and stamp < before - timeout:
                 self.clock.restart()  # time jumped back
             self.late = self.clock.lag(now, stamp)
-            if self.late > self._settings.state_lag:
+            if self.late > self._settings.timing.state_lag:
                 raise BridgedError(f"states arrive {self.late:.2f} s late")
         order, problem = self.order.of(tuple(state.names), strict=self._settings.other_joints == "refuse")
         if order is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch, Term
+from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch, Term, Units
 
 
 def _formula(x: Conditions, xp: Any, offset: Any) -> Any:
@@ -20,7 +20,7 @@ OFFSET = Term(
     "offset",
     (
         FrictionParameter(
-            "torque_offset", "tau_0", "N m", "N", -0.1, 0.1, sign="any", thermal=False,
+            "torque_offset", "tau_0", Units("N m", "N"), (-0.1, 0.1), sign="any", thermal=False,
             robot=RobotSearch(0.0, -5.0, 5.0, 0.5),
         ),
     ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch, Term
+from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch, Term, Units
 
 _ROBOT = RobotSearch(0.0, -20.0, 20.0, 0.3)
 
@@ -23,13 +23,13 @@ POSITION = Term(
     "dry",
     (
         FrictionParameter(
-            "friction_slope", "s", "N m/rad", "N/m", -0.1, 0.1, sign="any", robot=_ROBOT
+            "friction_slope", "s", Units("N m/rad", "N/m"), (-0.1, 0.1), sign="any", robot=_ROBOT
         ),
         FrictionParameter(
-            "friction_curve", "c", "N m/rad^2", "N/m^2", -0.1, 0.1, sign="any", robot=_ROBOT
+            "friction_curve", "c", Units("N m/rad^2", "N/m^2"), (-0.1, 0.1), sign="any", robot=_ROBOT
         ),
         FrictionParameter(
-            "friction_centre", "theta_c", "rad", "m", -10.0, 10.0, sign="any", thermal=False, free=False
+            "friction_centre", "theta_c", Units("rad", "m"), (-10.0, 10.0), sign="any", thermal=False, free=False
         ),
     ),
     _formula,

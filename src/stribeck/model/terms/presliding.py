@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.model.terms.term import Conditions, FrictionParameter, Term
+from stribeck.model.terms.term import Conditions, FrictionParameter, Term, Units
 
 
 def _formula(x: Conditions, xp: Any, length: Any) -> Any:
@@ -30,7 +30,7 @@ PRESLIDING = Term(
     "state",
     (
         FrictionParameter(
-            "presliding_length", "delta", "rad", "m", 1e-5, 0.1, sign="positive", thermal=False, value=1e-3, free=False
+            "presliding_length", "delta", Units("rad", "m"), (1e-5, 0.1), sign="positive", thermal=False, value=1e-3, free=False
         ),
     ),
     _formula,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch, Term
+from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch, Term, Units
 
 _ROBOT = RobotSearch(0.001, 0.0, 0.5, 0.01)
 
@@ -27,8 +27,12 @@ QUADRATIC_LOAD = Term(
     "the quadratic load term",
     "fading",
     (
-        FrictionParameter("load_friction_motor_quad", "K_m^q", "1/(N m)", "1/N", 0.0, 0.01, robot=_ROBOT),
-        FrictionParameter("load_friction_external_quad", "K_e^q", "1/(N m)", "1/N", 0.0, 0.01, robot=_ROBOT),
+        FrictionParameter(
+            "load_friction_motor_quad", "K_m^q", Units("1/(N m)", "1/N"), (0.0, 0.01), robot=_ROBOT
+        ),
+        FrictionParameter(
+            "load_friction_external_quad", "K_e^q", Units("1/(N m)", "1/N"), (0.0, 0.01), robot=_ROBOT
+        ),
     ),
     _formula,
 )

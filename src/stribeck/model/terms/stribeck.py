@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stribeck.model.namespace import array_namespace
-from stribeck.model.terms.term import ArmShape, Conditions, FrictionParameter, RobotSearch, Term
+from stribeck.model.terms.term import ArmShape, Conditions, FrictionParameter, RobotSearch, Term, Units
 
 SMALLEST_RATIO = 1e-30
 """Velocities below this share of the Stribeck velocity count as rest."""
@@ -54,12 +54,12 @@ STRIBECK = Term(
     "weight",
     (
         FrictionParameter(
-            "dtheta_stribeck", "v_s", "rad/s", "m/s", 0.1, 3.0, sign="positive", thermal=False,
+            "dtheta_stribeck", "v_s", Units("rad/s", "m/s"), (0.1, 3.0), sign="positive", thermal=False,
             shape=ArmShape(0.005, 2.0, 0.1, 1.0, 1.0, of_speed=True),
             robot=RobotSearch(0.3, 0.02, 3.0, 0.2), value=1.0,
         ),
         FrictionParameter(
-            "alpha", "alpha", "1", "1", 1.0, 10.0, sign="positive", thermal=False, value=1.0,
+            "alpha", "alpha", Units("1", "1"), (1.0, 10.0), sign="positive", thermal=False, value=1.0,
             shape=ArmShape(0.5, 3.0, 0.3, 1.0, 0.3),
         ),
     ),

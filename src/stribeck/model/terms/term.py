@@ -76,13 +76,20 @@ class RobotSearch(NamedTuple):
     step: float
 
 
+class Units(NamedTuple):
+    """Unit of a parameter for a joint that turns, and for one that slides."""
+
+    rotary: str
+    linear: str
+
+
 @dataclass(frozen=True)
 class FrictionParameter:
     """A parameter of a friction term.
 
     :param name: key in parameter files.
-    :param rotary_unit, linear_unit: unit for a joint that turns, and for one that slides.
-    :param lower, upper: default search bounds, for a small servo.
+    :param units: unit for a joint that turns, and for one that slides.
+    :param bounds: default search bounds, for a small servo.
     :param sign: values that it can have.
     :param shape: of a parameter to which the budget is not proportional, its search for a joint of an arm.
     :param thermal: whether it changes with temperature as friction torques do.
@@ -95,10 +102,8 @@ class FrictionParameter:
 
     name: str
     symbol: str
-    rotary_unit: str
-    linear_unit: str
-    lower: float
-    upper: float
+    units: Units
+    bounds: tuple[float, float]
     sign: Sign = "nonnegative"
     shape: ArmShape | None = None
     thermal: bool = True
@@ -109,23 +114,33 @@ class FrictionParameter:
     opposite: str | None = None
 
     @property
+    def lower(self) -> float:
+        """Lower end of the default search bounds."""
+        return self.bounds[0]
+
+    @property
+    def upper(self) -> float:
+        """Upper end of the default search bounds."""
+        return self.bounds[1]
+
+    @property
     def signed(self) -> bool:
         """Whether it may be positive or negative."""
         return self.sign == "any"
 
     def unit(self, units: str) -> str:
         """Unit for ``rotary`` or ``linear`` joints."""
-        return self.rotary_unit if units == "rotary" else self.linear_unit
+        return self.units.rotary if units == "rotary" else self.units.linear
 
 
 def torque_parameter(name: str, symbol: str, upper: float, **others: Any) -> FrictionParameter:
     """A parameter with the unit of a torque, from zero to ``upper``."""
-    return FrictionParameter(name, symbol, "N m", "N", 0.0, upper, **others)
+    return FrictionParameter(name, symbol, Units("N m", "N"), (0.0, upper), **others)
 
 
 def share_parameter(name: str, symbol: str, upper: float, **others: Any) -> FrictionParameter:
     """A share of a torque, from zero to ``upper``."""
-    return FrictionParameter(name, symbol, "1", "1", 0.0, upper, **others)
+    return FrictionParameter(name, symbol, Units("1", "1"), (0.0, upper), **others)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch, Term
+from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch, Term, Units
 
 
 def _formula(x: Conditions, xp: Any, viscous: Any) -> Any:
@@ -19,10 +19,8 @@ VISCOUS = Term(
         FrictionParameter(
             "friction_viscous",
             "K_v",
-            "N m s/rad",
-            "N s/m",
-            0.0,
-            1.0,
+            Units("N m s/rad", "N s/m"),
+            (0.0, 1.0),
             robot=RobotSearch(0.1, 0.0, 20.0, 0.5),
         ),
     ),

@@ -223,7 +223,7 @@ def _of_joint(path: Path, runs: list[_Run], joint: str | None) -> list[_Run]:
 def _log_messages(logs: Sequence[Log], joint: str | None) -> Iterator[RawMessage]:
     offset = 0
     for log in logs:
-        messages = sorted(_run_messages(log, joint or log.joint), key=lambda message: message.log_time)
+        messages = sorted(_run_messages(log, joint or log.setup.joint), key=lambda message: message.log_time)
         shift = max(0, offset - messages[0].log_time)
         for message in messages:
             yield message._replace(log_time=message.log_time + shift)

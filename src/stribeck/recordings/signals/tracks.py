@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,8 +82,7 @@ def log_of_tracks(tracks: Mapping[str, Track], bench: BenchDescription, path: Pa
             name=bench.run_id,
             actuator=bench.actuator,
             trajectory=bench.trajectory,
-            setup=bench.setup,
-            joint=bench.joint or "joint",
+            setup=replace(bench.setup, joint=bench.joint or "joint"),
             **found,
         )
     except RecordingError as error:

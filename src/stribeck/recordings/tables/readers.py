@@ -1,4 +1,4 @@
-"""Tables of numbers from text, MAT, NPZ and Parquet files, and from the joint states of bags.
+"""Tables of numbers from text, MAT, NPZ, Parquet and PyTorch files, and from the joint states of bags.
 
 :func:`read_table` chooses the reader by the suffix, :func:`find_tables` collects the files of folders. All readers
 return a :class:`Table`, whose error messages are the same for all file types.
@@ -32,6 +32,7 @@ from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, JOINT_COMMAN
 from stribeck.recordings.bags.signals import decode
 from stribeck.recordings.bags.storage import is_bag, read_messages
 from stribeck.recordings.signals.sources import interface_samples
+from stribeck.recordings.tables.torch_files import read_torch_arrays
 
 TEXT_SUFFIXES = (".csv", ".txt")
 
@@ -82,7 +83,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Read a ``.csv``, ``.txt``, ``.mat``, ``.npz`` or ``.parquet`` file, or a bag (see :func:`read_joint_states`).
+    """Read a ``.csv``, ``.txt``, ``.mat``, ``.npz``, ``.parquet`` or ``.pt`` file, or a bag (see :func:`read_joint_states`).
 
     :raises RecordingError: for another suffix, or a file that is missing, damaged or holds no numbers.
     """
@@ -272,6 +273,14 @@ def read_npz_table(path: Path) -> Table:
         raise RecordingError(f"{path} is not an NPZ file that can be read: {error}") from None
 
 
+def read_torch_table(path: Path) -> Table:
+    """Read the tensors of a dictionary that ``torch.save`` wrote, without PyTorch.
+
+    :raises RecordingError: for other content, and files that are damaged.
+    """
+    return _table_of_arrays(path, read_torch_arrays(path))
+
+
 def _table_of_arrays(path: Path, content: Mapping[str, object]) -> Table:
     arrays = {
         name: np.asarray(value, dtype=np.float64)
@@ -385,5 +394,6 @@ READERS: dict[str, Callable[[Path], Table]] = {
     ".mat": read_mat_table,
     ".npz": read_npz_table,
     ".parquet": read_parquet_table,
+    ".pt": read_torch_table,
 }
 """Readers by the suffix of the file."""

@@ -22,6 +22,7 @@ class DescribeOptions:
     )
     servo: str | None = option("the servo's name or YAML file, where the recordings are of a servo", None)
     joint: str | None = option("the servo's joint, of bags in which several move", None)
+    plot: Path | None = option("picture: histogram of the intervals between samples", None, "FILE")
     output: Path | None = option(
         "the file (default: machine.yaml of an arm, bench.yaml of a servo)", None, "FILE"
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.cli.design.poses.options import PosesOptions
-from stribeck.cli.inputs import check_outputs, result_path, write_json
+from stribeck.cli.inputs import check_outputs, result_path, warn, write_json
 from stribeck.errors import ConfigError
 from stribeck.files.folders import write_atomically
-from stribeck.files.robots import read_robot
+from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.identify.geometry.alignment import align
 from stribeck.identify.geometry.chain import SerialChain
 from stribeck.identify.geometry.config import UNITS, CalibrationConfig, nominal_chain, read_calibration
@@ -24,9 +24,13 @@ from stribeck.identify.geometry.data import (
 from stribeck.identify.geometry.model import KinematicModel
 from stribeck.identify.geometry.pose_selection import PoseChoice, choose_poses, design_model, information_rows
 from stribeck.model.arrays import Array
+from stribeck.session.poses import PosesFile, in_order, write_poses
 
 SCHEMA = 1
 CHOSEN = "poses.txt"
+
+VISITED = (".yaml", ".yml")
+"""Suffixes of files that the excitation node plays."""
 
 TOOL = 0.1 * np.eye(3)
 """Markers assumed behind the flange [m] until some are measured."""
@@ -51,9 +55,13 @@ def run(options: PosesOptions) -> int:
     chosen = [rows[i - len(measured)] for i in choice.chosen]
     path = result_path(options.output, CHOSEN)
     if path is not None:
-        scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
-        lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
-        write_atomically(path, "\n".join(lines) + "\n")
+        poses = [positions[i - len(measured)] for i in choice.chosen]
+        if path.suffix in VISITED:
+            write_poses(path, _visit(options, robot, chain, poses))
+        else:
+            scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
+            lines = [" ".join(f"{x:.9g}" for x in pose / scales) for pose in poses]
+            write_atomically(path, "\n".join(lines) + "\n")
     write_json(options.json, _summary(choice, chosen, source))
     better = choice.log_determinant - choice.random_log_determinant
     print(
@@ -64,6 +72,33 @@ def run(options: PosesOptions) -> int:
     if path is not None:
         print(path)
     return 0
+
+
+def _visit(
+    options: PosesOptions, robot: RobotConfig, chain: SerialChain, poses: Sequence[Array]
+) -> PosesFile:
+    """The poses in an order on free ways, for the excitation node; those beyond the limits or behind bodies are left out."""
+    limits = robot.position_limits(len(chain.names))
+    if limits is not None:
+        lower, upper = np.array(limits).T
+        inside = [pose for pose in poses if np.all((pose >= lower) & (pose <= upper))]
+        if len(inside) < len(poses):
+            warn(f"{len(poses) - len(inside)} poses are beyond the limits of {robot.path}, and left out")
+        poses = inside
+    free = None
+    if options.model is not None:
+        from stribeck.excitation.visits import free_ways
+        from stribeck.identify.arm.model import load_arm
+
+        free = free_ways(load_arm(options.model, chain.names))
+    order, behind = in_order(poses, free)
+    if behind:
+        warn(
+            f"{len(behind)} poses cannot be reached on straight ways without self-collision, and are left out"
+        )
+    if not order:
+        raise ConfigError("no pose is left to visit: give other candidates")
+    return PosesFile(1, chain.names, tuple(tuple(poses[k].tolist()) for k in order))
 
 
 def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str, object]:

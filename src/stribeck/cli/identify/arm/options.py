@@ -43,7 +43,7 @@ class IdentifyArmOptions:
         "link of the URDF that carries it (default: the one behind the last joint)", None, "LINK"
     )
     fits: Annotated[tuple[str, ...], choices_of(ARM_FITS)] | None = _fit(
-        f"of {','.join(ARM_FITS)} (default: all but robust, log-cholesky)", None, "LIST"
+        f"of {','.join(ARM_FITS)} (default: all but generalised, robust, log-cholesky)", None, "LIST"
     )
     terms: Annotated[tuple[str, ...], choices_of(optional_parts())] = _fit(
         f"terms to add to the friction law of full: {','.join(optional_parts())}", (), "LIST"

@@ -22,7 +22,7 @@ from stribeck.errors import ConfigError
 from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
-from stribeck.files.torque_drives import parameter_unit
+from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
 from stribeck.identify.arm.joint_limits import torque_limits
@@ -49,11 +49,11 @@ def run(options: IdentifyArmOptions) -> int:
         fits = task.fits()
     if len(fits) < len(task.chosen):
         warn(f"interrupted: these are the results of {', '.join(fits)}")
-    verdict, carried, work = task.verdict(fits), task.carried, task.work
+    verdict, carried, work, robot = task.verdict(fits), task.carried, task.work, task.robot
     seconds = time.perf_counter() - started
     written, verdict = _write(options, task, fits, verdict)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
-    summary |= verdict.to_json(task.names)
+    summary |= verdict.to_json(task.names) | {"left_out": dict(task.held)}
     if carried is not None:
         summary["payload"] = carried.to_json()
     write_json(options.json, summary)
@@ -178,7 +178,7 @@ def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored
         if isinstance(scored.fit, FullFit):
             entry |= _details(work, scored, scored.fit)
         elif isinstance(scored.fit, LinearFit):
-            entry["condition"] = scored.fit.condition
+            entry |= {"condition": scored.fit.condition, "noise_covariance": scored.fit.spread.tolist()}
         summary["fits"][name] = entry
     return summary
 
@@ -187,7 +187,7 @@ def _details(work: Identification, scored: Scored, fit: FullFit) -> dict[str, An
     choice, steps = work.choice
     return {
         "law": choice.law.name,
-        "asymmetric": choice.law.differs_by_direction,
+        "asymmetric": "asymmetric" in choice.law.optional_terms,
         "delay": choice.delay,
         "presliding": choice.presliding,
         "prior": choice.prior,
@@ -239,14 +239,13 @@ def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Sco
 
 def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
     choice = fit.choice
-    terms = [choice.law.title, *["asymmetric"] * choice.law.differs_by_direction]
+    terms = [choice.law.title, *choice.law.optional_terms]
     if choice.presliding is not None:
         terms.append(f"presliding {choice.presliding:g}")
     print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")
     rows, units = [], work.machine.units(robot.units)
     for k, element in enumerate(work.machine.elements):
-        values = fit.values(element)
-        for (name, value), deviation in zip(values.items(), fit.sigma[k], strict=True):
-            unit = parameter_unit(name, units[element])
-            rows.append([element, name, unit, f"{value:.5g}", f"{deviation:.2g}"])
-    print_table(["joint", "parameter", "unit", "value", "standard deviation"], rows, left=3)
+        estimates = element_estimates(fit, element, units[element])
+        for (name, one), deviation in zip(estimates.items(), fit.sigma[k], strict=True):
+            rows.append([element, name, one.unit, f"{one.value:.5g}", f"{deviation:.2g}", one.status])
+    print_table(["joint", "parameter", "unit", "value", "standard deviation", "status"], rows, left=3)

@@ -6,39 +6,33 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from stribeck.cli.identify.bayes.arm_files import ArmAnswer, write_files
+from stribeck.cli.identify.bayes.arm_study import ArmStudy
 from stribeck.cli.identify.bayes.options import ArmBayesOptions
-from stribeck.cli.identify.bayes.print import SamplerProgress, print_summary
+from stribeck.cli.identify.bayes.print import print_summary
 from stribeck.cli.inputs import write_json
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.robots import RobotConfig, read_robot
-from stribeck.identify.arm.base_parameters import BaseParameters
-from stribeck.identify.arm.config import IdentificationConfig, identification_config
-from stribeck.identify.arm.least_squares import fit_rows
 from stribeck.identify.arm.model import ArmModel, load_arm
-from stribeck.identify.arm.motion import ProcessedMotion, motion_of, segments
-from stribeck.identify.arm.recordings import ArmRecording, read_recordings
-from stribeck.identify.arm.regressor import Machine, machine_of
+from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.scores import scores
-from stribeck.identify.posterior.arm import ArmDraws, Posterior, infer, unit_of, zero_shot
+from stribeck.identify.posterior.arm import ArmDraws, Posterior, unit_of, zero_shot
 from stribeck.identify.posterior.arm_measures import measures, nominal_of, torques_of
 from stribeck.identify.posterior.diagnostics import Summary, summarise, write_netcdf
-from stribeck.identify.posterior.few_data import few_data
-from stribeck.identify.posterior.inertia_file import read_inertias
+from stribeck.identify.posterior.few_data import FewData, few_data
 from stribeck.identify.posterior.knowledge import Datasheet, prior_named, reach_of, read_table, total_mass
-from stribeck.identify.posterior.likelihood import InertiaPosterior, TorquePosterior, torque_posterior
+from stribeck.identify.posterior.likelihood import InertiaPosterior
 from stribeck.identify.posterior.measures import total_variation
-from stribeck.identify.posterior.network import inertia_base, inertia_regressor, link_frames
-from stribeck.identify.posterior.prior import ArmPrior
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate, estimates_to_json
+from stribeck.model.verdict import Verdict
 from stribeck.report.bayes_figures import (
     draw_densities,
     draw_error_by_seconds,
@@ -50,85 +44,6 @@ from stribeck.report.style import save_all
 
 SCHEMA = 1
 PRIOR_DRAWS = 2000
-POSES = 30
-"""Number of random poses at which inertias are predicted if none were measured."""
-
-
-@dataclass(frozen=True, eq=False)
-class ArmStudy:
-    """An arm with its prior and its measurements, as selected by the options."""
-
-    options: ArmBayesOptions
-    robot: RobotConfig
-    arm: ArmModel
-    prior: ArmPrior
-    rotors: Array | None
-
-    @cached_property
-    def config(self) -> IdentificationConfig:
-        """Configuration for reading recordings of the arm."""
-        return identification_config(self.robot)
-
-    @cached_property
-    def machine(self) -> Machine:
-        """Joints and couplings."""
-        return machine_of(self.arm.joints, self.arm, self.config.couplings)
-
-    @cached_property
-    def base(self) -> BaseParameters:
-        """Base parameters that determine the axes' inertias."""
-        return inertia_base(self.arm)
-
-    def runs(self, paths: Sequence[Path]) -> list[ArmRecording]:
-        """Read recordings."""
-        return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
-
-    def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
-        """Read recordings, cut them at gaps, and filter them with the identification protocol."""
-        protocol = self.config.protocol
-        return [motion_of(part, protocol) for run in self.runs(paths) for part in segments(run, protocol)]
-
-    def torques(self, *, discrepancy: bool) -> TorquePosterior:
-        """The posterior given recorded torques."""
-        protocol = self.config.protocol
-        return torque_posterior(
-            self.prior,
-            link_frames(self.arm),
-            self.machine,
-            self.motions(self.options.recordings),
-            protocol.rest,
-            lambda motion: fit_rows(motion, protocol),
-            discrepancy=discrepancy,
-            rotors_known=self.rotors is not None,
-        )
-
-    def inertias(self) -> tuple[InertiaPosterior, Array | None]:
-        """The posterior given inertias, and the measured inertias if any."""
-        frames, path = link_frames(self.arm), self.options.inertias
-        if path is None:
-            rng = np.random.default_rng(self.options.seed)
-            poses = rng.uniform(-np.pi, np.pi, (POSES, len(self.arm)))
-            rows = inertia_regressor(self.arm, poses)
-            return InertiaPosterior(self.prior, frames, rows.reshape(-1, rows.shape[-1])), None
-        poses, axes, measured = read_inertias(path, len(self.arm))
-        rows = inertia_regressor(self.arm, poses)[np.arange(len(poses)), axes]
-        return InertiaPosterior(self.prior, frames, rows), measured
-
-    def infer(self, posterior: Posterior, measured: Array | None) -> ArmDraws:
-        """Sample a posterior while showing progress."""
-        options = self.options
-        watch = SamplerProgress(
-            options.quiet, lambda x: ArmDraws(posterior, x).named(self.arm.joints)[1], options.effective
-        )
-        return infer(
-            posterior,
-            measured,
-            options.draws,
-            options.seed + 1,
-            sampler=options.sampler,
-            progress=watch,
-            enough=watch.enough,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,13 +78,35 @@ def run_arm(options: ArmBayesOptions, config: str) -> int:
     summary = summarise(names, values)
     seconds = time.perf_counter() - started
     content = _content(study, results, summary) | {"wall_seconds": seconds}
+    written, verdict = _files(study, results, summary.converged)
+    content |= {} if verdict is None else verdict.to_json(study.arm.joints)
     _write(study, results, content)
     after = results.after
     mode = "zero-shot: the prior's prediction" if after is None else f"{after.divergences} divergences"
     print(f"{study.robot.title}, prior {options.prior}: {mode}")
     print_summary(summary, results.estimates(study.arm.joints), seconds)
     _tell(content)
+    print(*written, *([] if verdict is None else verdict.lines()), sep="\n")
     return 0
+
+
+def _files(study: ArmStudy, results: PosteriorDraws, converged: bool) -> tuple[list[Path], Verdict | None]:
+    """The files of ``--output``, and the verdict on them."""
+    options = study.options
+    if options.output is None or results.after is None:
+        return [], None
+    fitted, others = (
+        study.motions(paths) if paths else [] for paths in (options.recordings, options.validate)
+    )
+    answer = ArmAnswer(
+        results.after,
+        results.estimates(study.arm.joints),
+        converged,
+        fitted,
+        others,
+        study.runs(options.recordings),
+    )
+    return write_files(options.output, study, answer)
 
 
 def _study(options: ArmBayesOptions, config: str) -> ArmStudy:
@@ -241,6 +178,7 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
         rotors_known=study.rotors is not None,
         done=done,
     )
+    written, verdict = _files_of(study, results[-1], run)
     rows = [
         [f"{one.seconds:g}", f"{100 * one.posterior:.2f}", f"{100 * one.least_squares:.2f}"]
         for one in results
@@ -262,7 +200,20 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
         print(
             *save_all({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plot), sep="\n"
         )
+    print(*written, *([] if verdict is None else verdict.lines()), sep="\n")
     return 0
+
+
+def _files_of(study: ArmStudy, found: FewData, run: ArmRecording) -> tuple[list[Path], Verdict | None]:
+    """The files of ``--output`` from the longest part of a recording, validated on its rest."""
+    if study.options.output is None:
+        return [], None
+    names, values = found.draws.named(study.arm.joints)
+    summary = summarise(names, values)
+    before = zero_shot(found.draws.posterior, PRIOR_DRAWS, study.options.seed)
+    estimates = PosteriorDraws(before, found.draws, None, None).estimates(study.arm.joints)
+    answer = ArmAnswer(found.draws, estimates, summary.converged, [found.train], [found.test], [run])
+    return write_files(study.options.output, study, answer)
 
 
 def _content(study: ArmStudy, results: PosteriorDraws, summary: Summary) -> dict[str, Any]:

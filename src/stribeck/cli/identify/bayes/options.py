@@ -100,3 +100,9 @@ class ServoBayesOptions(SamplingOptions, ServoPosteriorOptions):
 @dataclass(frozen=True, kw_only=True)
 class ArmBayesOptions(SamplingOptions, ArmPosteriorOptions):
     """Options of the posterior of an arm."""
+
+    output: Path | None = _output(
+        "folder for the mean and draws as URDFs and drives, torques with bands, and the parameters of the compensation",
+        None,
+        "DIR",
+    )

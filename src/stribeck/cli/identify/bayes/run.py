@@ -15,6 +15,8 @@ def run(options: ArmBayesOptions | ServoBayesOptions) -> int:
         outputs.append(options.plot / "posterior.png")
     if isinstance(options, ArmBayesOptions):
         inputs = [options.model, options.table, options.inertias, *options.recordings, *options.validate]
+        if options.output is not None:
+            outputs.append(options.output / "compensation.yaml")
         check_outputs(outputs, inputs)
         from stribeck.cli.identify.bayes.arm import run_arm
 

@@ -21,10 +21,15 @@ from stribeck.files.drives import write_drives
 from stribeck.identify.common.noise import tunings
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
-from stribeck.identify.robot.recordings import read_runs
+from stribeck.identify.robot.recordings import RobotRun, read_runs
 from stribeck.identify.robot.tree import load_tree
 from stribeck.identify.robot.verdict import judge_robot
+from stribeck.model.estimate import Estimate, Status
 from stribeck.model.verdict import Verdict
+from stribeck.recordings.readable import read_usable
+
+MARKS: dict[Status, str] = {"not determined": "*", "at bound": "†"}
+"""Marks of values in the table by their status."""
 
 
 def run(options: IdentifyRobotOptions) -> int:
@@ -40,9 +45,12 @@ def run(options: IdentifyRobotOptions) -> int:
             print(f"[{time.perf_counter() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
 
     tree = load_tree(options.model)
-    reading = tree, excluded, options.degrees, goal_joints, options.calibration
-    train = read_runs(options.recordings, *reading)
-    validation = read_runs(options.validate, *reading) if options.validate else []
+
+    def read(paths: Sequence[Path]) -> list[RobotRun]:
+        return read_runs(paths, tree, excluded, options.degrees, goal_joints, options.calibration)
+
+    train = read(options.recordings)
+    validation = read_usable(options.validate, read, warn) if options.validate else []
     for run in (*train, *validation):
         for text in run.notes:
             note(f"{run.name}: {text}")
@@ -82,7 +90,7 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str
     )
     write_drives(path, drives)
     parameters = path.with_name(COMPENSATION)
-    loaded = fit.problem.kind.law.load_dependent
+    loaded = "motor" in fit.problem.kind.law.inputs
     kept = write_compensation(
         parameters,
         fit.joints,
@@ -106,6 +114,12 @@ def _words(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for text in given for word in text.split(",") if word)
 
 
+def _cell(one: Estimate) -> str:
+    """Value, half of its interval, and a mark if it is not determined or at a bound."""
+    half = "" if one.interval is None else f" ± {0.5 * (one.interval[1] - one.interval[0]):.2g}"
+    return f"{one.value:.4g}{half}{MARKS.get(one.status, '')}"
+
+
 def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
     """Errors by joint and run, parameters, and what the data leave open."""
     names = list(dict.fromkeys(name for found in fit.estimates.values() for name in found))
@@ -113,10 +127,9 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
     for index, joint in enumerate(fit.joints):
         error = float(np.sqrt(np.mean([score.squares[index] for score in fit.train])))
         values = [fit.estimates[joint].get(name) for name in names]
-        rows.append(
-            [joint, f"{error * 1e3:.2f}", *("" if each is None else f"{each.value:.4g}" for each in values)]
-        )
+        rows.append([joint, f"{error * 1e3:.2f}", *("" if each is None else _cell(each) for each in values)])
     print_table(["joint", "rms [mrad]", *names], rows)
+    print(f"±: half of the 95 % interval; {', '.join(f'{mark} {status}' for status, mark in MARKS.items())}")
     for title, scores in (("train", fit.train), ("validation", fit.validation), ("left out", alone)):
         for score in scores:
             late = f", goals {score.rows_late:+d} rows late" if score.rows_late else ""

@@ -6,7 +6,7 @@ from stribeck.api.servo import ServoQuestion, settings_with
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
 from stribeck.cli.inputs import as_number, assignments
 from stribeck.errors import StudyError
-from stribeck.identify.servo.result import FitSettings
+from stribeck.identify.servo.result import FitSettings, StudySettings
 
 
 def question_of(options: IdentifyServoOptions) -> ServoQuestion:
@@ -46,9 +46,7 @@ def _settings(options: IdentifyServoOptions) -> FitSettings:
         trials=options.trials,
         seed=options.seed,
         workers=options.workers,
-        study=study,
-        resume=resume,
-        join=options.join,
+        study=StudySettings(study, resume, options.join),
         batch=options.batch,
         dtype="float64" if options.float64 else "float32",
     )

@@ -181,8 +181,8 @@ def print_result(result: FitResult) -> None:
     law = result.law
     print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
     print(
-        f"{result.evaluations} evaluations in {result.search_seconds:.1f} s of search and "
-        f"{result.compile_seconds:.1f} s of compilation; search {result.outcome}, solver {result.status.words}\n"
+        f"{result.search.evaluations} evaluations in {result.search.search_seconds:.1f} s of search and "
+        f"{result.search.compile_seconds:.1f} s of compilation; search {result.search.outcome}, solver {result.search.status.words}\n"
     )
     uncertainty = result.uncertainty
     errors = {} if uncertainty is None else uncertainty.step_errors
@@ -232,7 +232,7 @@ def print_comparison(results: Sequence[FitResult]) -> None:
             result.law.title,
             str(len(result.parameters.free)),
             f"{1e3 * result.train.mean:.2f}",
-            f"{result.search_seconds:.1f}",
+            f"{result.search.search_seconds:.1f}",
         ]
         if result.validation is not None:
             row.insert(4, f"{1e3 * result.validation.mean:.2f}")

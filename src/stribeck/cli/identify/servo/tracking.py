@@ -43,7 +43,7 @@ class Tracker:
         if self._run is None:
             return
         with self._harmless():
-            self._run.log(_figures(result), step=result.evaluations)
+            self._run.log(_figures(result), step=result.search.evaluations)
 
     def finish(self, result: FitResult) -> None:
         """Log the result, and save the parameter file."""
@@ -112,7 +112,7 @@ def _plain(value: Any) -> Any:
 
 
 def _figures(result: FitResult) -> dict[str, float]:
-    figures = {"evaluations": float(result.evaluations), "train_mae": result.train.mean}
+    figures = {"evaluations": float(result.search.evaluations), "train_mae": result.train.mean}
     if result.validation is not None:
         figures["validation_mae"] = result.validation.mean
     values = result.parameters.values()

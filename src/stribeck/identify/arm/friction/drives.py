@@ -8,7 +8,6 @@ from typing import Any
 from stribeck.files.torque_drives import parameter_unit, torque_drive
 from stribeck.files.versions import versions
 from stribeck.identify.arm.friction.full_fit import FullFit
-from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import Actuator, JointUnits
 from stribeck.model.estimate import Estimate
@@ -17,12 +16,12 @@ from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecor
 
 
 def joint_drives(
-    fit: FullFit, actuators: Sequence[Actuator], runs: Sequence[ArmRecording], errors: Mapping[str, Any]
+    fit: FullFit, actuators: Sequence[Actuator], runs: Runs, errors: Mapping[str, Any]
 ) -> dict[str, Drive]:
     """The drive of each joint, by joint name.
 
     :param actuators: :func:`~stribeck.files.torque_drives.torque_actuator` of each joint: prismatic joints have N and kg, others N m and kg m².
-    :param runs: the fitted recordings, for the provenance.
+    :param runs: names of the recordings, for the provenance.
     :param errors: scores by set.
     """
     provenance = _provenance(fit, runs)
@@ -52,10 +51,10 @@ def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str
     return estimates
 
 
-def _provenance(fit: FullFit, runs: Sequence[ArmRecording]) -> Provenance:
+def _provenance(fit: FullFit, runs: Runs) -> Provenance:
     choice = fit.choice
     return Provenance(
-        runs=Runs("as given", tuple(run.name for run in runs)),
+        runs=runs,
         search=SearchRecord(
             method="identify-arm",
             status=fit.status.value,

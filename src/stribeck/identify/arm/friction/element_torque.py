@@ -106,7 +106,7 @@ def _torque(
 
     budget = budget_at(driving)
     motor = driving + developed * budget
-    for _ in range(ITERATIONS if law.load_dependent else 0):
+    for _ in range(law.rounds(ITERATIONS)):
         budget = budget_at(motor)
         motor = driving + developed * budget
     return motor - load, budget

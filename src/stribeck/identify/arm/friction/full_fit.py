@@ -141,6 +141,13 @@ class JointRows:
     columns: Indices
 
 
+def coupled_law(law: FrictionLaw) -> FrictionLaw:
+    """The friction law of couplings beside that of the joints: without load and offset."""
+    return LAWS["m1" if law.weight is None else "m2"].with_terms(
+        asymmetric="asymmetric" in law.optional_terms
+    )
+
+
 class FullProblem:
     """Normal equations of the full model.
 
@@ -159,11 +166,8 @@ class FullProblem:
         self.machine, self.choice, self.rest, self.noise = machine, choice, rest, noise
         self.runs = [prepare(machine, motion) for motion in motions]
         self.developed = [run.developed(machine, choice.presliding, rest) for run in self.runs]
-        coupled = LAWS["m1" if choice.law.weight is None else "m2"].with_terms(
-            asymmetric=choice.law.differs_by_direction
-        )
         joints = len(machine.joints)
-        self.laws = (choice.law,) * joints + (coupled,) * (len(machine.elements) - joints)
+        self.laws = (choice.law,) * joints + (coupled_law(choice.law),) * (len(machine.elements) - joints)
         self.start = nearest_consistent(machine.inertials) if machine.arm is not None else np.zeros((0, 10))
         self.bodies = LogCholesky(self.start)
         self.speed = np.max([run.speed for run in self.runs], axis=0)
@@ -220,7 +224,7 @@ class FullProblem:
     ) -> JointRows:
         links, acting = self._links[joint], np.flatnonzero(self.machine.weights[:, joint]).tolist()
         rigid = run.filtered[:, joint, links]
-        if self.choice.law.load_dependent and len(links):
+        if len(links) and np.any(part.by_load):
             rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
         friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
         residual = run.motion.torque[:, joint] - predicted

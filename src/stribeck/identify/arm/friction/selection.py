@@ -181,7 +181,7 @@ class FrictionSelection:
             ("delay", self._delays),
             ("presliding", _presliding),
             ("stribeck", _stribeck),
-            ("load", lambda c: [replace(c, law=c.law.based_on("m3" if c.law.weight is None else "m4"))]),
+            ("load", lambda c: [replace(c, law=c.law.with_load())]),
             ("stribeck again", _stribeck),  # a large effect of the load hides smaller ones before it is there
             ("delay again", self._delays),
             ("asymmetric again", _asymmetric),
@@ -369,7 +369,7 @@ def linear_names(law: FrictionLaw) -> tuple[str, ...]:
 
 def offsets_of(law: FrictionLaw) -> tuple[str, ...]:
     """Names of the torques beside motor and external torque, which couplings do not have."""
-    return tuple(name for term in law.offsets for name in term.names)
+    return tuple(name for term in law.of_kind("offset") for name in term.names)
 
 
 def first_shapes(choice: ModelChoice, speed: Any) -> dict[str, Any]:
@@ -393,7 +393,11 @@ def _vertex(errors: Mapping[int, float], centre: int) -> float:
 def _asymmetric(choice: ModelChoice) -> list[ModelChoice]:
     law = choice.law
     kept = {term.name: True for term in law.terms if term.name in optional_parts()}
-    return [] if law.differs_by_direction else [replace(choice, law=law.with_terms(**kept, asymmetric=True))]
+    return (
+        []
+        if "asymmetric" in law.optional_terms
+        else [replace(choice, law=law.with_terms(**kept, asymmetric=True))]
+    )
 
 
 def _presliding(choice: ModelChoice) -> list[ModelChoice]:
@@ -403,8 +407,7 @@ def _presliding(choice: ModelChoice) -> list[ModelChoice]:
 def _stribeck(choice: ModelChoice) -> list[ModelChoice]:
     if choice.law.weight is not None:
         return []
-    law = choice.law.based_on("m4" if choice.law.load_dependent else "m2")
-    return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
+    return [replace(choice, law=choice.law.with_stribeck(), stribeck=share) for share in STRIBECK]
 
 
 def sum_of(parts: Iterable[Array]) -> Array:

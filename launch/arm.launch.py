@@ -1,0 +1,115 @@
+"""From the excitation of an arm to its compensation: plays motions and records them, identifies the arm, compensates.
+
+Each node starts when the one before has done its work; the launch ends with the reason of a node that fails.
+"""
+
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.substitutions import FindPackageShare
+
+from stribeck.nodes.launching import FailureReport
+
+ARGUMENTS = {
+    "config": "joints, limits and plays of the excitation, a YAML file as for `stribeck record`",
+    "model": "URDF of the arm",
+}
+USUAL = {
+    "bags": ("~/stribeck/arm/bags", "folder for the bags"),
+    "output": ("~/stribeck/arm/result", "folder for URDF, drives and the parameters of the compensation"),
+    "python": ("", "interpreter with stribeck[arm]; empty: that of the node"),
+    "compensate": ("true", "false: end after the identification"),
+    "autostart": ("true", "false: nodes wait for `ros2 lifecycle set`"),
+    "namespace": ("", "namespace of all nodes and of relative topics"),
+    "log_level": ("info", "log level of all nodes"),
+}
+
+
+def generate_launch_description():
+    """The nodes, one after the other."""
+    shared = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "excitation.yaml"])
+    return LaunchDescription(
+        [
+            *(DeclareLaunchArgument(name, description=text) for name, text in ARGUMENTS.items()),
+            DeclareLaunchArgument(
+                "excitation_parameters",
+                default_value=shared,
+                description="further parameters of the excitation node (commander, controller), a YAML file",
+            ),
+            *(
+                DeclareLaunchArgument(name, default_value=usual, description=text)
+                for name, (usual, text) in USUAL.items()
+            ),
+            OpaqueFunction(function=nodes),
+        ]
+    )
+
+
+def nodes(context):
+    """The excitation; what follows is started as it ends."""
+    failure = FailureReport(stays=True)
+    value = {name: LaunchConfiguration(name).perform(context) for name in (*ARGUMENTS, *USUAL)}
+    path = {name: str(Path(value[name]).expanduser().absolute()) for name in ("model", "bags", "output")}
+    start = {"autostart": value["autostart"].lower() == "true", "exit_on_failure": True}
+    common = {
+        "package": "stribeck",
+        "namespace": value["namespace"],
+        "output": "screen",
+        "ros_arguments": ["--log-level", value["log_level"]],
+    }
+
+    def then(following):
+        """End with the reason of a node that fails, otherwise start what follows."""
+        return lambda event, context: (
+            failure.ended(event, context) or ([] if context.is_shutdown else following())
+        )
+
+    def identification():
+        chosen = {
+            "engine": "arm",
+            "watch": path["bags"],
+            "output": path["output"],
+            "python": value["python"],
+            "fit_options": ["--model", path["model"]],
+            "min_bags": 1,
+            "settle_time": 0.0,
+            "exit_when_done": True,
+            **start,
+        }
+        last = then(compensation) if value["compensate"].lower() == "true" else FailureReport().ended
+        return [
+            Node(
+                executable="identification",
+                name="identification",
+                parameters=[chosen],
+                on_exit=last,
+                **common,
+            )
+        ]
+
+    def compensation():
+        config = str(Path(path["output"]) / "compensation.yaml")
+        return [
+            Node(
+                executable=name,
+                name=name,
+                parameters=[config, {**start, **more}],
+                on_exit=failure.ended,
+                **common,
+            )
+            # The guard starts first, as it is in charge until compensation is enabled.
+            for name, more in (("guard", {}), ("compensation", {"guarded": True}))
+        ]
+
+    played = {"config": value["config"], "output": path["bags"], "autoplay": True, "exit_when_done": True}
+    excitation = Node(
+        executable="excitation",
+        name="excitation",
+        parameters=[LaunchConfiguration("excitation_parameters"), {**played, **start}],
+        on_exit=then(identification),
+        **common,
+    )
+    return [failure.handler, excitation]

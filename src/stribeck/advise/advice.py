@@ -1,0 +1,244 @@
+r"""What a joint of a position servo suffers from friction and weight, and what a higher gain or offset goals would gain.
+
+At rest the error :math:`e = \theta^* - \theta` lies anywhere in :math:`-\tau_e/K \pm \tau_b/K`, with the stiffness K, the load
+:math:`\tau_e` and the friction at rest :math:`\tau_b` (different by direction where the law says so): the second part is half the dead band,
+the first the sag. The smallest sufficient gain keeps the sum within the wanted error. Intervals (90 %) are quantiles over random parameters
+as uncertain as the fit left them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from stribeck.advise.hunting import Hunting, describing, hunting
+from stribeck.advise.plant import DELAY, JointPlant, plant_of
+from stribeck.advise.stairs import slowest_speed, stair_height
+from stribeck.errors import ConfigError
+from stribeck.evaluate.draws import draws_of
+from stribeck.model.joint import STIFFNESS, Drive
+
+NO_LOAD = 1e-9
+"""Loads below are rounding errors of the pose [N m]."""
+
+LEVEL = 0.9
+"""Probability of intervals."""
+
+DRAWS = 200
+"""Random sets of parameters for intervals."""
+
+SHARE = 0.8
+"""Share of the friction that offset goals cancel, as the default of :class:`stribeck.Compensator`."""
+
+WEIGHT_ERROR = 0.1
+"""Assumed relative error of the weight that offset goals bear."""
+
+MARGIN = 0.5
+"""Largest advised gain as a share of the one that hunts."""
+
+GOOD_ENOUGH = 1.0 / 3.0
+"""Offset goals are advised if they leave less than this share of the error."""
+
+
+class Value(NamedTuple):
+    """A number with its 90 % interval; the interval is NaN where the fit states none."""
+
+    value: float
+    lower: float = math.nan
+    upper: float = math.nan
+
+
+@dataclass(frozen=True)
+class AdviceSettings:
+    """What is asked of every joint.
+
+    :param tolerance: wanted largest error at rest [rad].
+    :param kp: gain of the servos; ``None``: that of the recordings.
+    :param delay: in the loop of the servo [s].
+    :param supply: voltage [V]; ``None``: that of the recordings.
+    :param seed: of random parameters.
+    """
+
+    tolerance: float = 0.01
+    kp: float | None = None
+    delay: float = DELAY
+    supply: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class JointAdvice:
+    """Advice for one joint in one pose.
+
+    :param kp: present gain, in the units of the drive.
+    :param stiffness: [N m/rad].
+    :param dead_band: width [rad].
+    :param sag: by the load [rad].
+    :param error: largest error at rest [rad].
+    :param with_offsets: the same with offset goals [rad].
+    :param sufficient: gain at which the error is within the tolerance.
+    :param hunts: gain from which on a deflection does not die away; infinite for none.
+    :param hunting: details of it.
+    :param slowest: slowest smooth speed [rad/s], 0 if every speed is.
+    :param stair: height of the stairs below it [rad].
+    :param largest: torque limit [N m].
+    :param notes: what the file cannot tell.
+    """
+
+    joint: str
+    kp: float
+    stiffness: float
+    load: float
+    dead_band: Value
+    sag: Value
+    error: Value
+    with_offsets: float
+    sufficient: Value
+    hunts: Value
+    hunting: Hunting
+    slowest: Value
+    stair: float
+    largest: float
+    tolerance: float
+    notes: tuple[str, ...]
+
+    @property
+    def advised(self) -> float | None:
+        """The gain to set: the sufficient one if it is well below hunting, else ``None``."""
+        return self.sufficient.value if self.sufficient.value <= MARGIN * self.hunts.value else None
+
+    @property
+    def text(self) -> str:
+        """The advice in one sentence."""
+        now, then = f"{1e3 * self.error.value:.3g}", f"{1e3 * self.with_offsets:.3g}"
+        if self.error.value <= self.tolerance:
+            return f"leave it: the error at rest is at most {now} mrad"
+        offsets = f"offset goals: error at rest {now} → {then} mrad"
+        if self.advised is None:
+            hunts = f"{self.hunts.value:.3g}"
+            return f"{offsets}; the gain of {self.sufficient.value:.3g} that {1e3 * self.tolerance:.3g} mrad need is too near to hunting ({hunts})"
+        return f"raise the gain from {self.kp:.3g} to {self.sufficient.value:.3g}, or {offsets}"
+
+
+def advise(
+    joint: str,
+    drive: Drive,
+    *,
+    inertia: float = 0.0,
+    load: float = 0.0,
+    settings: AdviceSettings | None = None,
+) -> JointAdvice:
+    """Advice for a joint; see the module docstring.
+
+    :param inertia, load: of the pose, without the rotor [kg m², N m].
+    :raises ConfigError: for settings that are not valid, or gain and voltage that are missing.
+    """
+    asked = settings or AdviceSettings()
+    for name in ("tolerance", "delay"):
+        value = getattr(asked, name)
+        if not (math.isfinite(value) and value >= 0.0) or (name == "tolerance" and value == 0.0):
+            raise ConfigError(f"{name}: expected a positive number, found {value:g}")
+
+    def made(one: Drive) -> JointPlant:
+        return plant_of(one, kp=asked.kp, inertia=inertia, load=load, delay=asked.delay, supply=asked.supply)
+
+    plant = made(drive)
+    kp = asked.kp if asked.kp is not None else float(drive.gains.kp if drive.gains else math.nan)
+    drawn = [made(one) for one in _random(drive, asked.seed)]
+    value = _Intervals(plant, drawn)
+    found = hunting(plant)
+    slowest = value(slowest_speed)
+    shift = found.stiffness / found.described if math.isfinite(found.described) else 1.0
+    return JointAdvice(
+        joint=joint,
+        kp=kp,
+        stiffness=plant.stiffness,
+        load=load,
+        dead_band=value(_dead_band),
+        sag=value(lambda one: one.load / one.stiffness if abs(one.load) > NO_LOAD else 0.0),
+        error=value(_error),
+        with_offsets=_with_offsets(plant),
+        sufficient=value(lambda one: kp * _error(one) / asked.tolerance),
+        hunts=value(lambda one: kp * shift * describing(one)[0] / one.stiffness),
+        hunting=found,
+        slowest=slowest,
+        stair=stair_height(plant, 0.5 * slowest.value) if slowest.value else 0.0,
+        largest=plant.largest,
+        tolerance=asked.tolerance,
+        notes=_notes(drive, plant, slowest.value, load, inertia),
+    )
+
+
+class _Intervals:
+    """Values of quantities of a plant with intervals over random ones."""
+
+    def __init__(self, plant: JointPlant, drawn: list[JointPlant]) -> None:
+        self._plant, self._drawn = plant, drawn
+
+    def __call__(self, of: Callable[[JointPlant], float]) -> Value:
+        return _with_interval(of(self._plant), [of(one) for one in self._drawn])
+
+
+def _with_interval(value: float, drawn: Sequence[float]) -> Value:
+    if not len(drawn) or not math.isfinite(value):
+        return Value(value)
+    finite = np.array([one for one in drawn if math.isfinite(one)])
+    low, high = (
+        np.quantile(finite, [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]) if len(finite) else (value, value)
+    )
+    return Value(value, min(float(low), value), max(float(high), value))
+
+
+def _random(drive: Drive, seed: int) -> list[Drive]:
+    """Drives with random parameters; none if the file states no intervals."""
+    if not drive.intervals:
+        return []
+    drawn = draws_of(drive, DRAWS, seed)
+    found = []
+    for k in range(DRAWS):
+        values = {
+            name: float(drawn[name][k]) if name in drawn else value for name, value in drive.values.items()
+        }
+        one = replace(drive, values=values)
+        if STIFFNESS in drawn:
+            stated = dict(drive.stated)
+            stated[STIFFNESS] = replace(stated[STIFFNESS], value=float(drawn[STIFFNESS][k]))
+            one = replace(one, stated=stated)
+        found.append(one)
+    return found
+
+
+def _dead_band(plant: JointPlant) -> float:
+    return sum(plant.breakaway()) / plant.stiffness
+
+
+def _error(plant: JointPlant) -> float:
+    return (max(plant.breakaway()) + abs(plant.load)) / plant.stiffness
+
+
+def _with_offsets(plant: JointPlant) -> float:
+    rest = (1.0 - SHARE) * max(plant.breakaway()) + WEIGHT_ERROR * abs(plant.load)
+    return max(rest / plant.stiffness, plant.resolution)
+
+
+def _notes(drive: Drive, plant: JointPlant, slowest: float, load: float, inertia: float) -> tuple[str, ...]:
+    notes = []
+    if not slowest and not drive.law.of_kind("fading"):
+        notes.append(
+            f"the law {drive.law.name.upper()} has no friction that falls with speed, so that no stairs can follow from it: identify with "
+            "law m2 or m4 and record ramps of 0.01 to 0.3 rad/s for two minutes"
+        )
+    if not load and not inertia:
+        notes.append("no robot model was given: weight and inertia of the load are taken as zero")
+    if max(plant.breakaway()) + abs(load) > plant.largest:
+        notes.append(
+            f"load and friction ({max(plant.breakaway()) + abs(load):.3g} N m) exceed the largest torque of the motor ({plant.largest:.3g} N m): no "
+            "gain holds this pose"
+        )
+    if drive.temperatures is None:
+        notes.append("the temperature of the recordings is not known: warm servos stick less than cold ones")
+    return tuple(notes)

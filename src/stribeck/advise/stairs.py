@@ -1,0 +1,54 @@
+r"""The slowest speed at which a servo follows a ramp without stopping, and the height of the stairs below it (stick-slip).
+
+A motion at a constant speed v is stable while damping grows faster than friction falls: :math:`D + d\tau_f/dv > 0`. Below the largest
+speed at which this does not hold the joint sticks until the growing error overcomes its friction, slips, and sticks again. The height of these
+stairs is the mean movement between two stops in a simulated ramp at half that speed. Source: B. Armstrong-Hélouvry, P. Dupont and
+C. Canudas de Wit, "A survey of models, analysis tools and compensation methods for the control of machines with friction", Automatica
+30, 1994, 10.1016/0005-1098(94)90209-7.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stribeck.advise.plant import JointPlant
+
+SAMPLED = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 2000)])
+"""Speeds at which friction is tabulated [rad/s]."""
+
+STEP = 1e-3
+"""Longest time step [s]."""
+
+SHORT = 0.05
+"""Time step as a share of the time constant of the joint."""
+
+SLIPS = 12.0
+"""Simulated ramp in multiples of the way on which the error grows to what moves the joint."""
+
+
+def slowest_speed(plant: JointPlant) -> float:
+    """Largest speed below which a constant motion is not stable [rad/s]; 0 if every one is."""
+    against, _ = plant.friction(SAMPLED, -plant.load)
+    falling = np.flatnonzero(np.diff(against) / np.diff(SAMPLED) < -plant.damping)
+    return float(SAMPLED[falling[-1] + 1]) if len(falling) else 0.0
+
+
+def stair_height(plant: JointPlant, speed: float) -> float:
+    """Mean movement between two stops while the goal rises at a speed [rad]; 0 if the joint does not stop."""
+    dt = min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness))
+    against, _ = plant.friction(SAMPLED, -plant.load)
+    duration = SLIPS * float(against[0]) / plant.stiffness / speed
+    position = velocity = 0.0
+    stops: list[float] = []
+    for step in range(int(duration / dt)):
+        drive = plant.stiffness * (speed * dt * step - position) - plant.damping * velocity
+        if velocity == 0.0 and drive <= against[0]:
+            continue
+        faster = velocity + (drive - float(np.interp(velocity, SAMPLED, against))) * dt / plant.inertia
+        velocity = max(faster, 0.0)
+        position += dt * velocity
+        if velocity == 0.0:
+            stops.append(position)
+    return float(np.mean(np.diff(stops))) if len(stops) > 1 else 0.0

@@ -1,0 +1,1 @@
+"""``stribeck advise``: what would help joints of position servos that stick, sag or hunt."""

@@ -1,0 +1,48 @@
+"""Options of ``stribeck advise``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stribeck.cli.options import Positive, Seed, group, option
+
+_data, _ask, _output = group("recordings"), group("what is asked"), group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviseOptions:
+    """Options: drives or recordings, the robot, what is asked, and output files."""
+
+    params: Path | None = option(
+        "file of drives, of identify robot or identify servo: advice for each joint", None, "FILE"
+    )
+    model: Path | None = option("URDF or MJCF of the robot, for weight and inertia", None, "FILE")
+    recordings: tuple[Path, ...] = option(
+        "goals and positions, in which the standstill of each joint is measured",
+        (),
+        "RECORDING",
+        positional=True,
+    )
+    exclude: tuple[str, ...] = _data("joints that are left out, separated by commas or blanks", (), "JOINT")
+    degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
+    calibration: Path | None = _data(
+        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+    )
+    kp: Positive | None = _ask(
+        "present gain, in the units of the file (default: that of the recordings)", None, "K"
+    )
+    supply: Positive | None = _ask("voltage (default: that of the recordings)", None, "V")
+    set: tuple[str, ...] = _ask(
+        "tolerance=RAD: wanted largest error at rest (default: 0.01); delay=S: in the servo's own loop (default: 0.005)",
+        (),
+        "NAME=VALUE",
+        repeated=True,
+    )
+    seed: Seed = _ask("seed of random parameters and poses (default: 0)", 0, "N")
+    report: Path | None = _output("page with pictures, one file that opens offline", None, "FILE.html")
+    json: Path | None = _output("numbers for programs", None, "FILE")
+
+
+DECLARED = AdviseOptions
+"""The options that the parser reads."""

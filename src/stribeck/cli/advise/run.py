@@ -1,0 +1,181 @@
+"""What ``stribeck advise`` does: measure standstill, compute advice, print and write both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from stribeck.advise.advice import AdviceSettings, JointAdvice, Value, advise
+from stribeck.cli.advise.options import AdviseOptions
+from stribeck.cli.exit_codes import DONE
+from stribeck.cli.inputs import as_number, assignments, check_outputs, warn, write_json
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError, check_valid
+from stribeck.files.drives import read_drives
+from stribeck.files.versions import versions
+from stribeck.identify.robot.standstill import RESAMPLINGS, Standstill
+
+ASKED = ("tolerance", "delay")
+"""Names that ``--set`` takes."""
+
+RECORD = (
+    "record two minutes with steps of 0.05 to 0.3 rad to both sides, each held for 0.5 s, in several poses"
+)
+
+
+def run(options: AdviseOptions) -> int:
+    """Advice for the joints of a file of drives, and standstill in recordings."""
+    if options.params is None and not options.recordings:
+        raise ConfigError("name a file of drives (--params), or recordings with --model")
+    if options.recordings and options.model is None:
+        raise ConfigError("recordings need the robot: give its URDF or MJCF with --model")
+    settings = _settings(options)
+    inputs = [options.params, options.model, options.calibration, *options.recordings]
+    check_outputs([options.json, options.report], inputs)
+    excluded = tuple(word for text in options.exclude for word in text.split(",") if word)
+    advice = _advice(options, options.params, settings, excluded) if options.params is not None else []
+    rests = {}
+    if options.recordings and options.model is not None:
+        rests = _standstill(options, options.model, excluded)
+    if rests:
+        _print_rests(rests)
+    if advice:
+        _print_advice(advice)
+    write_json(options.json, _content(advice, rests))
+    if options.report is not None:
+        from stribeck.advise.page import render_advice
+
+        subject = options.params or options.model or Path("joints")
+        options.report.write_bytes(render_advice(subject, advice, rests, versions("numpy")))
+    return DONE
+
+
+def _settings(options: AdviseOptions) -> AdviceSettings:
+    asked = assignments(options.set, "--set")
+    check_valid(asked, ASKED, "--set: unknown name")
+    numbers = {name: as_number(text, f"--set {name}") for name, text in asked.items()}
+    return AdviceSettings(kp=options.kp, supply=options.supply, seed=options.seed, **numbers)
+
+
+def _advice(
+    options: AdviseOptions, path: Path, settings: AdviceSettings, excluded: Sequence[str]
+) -> list[JointAdvice]:
+    drives, bearings = read_drives(path), {}
+    if options.model is not None:
+        from stribeck.advise.poses import worst_poses
+        from stribeck.identify.robot.tree import load_tree
+
+        bearings = worst_poses(load_tree(options.model), options.seed)
+        missing = [name for name in drives.joints if name and name not in bearings and name not in excluded]
+        if missing:
+            raise ConfigError(
+                f"{options.model} has no joint {', '.join(missing)} of {path}; it has {', '.join(bearings)}"
+            )
+    found = []
+    for name, drive in drives.joints.items():
+        if name in excluded:
+            continue
+        bearing = bearings.get(name)
+        known = {} if bearing is None else {"load": bearing.load, "inertia": bearing.inertia}
+        found.append(advise(name or "joint", drive, settings=settings, **known))
+    if not found:
+        raise ConfigError(f"{path} has no joints besides those that are excluded")
+    return found
+
+
+def _standstill(options: AdviseOptions, model: Path, excluded: Sequence[str]) -> dict[str, Standstill]:
+    from stribeck.identify.robot.recordings import read_runs
+    from stribeck.identify.robot.standstill import standstill_of, stops_of
+    from stribeck.identify.robot.tree import load_tree
+
+    tree = load_tree(model)
+    runs = read_runs(options.recordings, tree, excluded, options.degrees, calibration=options.calibration)
+    for one in runs:
+        if one.flaw is not None:
+            warn(f"{one.name} is left out: {one.flaw}")
+    joints = [k for k, name in enumerate(tree.names) if name not in excluded]
+    stops, found = stops_of(runs, tree, joints), {}
+    for joint in joints:
+        own = [stop for stop in stops if stop.joint == joint]
+        standstill = standstill_of(tree.names[joint], own, options.seed)
+        if standstill is None:
+            warn(f"{tree.names[joint]}: {len(own)} stops, too few to tell its dead band: {RECORD}")
+        else:
+            found[tree.names[joint]] = standstill
+    if not found:
+        raise ConfigError(f"no joint stops often enough in these recordings: {RECORD}")
+    return found
+
+
+def _mrad(value: float) -> str:
+    return f"{1e3 * value:.3g}"
+
+
+def _with_interval(one: Value, scale: float = 1.0) -> str:
+    if not math.isfinite(one.value):
+        return "none"
+    ends = f" ({scale * one.lower:.3g} to {scale * one.upper:.3g})" if math.isfinite(one.lower) else ""
+    return f"{scale * one.value:.3g}{ends}"
+
+
+def _print_rests(rests: Mapping[str, Standstill]) -> None:
+    print(f"Standstill in the recordings (intervals: 90 %, {RESAMPLINGS} resamplings of the runs):")
+    rows = []
+    for name, one in rests.items():
+        low, high = one.half_interval
+        compliance = f"{1e3 * one.compliance:.3g}" if one.compliance else ""
+        band = f"{_mrad(one.dead_band)} ({_mrad(2.0 * low)} to {_mrad(2.0 * high)})"
+        rows.append([name, band, compliance, _mrad(one.offset), str(one.stops)])
+    print_table(["joint", "dead band [mrad]", "sag [mrad per N m]", "offset [mrad]", "stops"], rows)
+
+
+def _print_advice(advice: Sequence[JointAdvice]) -> None:
+    rows = [
+        [
+            one.joint,
+            f"{one.kp:.3g}",
+            _with_interval(one.dead_band, 1e3),
+            _with_interval(one.sag, 1e3),
+            _with_interval(one.sufficient),
+            _with_interval(one.hunts),
+            _with_interval(one.slowest) if one.slowest.value else "all",
+            _mrad(one.stair) if one.stair else "",
+        ]
+        for one in advice
+    ]
+    header = ["joint", "gain", "dead band [mrad]", "sag [mrad]", "sufficient gain", "hunts at gain"]
+    print_table([*header, "slowest smooth [rad/s]", "stairs [mrad]"], rows)
+    for one in advice:
+        print(f"{one.joint}: {one.text}")
+    for note in dict.fromkeys(note for one in advice for note in one.notes):
+        print(f"{', '.join(one.joint for one in advice if note in one.notes)}: {note}")
+
+
+def _content(advice: Sequence[JointAdvice], rests: Mapping[str, Standstill]) -> dict[str, Any]:
+    """The numbers for programs; infinite and missing ones are null."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None
+        if isinstance(value, Value):
+            return {"value": clean(value.value), "interval": [clean(value.lower), clean(value.upper)]}
+        if isinstance(value, dict):
+            return {name: clean(one) for name, one in value.items()}
+        return [clean(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+    joints = {
+        one.joint: clean(
+            vars(one) | {"hunting": asdict(one.hunting), "text": one.text, "advised": one.advised}
+        )
+        for one in advice
+    }
+    return {
+        "schema": 1,
+        "joints": joints,
+        "standstill": {
+            name: clean(asdict(one) | {"dead_band": one.dead_band}) for name, one in rests.items()
+        },
+    }

@@ -1,0 +1,50 @@
+"""Options of ``stribeck simulate``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from stribeck.cli.options import ParameterFileOptions, Positive, TimeStep, group, option
+
+_simulation, _output = group("simulation"), group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(ParameterFileOptions):
+    """Options: trajectories, drives, the bench, or a mechanism, and output files."""
+
+    trajectories: tuple[str, ...] = option(
+        "trajectory by name, for example sin_sin, or a table with time [s], goal [rad] and perhaps torque_enable",
+        (),
+        "TRAJECTORY",
+        positional=True,
+    )
+    params: tuple[Path, ...] = option("parameter files", (), "FILE")
+    mechanism: str | None = _simulation(
+        "in place of trajectories: a mechanism by name or its YAML file, from its zero pose, contacts included",
+        None,
+        "NAME",
+    )
+    seconds: Positive | None = _simulation("duration of a mechanism's motion (default: 2)", None, "S")
+    bench: str | None = _simulation(
+        "load, rod, supply and gain: mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V",
+        None,
+        "KEY=VALUE,…",
+    )
+    step: TimeStep | None = _simulation(
+        "time step (default: that of the parameter file, or 0.005)", None, "S"
+    )
+    integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
+        "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo)", None
+    )
+    output: Path | None = _output("folder for tables of the motion", None, "DIR")
+    plot: Path | None = _output(
+        "folder for pictures of motion, speed, torque and load, or a .gif: the bench moves", None, "DIR"
+    )
+    json: Path | None = _output("final positions, largest speeds and torques for scripts", None, "FILE")
+
+
+DECLARED = SimulateOptions
+"""The options that the parser reads."""

@@ -1,0 +1,182 @@
+"""Implements ``stribeck simulate``: the motion of an identified servo on a bench that was not recorded."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stribeck.cli.evaluate.engine import engine_of
+from stribeck.cli.evaluate.pictures import panels_of, write_drawings
+from stribeck.cli.inputs import check_outputs, described, display_name, parameter_files_of, write_json
+from stribeck.cli.simulate.options import SimulateOptions
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError
+from stribeck.evaluate.assessment import Recordings, simulated_motion, stepping_of
+from stribeck.evaluate.planned import planned_run, trajectory_of
+from stribeck.files.folders import write_atomically
+from stribeck.model.joint import Drive
+from stribeck.model.log import Batch, Setup
+from stribeck.model.step import Simulation
+from stribeck.recordings.bench import SETUP_KEYS
+from stribeck.report.figures import RunDrawing
+
+SCHEMA = 1
+
+STEP = 0.005
+"""Time step of files that state none [s]."""
+
+
+def run(options: SimulateOptions) -> int:
+    """Simulate, print and write."""
+    check_outputs(_outputs(options), options.params)
+    if options.mechanism is not None:
+        return _mechanism(options, options.mechanism)
+    if not options.trajectories or not options.params or options.bench is None:
+        raise ConfigError("name trajectories, --params and --bench, or a --mechanism")
+    files = parameter_files_of(options)
+    setup = _setup(options.bench, files[0][1])
+    trajectories = [trajectory_of(word) for word in options.trajectories]
+    logs = [planned_run(one, setup, files[0][1].actuator.name) for one in trajectories]
+    recordings = Recordings(logs)
+    integrator, simulator = engine_of(options.integrator)
+    motions: dict[str, Simulation] = {}
+    batches: dict[str, Batch] = {}
+    for path, drive in files:
+        stepping = stepping_of(drive, options.step, None, integrator)
+        label = display_name(path, options.params)
+        stepping = stepping._replace(reset_period=None)
+        batches[label], motions[label] = simulated_motion(
+            path, drive, recordings, stepping, simulator, with_torques=True
+        )
+    rows = [
+        _row(label, r, log.name, batches[label], motions[label])
+        for r, log in enumerate(logs)
+        for label in motions
+    ]
+    write_json(options.json, {"schema": SCHEMA, "results": rows}, allow_nan=False)
+    if options.output is not None:
+        for label, motion in motions.items():
+            for r, log in enumerate(logs):
+                name = f"{log.name}_{Path(label).stem}.csv".replace("/", "_")
+                write_atomically(options.output / name, _table(batches[label], r, motion))
+                print(options.output / name)
+    if options.plot is not None:
+        write_drawings(_drawings(motions, batches), options.plot)
+    header = ["trajectory", "file", "end [rad]", "largest speed [rad/s]", "largest error to the goal [rad]"]
+    cells = [
+        [row["trajectory"], row["params"], *(f"{row[key]:.4g}" for key in ("end", "speed", "error"))]
+        for row in rows
+    ]
+    print_table(header, cells, left=2)
+    return 0
+
+
+def _mechanism(options: SimulateOptions, name: str) -> int:
+    if options.trajectories or options.params:
+        raise ConfigError("--mechanism moves by itself: leave trajectories and --params out")
+    from stribeck.cli.simulate.mechanism import simulate_mechanism
+
+    simulate_mechanism(name, options.seconds, options.step, options.output)
+    return 0
+
+
+def _outputs(options: SimulateOptions) -> list[Path | None]:
+    animated = options.plot is not None and options.plot.suffix == ".gif"
+    picture = options.plot if options.plot is None or animated else options.plot / "overview.png"
+    table = None if options.output is None else options.output / "motion.csv"
+    return [options.json, picture, table]
+
+
+def _setup(text: str, drive: Drive) -> Setup:
+    """The bench that ``--bench`` describes; the supply is the servo's nominal one if it is left out."""
+    given = described(text)
+    if not isinstance(given, dict):
+        raise ConfigError(
+            "--bench: a file describes recordings; give mass=KG,length=M,arm_mass=KG,kp=GAIN here"
+        )
+    unknown = sorted(set(given) - set(SETUP_KEYS))
+    if unknown:
+        raise ConfigError(f"--bench: unknown {', '.join(unknown)}; valid: {', '.join(SETUP_KEYS)}")
+    usual: dict[str, Any] = {"arm_mass": 0.0, "supply_voltage": drive.actuator.supply.nominal}
+    if drive.gains is not None:
+        usual["kp"] = drive.gains.kp
+    values: dict[str, Any] = usual | given
+    missing = [name for name in ("mass", "length", "kp") if name not in values]
+    if missing:
+        raise ConfigError(f"--bench: {', '.join(missing)} missing: mass=KG,length=M,kp=GAIN are needed")
+    return Setup(**values)
+
+
+def _row(label: str, r: int, name: str, batch: Batch, motion: Simulation) -> dict[str, Any]:
+    last = len(batch.logs[r].resample(batch.dt).time)
+    position, goal = motion.position[:last, r], batch.goal[:last, r]
+    enabled = batch.torque_enable[:last, r] >= 0.5
+    row: dict[str, Any] = {
+        "trajectory": name,
+        "params": label,
+        "end": float(position[-1]),
+        "speed": float(np.max(np.abs(motion.velocity[:last, r]))),
+        "error": float(np.max(np.abs(position - goal), where=enabled, initial=0.0)),
+    }
+    if motion.motor_torque is not None:
+        row["motor_torque"] = float(np.max(np.abs(motion.motor_torque[:last, r])))
+    return row
+
+
+def _table(batch: Batch, r: int, motion: Simulation) -> str:
+    """A table of the motion of a run, in SI units."""
+    columns = {
+        "time": batch.time,
+        "goal": batch.goal[:, r],
+        "torque_enable": batch.torque_enable[:, r],
+        "position": motion.position[:, r],
+        "velocity": motion.velocity[:, r],
+    }
+    for name, signal in (("motor_torque", motion.motor_torque), ("external_torque", motion.external_torque)):
+        if signal is not None:
+            columns[name] = signal[:, r]
+    text, last = io.StringIO(), len(batch.logs[r].resample(batch.dt).time)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(
+        [f"{x:.9g}" for x in row] for row in np.column_stack(list(columns.values()))[:last].tolist()
+    )
+    return text.getvalue()
+
+
+def _drawings(motions: dict[str, Simulation], batches: dict[str, Batch]) -> list[RunDrawing]:
+    """Runs to draw, on the grid of the first file; files with another step are drawn at its times."""
+    first = next(iter(batches.values()))
+    aligned = {
+        label: motion if batches[label].dt == first.dt else _at(first, batches[label], motion)
+        for label, motion in motions.items()
+    }
+    drawings = []
+    for r, log in enumerate(first.logs):
+        length = len(log.resample(first.dt).time)
+        drawings.append(
+            RunDrawing(
+                time=first.time[:length],
+                measured=np.full(length, np.nan),
+                goal=first.goal[:length, r],
+                torque_enable=first.torque_enable[:length, r],
+                simulated={label: motion.position[:length, r] for label, motion in aligned.items()},
+                title=log.name,
+                errors={},
+                panels=panels_of(first, r, length, aligned, None),
+            )
+        )
+    return drawings
+
+
+def _at(first: Batch, batch: Batch, motion: Simulation) -> Simulation:
+    def moved(signal: Any) -> Any:
+        if signal is None:
+            return None
+        return np.stack([np.interp(first.time, batch.time, column) for column in signal.T], axis=1)
+
+    return Simulation(*map(moved, motion))

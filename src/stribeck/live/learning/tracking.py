@@ -1,0 +1,136 @@
+r"""Scale of the friction of a joint without a model of its dynamics, from the errors with which it follows its goals.
+
+A joint whose friction is cancelled exactly follows its goal and stops there; with less it lags behind and stops short, with more it
+gets ahead and moves on beyond its goal or swings about it. Neither needs an inertia to be seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stribeck.live.formulas import Compiler, as_written, compiled_by
+from stribeck.model.arrays import Array
+from stribeck.model.namespace import array_namespace
+
+FALL_TIME = 0.1
+"""Time constant with which the scale falls while a joint moves beyond a goal at rest by the error width or more [s]."""
+
+FOLLOW_TIME = 0.5
+"""Time in which it changes by 1 while the predicted error of a joint whose goal moves is the error width or more [s]."""
+
+LEAD = 0.2
+"""Time for which the error is predicted: controllers slower than this overshoot [s]."""
+
+RETURN_TIME = 1.0
+"""Time constant with which a scale above 1 returns to 1 while a joint stands still before a goal at rest [s]."""
+
+NATURAL = 0.2
+"""Overshoot as a fraction of the largest error on the way to the goal, which a controller makes by itself [1]."""
+
+
+class TrackingScale:
+    r"""Scales s of the friction torques of n joints, from 0 to ``most``.
+
+    With the error e along the path of the goal, beyond the dead-band and divided by the error width w, and the error predicted from the
+    velocity of the goal,
+
+    .. math::
+        z = \mathrm{clip}\bigl(e + t_l\,(\dot\theta_d - \dot\theta)/w\bigr), \qquad
+        T \dot s = \begin{cases} \max(z, 0) + \max(s - 1, 0) \min(z, 0) & e > 0\\ s \min(z, 0) & e < 0\end{cases} \quad (\text{goal moves}),
+
+    and :math:`T_f \dot s = -s\,\min(-e, 1)` for e < 0 if the joint moves and its goal rests. A joint that catches up has more than it needs, but what was
+    identified it keeps.
+
+    This is the adaptation of Slotine and Li, "On the Adaptive Control of Robot Manipulators", 1987, doi:10.1177/027836498700600303, with the
+    friction alone as what is adapted, a bounded composite error, and :math:`1/t_l` in place of the controller's bandwidth, which is not known.
+
+    A joint counts as ahead of its goal only if it has been behind it, or within the dead-band, since the path turned: the lag of a controller
+    becomes a lead when the goal reverses. Nor does it within :data:`NATURAL` of its largest error on that way: controllers overshoot steps
+    without any friction. The way ends when it is behind its goal again, so a joint that swings about its goal counts.
+    A joint that stands still before a goal at rest may be held by an obstacle: a scale above 1 returns to 1.
+    """
+
+    def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
+        self._zero: Array = np.zeros(joints)
+        self._passed_of = compiled_by(compiler, passed)
+        self._reach_of, self._ahead_of = compiled_by(compiler, reach), compiled_by(compiler, ahead)
+        self._beyond_of = compiled_by(compiler, beyond)
+        self._followed, self._rested = compiled_by(compiler, followed), compiled_by(compiler, rested)
+        self.begin()
+
+    def begin(self) -> None:
+        """Start anew with the identified friction."""
+        self.scale: Array = np.ones_like(self._zero)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the motion but keep the scales."""
+        self._way = self._passed = self._reach = self._ahead = self._zero
+
+    def update(
+        self, behind: Array, slip: Array, path: Array, moves: Array, going: Array, width: Any, most: Any, dt: float
+    ) -> None:  # fmt: skip
+        """Update with a state.
+
+        :param behind: goal minus position beyond the dead-band, 0 within it and without a goal [rad].
+        :param slip: velocity of the goal minus that of the joint [rad/s].
+        :param path: direction of the path of the goal, in [-1, 1].
+        :param moves: weight with which the velocity of a goal leads, in [0, 1].
+        :param going: 1 for joints that move, 0 for joints at standstill.
+        :param width: error width [rad].
+        :param most: largest scales, (n,); not below 1.
+        """
+        way = np.sign(path)
+        self._passed = self._passed_of(self._passed, way, self._way, behind)
+        self._reach = self._reach_of(self._reach, self._ahead, way, self._way, behind)
+        self._ahead = self._ahead_of(self._ahead, way, behind)
+        self._way = way
+        counts = self._passed * self._beyond_of(self._reach, way, behind)
+        error, predicted = behind * way / width, (behind + LEAD * slip) * way / width
+        scale = self._followed(self.scale, counts, error, predicted, dt / FOLLOW_TIME * moves)
+        self.scale = self._rested(scale, counts, error, going, dt * (1.0 - moves), most)
+
+
+def passed(passed: Any, way: Any, before: Any, behind: Any) -> Any:
+    """1 for joints that have not been ahead of their goals all the time since its path turned, else 0."""
+    xp = array_namespace(way, behind)
+    return xp.where(behind * way >= 0.0, 1.0, xp.where(way == before, passed, 0.0))
+
+
+def reach(reach: Any, ahead: Any, way: Any, before: Any, behind: Any) -> Any:
+    """Largest error on the way to the goal [rad], since its path turned or its joint fell behind it again."""
+    xp, error = array_namespace(way, behind), behind * way
+    kept = xp.where((way == before) & ~((error > 0.0) & (ahead > 0.0)), reach, 0.0)
+    return xp.maximum(kept, error)
+
+
+def ahead(ahead: Any, way: Any, behind: Any) -> Any:
+    """1 for joints that were last ahead of their goals, not behind them, else 0."""
+    xp, error = array_namespace(way, behind), behind * way
+    return xp.where(error < 0.0, 1.0, xp.where(error > 0.0, 0.0, ahead))
+
+
+def beyond(reach: Any, way: Any, behind: Any) -> Any:
+    """1 for joints further beyond their goals than a controller brings them by itself, else 0."""
+    return array_namespace(way, behind).where(-behind * way > NATURAL * reach, 1.0, 0.0)
+
+
+def followed(scale: Any, counts: Any, error: Any, predicted: Any, step: Any) -> Any:
+    """The scale after a step of a goal that moves; ``counts`` is 1 where a position ahead of the goal counts."""
+    xp = array_namespace(scale, error)
+    z = xp.minimum(xp.maximum(predicted, -1.0), 1.0)
+    catching, ahead = xp.exp(step * xp.minimum(z, 0.0)), xp.exp(step * counts * xp.minimum(z, 0.0))
+    wound = xp.maximum(scale - 1.0, 0.0)
+    behind = scale - wound * (1.0 - catching) + step * xp.maximum(z, 0.0)
+    return xp.where(error > 0.0, behind, scale * ahead)
+
+
+def rested(scale: Any, counts: Any, error: Any, going: Any, dt: Any, most: Any) -> Any:
+    """The scale after a step of a goal at rest, ``dt`` [s] long, at most ``most``."""
+    xp = array_namespace(scale, error)
+    fallen = scale * xp.exp(-dt / FALL_TIME * going * counts * xp.minimum(xp.maximum(-error, 0.0), 1.0))
+    still = xp.where(error > 0.0, 1.0 - going, 0.0)
+    excess = xp.maximum(fallen - 1.0, 0.0)
+    return xp.minimum(fallen - excess * (1.0 - xp.exp(-dt / RETURN_TIME * still)), most)

@@ -1,0 +1,99 @@
+"""Tensors of files that ``torch.save`` wrote, without PyTorch and without running what a pickle may contain.
+
+Such a file is a ZIP archive: a pickle ``data.pkl`` that refers to storages by key, and one file of numbers for each storage
+(https://pytorch.org/docs/stable/notes/serialization.html).
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stribeck.errors import RecordingError
+from stribeck.model.arrays import Array
+
+STORAGES = {
+    "DoubleStorage": "<f8",
+    "FloatStorage": "<f4",
+    "HalfStorage": "<f2",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
+    "ShortStorage": "<i2",
+    "CharStorage": "<i1",
+    "ByteStorage": "<u1",
+    "BoolStorage": "?",
+}
+"""Types of numbers by the names of storages."""
+
+
+def read_torch_arrays(path: Path) -> dict[str, Array]:
+    """The tensors of a dictionary, by name.
+
+    :raises RecordingError: for other content, and files that are damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            root = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+            place = root[: -len("data.pkl")]
+
+            def numbers(key: str) -> bytes:
+                return archive.read(f"{place}data/{key}")
+
+            content = _Content(io.BytesIO(archive.read(root)), numbers).load()
+    except RecordingError as problem:
+        raise RecordingError(f"{path}: {problem}") from None
+    except (
+        OSError,
+        zipfile.BadZipFile,
+        StopIteration,
+        pickle.UnpicklingError,
+        KeyError,
+        ValueError,
+        TypeError,
+        EOFError,
+        AttributeError,
+        IndexError,
+    ):
+        raise RecordingError(f"{path} is not a file of torch.save, or is damaged") from None
+    if not isinstance(content, dict):
+        raise RecordingError(f"{path}: expected a dictionary of tensors, found {type(content).__name__}")
+    return {str(name): value for name, value in content.items() if isinstance(value, np.ndarray)}
+
+
+class _Content(pickle.Unpickler):
+    """Unpickles dictionaries and tensors, and nothing else."""
+
+    def __init__(self, file: io.BytesIO, numbers: Callable[[str], bytes]) -> None:
+        super().__init__(file)
+        self._numbers = numbers
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a tensor needs; everything else is refused."""
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return _tensor
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if module == "torch" and name in STORAGES:
+            return np.dtype(STORAGES[name])
+        raise RecordingError(f"it holds {module}.{name}; save a dictionary of tensors alone")
+
+    def persistent_load(self, pid: Any) -> Any:
+        """The numbers of a storage, from ``("storage", type, key, device, count)``."""
+        _, kind, key, _, count = pid
+        return np.frombuffer(self._numbers(str(key)), dtype=kind, count=int(count))
+
+
+def _tensor(storage: Array, offset: int, size: tuple[int, ...], stride: tuple[int, ...], *_: object) -> Array:
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    if not 0 <= last < max(len(storage), 1) or any(step < 0 for step in stride):
+        raise RecordingError("a tensor is larger than its storage")
+    strides = [step * storage.itemsize for step in stride]
+    view = np.lib.stride_tricks.as_strided(storage[offset:], size, strides, writeable=False)
+    return np.array(view)

@@ -1,0 +1,42 @@
+"""Histogram of the intervals between samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from stribeck.errors import ConfigError
+from stribeck.report.style import COLOURS, drawing, grid, shortened
+from stribeck.survey.sampling import Sampling
+
+MOST = 12
+"""Largest number of recordings that are drawn."""
+
+WIDEST = 3.0
+"""Intervals longer than this many usual ones are drawn there."""
+
+
+def draw_sampling(found: Sequence[Sampling]) -> Figure:
+    """Histogram of each recording's intervals, as shares of its usual one, with a logarithmic count.
+
+    :raises ConfigError: without a recording.
+    """
+    if not found:
+        raise ConfigError("no times of samples to draw: no recording has joint states or a column of times")
+    shown = found[:MOST]
+    columns = min(3, len(shown))
+    edges = np.linspace(0.0, WIDEST, 121)
+    with drawing(4.2 * columns, 0.6 + 2.4 * -(-len(shown) // columns)) as figure:
+        for k, (one, panel) in enumerate(
+            zip(shown, grid(figure, len(shown), columns, sharex=True), strict=True)
+        ):
+            panel.hist(np.minimum(one.relative, WIDEST - 1e-9), edges, color=COLOURS[0])
+            panel.set_yscale("log")
+            panel.set_title(f"{shortened(one.name, 30)}: {1.0 / one.usual:.4g} Hz")
+            if k % columns == 0:
+                panel.set_ylabel("intervals")
+            if k + columns >= len(shown):
+                panel.set_xlabel("interval, in usual ones")
+    return figure
