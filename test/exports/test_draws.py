@@ -152,7 +152,7 @@ def test_a_table_for_isaac_lab_is_read_by_its_event(tmp_path, monkeypatch, capsy
     """Each environment gets one set, of all joints together; the numbers are those of draws of the API, whatever the program calls them."""
     monkeypatch.setattr(stribeck.exports.draws, "TRIALS", 16)
     assert exported(tmp_path, "isaaclab-bam", "--draws", 40, "--seed", 7, "--joint", "hip", "knee") == 0
-    assert "40 draws: spread of the motion" in capsys.readouterr().out
+    assert "40 draws, friction and motor torque ±" in capsys.readouterr().out
     table = np.load(tmp_path / "out.py.draws.npz")
     assert table["hip/kt"].shape == (40,)
     np.testing.assert_array_equal(table["hip/kt"], table["knee/kt"])  # one servo was identified for both

@@ -53,7 +53,7 @@ TRUE = {
 def copy(request, tmp_path_factory):
     """A copy of the repository with a new term, for which the controllers' code was generated; and its name."""
     folder, name = tmp_path_factory.mktemp("copy"), request.param["name"]
-    kept = shutil.ignore_patterns("__pycache__", "data", ".*")
+    kept = shutil.ignore_patterns("__pycache__", ".*")
     for part in ("src", "config", "controllers", "test/support", "test/controllers", "examples/two_links"):
         shutil.copytree(REPOSITORY / part, folder / part, ignore=kept)
     shutil.copy(REPOSITORY / "package.xml", folder)
