@@ -8,7 +8,7 @@ import pytest
 
 from helpers import refusal
 from sticking import Joint, moved
-from stribeck.advise.advice import Settings, advise
+from stribeck.advise.advice import AdviceSettings, advise
 from stribeck.advise.hunting import describing, hunting
 from stribeck.advise.plant import JointPlant, plant_of
 from stribeck.advise.stairs import slowest_speed, stair_height
@@ -141,7 +141,9 @@ def test_numbers_by_hand():
 
 def test_a_gain_near_hunting_is_not_advised():
     """A joint that bears much and has a slow loop gets offset goals only; one that is precise is left alone."""
-    weak = advise("lift", drive(Joint(kinetic=0.3, static=0.3)), load=1.0, settings=Settings(delay=0.02))
+    weak = advise(
+        "lift", drive(Joint(kinetic=0.3, static=0.3)), load=1.0, settings=AdviceSettings(delay=0.02)
+    )
     assert weak.advised is None
     assert weak.text.startswith("offset goals")
     assert "too near to hunting" in weak.text
@@ -163,5 +165,7 @@ def test_a_voltage_servo_needs_its_gain_and_its_supply():
     expected = values["kt"] / values["R"] * 7.4 * 0.166 * 16.0
     assert plant_of(servo, kp=16.0, supply=7.4).stiffness == pytest.approx(expected, rel=1e-6)
     refusal(
-        lambda: advise("joint", drive(Joint()), settings=Settings(tolerance=0.0)), "tolerance", "positive"
+        lambda: advise("joint", drive(Joint()), settings=AdviceSettings(tolerance=0.0)),
+        "tolerance",
+        "positive",
     )

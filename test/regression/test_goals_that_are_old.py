@@ -15,7 +15,7 @@ from stribeck.live.settings import Settings
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import law_named
 
-SETTINGS = Settings("friction_only", "none", gain=0.8)
+SETTINGS = Settings("friction_only", "none", gain=0.8, adapt=False)
 
 
 def joint(resolution: float = 1e-6) -> JointModel:

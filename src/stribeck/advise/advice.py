@@ -53,7 +53,7 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Settings:
+class AdviceSettings:
     """What is asked of every joint.
 
     :param tolerance: wanted largest error at rest [rad].
@@ -125,14 +125,19 @@ class JointAdvice:
 
 
 def advise(
-    joint: str, drive: Drive, *, inertia: float = 0.0, load: float = 0.0, settings: Settings | None = None
+    joint: str,
+    drive: Drive,
+    *,
+    inertia: float = 0.0,
+    load: float = 0.0,
+    settings: AdviceSettings | None = None,
 ) -> JointAdvice:
     """Advice for a joint; see the module docstring.
 
     :param inertia, load: of the pose, without the rotor [kg m², N m].
     :raises ConfigError: for settings that are not valid, or gain and voltage that are missing.
     """
-    asked = settings or Settings()
+    asked = settings or AdviceSettings()
     for name in ("tolerance", "delay"):
         value = getattr(asked, name)
         if not (math.isfinite(value) and value >= 0.0) or (name == "tolerance" and value == 0.0):

@@ -151,6 +151,15 @@ def counted_duty(
     return xp.where(outside, least, 0.0)
 
 
+def _position_duty(
+    kind: JointKind, c: Mapping[str, Any], gains: Gains, state: ControlState, velocity: Any, position: Any
+) -> Any:
+    """Duty of the firmware's law, with or without counts."""
+    if kind.counted:
+        return counted_duty(kind, c, gains, state, velocity, position)
+    return duty_of(kind.control, gains, state, c["goal"], position, velocity)
+
+
 def joint_step(
     kind: JointKind, constants: Mapping[str, Any], state: Sequence[Any]
 ) -> tuple[Sequence[Any], Any]:
@@ -189,10 +198,7 @@ def joint_step(
         if drive == "off":
             return 0.0
         if drive == "position":
-            if kind.counted:
-                duty = counted_duty(kind, c, gains, halfway, velocity, middle)
-            else:
-                duty = duty_of(control, gains, halfway, goal, middle, velocity)
+            duty = _position_duty(kind, c, gains, halfway, velocity, middle)
         else:
             duty = goal if drive == "pwm" else duty_for_current(p, goal, usable, velocity)
         duty = xp.clip(duty, -c["duty_limit"], c["duty_limit"])

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from stribeck.advise.advice import JointAdvice, Settings, Value, advise
+from stribeck.advise.advice import AdviceSettings, JointAdvice, Value, advise
 from stribeck.cli.advise.options import AdviseOptions
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.inputs import as_number, assignments, check_outputs, warn, write_json
@@ -53,15 +53,15 @@ def run(options: AdviseOptions) -> int:
     return DONE
 
 
-def _settings(options: AdviseOptions) -> Settings:
+def _settings(options: AdviseOptions) -> AdviceSettings:
     asked = assignments(options.set, "--set")
     check_valid(asked, ASKED, "--set: unknown name")
     numbers = {name: as_number(text, f"--set {name}") for name, text in asked.items()}
-    return Settings(kp=options.kp, supply=options.supply, seed=options.seed, **numbers)
+    return AdviceSettings(kp=options.kp, supply=options.supply, seed=options.seed, **numbers)
 
 
 def _advice(
-    options: AdviseOptions, path: Path, settings: Settings, excluded: Sequence[str]
+    options: AdviseOptions, path: Path, settings: AdviceSettings, excluded: Sequence[str]
 ) -> list[JointAdvice]:
     drives, bearings = read_drives(path), {}
     if options.model is not None:
