@@ -17,7 +17,7 @@ from cpp_compensator import CppCompensator, compiler
 from recovery import MX106, Bench
 from stribeck.cli.main import main
 from stribeck.files.actuators import load_actuator
-from stribeck.files.drives import read_drive, write_drive
+from stribeck.files.drives import read_drive, read_drives, write_drive
 from stribeck.live.friction import cancelling_torque
 from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint import Drive
@@ -136,8 +136,9 @@ def arm(folder: Path, law, term: str, parameter: str, value: float) -> None:
     moving_arms.urdf(folder, mass=2.6)
     words = ["--config", path, "--data", folder / "train.csv", "--fits", "full", "--terms", term]
     told("identify-arm", *words, "--output", folder / "arm", "--json", folder / "arm.json", "--quiet")
+    (path,) = (folder / "arm").glob("*.json")
     for joint in moving_arms.JOINTS:
-        file = read_drive(next((folder / "arm").glob(f"*{joint}*.json")))
+        file = read_drives(path).drive(joint, path)
         found = file.estimates[parameter]
         assert abs(found.value - value) < 0.1 * abs(value), (joint, found)
         assert found.interval[0] < found.value < found.interval[1]
