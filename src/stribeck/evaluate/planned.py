@@ -49,7 +49,7 @@ def planned_run(trajectory: Trajectory, setup: Setup, actuator: str, start: floa
     :param start: first position [rad]; by default the first goal.
     """
     count = round(trajectory.duration / FINEST) + 1
-    time = FINEST * np.arange(count)
+    time = FINEST * np.arange(count, dtype=np.float64)
     goal = np.asarray(trajectory.goal(time), dtype=np.float64)
     first = float(goal[0]) if start is None else start
 

@@ -134,12 +134,20 @@ def joined(files: Mapping[str, Drives]) -> Drives:
     provenance = None
     if origins:
         every = [origin.runs for origin in origins]
-        lists = {
-            name: tuple(dict.fromkeys(run for runs in every for run in getattr(runs, name)))
-            for name in ("train", "validation", "unreadable")
-        }
+
+        def joined(name: str) -> tuple[Any, ...]:
+            return tuple(dict.fromkeys(run for runs in every for run in getattr(runs, name)))
+
         digests = {run: digest for runs in every for run, digest in runs.digests.items()}
-        runs = replace(every[0], **lists, digests=digests, fingerprint="", inputs="")
+        runs = replace(
+            every[0],
+            train=joined("train"),
+            validation=joined("validation"),
+            unreadable=joined("unreadable"),
+            digests=digests,
+            fingerprint="",
+            inputs="",
+        )
         provenance = replace(origins[0], runs=runs)
     verdict = Verdict(reasons, tuple(drives))
     return Drives(drives, verdict=verdict, provenance=provenance)

@@ -27,7 +27,7 @@ def draw_sampling(found: Sequence[Sampling]) -> Figure:
         raise ConfigError("no times of samples to draw: no recording has joint states or a column of times")
     shown = found[:MOST]
     columns = min(3, len(shown))
-    edges = np.linspace(0.0, WIDEST, 121)
+    edges = np.linspace(0.0, WIDEST, 121).tolist()
     with drawing(4.2 * columns, 0.6 + 2.4 * -(-len(shown) // columns)) as figure:
         for k, (one, panel) in enumerate(
             zip(shown, grid(figure, len(shown), columns, sharex=True), strict=True)

@@ -21,7 +21,7 @@ from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.files.versions import versions
 from stribeck.identify.arm.model import INERTIALS
 from stribeck.identify.arm.regressor import friction_law
-from stribeck.identify.common.judging import Evidence, judge, misfits_of
+from stribeck.identify.common.judging import Evidence, Misfit, judge, misfits_of
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.identify.posterior.arm import ArmDraws
 from stribeck.identify.posterior.likelihood import FRICTION, TorquePosterior
@@ -105,7 +105,8 @@ class ArmParameters:
     def picked(self, count: int, seed: int) -> list[int]:
         """Indices of random draws, none twice."""
         number = len(self.linear)
-        return np.random.default_rng(seed).choice(number, min(count, number), replace=False).tolist()
+        chosen = np.random.default_rng(seed).choice(number, min(count, number), replace=False)
+        return [int(k) for k in chosen]
 
     def drawn(self, draw: int, units: Mapping[str, JointUnits]) -> Drives:
         """The drives of one draw, without intervals."""
@@ -165,14 +166,14 @@ def _drive(
 def _correlation(draws: Array) -> CorrelationMatrix:
     """Correlation of the parameters of a joint from draws (K, 4)."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        matrix = np.nan_to_num(np.corrcoef(draws.T))
+        matrix: Array = np.nan_to_num(np.asarray(np.corrcoef(draws.T)))
     np.fill_diagonal(matrix, 1.0)
     rows = np.clip(matrix, -1.0, 1.0).tolist()
     return CorrelationMatrix(QUANTITIES, tuple(tuple(row) for row in rows))
 
 
 def _verdict(stated: Mapping[str, Mapping[str, Estimate]], origin: ArmOrigin, converged: bool) -> Verdict:
-    misfits = []
+    misfits: list[Misfit] = []
     for part, held_out in ((origin.train, False), (origin.validation, True)):
         if part is not None:
             by_joint = dict(zip(stated, part[1], strict=True))

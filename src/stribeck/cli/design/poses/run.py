@@ -98,7 +98,7 @@ def _visit(
         )
     if not order:
         raise ConfigError("no pose is left to visit: give other candidates")
-    return PosesFile(1, chain.names, tuple(tuple(poses[k].tolist()) for k in order))
+    return PosesFile(schema=1, joints=chain.names, poses=tuple(tuple(poses[k].tolist()) for k in order))
 
 
 def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str, object]:
