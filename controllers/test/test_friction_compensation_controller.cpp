@@ -252,7 +252,9 @@ TEST(FrictionCompensationController, OffsetsGoalsOfServos)
   for (int k = 0; k < 300; ++k) {
     driven.run(1, 1.0, {driven.position + 1e-3, 0.1});
   }
-  EXPECT_NEAR(driven.command(0) - (driven.position), 0.8 * (coulomb + viscous) / 10.0, 2e-3);
+  // The joint has so little inertia that its velocity is old within the delay: the friction is that at the velocity of the goal,
+  // of which nothing is known here.
+  EXPECT_NEAR(driven.command(0) - (driven.position + 1e-3), 0.8 * coulomb / 10.0, 1e-4);
   EXPECT_DOUBLE_EQ(driven.command(1), 0.1);
 }
 

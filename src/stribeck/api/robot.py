@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from stribeck.api.choices import LAWS_OR_AUTO, ROBOT_TERMS
 from stribeck.api.fit import Fit
 from stribeck.api.machines import Sources
-from stribeck.api.recordings import Given, PathLike, as_recordings, paths_of, warn
+from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import check_valid
 from stribeck.identify.robot.drives import robot_drives
@@ -85,6 +85,18 @@ def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
     }
 
 
+def _both(
+    given: Recordings, validate: Given | None, read: Callable[[Sequence[Path]], list[RobotRun]]
+) -> tuple[list[RobotRun], list[RobotRun]]:
+    """Runs to fit and runs to predict, after warnings of what is peculiar in them."""
+    train = read(paths_of(given))
+    others = [] if validate is None else read_usable(paths_of(validate), read, warn)
+    for run in (*train, *others):
+        for text in run.notes:
+            warn(f"{run.name}: {text}")
+    return train, others
+
+
 def identify_robot(
     runs: Given,
     model: PathLike,
@@ -123,17 +135,12 @@ def identify_robot(
     terms = tuple(terms)
     check_valid(terms, ROBOT_TERMS, "unknown terms")
     given, tree, excluded = as_recordings(runs), load_tree(Path(model)), tuple(exclude)
-
     servos = None if calibration is None else Path(calibration)
 
     def read(paths: Sequence[Path]) -> list[RobotRun]:
         return read_runs(paths, tree, excluded, degrees, tuple(goal_joints), servos)
 
-    train = read(paths_of(given))
-    others = [] if validate is None else read_usable(paths_of(validate), read, warn)
-    for run in (*train, *others):
-        for text in run.notes:
-            warn(f"{run.name}: {text}")
+    train, others = _both(given, validate, read)
     with Stages(progress) as stages:
         result = identified(
             tree,

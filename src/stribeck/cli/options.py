@@ -350,13 +350,19 @@ class RecordingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulationOptions:
-    """Options of the simulation of recorded runs; defaults are the values used for the fit."""
+class StepOptions:
+    """Step and resets of the simulation of recorded runs; defaults are the values used for the fit."""
 
     step: TimeStep | None = _simulation("time step (default: 0.005, or the parameter file's)", None, "S")
     reset_period: Positive | None = _simulation(
         "reset simulations to the measured state with this period", None, "S"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationOptions(StepOptions):
+    """Options of the simulation of recorded runs, with its integrator."""
+
     integrator: Integrator | None = _simulation(
         "time stepping (default: exponential, or the parameter file's; the others for published figures)",
         None,

@@ -22,7 +22,7 @@ before. The request is only sent if
 Reads of settings rely on case 1. Cyclic reads of servos with a clock rely on both, so that they need few lengths and
 stay short. Without a clock (XL-320) they go through most lengths that the table has; if these do not suffice for
 :math:`D` at the rate of the cycle, the oldest one is used again, and the bound is the number of lengths times the
-cycle (XL-320: 32 cycles).
+cycle (XL-320: 32 cycles). A servo is asked again within a cycle only while lengths remain for the next cycles.
 
 An answer proves that the servo executed its request, and everything sent before it. A read with a length of its own
 is therefore a fence: what arrives before its answer is not taken for it, and what it says was true after the request.
@@ -48,6 +48,12 @@ CLOCK_STEP = 3e-3
 
 RESERVED = 12
 """Number of lengths that cyclic reads leave to reads of settings, and the other way round."""
+
+LEFT = 3
+"""Lengths that asking again in a cycle never takes."""
+
+SOON = 0.05
+"""Share of :data:`LONGEST_DELAY` for which a cyclic read waits rather than use a length again that is not free yet."""
 
 MEMORY = 64
 """Number of accepted answers whose clock is remembered."""
@@ -169,6 +175,24 @@ class AnswerLengths:
         """When no answer of a length can arrive any more [s]."""
         use = self._uses.get(length)
         return -math.inf if use is None else use.expires
+
+    def of_cycle(self, lengths: Sequence[int], now: float, again: bool) -> int | None:
+        """Length for a cyclic read of a servo whose clock does not run, ``None`` to leave the servo out.
+
+        The servo is asked again only as often as the lengths last for the longest delay in all.
+
+        :param again: whether the servo has been asked in this cycle already.
+        """
+        free = [length for length in lengths if self.is_free(length, now)]
+        if again:
+            used = [self.last_use(length) for length in lengths if length not in free]
+            share = (now - min(used, default=now)) / LONGEST_DELAY
+            if len(used) >= min(share, 1.0) * (len(lengths) - LEFT):
+                return None
+        if free:
+            return next((one for one in free if self.is_free(one, now, margin=LONGEST_DELAY)), free[0])
+        oldest = min(lengths, key=self.last_use)
+        return oldest if self.expiry(oldest) > now + SOON * LONGEST_DELAY else None
 
     def use(self, length: int, sent: float, wire_time: float, dated: bool = False) -> None:
         """Record a request.

@@ -9,6 +9,7 @@ sends and parses packets, and this module collects the answers. Each request has
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 from dynamixel_sdk import GroupBulkRead
@@ -196,8 +197,8 @@ class Link:
         """
         answers: dict[int, Answer] = {}
         missing, pending = dict(regions), Pending()
-        while True:
-            blocks = self._blocks(missing, cyclic=True)
+        for attempt in itertools.count(1):
+            blocks = self._blocks(missing, cyclic=True, again=attempt > 1)
             usual = self.latency.patience
             rest = until - self.port.clock.now() - self.port.wire_time(self._size(blocks))
             # The last attempt may use all the remaining time.
@@ -210,14 +211,14 @@ class Link:
             self.receiver.check_delay()
             answers.update(came)
             order = [identity for identity in missing if identity not in came]
-            again = {identity: regions[identity] for identity in (*order[1:], *order[:1])}
+            missing = {identity: regions[identity] for identity in (*order[1:], *order[:1])}
             shortest = self.port.wire_time(
-                sum(region.length + self.receiver.overhead for region in again.values())
+                sum(region.length + self.receiver.overhead for region in missing.values())
             )
-            if not again or self.port.clock.now() + shortest + 0.5 * SHORTEST_PATIENCE > until:
-                return answers
+            if not missing or self.port.clock.now() + shortest + 0.5 * SHORTEST_PATIENCE > until:
+                break
             self.counters.retries += bool(blocks)
-            missing = again
+        return answers
 
     def read_once(
         self, regions: Mapping[int, Region], pending: Pending, patience: float
@@ -230,10 +231,12 @@ class Link:
         self.port.patience = patience
         return self._ask(self._blocks(regions, cyclic=False), pending, regions)
 
-    def _blocks(self, regions: Mapping[int, Region], cyclic: bool) -> dict[int, Block]:
+    def _blocks(self, regions: Mapping[int, Region], cyclic: bool, again: bool = False) -> dict[int, Block]:
         """Blocks with free answer lengths, the same for all servos with the same registers if possible.
 
-        A servo without such a length is left out; in a cycle, one without a clock then repeats its oldest.
+        A servo without such a length is left out; in a cycle, one without a clock may repeat its oldest.
+
+        :param again: whether servos are asked again in the same cycle.
         """
         now, blocks = self.port.clock.now(), dict[int, Block]()
         groups: dict[Region, list[int]] = {}
@@ -243,24 +246,27 @@ class Link:
             lengths: Sequence[int] = region.cyclic_lengths if cyclic else self._settings_lengths(region)
             dated = cyclic and region.clock is not None
             length = free_length(lengths, [self._lengths[i] for i in group], now, dated, LONGEST_DELAY)
-            if length is not None and not (cyclic and self._is_scarce(length, lengths)):
+            counted = again and not all(self._lengths[identity].clock_runs for identity in group)
+            if length is not None and not counted and not (cyclic and self._is_scarce(length, lengths)):
                 blocks |= dict.fromkeys(group, region.block(length))
                 continue
             for identity in group:
-                own = self._scarce_length(identity, lengths, now, dated) if cyclic else None
+                own = self._scarce_length(identity, lengths, now, dated, again) if cyclic else None
                 own = free_length(lengths, [self._lengths[identity]], now) if not cyclic else own
                 if own is not None:
                     blocks[identity] = region.block(own)
         return blocks if len(groups) == 1 else {i: blocks[i] for i in regions if i in blocks}
 
-    def _scarce_length(self, identity: int, lengths: Sequence[int], now: float, dated: bool) -> int | None:
+    def _scarce_length(
+        self, identity: int, lengths: Sequence[int], now: float, dated: bool, again: bool
+    ) -> int | None:
         """Answer length for a cyclic read while many are in use, ``None`` to wait."""
         mine = self._lengths[identity]
+        if not mine.clock_runs:
+            return mine.of_cycle(lengths, now, again)
         length = free_length(lengths, [mine], now, dated, LONGEST_DELAY) or free_length(
             lengths, [mine], now, dated
         )
-        if not mine.clock_runs:
-            return min(lengths, key=mine.last_use) if length is None else length
         # Nothing was answered for a while: the rest of the lengths has to last until the first are free again.
         soon = now - mine.last_sent < 2.0 * LONGEST_DELAY / len(lengths)
         return None if length is None or (soon and self._is_scarce(length, lengths)) else length

@@ -11,7 +11,7 @@ from stribeck.cli.options import (
     ParameterFileOptions,
     Positive,
     RecordingOptions,
-    SimulationOptions,
+    StepOptions,
     group,
     option,
 )
@@ -23,7 +23,7 @@ _others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
+class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     """Options: parameter files, recordings, and what is drawn."""
 
     recordings: tuple[Path, ...] = option(
