@@ -9,13 +9,13 @@ import numpy as np
 import pinocchio as pin
 
 from stribeck.identify.arm.model import ArmModel
-from stribeck.identify.posterior.knowledge import Datasheet, LinkTable
+from stribeck.identify.posterior.knowledge import ArmDatasheet, LinkTable
 
 TOTAL_MASS, REACH = 1050.0, 1.0
 ROTORS = np.array([217.160, 635.076, 86.192, 29.752, 14.580, 6.362])
 """Reiners et al. 2025, table I; σ = 63.620 of axis 6 read as 6.362."""
 
-SHEET = Datasheet(TOTAL_MASS, REACH, ROTORS)
+SHEET = ArmDatasheet(TOTAL_MASS, REACH, ROTORS)
 TABLE = LinkTable(
     mass=np.array(
         [[344.92, 138.55], [121.57, 80.92], [153.91, 86.77], [55.47, 40.28], [26.27, 15.24], [25.99, 26.62]]

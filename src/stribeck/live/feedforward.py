@@ -173,13 +173,7 @@ class FeedForward:
         return self.settings.timing.loop_delay or 2.0 * self._period
 
     def torque(
-        self,
-        state: State,
-        wish: Wish,
-        loads: Loads,
-        acting: Array | None,
-        applied: Array,
-        dt: float,
+        self, state: State, wish: Wish, loads: Loads, acting: Array | None, applied: Array, dt: float
     ) -> Array:
         """Feed-forward torque of the law, (n,) [N m].
 
@@ -189,9 +183,8 @@ class FeedForward:
         """
         self._period = self._period + 0.05 * (dt - self._period) if self._period else dt
         # The observer's time constant depends on the period of the states, which a single state does not give.
-        observing = (
-            self._dynamics is not None and self.settings.adapt and acting is not None and self._period > 0.0
-        )
+        adapts = self._dynamics is not None and self.settings.adapt and self._period > 0.0
+        observing = adapts and acting is not None
         known = self._known(wish, dt)
         led_count = known.tolist().count(True)
         if not observing and not led_count:
@@ -225,15 +218,14 @@ class FeedForward:
                 motion, behind, path.direction, path.leads, led, known, intended, direction,
                 tuning.error_width, tuning.overshoot_fraction,
             )  # fmt: skip
-        gain, scales = self._strength(known, led, led_count)
-        at = speed
+        gain, scales, at = *self._strength(known, led, led_count), speed
         if self.observer is not None:
             at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
         if True in self.by_goal.tolist():
             at = np.where(self.by_goal & known, np.where(np.isnan(wish.rate), 0.0, wish.rate), at)
         torque = self._of_law(gain, direction, at, state, loads, scales)
-        dry, viscous = AS_IDENTIFIED if scales is None else scales
-        self._guaranteed = self._guaranteed_of(torque, gain, dry, viscous, self.settings.certain_fraction)
+        parts = AS_IDENTIFIED if scales is None else scales
+        self._guaranteed = self._guaranteed_of(torque, gain, *parts, self.settings.certain_fraction)
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
     def _track(self, rate: Array, behind: Array, dt: float) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS
 
-from stribeck.servo.dialects import Dialect
+from stribeck.servo.dialects import BusDialect
 from stribeck.servo.latency import Latency
 from stribeck.servo.lengths import LONGEST_DELAY, AnswerLengths, Block
 from stribeck.servo.packets import packet_handler, whole_packet
@@ -116,7 +116,7 @@ class Receiver:
     :ivar flag: argument for its "fast" instructions, which protocol 2 takes since version 3.8.
     """
 
-    def __init__(self, port: Port, dialect: Dialect) -> None:
+    def __init__(self, port: Port, dialect: BusDialect) -> None:
         self.port, self.dialect, self.protocol = port, dialect, dialect.protocol
         self.counters, self.latency = Counters(), Latency()
         self.lengths: defaultdict[int, AnswerLengths] = defaultdict(AnswerLengths)

@@ -20,7 +20,7 @@ GroupRead = Literal["sync or bulk", "bulk", "sync", "single"]
 
 
 @dataclass(frozen=True)
-class Dialect:
+class BusDialect:
     """One way to speak to servos.
 
     :param title: name in messages.
@@ -60,7 +60,7 @@ class Dialect:
         return ", ".join(text for bit, text in self.refusals.items() if error & bit)
 
 
-DYNAMIXEL_1 = Dialect(
+DYNAMIXEL_1 = BusDialect(
     "Dynamixel protocol 1",
     1.0,
     "bulk",
@@ -73,7 +73,7 @@ DYNAMIXEL_1 = Dialect(
     },
     0x10,
 )
-DYNAMIXEL_2 = Dialect(
+DYNAMIXEL_2 = BusDialect(
     "Dynamixel protocol 2",
     2.0,
     "sync or bulk",
@@ -89,9 +89,9 @@ DYNAMIXEL_2 = Dialect(
     },
     3,
 )
-FEETECH_STS = Dialect(
+FEETECH_STS = BusDialect(
     "Feetech STS/SMS", 1.0, "sync", Region(3, 2, 71), {}, 0, eeprom_lock=False, answers_all=1
 )
-FEETECH_SCS = Dialect(
+FEETECH_SCS = BusDialect(
     "Feetech SCS", 1.0, "single", Region(3, 2, 66), {}, 0, "big", eeprom_lock=False, answers_all=1
 )

@@ -16,7 +16,7 @@ from dynamixel_sdk import GroupBulkRead
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS, INST_PING, INST_REBOOT, INST_SYNC_READ
 
 from stribeck.servo.answers import Answer, Pending, Receiver, Request
-from stribeck.servo.dialects import Dialect
+from stribeck.servo.dialects import BusDialect
 from stribeck.servo.latency import SHORTEST_PATIENCE
 from stribeck.servo.lengths import LONGEST_DELAY, Block, Region, free_length
 from stribeck.servo.port import SLOW_PATIENCE, Port
@@ -46,7 +46,7 @@ class Link:
     :ivar cyclic_lengths: answer lengths that only reads in every cycle use, so that these stay short.
     """
 
-    def __init__(self, port: Port, dialect: Dialect) -> None:
+    def __init__(self, port: Port, dialect: BusDialect) -> None:
         self.port, self.dialect, self.protocol = port, dialect, dialect.protocol
         self.receiver = Receiver(port, dialect)
         self.counters, self.latency = self.receiver.counters, self.receiver.latency

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from stribeck.errors import ConfigError
-from stribeck.servo.dialects import Dialect
+from stribeck.servo.dialects import BusDialect
 
 Encoding = Literal["unsigned", "signed", "sign-magnitude", "offset"]
 """Encoding of numbers on the wire: ``signed`` is two's complement, ``sign-magnitude`` has its sign in the bit
@@ -152,7 +152,7 @@ class ServoModel:
 
     name: str
     title: str
-    dialect: Dialect
+    dialect: BusDialect
     resolution: float
     baud_rates: Mapping[int, int]
     registers: Mapping[str, Register]

@@ -50,7 +50,7 @@ CAD = 0.1
 
 
 @dataclass(frozen=True)
-class Datasheet:
+class ArmDatasheet:
     """Datasheet of an arm.
 
     :param total_mass: including the base [kg].
@@ -149,7 +149,7 @@ def read_table(path: Path | None = None) -> LinkTable:
     return LinkTable(mass, radius, diagonal, off, content.total_mass, content.reach)
 
 
-def diffuse(sheet: Datasheet) -> ArmPrior:
+def diffuse(sheet: ArmDatasheet) -> ArmPrior:
     """Bounds only: moments up to M r²/21, products up to M r²/525 (50 and 2 kg m² for the paper's robot, 1050 kg, 1 m)."""
     n, steiner = len(sheet.rotors), sheet.total_mass * sheet.reach**2
     return ArmPrior(
@@ -163,7 +163,7 @@ def diffuse(sheet: Datasheet) -> ArmPrior:
     )
 
 
-def informed(sheet: Datasheet) -> ArmPrior:
+def informed(sheet: ArmDatasheet) -> ArmPrior:
     """Bounds and soft constraints."""
     plain = diffuse(sheet)
     assert isinstance(plain.com, SphericalCom)  # noqa: S101
@@ -176,7 +176,7 @@ def informed(sheet: Datasheet) -> ArmPrior:
     )
 
 
-def empirical(sheet: Datasheet, table: LinkTable) -> ArmPrior:
+def empirical(sheet: ArmDatasheet, table: LinkTable) -> ArmPrior:
     """Distributions over other robots.
 
     :raises ConfigError: if arm and table differ in the number of links.
@@ -229,7 +229,7 @@ def cad(arm: ArmModel, motor: Array) -> ArmPrior:
     return cad_around(mechanical_of(arm, motor, nearest_consistent(arm.inertials).ravel()))
 
 
-def prior_named(name: str, arm: ArmModel, sheet: Datasheet, table: LinkTable | None = None) -> ArmPrior:
+def prior_named(name: str, arm: ArmModel, sheet: ArmDatasheet, table: LinkTable | None = None) -> ArmPrior:
     """Build a prior by name.
 
     :raises ConfigError: for a name that is not in :data:`PRIORS`.

@@ -27,7 +27,7 @@ from stribeck.identify.posterior.arm import ArmDraws, Posterior, unit_of, zero_s
 from stribeck.identify.posterior.arm_measures import measures, nominal_of, torques_of
 from stribeck.identify.posterior.diagnostics import Summary, summarise, write_netcdf
 from stribeck.identify.posterior.few_data import FewData, few_data
-from stribeck.identify.posterior.knowledge import Datasheet, prior_named, reach_of, read_table, total_mass
+from stribeck.identify.posterior.knowledge import ArmDatasheet, prior_named, reach_of, read_table, total_mass
 from stribeck.identify.posterior.likelihood import InertiaPosterior
 from stribeck.identify.posterior.measures import total_variation
 from stribeck.model.arrays import Array
@@ -114,7 +114,7 @@ def _study(options: ArmBayesOptions, config: str) -> ArmStudy:
     arm = _arm(options, robot)
     rotors = None if options.rotors is None else np.array(options.rotors)
     _check(options, arm, rotors)
-    sheet = Datasheet(
+    sheet = ArmDatasheet(
         options.total_mass or total_mass(arm),
         options.reach or reach_of(arm),
         np.full(len(arm), 1.0) if rotors is None else rotors,

@@ -29,6 +29,7 @@ from stribeck.identify.arm.friction.element_torque import (
     parameter_names,
 )
 from stribeck.identify.arm.friction.selection import ModelChoice, PreparedRun, first_shapes, prepare, sizes
+from stribeck.identify.arm.friction.shape_prior import shape_prior
 from stribeck.identify.arm.inertia import entropic_slope, nearest_consistent
 from stribeck.identify.arm.log_cholesky import LogCholesky
 from stribeck.identify.arm.motion import ProcessedMotion
@@ -44,17 +45,8 @@ from stribeck.model.terms.term import Conditions
 ROUNDS = 3
 """Number of updates of the joints' noise estimates."""
 
-ALIKE = 0.5
-"""Prior standard deviation of the difference between two directions, relative to their mean."""
-
-NEGATIVE = 1e-3
-"""Prior standard deviation of a negative budget at rest, relative to Coulomb friction."""
-
 LARGEST_LOAD = 0.5
 """Upper bound of load-dependent terms [1]."""
-
-LOADED = 0.1
-"""Prior standard deviation of load-dependent terms about zero [1]."""
 
 
 class TorqueParts(NamedTuple):
@@ -287,7 +279,7 @@ class FullProblem:
             curvature[:size, :size] = inner.T @ (precision[:, None] * inner)
             curvature[:size, :size] += self.bodies.bends(point[:size], slope)
         for section, law, speed in zip(self.sections, self.laws, self.speed, strict=True):
-            rows, residual = _shape_prior(law, point[section], first_shapes(self.choice, speed))
+            rows, residual = shape_prior(law, point[section], first_shapes(self.choice, speed))
             cost += 0.5 * c * float(residual @ residual)
             gradient[section] += c * rows.T @ residual
             curvature[section, section] += c * rows.T @ rows
@@ -416,39 +408,3 @@ def _range(name: str, speed: float) -> tuple[float, float]:
     if one.sign in ("any", "static"):
         return -np.inf, np.inf
     return (0.0, LARGEST_LOAD) if name in LOAD_PARAMETERS else (0.0, np.inf)
-
-
-def _shape_prior(law: FrictionLaw, parameters: Array, guesses: Mapping[str, float]) -> tuple[Array, Array]:
-    """Jacobian (r, k) and residuals (r,) of the priors on the shape of a law.
-
-    :param guesses: first guesses of the parameters that shape terms.
-    """
-    names = parameter_names(law)
-    values = dict(zip(names, parameters, strict=True))
-    rows, residuals = [], []
-
-    def add(residual: float, slopes: Mapping[str, float]) -> None:
-        residuals.append(residual)
-        rows.append([slopes.get(name, 0.0) for name in names])
-
-    known = {name: FRICTION_PARAMETERS[name] for name in law.parameter_names}
-    for name, one in known.items():
-        scale = 1.0 if one.shape is None else 1.0 / one.shape.deviation
-        if one.shape is not None and one.shape.of_speed:
-            add(scale * np.log(values[name] / guesses[name]), {name: scale / values[name]})
-        elif one.shape is not None:
-            add(scale * (values[name] - one.shape.mean), {name: scale})
-    for name in filter(values.__contains__, LOAD_PARAMETERS):
-        add(values[name] / LOADED, {name: 1.0 / LOADED})
-    for fading in with_sign("static").intersection(names):
-        for name in COULOMB_PARAMETERS:
-            static = values.get(name, np.inf) + values[fading]
-            if static < 0.0:  # penalise negative budgets at rest
-                scale = 1.0 / (NEGATIVE * max(values[name], 1e-9))
-                add(scale * static, {name: scale, fading: scale})
-    for other, one in known.items():
-        if one.opposite is not None:
-            mean = max(0.5 * (values[one.opposite] + values[other]), 1e-9)
-            scale = 1.0 / (ALIKE * mean)
-            add(scale * (values[one.opposite] - values[other]), {one.opposite: scale, other: -scale})
-    return np.array(rows).reshape(-1, len(names)), np.array(residuals)
