@@ -63,10 +63,14 @@ def test_a_test_without_a_time_is_put_somewhere(slow):
 
 
 def test_the_real_times_fill_few_slices_and_leave_little_out(slow):
-    """The table as it is: every file whose tests are slow has a time, all fit but those known to be too long."""
+    """The table as it is: every file whose tests are slow has a time, all fit but those known to be too long.
+
+    A slice lasts 15 minutes at most and is filled to 0.6 of that, so their number follows from the sum of the times,
+    5.6 hours; six weeks is how long a test may wait for its turn.
+    """
     units = [slow.Unit(name, (name,), seconds) for name, seconds in table().items()]
     slices, too_long = slow.slices_of(units)
-    assert len(slices) <= 35, "five weeks"
+    assert len(slices) <= 42, "six weeks"
     assert all(unit.seconds > slow.LIMIT for unit in too_long)
 
 
