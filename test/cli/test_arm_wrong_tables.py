@@ -52,7 +52,7 @@ CASES = {
     ),
     "a gap": (lambda *s: rows(s, slice(0, 2000), slice(3000, None)), "has gaps", "has gaps"),
     "a still joint": (
-        lambda t, q, v, e: (t, q * [0, 1, 1], v * [0, 1, 1], e), "base never faster", "base is left out: it stands still"
+        lambda t, q, v, e: (t, q * [0, 1, 1], v * [0, 1, 1], e), "base is left out: it stands still", "base is left out: it stands still"
     ),
     "no torque": (lambda t, q, v, e: (t, q, v, 0.0 * e), "torques are zero", "it has no effort"),
     "the same torque in all rows": (lambda t, q, v, e: (t, q, v, 0.0 * e + 1.0), "the same in all rows", "the same in all rows"),

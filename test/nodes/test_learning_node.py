@@ -209,7 +209,7 @@ def test_it_learns_keeps_it_and_goes_on_with_it(parameters, tmp_path):
         assert [(d.label, d.size) for d in layout.dim] == [("hinge", 1), ("dry,viscous,offset", 3)]
         assert scales[-1].data[0] < 0.9
         wait_for(lambda: external, "external_torque")
-        assert [d.label for d in external[-1].layout.dim] == ["hinge", "torque,band"]
+        assert [d.label for d in external[-1].layout.dim] == ["hinge", "torque,band,threshold"]
         assert np.mean([abs(m.data[0]) <= m.data[1] for m in external]) >= 0.95, "nothing pushes"
         robot.node.trigger_deactivate()
         learned = read_learned(path, [robot.node._joints[0].identified])

@@ -80,6 +80,7 @@ def parameters(folder: Path) -> dict[str, object]:
         "state_lag": 10.0,
         "command_timeout": 4.0,
         "ramp_time": 0.2,
+        "adapt": False,
     }
 
 

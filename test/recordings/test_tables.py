@@ -122,7 +122,7 @@ def test_other_damage_is_refused_in_one_line(tmp_path):
         ("run.npz", "not an NPZ file"),
         ("objects.npz", "not an NPZ file"),
         ("none.csv", "no such file"),
-        ("run.xlsx", r"expected \.csv or \.txt or \.mat or \.npz or \.parquet, or a bag"),
+        ("run.xlsx", r"expected \.csv or \.txt or \.mat or \.npz or \.parquet or \.pt, or a bag"),
         ("bag", "no messages on /joint_states"),
     ):
         with pytest.raises(RecordingError, match=message) as caught:

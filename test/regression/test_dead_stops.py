@@ -19,7 +19,7 @@ class Stopping:
 
     def __init__(self, joints: int = 1, bits: int = 12, time_constant: float = 0.02) -> None:
         self.names = [f"j{k}" for k in range(joints)]
-        settings = Settings("friction_only", "none", slew=1e6, timing=Timing(ramp_time=0.02))
+        settings = Settings("friction_only", "none", slew=1e6, adapt=False, timing=Timing(ramp_time=0.02))
         self.count, self.time_constant = 2.0 * math.pi / 2.0**bits, time_constant
         plain = [model(name) for name in self.names]
         models = [replace(one, actuator=replace(one.actuator, resolution=self.count)) for one in plain]

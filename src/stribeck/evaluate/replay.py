@@ -54,14 +54,15 @@ def replay(
 ) -> Replay:
     """Play a bag's states, commands, goals and telemetry through a compensator.
 
-    Stamps are used as arrival times; commands without a stamp arrive at their log time.
+    Stamps are used as arrival times; commands without a stamp arrive at their log time. Nothing is learnt from errors of tracking,
+    as recorded motion does not answer to the torque: a node with ``adapt: false`` gives the same.
 
     :param path: path of the bag, for messages.
     :param goals: topic of additional goals; empty for none.
     :raises ConfigError: if the bag lacks the topic of the goals, or its message type is not supported.
     :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
     """
-    if not any(message.topic.name == JOINT_STATES.name for message in bag.messages):
+    if all(message.topic.name != JOINT_STATES.name for message in bag.messages):
         present = sorted({message.topic.name for message in bag.messages})
         raise RecordingError(
             f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
@@ -69,10 +70,9 @@ def replay(
     _check_types(path, bag.messages)
     goals = f"/{goals.lstrip('/')}" if goals else ""
     source = _goal_source(path, bag, compensator, goals) if goals else None
+    compensator.feed_forward.closed_loop = False
     compensator.enable()
-    stamps: list[int] = []
-    torque: list[Array] = []
-    doubts: list[str | None] = []
+    stamps, torque, doubts = list[int](), list[Array](), list[str | None]()
     limiters = {topic.name: RateLimiter() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
     offset: float | None = None
     for message in bag.messages:

@@ -24,7 +24,7 @@ from stribeck.live.loads import LoadEstimate
 from stribeck.live.outputs import Account, Output, slew_limited
 from stribeck.live.samples import State, Wish
 from stribeck.live.settings import Settings
-from stribeck.live.states.admission import LONGEST_STEP, StateAdmission
+from stribeck.live.states.admission import JUMPED_BACK, LONGEST_STEP, StateAdmission
 from stribeck.live.states.doubt import BridgedError, DoubtError, finite
 from stribeck.live.states.incoming import Command, ControllerWishes, Numbers, picked
 from stribeck.live.states.merging import MergedState, StateMerger
@@ -376,6 +376,8 @@ class Compensator:
         place = self._admission.place(now, measured)
         if place.gap is not None:
             self._fall_to_zero(place.gap)
+            if place.gap == JUMPED_BACK:
+                self.feed_forward.tracking.begin()
         at, speed, load, dt = self._admission.measured(measured, place)
         stamp = measured.stamp
         self.servos.advance(stamp)

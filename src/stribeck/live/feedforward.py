@@ -108,6 +108,8 @@ class FeedForward:
         self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
         self.by_goal: Mask = np.zeros(n, dtype=np.bool_)
         """Joints whose friction is that at the velocity of the goal: a velocity measured so long ago would drive them."""
+        self.closed_loop = True
+        """Whether the motion answers to the torque, as that of a recording does not."""
         self._lag = settings.timing.loop_delay if settings.mode == "goal_offset" else 0.0
         """Time by which positions follow the goals that the torque goes with [s]."""
         self._guaranteed = self._zero
@@ -200,7 +202,7 @@ class FeedForward:
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
-        if self._dynamics is None:
+        if self._dynamics is None and self.closed_loop:
             self._track(wish.rate, behind, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)

@@ -62,18 +62,15 @@ def test_friction_that_is_another_one_in_recordings_held_out_is_named():
 
 
 def test_friction_that_is_not_determined_is_a_reason():
-    """Without any interval: unusable; with wide ones, or none of dry friction: doubtful, unless one load only leaves the split
-    open; in a mechanism doubtful."""
+    """Without any interval: unusable; with wide ones, or none of dry friction: doubtful, unless it is determined
+    only together with another term; in a mechanism doubtful."""
     nothing = {"friction_base": UNKNOWN, "friction_viscous": UNKNOWN}
     assert found(judged(estimates={"": nothing})) == [("friction_unknown", "doubtful", "")]
     still = {name: estimate_of(1.0, "N m", None) for name in nothing}
     assert found(judged(estimates={"": still})) == [("friction_unknown", "unusable", "")]
     viscous = {**nothing, "friction_viscous": LOOSE}
     assert found(judged(estimates={"": viscous})) == [("friction_unknown", "doubtful", "")]
-    split = estimate_of(
-        1.0, "N m", None, reason="one load only: constant and load-dependent friction are not told apart"
-    )
-    assert not judged(estimates={"": {**viscous, "friction_base": split}}).reasons
+    assert not judged(estimates={"": viscous}, together=frozenset({"friction_base"})).reasons
     assert not judged(estimates={"": {**viscous, "friction_stribeck": KNOWN}}).reasons
     large = at_bound(1.0, "N m", "upper")
     assert found(judged(estimates={"": {**nothing, "friction_base": large}})) == [

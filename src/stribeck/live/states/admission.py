@@ -20,6 +20,10 @@ LONGEST_STEP = 0.05
 """Upper bound of the time step with which the friction law computes [s]."""
 
 
+JUMPED_BACK = "time jumped back"
+"""Why a sequence starts anew where a simulator or a bag does."""
+
+
 class Place(NamedTuple):
     """How a state follows the one before it.
 
@@ -106,7 +110,7 @@ class StateAdmission:
             raise BridgedError("a state came after a later one")
         if 0.0 < stamp - before <= timeout:
             return Place(order, before, None)
-        gap = "time jumped back"
+        gap = JUMPED_BACK
         if stamp > before:
             gap = self._bridged or f"no states for {1e3 * (stamp - before):.0f} ms"
         self._plausibility.restart()
