@@ -72,10 +72,10 @@ def predicted(urdf, file, rest):
 
 
 def test_files_predict_what_the_posterior_predicts(result, rest):
-    """Links of the URDF and friction of the drives give the error of torque that the command reports, within 1 %."""
+    """Links of the URDF and friction of the drives give the error of torque that the command reports, to rounding."""
     folder, summary = result
     found = scores([rest[2]], [predicted(folder / "tx40.urdf", folder / "tx40.json", rest)])["moving"]["all"]
-    assert found == pytest.approx(summary["posterior"][-1], rel=0.01)
+    assert found == pytest.approx(summary["posterior"][-1], rel=1e-6)
 
 
 def test_mean_and_draws_are_consistent_bodies(result, rest):

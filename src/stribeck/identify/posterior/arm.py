@@ -10,7 +10,6 @@ import jax
 import numpy as np
 
 from stribeck.errors import ConfigError, check_valid
-from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.posterior import metropolis, nuts
 from stribeck.identify.posterior.likelihood import InertiaPosterior, TorquePosterior
 from stribeck.identify.posterior.network import LINK_NAMES, Mechanical, moments, to_standard
@@ -75,16 +74,17 @@ class ArmDraws:
         """Axis inertias (C, S, R) [kg m²] for the rows of a regressor (R, 11 n)."""
         return self.standard @ regressor.T
 
-    def torques(self, motion: ProcessedMotion, rest: float, most: int = 400) -> Array:
-        """Torques (K, M, n) [N m] of a motion for at most ``most`` draws.
+    @cached_property
+    def linear(self) -> Array:
+        """Parameters (K, p) of all draws, in the order of :func:`~stribeck.identify.arm.regressor.design`.
 
         :raises ConfigError: for draws without friction.
         """
         if not isinstance(self.posterior, TorquePosterior):
             raise ConfigError("these draws have no friction: torques need the posterior of recorded torques")
         flat = self.x.reshape(-1, self.x.shape[-1])
-        picked = flat[:: max(1, len(flat) // most)]
-        return self.posterior.predict(picked, motion, rest)
+        with jax.enable_x64():
+            return np.asarray(self.posterior.linear(flat))
 
 
 def zero_shot(posterior: Posterior, count: int, seed: int) -> ArmDraws:

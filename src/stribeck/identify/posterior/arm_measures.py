@@ -25,7 +25,7 @@ from stribeck.identify.posterior.network import Mechanical, mechanical_of
 from stribeck.model.arrays import Array
 
 MOST = 400
-"""Maximum number of draws used to predict torques."""
+"""Maximum number of draws whose torques are computed one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +70,29 @@ def torques_of(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest:
 
     :raises ConfigError: for a machine without a URDF.
     """
+    columns, parameters = _linear_model(draws, machine, motion, rest)
+    picked = parameters[:: -(-len(parameters) // MOST)]
+    return np.asarray(np.einsum("mjp,sp->smj", columns, picked))
+
+
+def mean_torque(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest: float) -> Array:
+    """Mean torque (M, n) [N m] of a motion over all draws: that of the mean parameters, in which torques are linear.
+
+    :raises ConfigError: for a machine without a URDF.
+    """
+    columns, parameters = _linear_model(draws, machine, motion, rest)
+    return np.asarray(columns @ parameters.mean(axis=0))
+
+
+def _linear_model(
+    draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest: float
+) -> tuple[Array, Array]:
+    """Regressor (M, n, p) of a motion, and the parameters (K, p) of all draws."""
+    designed = design(machine, motion.states, rest)
     if isinstance(draws.posterior, TorquePosterior):
-        return draws.torques(motion, rest, MOST)
+        return designed.columns, draws.linear
     if machine.arm is None:
         raise ConfigError("torques of links need a URDF")
-    designed = design(machine, motion.states, rest)
     names = (*machine.arm.parameter_names, *(f"{machine.inertia_name}_{joint}" for joint in machine.joints))
     columns = designed.columns[..., [designed.names.index(name) for name in names]]
-    flat = draws.standard.reshape(-1, draws.standard.shape[-1])
-    picked = flat[:: max(1, len(flat) // MOST)]
-    return np.asarray(np.einsum("mjp,sp->smj", columns, picked))
+    return columns, draws.standard.reshape(-1, draws.standard.shape[-1])

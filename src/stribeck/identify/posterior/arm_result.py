@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import jax
 import numpy as np
 
 from stribeck.errors import ConfigError
@@ -75,36 +74,28 @@ class ArmParameters:
                 "these draws have no friction, and drives need it: give recordings with torques, not inertias"
             )
 
-    @cached_property
-    def linear(self) -> Array:
-        """Parameters (K, p) of all draws, in the order of :func:`~stribeck.identify.arm.regressor.design`."""
-        assert isinstance(self.draws.posterior, TorquePosterior)  # noqa: S101 - checked on creation
-        flat = self.draws.x.reshape(-1, self.draws.x.shape[-1])
-        with jax.enable_x64():
-            return np.asarray(self.draws.posterior.linear(flat))
-
     @property
     def joints(self) -> tuple[str, ...]:
         """Names of the joints."""
-        assert isinstance(self.draws.posterior, TorquePosterior)  # noqa: S101
+        assert isinstance(self.draws.posterior, TorquePosterior)  # noqa: S101 - checked on creation
         return self.draws.posterior.machine.joints
 
     def inertials(self, draw: int | None = None) -> Array:
         """Standard inertial parameters (n, 10) of a draw, or the mean."""
-        row = self.linear.mean(axis=0) if draw is None else self.linear[draw]
+        row = self.draws.linear.mean(axis=0) if draw is None else self.draws.linear[draw]
         return np.asarray(row[: INERTIALS * len(self.joints)].reshape(-1, INERTIALS))
 
     @cached_property
     def drives(self) -> Array:
         """Draws of the parameters of drives (K, n, 4), in the order of :data:`QUANTITIES`."""
         n = len(self.joints)
-        return self.linear[:, INERTIALS * n : (INERTIALS + len(QUANTITIES)) * n].reshape(
+        return self.draws.linear[:, INERTIALS * n : (INERTIALS + len(QUANTITIES)) * n].reshape(
             -1, n, len(QUANTITIES)
         )
 
     def picked(self, count: int, seed: int) -> list[int]:
         """Indices of random draws, none twice."""
-        number = len(self.linear)
+        number = len(self.draws.linear)
         chosen = np.random.default_rng(seed).choice(number, min(count, number), replace=False)
         return [int(k) for k in chosen]
 
@@ -195,10 +186,10 @@ def _provenance(origin: ArmOrigin, converged: bool) -> Provenance:
     )
 
 
-def band_of(torques: Array, confidence: float = 0.9) -> tuple[Array, Array, Array]:
-    """Mean, lower and upper end (M, n) [N m or N] of drawn torques (K, M, n): what the parameters leave open.
+def band_of(torques: Array, confidence: float = 0.9) -> tuple[Array, Array]:
+    """Lower and upper end (M, n) [N m or N] of drawn torques (K, M, n): what the parameters leave open.
 
     :param confidence: share of the draws between the ends.
     """
     lower, upper = np.quantile(torques, (0.5 - 0.5 * confidence, 0.5 + 0.5 * confidence), axis=0)
-    return np.asarray(torques.mean(axis=0)), np.asarray(lower), np.asarray(upper)
+    return np.asarray(lower), np.asarray(upper)

@@ -15,6 +15,7 @@ from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.regressor import Machine, design, structural_base
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.posterior.arm import ArmDraws, infer
+from stribeck.identify.posterior.arm_measures import mean_torque
 from stribeck.identify.posterior.likelihood import torque_posterior
 from stribeck.identify.posterior.network import link_frames
 from stribeck.identify.posterior.prior import ArmPrior
@@ -81,7 +82,7 @@ def few_data(
             rotors_known=rotors_known,
         )
         posterior_draws = infer(posterior, None, draws, seed)
-        mean = posterior_draws.torques(test, protocol.rest).mean(axis=0)
+        mean = mean_torque(posterior_draws, machine, test, protocol.rest)
         least, plain = weighted_least_squares(machine, train, test, protocol)
         results.append(
             FewData(length, _error(test, mean), _error(test, least), plain, posterior_draws, train, test)

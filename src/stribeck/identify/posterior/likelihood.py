@@ -206,13 +206,6 @@ class TorquePosterior:
         noise = np.log(10.0) * rng.standard_normal((count, len(self.sums)))
         return np.concatenate([self.prior.draw(rng, count), friction, noise], axis=1)
 
-    def predict(self, x: Array, motion: ProcessedMotion, rest: float) -> Array:
-        """Torques (S, M, n) of a motion for draws (S, d)."""
-        with jax.enable_x64():
-            p = np.asarray(self.linear(x))
-        columns = design(self.machine, motion.states, rest).columns
-        return np.asarray(np.einsum("mjp,sp->smj", columns, p))
-
 
 def torque_posterior(
     prior: ArmPrior,

@@ -24,7 +24,7 @@ from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.posterior.arm import ArmDraws, Posterior, unit_of, zero_shot
-from stribeck.identify.posterior.arm_measures import measures, nominal_of, torques_of
+from stribeck.identify.posterior.arm_measures import mean_torque, measures, nominal_of, torques_of
 from stribeck.identify.posterior.diagnostics import Summary, summarise, write_netcdf
 from stribeck.identify.posterior.few_data import FewData, few_data
 from stribeck.identify.posterior.knowledge import ArmDatasheet, prior_named, reach_of, read_table, total_mass
@@ -246,7 +246,7 @@ def _content(study: ArmStudy, results: PosteriorDraws, summary: Summary) -> dict
         for name, draws in (("prior", results.before), ("posterior", results.after)):
             if draws is not None:
                 rest = study.config.protocol.rest
-                means = [torques_of(draws, study.machine, motion, rest).mean(axis=0) for motion in motions]
+                means = [mean_torque(draws, study.machine, motion, rest) for motion in motions]
                 content["measures"][name]["torque_error"] = 100.0 * scores(motions, means)["moving"]["all"]
     return content
 

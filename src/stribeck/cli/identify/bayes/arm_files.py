@@ -20,7 +20,7 @@ from stribeck.identify.arm.scores import scores
 from stribeck.identify.arm.urdf import urdf_with_inertials
 from stribeck.identify.common.noise import tunings
 from stribeck.identify.posterior.arm import ArmDraws
-from stribeck.identify.posterior.arm_measures import torques_of
+from stribeck.identify.posterior.arm_measures import mean_torque, torques_of
 from stribeck.identify.posterior.arm_result import ArmOrigin, ArmParameters, arm_drives, band_of
 from stribeck.model.estimate import Estimate
 from stribeck.model.verdict import Verdict
@@ -96,7 +96,7 @@ def _origin(study: ArmStudy, answer: ArmAnswer) -> ArmOrigin:
     rest = study.config.protocol.rest
 
     def errors(motions: Sequence[ProcessedMotion]) -> tuple[float, tuple[float, ...]]:
-        means = [torques_of(answer.draws, study.machine, motion, rest).mean(axis=0) for motion in motions]
+        means = [mean_torque(answer.draws, study.machine, motion, rest) for motion in motions]
         moving = scores(motions, means)["moving"]
         numbers = [np.nan if one is None else float(one) for one in (moving["all"], *moving["per_joint"])]
         return numbers[0], tuple(numbers[1:])
@@ -116,8 +116,8 @@ def _origin(study: ArmStudy, answer: ArmAnswer) -> ArmOrigin:
 
 def _torques(study: ArmStudy, draws: ArmDraws, motion: ProcessedMotion) -> str:
     """A table: time, and of each joint the measured torque, the mean of the draws, and the ends of their band."""
-    drawn = torques_of(draws, study.machine, motion, study.config.protocol.rest)
-    columns = [motion.torque, *band_of(drawn, BAND)]
+    given = draws, study.machine, motion, study.config.protocol.rest
+    columns = [motion.torque, mean_torque(*given), *band_of(torques_of(*given), BAND)]
     names = ["time"]
     for joint in study.arm.joints:
         names += [f"{joint}_measured", f"{joint}_mean", f"{joint}_lower", f"{joint}_upper"]
