@@ -52,9 +52,6 @@ RESERVED = 12
 LEFT = 3
 """Lengths that asking again in a cycle never takes."""
 
-SOON = 0.05
-"""Share of :data:`LONGEST_DELAY` for which a cyclic read waits rather than use a length again that is not free yet."""
-
 MEMORY = 64
 """Number of accepted answers whose clock is remembered."""
 
@@ -191,8 +188,7 @@ class AnswerLengths:
                 return None
         if free:
             return next((one for one in free if self.is_free(one, now, margin=LONGEST_DELAY)), free[0])
-        oldest = min(lengths, key=self.last_use)
-        return oldest if self.expiry(oldest) > now + SOON * LONGEST_DELAY else None
+        return min(lengths, key=self.last_use)
 
     def use(self, length: int, sent: float, wire_time: float, dated: bool = False) -> None:
         """Record a request.
