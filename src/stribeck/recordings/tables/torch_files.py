@@ -7,8 +7,10 @@ Such a file is a ZIP archive: a pickle ``data.pkl`` that refers to storages by k
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import zipfile
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +33,9 @@ STORAGES = {
     "BoolStorage": "?",
 }
 """Types of numbers by the names of storages."""
+
+LARGEST = 50_000_000
+"""Most numbers of a tensor that repeats those of its storage (stride 0)."""
 
 
 def read_torch_arrays(path: Path) -> dict[str, Array]:
@@ -60,8 +65,15 @@ def read_torch_arrays(path: Path) -> dict[str, Array]:
         EOFError,
         AttributeError,
         IndexError,
+        OverflowError,
+        zlib.error,
+        RuntimeError,  # an encrypted or unknown compression, nesting without end
     ):
         raise RecordingError(f"{path} is not a file of torch.save, or is damaged") from None
+    except MemoryError:
+        raise RecordingError(
+            f"{path} needs more memory than there is: save fewer or smaller tensors"
+        ) from None
     if not isinstance(content, dict):
         raise RecordingError(f"{path}: expected a dictionary of tensors, found {type(content).__name__}")
     return {str(name): value for name, value in content.items() if isinstance(value, np.ndarray)}
@@ -91,9 +103,21 @@ class _Content(pickle.Unpickler):
 
 
 def _tensor(storage: Array, offset: int, size: tuple[int, ...], stride: tuple[int, ...], *_: object) -> Array:
-    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-    if not 0 <= last < max(len(storage), 1) or any(step < 0 for step in stride):
+    """A copy of the numbers that a tensor refers to; everything it names lies in its storage.
+
+    :raises RecordingError: otherwise, and for a tensor of more than :data:`LARGEST` numbers that its storage does not hold.
+    """
+    if storage.ndim != 1 or len(size) != len(stride) or any(n < 0 for n in (offset, *size, *stride)):
+        raise RecordingError("a tensor has a negative offset, size or stride, or no stride for each size")
+    count = math.prod(size)
+    if count == 0:
+        return np.zeros(size, dtype=storage.dtype)
+    if offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) >= len(storage):
         raise RecordingError("a tensor is larger than its storage")
+    if count > max(len(storage), LARGEST):
+        raise RecordingError(
+            f"a tensor has {count} numbers, its storage {len(storage)}: save a copy of fewer"
+        )
     strides = [step * storage.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(storage[offset:], size, strides, writeable=False)
     return np.array(view)
