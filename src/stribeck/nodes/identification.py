@@ -29,6 +29,7 @@ from stribeck.session.fit_process import (
     check_options,
     engine_of,
     find_interpreter,
+    joints_of,
     main_file,
 )
 
@@ -72,6 +73,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             )
         check_writable(self._output / "result.json" if engine.folder else self._output)
         check_options(engine, parameters.fit_options)
+        joints_of(engine, parameters.joint)
         self._python = find_interpreter(parameters.python, engine)
         self._progress = self.managed_publisher(String, "~/progress", 10)
         self._content = self.managed_publisher(String, "friction_parameters", latched())
@@ -119,6 +121,8 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
                 raise ConfigError(
                     "fit_options: from servo to arm or back only while the node is not configured"
                 )
+        elif name == "joint":
+            joints_of(self._engine, value)
         self._settings = replace(self._settings, **{name: value})
 
     # -- fits

@@ -120,7 +120,7 @@ class FitProcess:
     :ivar progress: the last progress report.
     :ivar warnings: warnings since the owner last cleared them.
     :raises OutputError: if the folder of the result is not writable.
-    :raises ConfigError: if the interpreter cannot be started.
+    :raises ConfigError: if the interpreter cannot be started, and for joints of an engine that does not take any.
     """
 
     def __init__(
@@ -136,9 +136,9 @@ class FitProcess:
         self.warnings: list[str] = []
         self._last_line = self._error = ""
         self._python, self._engine, self._output = python, engine, output
+        joints = joints_of(engine, settings.get("joint", ""))
         self._folder = _folder_beside(output)
         self._result = self._folder / output.name
-        joints = [name.strip() for name in settings.get("joint", "").split(",") if name.strip()]
         self._parts = (
             {name: self._folder / f"{k}.json" for k, name in enumerate(joints)} if joints[1:] else {}
         )
@@ -174,7 +174,10 @@ class FitProcess:
             return CANCELLED
         if code == 0 and self._waiting:
             self._child.close()
-            self._next()
+            try:
+                self._next()
+            except ConfigError as error:
+                return str(error)
             return None
         if code == 0:
             return self._complete()
@@ -190,10 +193,18 @@ class FitProcess:
         :raises OutputError: if a file cannot be written.
         :raises ParameterFileError: if the file of drives cannot be read.
         """
-        if not self._engine.folder:
-            _check(self._engine, self._result)
-            kept = replace_keeping(self._result, self._output)
-            return Installed(self._output, (self._output,), () if kept is None else (kept,))
+        try:
+            return self._install_folder() if self._engine.folder else self._install_file()
+        except OSError as error:
+            place = error.filename2 or error.filename or self._output
+            raise OutputError(f"cannot write {place}: {error.strerror}") from error
+
+    def _install_file(self) -> Installed:
+        _check(self._engine, self._result)
+        kept = replace_keeping(self._result, self._output)
+        return Installed(self._output, (self._output,), () if kept is None else (kept,))
+
+    def _install_folder(self) -> Installed:
         main = main_file(self._result)
         if main is None:
             raise OutputError(f"{self._engine.title} wrote no result")
@@ -210,7 +221,7 @@ class FitProcess:
                 kept = replace_keeping(path, place)
                 kept_files += [] if kept is None else [kept]
             else:
-                _replace(path, place)
+                os.replace(path, place)
             files.append(place)
         return Installed(files[0], tuple(files), tuple(kept_files))
 
@@ -282,13 +293,6 @@ def _files_in(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def _replace(new: Path, path: Path) -> None:
-    try:
-        os.replace(new, path)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
-
-
 def progress_of(line: str) -> Mapping[str, Any] | None:
     """The content of a line written by ``--progress json``; ``None`` for other lines."""
     if not line.startswith("{"):
@@ -317,6 +321,20 @@ def find_interpreter(python: str, engine: Engine) -> Path:
             "the parameter python name the interpreter of an environment that has it"
         )
     return path
+
+
+def joints_of(engine: Engine, text: str) -> list[str]:
+    """Names of the joints that a parameter lists, separated by commas; each is identified by itself.
+
+    :raises ConfigError: if the engine has no option for a joint.
+    """
+    joints = [name.strip() for name in text.split(",") if name.strip()]
+    if joints and "--joint" not in (engine.chooses or {}):
+        raise ConfigError(
+            f"joint is {', '.join(joints)}, but `{engine.title}` takes no joint: leave it empty, what that command needs goes to "
+            "fit_options"
+        )
+    return joints
 
 
 def check_options(engine: Engine, options: Sequence[str]) -> None:
