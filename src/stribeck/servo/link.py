@@ -50,6 +50,7 @@ class Link:
         self.receiver = Receiver(port, dialect)
         self.counters, self.latency = self.receiver.counters, self.receiver.latency
         self.cyclic_lengths: frozenset[int] = frozenset()
+        self._unasked: list[int] = []
         self._handler, self._lengths = self.receiver.handler, self.receiver.lengths
 
     # One servo.
@@ -191,28 +192,31 @@ class Link:
         lengths, while they last: an answer has the time of the attempt that it belongs to, or of all with its length. One
         of an earlier call is not used, nor one that came so late that its time is not known (:data:`LONGEST_INTERVAL`).
 
+        Where an attempt takes several requests (:data:`~stribeck.servo.dialects.GroupRead`), it ends with the first that is not
+        answered, so that it waits no longer than one request does; the next attempt, or the next call, begins with the others.
+
         :return: the answers, by servo.
         :raises ServoError: if answers are later than assumed.
         """
         answers: dict[int, Answer] = {}
-        missing, pending = dict(regions), Pending()
+        first = {identity: regions[identity] for identity in self._unasked if identity in regions}
+        missing, pending = first | dict(regions), Pending()
         before: dict[int, Block] = {}
         while True:
             blocks = self._blocks(missing, cyclic=True, before=before)
-            before |= blocks
+            parts = self._parts(blocks)
             usual = self.latency.patience
             rest = until - self.port.clock.now() - self.port.wire_time(self._size(blocks))
             # The last attempt may use all the remaining time.
-            self.port.patience = rest if usual < rest < 2.0 * usual else usual
-            came = {
-                identity: answer
-                for identity, answer in self._ask(blocks, pending, missing).items()
-                if answer.interval <= LONGEST_INTERVAL
-            }
+            self.port.patience = rest if usual < rest < 2.0 * usual and len(parts) < 2 else usual
+            found, asked = self._ask(parts, pending, missing, to_end=False)
+            came = {i: answer for i, answer in found.items() if answer.interval <= LONGEST_INTERVAL}
             self.receiver.check_delay()
             answers.update(came)
-            order = [identity for identity in missing if identity not in came]
-            missing = {identity: regions[identity] for identity in (*order[1:], *order[:1])}
+            before |= asked
+            self._unasked = [identity for identity in blocks if identity not in asked]
+            order = [i for i in missing if i not in came and i not in self._unasked]
+            missing = {i: regions[i] for i in (*self._unasked, *order[1:], *order[:1])}
             shortest = self.port.wire_time(
                 sum(region.length + self.receiver.overhead for region in missing.values())
             )
@@ -223,13 +227,13 @@ class Link:
     def read_once(
         self, regions: Mapping[int, Region], pending: Pending, patience: float
     ) -> dict[int, Answer]:
-        """Read registers of several servos in one attempt, with answer lengths of their own.
+        """Read registers of several servos in one attempt, with answer lengths of their own; every servo is asked.
 
         :param pending: requests whose answers are accepted too; the new ones are added.
         :param patience: longest accepted delay of an answer [s].
         """
         self.port.patience = patience
-        return self._ask(self._blocks(regions, cyclic=False), pending, regions)
+        return self._ask(self._parts(self._blocks(regions, cyclic=False)), pending, regions)[0]
 
     def _blocks(
         self, regions: Mapping[int, Region], cyclic: bool, before: Mapping[int, Block] | None = None
@@ -288,26 +292,36 @@ class Link:
         return length - lengths[0] >= len(lengths) // 2
 
     def _ask(
-        self, blocks: Mapping[int, Block], pending: Pending, regions: Mapping[int, Region]
-    ) -> dict[int, Answer]:
-        """Send requests for ``blocks``, one if the dialect allows it, and collect the answers."""
-        if not blocks:
+        self,
+        parts: Sequence[Mapping[int, Block]],
+        pending: Pending,
+        regions: Mapping[int, Region],
+        to_end: bool = True,
+    ) -> tuple[dict[int, Answer], dict[int, Block]]:
+        """Send one request for each part and collect the answers.
+
+        :param to_end: whether to go on after a request that was not answered by all its servos in time.
+        :return: the answers, and the blocks that were asked for.
+        """
+        if not parts:
             self.port.clock.sleep(self.port.patience)  # until a length is free
-            return {}
-        answers: dict[int, Answer] = {}
-        for part in self._parts(blocks):
+        answers, asked = dict[int, Answer](), dict[int, Block]()
+        for part in parts:
             clocks = {identity: regions[identity].clock for identity in part}
             size = self._size(part)
             self._record(part, pending, size, clocks)
             self._request(part)
             self.port.setPacketTimeout(size)
-            answers |= self.receiver.collect(pending, part, learn=True)
-        return answers
+            found = self.receiver.collect(pending, part, learn=True)
+            answers, asked = answers | found, asked | dict(part)
+            if not to_end and len(found) < len(part):
+                break
+        return answers, asked
 
     def _parts(self, blocks: Mapping[int, Block]) -> list[dict[int, Block]]:
         """The blocks that one request can ask for at a time: all, those that are alike, or one."""
         if "bulk" in self.dialect.group_read:
-            return [dict(blocks)]
+            return [dict(blocks)] if blocks else []
         parts: dict[object, dict[int, Block]] = {}
         for identity, block in blocks.items():
             parts.setdefault(block if self.dialect.group_read == "sync" else identity, {})[identity] = block
