@@ -334,7 +334,6 @@ def _assessed(
     errors = batch.mean_absolute_errors(position)
     residual = np.where(batch.weight > 0.0, position - batch.position, np.nan)
     widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
-    lengths = [len(log.resample(batch.dt).time) for log in batch.logs]
     roles, matched, same_data = _roles(file, recordings)
     largest_load = MARGIN * max(float(np.max(gravity_amplitude(batch.pendulum))), 1e-3)
     return Assessed(
@@ -345,7 +344,7 @@ def _assessed(
             log.name: Simulated(
                 batch.time[:n], position[:n, r], residual[:n, r], float(errors[r]), widths[:n, r]
             )
-            for r, (log, n) in enumerate(zip(batch.logs, lengths, strict=True))
+            for r, (log, n) in enumerate(zip(batch.logs, batch.lengths, strict=True))
         },
         roles=roles,
         matched=matched,
