@@ -183,8 +183,8 @@ class Assessment:
     coverage: Coverage
 
 
-Simulator = Callable[[Batch, Drive], Simulation]
-"""Simulates all runs of a batch with a drive."""
+Simulator = Callable[[Batch, Drive, float | None], Simulation]
+"""Simulates all runs of a batch with a drive, reset to the measurement with a period [s] if one is given."""
 
 
 class Recordings:
@@ -263,7 +263,7 @@ def simulated_motion(
         if simulator is None:
             motion = stepping.motion(file, batch, with_torques=with_torques)
         else:
-            motion = simulator(batch, file)
+            motion = simulator(batch, file, stepping.reset_period)
         errors = batch.mean_absolute_errors(motion.position)
     if not np.all(errors < FARTHEST):
         raise ParameterFileError(
