@@ -118,8 +118,7 @@ def by_hand(laws: dict[str, str], settings: Settings, maps: dict[str, JointMap] 
     """The torques of the same motion, straight from the core."""
     joints = [JointModel(n, XL330, LAWS[law], XL330.published[law], 0.26) for n, law in laws.items()]
     compensator = Compensator(joints, [(maps or {}).get(n, JointMap()) for n in laws], settings, compiled)
-    compensator.feed_forward.closed_loop = False
-    compensator.enable()
+    compensator.enable(closed_loop=False)
     places = [NAMES.index(name) for name in laws]
     torques = []
     for k in range(COUNT):

@@ -8,7 +8,7 @@ import pytest
 
 from driving import emulated, emulator_process
 from stribeck.model.bench import Pendulum
-from virtual_bus import VirtualBus, VirtualLine
+from virtual_bus import OnVirtualTime, VirtualBus
 
 scservo_sdk = pytest.importorskip("scservo_sdk", reason="needs feetech-servo-sdk")
 LEROBOT = "STRIBECK_LEROBOT"
@@ -17,40 +17,12 @@ LEROBOT = "STRIBECK_LEROBOT"
 LOAD = Pendulum(0.1, 0.1, 0.0)
 
 
-class VirtualPort(scservo_sdk.PortHandler):
-    """The port of scservo_sdk on a line whose time is virtual."""
-
-    def __init__(self, bus):
-        super().__init__(bus.path)
-        self._bus, self._come = bus, bytearray()
-
-    def setupPort(self, baud):
-        """Open it."""
-        self.ser, self.is_open = VirtualLine(self._bus, baud), True
-        self.tx_time_per_byte = 10_000.0 / baud
-        return True
-
-    def clearPort(self):
-        """Forget what has come."""
-        self.ser.discard()
-        self._come.clear()
+class VirtualPort(OnVirtualTime, scservo_sdk.PortHandler):
+    """The port of scservo_sdk, which wants lists."""
 
     def readPort(self, length):
-        """Up to so many bytes; without enough of them 0.1 ms pass."""
-        if len(self._come) < length:
-            self._come += self.ser.read(1e-4)
-        found = bytes(self._come[:length])
-        del self._come[:length]
-        return list(found)
-
-    def writePort(self, packet):
-        """Send bytes."""
-        self.ser.write(bytes(packet))
-        return len(packet)
-
-    def getCurrentTime(self):
-        """Virtual time [ms]."""
-        return 1e3 * self._bus.clock.now()
+        """Up to so many bytes."""
+        return list(super().readPort(length))
 
 
 def opened(bus):

@@ -16,7 +16,7 @@ from driving import wait_for
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.model.bench import Pendulum
-from virtual_bus import VirtualBus, VirtualLine
+from virtual_bus import OnVirtualTime, VirtualBus
 
 LOAD = Pendulum(0.1, 0.1, 0.0)
 COUNT = 2 * math.pi / 4096
@@ -32,45 +32,8 @@ def servos():
     return [*xl330, EmulatedServo("mx106", None, LOAD, servo_id=7, noise=0.0)]
 
 
-class VirtualPort(PortHandler):
-    """The port of dynamixel_sdk on a line whose time is virtual: its time-outs do not depend on the machine."""
-
-    def __init__(self, bus):
-        super().__init__(bus.path)
-        self._bus, self._come = bus, bytearray()
-
-    def setupPort(self, baud):
-        """Open it."""
-        self.ser, self.is_open = VirtualLine(self._bus, baud), True
-        self.tx_time_per_byte = 10_000.0 / baud
-        return True
-
-    def clearPort(self):
-        """Forget what has come."""
-        self.ser.discard()
-        self._come.clear()
-
-    def getBytesAvailable(self):
-        """How many bytes have come."""
-        self._come += self.ser.read(0.0)
-        return len(self._come)
-
-    def readPort(self, length):
-        """Up to so many bytes; without enough of them 0.1 ms pass."""
-        if len(self._come) < length:
-            self._come += self.ser.read(1e-4)
-        found = bytes(self._come[:length])
-        del self._come[:length]
-        return found
-
-    def writePort(self, packet):
-        """Send bytes."""
-        self.ser.write(bytes(packet))
-        return len(packet)
-
-    def getCurrentTime(self):
-        """Virtual time [ms]."""
-        return 1e3 * self._bus.clock.now()
+class VirtualPort(OnVirtualTime, PortHandler):
+    """The port of dynamixel_sdk."""
 
 
 @pytest.fixture

@@ -46,3 +46,44 @@ class VirtualBus(SimulatedBus):
         while not condition():
             assert self.clock.now() < until, f"{what}: not within {timeout} s"
             self.clock.sleep(0.001)
+
+
+class OnVirtualTime:
+    """A port of dynamixel_sdk, or of a library with its interface, on a line whose time is virtual: its time-outs do not depend on the machine."""
+
+    def __init__(self, bus):
+        super().__init__(bus.path)
+        self._bus, self._come = bus, bytearray()
+
+    def setupPort(self, baud):
+        """Open it."""
+        self.ser, self.is_open = VirtualLine(self._bus, baud), True
+        self.tx_time_per_byte = 10_000.0 / baud
+        return True
+
+    def clearPort(self):
+        """Forget what has come."""
+        self.ser.discard()
+        self._come.clear()
+
+    def getBytesAvailable(self):
+        """How many bytes have come."""
+        self._come += self.ser.read(0.0)
+        return len(self._come)
+
+    def readPort(self, length):
+        """Up to so many bytes; without enough of them 0.1 ms pass."""
+        if len(self._come) < length:
+            self._come += self.ser.read(1e-4)
+        found = bytes(self._come[:length])
+        del self._come[:length]
+        return found
+
+    def writePort(self, packet):
+        """Send bytes."""
+        self.ser.write(bytes(packet))
+        return len(packet)
+
+    def getCurrentTime(self):
+        """Virtual time [ms]."""
+        return 1e3 * self._bus.clock.now()

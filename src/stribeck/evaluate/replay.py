@@ -55,7 +55,7 @@ def replay(
     """Play a bag's states, commands, goals and telemetry through a compensator.
 
     Stamps are used as arrival times; commands without a stamp arrive at their log time. Nothing is learnt from errors of tracking,
-    as recorded motion does not answer to the torque: a node with ``adapt: false`` gives the same.
+    as recorded motion does not answer to the torque: the torque is that of a node whose scales are 1.
 
     :param path: path of the bag, for messages.
     :param goals: topic of additional goals; empty for none.
@@ -70,8 +70,7 @@ def replay(
     _check_types(path, bag.messages)
     goals = f"/{goals.lstrip('/')}" if goals else ""
     source = _goal_source(path, bag, compensator, goals) if goals else None
-    compensator.feed_forward.closed_loop = False
-    compensator.enable()
+    compensator.enable(closed_loop=False)
     stamps, torque, doubts = list[int](), list[Array](), list[str | None]()
     limiters = {topic.name: RateLimiter() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
     offset: float | None = None

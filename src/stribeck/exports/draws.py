@@ -77,7 +77,7 @@ class Width:
     def line(self, count: int) -> str:
         """The width in one line."""
         text = (
-            f"{count} draws, friction and motor torque ± {100 * self.error:.0f} %: spread of the motion {1e3 * self.reached:.3g} mrad, "
+            f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %: spread of the motion {1e3 * self.reached:.3g} mrad, "
             f"{1e3 * self.posterior:.3g} by the posterior alone"
         )
         if self.coverage is not None:

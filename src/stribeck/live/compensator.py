@@ -158,9 +158,12 @@ class Compensator:
 
     # -- switching
 
-    def enable(self) -> None:
-        """Start, with a ramp of the torque."""
-        self.enabled = True
+    def enable(self, closed_loop: bool = True) -> None:
+        """Start, with a ramp of the torque.
+
+        :param closed_loop: whether the motion answers to the torque, as a recording does not.
+        """
+        self.enabled, self.feed_forward.closed_loop = True, closed_loop
         self.feed_forward.begin()
         self.servos.advance(math.inf)
         self._admission.restart()

@@ -65,11 +65,14 @@ class Request(NamedTuple):
 
     :param asked: when its last byte has passed the wire [s].
     :param clock: address of the servo's clock if the answer contains it.
+    :param repeated: whether it was sent again for an answer of the same length, which may answer any of them; ``asked`` is that
+        of the first.
     """
 
     block: Block
     asked: float
     clock: int | None = None
+    repeated: bool = False
 
 
 Pending = dict[int, dict[int, Request]]
@@ -173,7 +176,7 @@ class Receiver:
                 port.expect_more(len(packet))
             elif request is not None and self._accepts(identity, request, data):
                 del awaited[identity]
-                if request.block != blocks[identity]:
+                if request.repeated or request.block != blocks[identity]:
                     sampled_at = self._sampled_before(request, len(packet))
                     port.expect_more(len(packet))
                 else:
@@ -286,10 +289,10 @@ class Receiver:
         return asked + 0.5 * (came - asked), came - asked
 
     def _sampled_before(self, request: Request, size: int) -> tuple[float, float]:
-        """The same for an answer to an earlier attempt, read before the present one was sent.
+        """The same for an answer to an earlier attempt, read before the present one was sent, or to any of several.
 
         :param size: of the answer [bytes].
         """
         came = self.port.received_at - self.port.wire_time(size)
-        until = max(request.asked, min(came, self.port.sent_at))
+        until = max(request.asked, came if request.repeated else min(came, self.port.sent_at))
         return request.asked + 0.5 * (until - request.asked), until - request.asked

@@ -22,7 +22,8 @@ before. The request is only sent if
 Reads of settings rely on case 1. Cyclic reads of servos with a clock rely on both, so that they need few lengths and
 stay short. Without a clock (XL-320) they go through most lengths that the table has; if these do not suffice for
 :math:`D` at the rate of the cycle, the oldest one is used again, and the bound is the number of lengths times the
-cycle (XL-320: 32 cycles). A servo is asked again within a cycle only while lengths remain for the next cycles.
+cycle (XL-320: 32 cycles). Asking again within a cycle takes a length of its own only while lengths remain for the next
+cycles; otherwise it repeats that of the cycle, and the answer may belong to any of its requests.
 
 An answer proves that the servo executed its request, and everything sent before it. A read with a length of its own
 is therefore a fence: what arrives before its answer is not taken for it, and what it says was true after the request.
@@ -174,11 +175,10 @@ class AnswerLengths:
         return -math.inf if use is None else use.expires
 
     def of_cycle(self, lengths: Sequence[int], now: float, again: bool) -> int | None:
-        """Length for a cyclic read of a servo whose clock does not run, ``None`` to leave the servo out.
+        """Length for a cyclic read of a servo whose clock does not run.
 
-        The servo is asked again only as often as the lengths last for the longest delay in all.
-
-        :param again: whether the servo has been asked in this cycle already.
+        :param again: whether the servo has been asked in this cycle already; then ``None`` if the lengths would not last for
+            the longest delay.
         """
         free = [length for length in lengths if self.is_free(length, now)]
         if again:

@@ -9,7 +9,6 @@ sends and parses packets, and this module collects the answers. Each request has
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 from dynamixel_sdk import GroupBulkRead
@@ -189,16 +188,18 @@ class Link:
         Servos that do not answer are asked again, without the others, as long as the deadline ``until`` [s]
         leaves time for another attempt; there is at least one attempt. A missing servo may prevent those
         after it from answering, so every attempt begins with a different servo. Each attempt has other answer
-        lengths: an answer has the time of the attempt that it belongs to, and one of an earlier call is not used, nor
-        one that came so late that its time is not known (:data:`LONGEST_INTERVAL`).
+        lengths, while they last: an answer has the time of the attempt that it belongs to, or of all with its length. One
+        of an earlier call is not used, nor one that came so late that its time is not known (:data:`LONGEST_INTERVAL`).
 
         :return: the answers, by servo.
         :raises ServoError: if answers are later than assumed.
         """
         answers: dict[int, Answer] = {}
         missing, pending = dict(regions), Pending()
-        for attempt in itertools.count(1):
-            blocks = self._blocks(missing, cyclic=True, again=attempt > 1)
+        before: dict[int, Block] = {}
+        while True:
+            blocks = self._blocks(missing, cyclic=True, before=before)
+            before |= blocks
             usual = self.latency.patience
             rest = until - self.port.clock.now() - self.port.wire_time(self._size(blocks))
             # The last attempt may use all the remaining time.
@@ -216,9 +217,8 @@ class Link:
                 sum(region.length + self.receiver.overhead for region in missing.values())
             )
             if not missing or self.port.clock.now() + shortest + 0.5 * SHORTEST_PATIENCE > until:
-                break
+                return answers
             self.counters.retries += bool(blocks)
-        return answers
 
     def read_once(
         self, regions: Mapping[int, Region], pending: Pending, patience: float
@@ -231,13 +231,17 @@ class Link:
         self.port.patience = patience
         return self._ask(self._blocks(regions, cyclic=False), pending, regions)
 
-    def _blocks(self, regions: Mapping[int, Region], cyclic: bool, again: bool = False) -> dict[int, Block]:
+    def _blocks(
+        self, regions: Mapping[int, Region], cyclic: bool, before: Mapping[int, Block] | None = None
+    ) -> dict[int, Block]:
         """Blocks with free answer lengths, the same for all servos with the same registers if possible.
 
-        A servo without such a length is left out; in a cycle, one without a clock may repeat its oldest.
+        A servo without such a length is left out; in a cycle, one without a clock repeats its oldest, and where it has been asked
+        already the one of this cycle.
 
-        :param again: whether servos are asked again in the same cycle.
+        :param before: blocks that the servos have been asked for in this cycle.
         """
+        before = before or {}
         now, blocks = self.port.clock.now(), dict[int, Block]()
         groups: dict[Region, list[int]] = {}
         for identity, region in regions.items():
@@ -246,15 +250,18 @@ class Link:
             lengths: Sequence[int] = region.cyclic_lengths if cyclic else self._settings_lengths(region)
             dated = cyclic and region.clock is not None
             length = free_length(lengths, [self._lengths[i] for i in group], now, dated, LONGEST_DELAY)
-            counted = again and not all(self._lengths[identity].clock_runs for identity in group)
+            counted = any(i in before and not self._lengths[i].clock_runs for i in group)
             if length is not None and not counted and not (cyclic and self._is_scarce(length, lengths)):
                 blocks |= dict.fromkeys(group, region.block(length))
                 continue
             for identity in group:
+                again = identity in before
                 own = self._scarce_length(identity, lengths, now, dated, again) if cyclic else None
                 own = free_length(lengths, [self._lengths[identity]], now) if not cyclic else own
                 if own is not None:
                     blocks[identity] = region.block(own)
+                elif again and region.clock is None:
+                    blocks[identity] = before[identity]
         return blocks if len(groups) == 1 else {i: blocks[i] for i in regions if i in blocks}
 
     def _scarce_length(
@@ -369,7 +376,12 @@ class Link:
         wire_time = asked + port.wire_time(size or self._size(blocks)) - now
         for identity, block in blocks.items():
             clock = clocks[identity] if clocks is not None else None
-            pending.setdefault(identity, {})[block.length] = Request(block, asked, clock)
+            requests = pending.setdefault(identity, {})
+            first = requests.get(block.length)
+            again = first is not None and first.block == block and clock is None
+            requests[block.length] = (
+                first._replace(repeated=True) if first and again else Request(block, asked, clock)
+            )
             if block.length:
                 self._lengths[identity].use(block.length, now, wire_time, clock is not None)
         return pending
