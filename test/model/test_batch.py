@@ -23,6 +23,7 @@ def test_shorter_runs_are_padded_with_their_last_sample():
     """Signals of a run of 1 s beside one of 2 s hold after its end, and do not count there."""
     batch = batch_of([ramp(2.0).resample(0.01), ramp(1.0, 3.0).resample(0.01)])
     assert batch.position.shape == (201, 2)
+    assert batch.lengths == (201, 101)
     np.testing.assert_allclose(batch.time, np.arange(201) * 0.01)
     assert np.all(batch.position[101:, 1] == batch.position[100, 1])
     assert np.all(batch.goal[101:, 1] == batch.goal[100, 1])

@@ -344,7 +344,7 @@ public:
     return servo.goal_offset(possible, kp, supply, acting);
   }
 
-  /// External torque on a joint and the half-width of its band of 97 %, in the robot's coordinates; \returns false without a
+  /// External torque on a joint, the half-width of its band of 97 % and the threshold of contact, in the robot's coordinates; \returns false without a
   /// model of the dynamics, or while states are not trusted.
   bool external_torque(int k, double & found, double & band, double & threshold) const noexcept
   {

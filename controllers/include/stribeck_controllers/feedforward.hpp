@@ -527,7 +527,7 @@ private:
       const JointModel & joint = (*joints_)[k];
       const double inertia =
         seen ? observer.residual.inertia[k][k] / (joint.ratio * joint.ratio) : rotors_[k];
-      const double friction = 
+      const double friction =
         (observes ? observer.scales[k].dry : maximum(gain * tracking.scale[k], 1.0)) * at_rest[k];
       steep_[k] = friction * loop / inertia;
       speed_limit.set_inertia(k, inertia);

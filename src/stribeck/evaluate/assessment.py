@@ -183,8 +183,8 @@ class Assessment:
     coverage: Coverage
 
 
-Simulator = Callable[[Batch, Drive], Simulation]
-"""Simulates all runs of a batch with a drive."""
+Simulator = Callable[[Batch, Drive, float | None], Simulation]
+"""Simulates all runs of a batch with a drive, reset to the measurement with a period [s] if one is given."""
 
 
 class Recordings:
@@ -263,7 +263,7 @@ def simulated_motion(
         if simulator is None:
             motion = stepping.motion(file, batch, with_torques=with_torques)
         else:
-            motion = simulator(batch, file)
+            motion = simulator(batch, file, stepping.reset_period)
         errors = batch.mean_absolute_errors(motion.position)
     if not np.all(errors < FARTHEST):
         raise ParameterFileError(
@@ -334,7 +334,6 @@ def _assessed(
     errors = batch.mean_absolute_errors(position)
     residual = np.where(batch.weight > 0.0, position - batch.position, np.nan)
     widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
-    lengths = [len(log.resample(batch.dt).time) for log in batch.logs]
     roles, matched, same_data = _roles(file, recordings)
     largest_load = MARGIN * max(float(np.max(gravity_amplitude(batch.pendulum))), 1e-3)
     return Assessed(
@@ -345,7 +344,7 @@ def _assessed(
             log.name: Simulated(
                 batch.time[:n], position[:n, r], residual[:n, r], float(errors[r]), widths[:n, r]
             )
-            for r, (log, n) in enumerate(zip(batch.logs, lengths, strict=True))
+            for r, (log, n) in enumerate(zip(batch.logs, batch.lengths, strict=True))
         },
         roles=roles,
         matched=matched,

@@ -273,6 +273,7 @@ class Batch:
     """Several runs on one grid: (T, R) arrays, the shorter runs padded with their last sample.
 
     :param time: time since the start of each run [s], (T,).
+    :param lengths: samples of each run before the padding, (R,).
     :param weight: weight of each sample (T, R): 1/(R n_r) at the :math:`n_r` points where run r was measured, so that a
         weighted sum of errors is the mean over runs of each run's mean; 0 elsewhere.
     """
@@ -280,6 +281,7 @@ class Batch:
     logs: tuple[Log, ...]
     dt: float
     time: Array
+    lengths: tuple[int, ...]
     position: Array
     velocity: Array
     goal: Array
@@ -358,6 +360,7 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
         logs=tuple(run.log for run in samples),
         dt=samples[0].dt,
         time=samples[0].dt * np.arange(length, dtype=np.float64),
+        lengths=tuple(len(run.time) for run in samples),
         position=stacked("position"),
         velocity=stacked("velocity"),
         goal=stacked("goal"),

@@ -38,15 +38,17 @@ def pendulum(setup: Setup, q_offset: float, head: str = "", joint: str = "") -> 
     )
 
 
-def simulate_in_mujoco(batch: Batch, drive: Drive) -> Simulation:
+def simulate_in_mujoco(batch: Batch, drive: Drive, reset_period: float | None = None) -> Simulation:
     """Simulate all runs of a batch, from their first measured position and velocity, at steps of at most :data:`LARGEST_STEP`.
 
     :param batch: on the grid at which goals are taken.
+    :param reset_period: interval at which position and velocity are reset to the measurement [s], as in
+        :func:`stribeck.model.step.simulate`; the state of the firmware is kept.
     :returns: position, velocity, and the load of the previous step as the controller takes it (T, R).
     :raises ConfigError: for servos that the controller does not simulate.
     """
     parts = max(1, int(np.ceil(batch.dt / LARGEST_STEP - 1e-9)))
-    shape = batch.position.shape
+    shape, resets = batch.position.shape, batch.reset_indices(reset_period)
     position, velocity, load = np.empty(shape), np.empty(shape), np.empty(shape)
     for r, log in enumerate(batch.logs):
         given = log.setup
@@ -55,8 +57,9 @@ def simulate_in_mujoco(batch: Batch, drive: Drive) -> Simulation:
         model.opt.timestep = batch.dt / parts
         data = mujoco.MjData(model)
         controller = Controller(model, {JOINT: servo})
-        data.qpos[0], data.qvel[0] = batch.position[0, r], batch.velocity[0, r]
         for k in range(shape[0]):
+            if k == 0 or k in resets:
+                data.qpos[0], data.qvel[0] = batch.position[k, r], batch.velocity[k, r]
             position[k, r], velocity[k, r] = data.qpos[0], data.qvel[0]
             goal, enable = [float(batch.goal[k, r])], [float(batch.torque_enable[k, r] >= 0.5)]
             for _ in range(parts):

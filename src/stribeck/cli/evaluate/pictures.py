@@ -42,8 +42,7 @@ def draw_runs(
         if np.all(np.isfinite(widths)):
             bands[label] = widths
     drawings = []
-    for r, log in enumerate(logs):
-        length = len(log.resample(step).time)
+    for r, (log, length) in enumerate(zip(logs, batch.lengths, strict=True)):
         drawings.append(
             RunDrawing(
                 time=batch.time[:length],

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.cli.inputs import check_outputs
 from stribeck.cli.table import print_table
 from stribeck.files.folders import write_atomically
 from stribeck.identify.mechanism.contacts import contact_rows
@@ -25,21 +26,23 @@ def simulate_mechanism(name: str, seconds: float | None, step: float | None, fol
     """Simulate, print where the bodies end, and write the motion; motors have no voltage.
 
     :raises ConfigError: for an invalid model.
+    :raises OutputError: for a table that cannot be written.
     """
     model = read_model(name)
+    path = None if folder is None else folder / f"{model.mechanism.name}.csv"
+    check_outputs([path], [])
     h = step or model.settings.step
     time = h * np.arange(round((seconds or DURATION) / h) + 1)
     with jax.enable_x64():
         columns = _motion(model, len(time), h)
     rows = [[key, f"{values[0]:.5g}", f"{values[-1]:.5g}"] for key, values in columns.items()]
     print_table([model.title, "start", "end"], rows)
-    if folder is not None:
+    if path is not None:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["time", *columns])
         table = np.column_stack([time, *columns.values()])
         writer.writerows([f"{x:.9g}" for x in row] for row in table.tolist())
-        path = folder / f"{model.mechanism.name}.csv"
         write_atomically(path, text.getvalue())
         print(path)
 

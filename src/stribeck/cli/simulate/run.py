@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,44 +27,41 @@ from stribeck.report.figures import RunDrawing
 
 SCHEMA = 1
 
-STEP = 0.005
-"""Time step of files that state none [s]."""
+OF_BENCHES = ("params", "servo", "bench", "integrator", "plot", "json")
+"""Options that a mechanism does not take."""
 
 
 def run(options: SimulateOptions) -> int:
     """Simulate, print and write."""
-    check_outputs(_outputs(options), options.params)
     if options.mechanism is not None:
         return _mechanism(options, options.mechanism)
     if not options.trajectories or not options.params or options.bench is None:
         raise ConfigError("name trajectories, --params and --bench, or a --mechanism")
-    files = parameter_files_of(options)
-    setup = _setup(options.bench, files[0][1])
+    if options.seconds is not None:
+        raise ConfigError("--seconds is the duration of a --mechanism's motion: trajectories have their own")
+    labels = _labels(options.params)
     trajectories = [trajectory_of(word) for word in options.trajectories]
-    logs = [planned_run(one, setup, files[0][1].actuator.name) for one in trajectories]
-    recordings = Recordings(logs)
+    tables = _tables(options.output, [one.name for one in trajectories], list(labels.values()))
+    _check_outputs(options, list(tables.values()))
     integrator, simulator = engine_of(options.integrator)
     motions: dict[str, Simulation] = {}
     batches: dict[str, Batch] = {}
-    for path, drive in files:
-        stepping = stepping_of(drive, options.step, None, integrator)
-        label = display_name(path, options.params)
-        stepping = stepping._replace(reset_period=None)
-        batches[label], motions[label] = simulated_motion(
-            path, drive, recordings, stepping, simulator, with_torques=True
+    for path, drive in parameter_files_of(options):
+        setup = _setup(options.bench, path, drive)
+        runs = [planned_run(one, setup, drive.actuator.name) for one in trajectories]
+        stepping = stepping_of(drive, options.step, None, integrator)._replace(reset_period=None)
+        batches[labels[path]], motions[labels[path]] = simulated_motion(
+            path, drive, Recordings(runs), stepping, simulator, with_torques=True
         )
     rows = [
-        _row(label, r, log.name, batches[label], motions[label])
-        for r, log in enumerate(logs)
+        _row(label, r, one.name, batches[label], motions[label])
+        for r, one in enumerate(trajectories)
         for label in motions
     ]
     write_json(options.json, {"schema": SCHEMA, "results": rows}, allow_nan=False)
-    if options.output is not None:
-        for label, motion in motions.items():
-            for r, log in enumerate(logs):
-                name = f"{log.name}_{Path(label).stem}.csv".replace("/", "_")
-                write_atomically(options.output / name, _table(batches[label], r, motion))
-                print(options.output / name)
+    for (r, label), table in tables.items():
+        write_atomically(table, _table(batches[label], r, motions[label]))
+        print(table)
     if options.plot is not None:
         write_drawings(_drawings(motions, batches), options.plot)
     header = ["trajectory", "file", "end [rad]", "largest speed [rad/s]", "largest error to the goal [rad]"]
@@ -76,23 +74,53 @@ def run(options: SimulateOptions) -> int:
 
 
 def _mechanism(options: SimulateOptions, name: str) -> int:
-    if options.trajectories or options.params:
-        raise ConfigError("--mechanism moves by itself: leave trajectories and --params out")
+    unused = ["trajectories"] if options.trajectories else []
+    unused += [f"--{word}" for word in OF_BENCHES if getattr(options, word)]
+    if unused:
+        raise ConfigError(f"--mechanism moves by itself: leave {' and '.join(unused)} out")
     from stribeck.cli.simulate.mechanism import simulate_mechanism
 
     simulate_mechanism(name, options.seconds, options.step, options.output)
     return 0
 
 
-def _outputs(options: SimulateOptions) -> list[Path | None]:
+def _labels(paths: Sequence[Path]) -> dict[Path, str]:
+    """Short names of the parameter files, each another one."""
+    labels = {path: display_name(path, paths) for path in paths}
+    if len(set(labels.values())) < len(paths):
+        raise ConfigError("--params names a file twice; name each once")
+    return labels
+
+
+def _tables(folder: Path | None, runs: Sequence[str], labels: Sequence[str]) -> dict[tuple[int, str], Path]:
+    """The table of each run with each parameter file.
+
+    :raises ConfigError: for trajectories of the same name.
+    """
+    twice = sorted({name for name in runs if runs.count(name) > 1})
+    if twice:
+        raise ConfigError(
+            f"two trajectories are named {', '.join(twice)}: name each once, and give tables file names of their own"
+        )
+    if folder is None:
+        return {}
+    return {
+        (r, label): folder / f"{name}_{label}.csv".replace("/", "_")
+        for r, name in enumerate(runs)
+        for label in labels
+    }
+
+
+def _check_outputs(options: SimulateOptions, tables: Sequence[Path]) -> None:
+    """Refuse outputs that cannot be written, or would overwrite each other or an input."""
     animated = options.plot is not None and options.plot.suffix == ".gif"
     picture = options.plot if options.plot is None or animated else options.plot / "overview.png"
-    table = None if options.output is None else options.output / "motion.csv"
-    return [options.json, picture, table]
+    inputs = [*options.params, *(Path(word) for word in options.trajectories if Path(word).suffix)]
+    check_outputs([options.json, picture, *tables], inputs)
 
 
-def _setup(text: str, drive: Drive) -> Setup:
-    """The bench that ``--bench`` describes; the supply is the servo's nominal one if it is left out."""
+def _setup(text: str, path: Path, drive: Drive) -> Setup:
+    """The bench that ``--bench`` describes; supply and gain are those of the parameter file's servo if they are left out."""
     given = described(text)
     if not isinstance(given, dict):
         raise ConfigError(
@@ -107,12 +135,14 @@ def _setup(text: str, drive: Drive) -> Setup:
     values: dict[str, Any] = usual | given
     missing = [name for name in ("mass", "length", "kp") if name not in values]
     if missing:
-        raise ConfigError(f"--bench: {', '.join(missing)} missing: mass=KG,length=M,kp=GAIN are needed")
+        raise ConfigError(
+            f"--bench: {', '.join(missing)} missing for {path}: mass=KG,length=M,kp=GAIN are needed"
+        )
     return Setup(**values)
 
 
 def _row(label: str, r: int, name: str, batch: Batch, motion: Simulation) -> dict[str, Any]:
-    last = len(batch.logs[r].resample(batch.dt).time)
+    last = batch.lengths[r]
     position, goal = motion.position[:last, r], batch.goal[:last, r]
     enabled = batch.torque_enable[:last, r] >= 0.5
     row: dict[str, Any] = {
@@ -139,7 +169,7 @@ def _table(batch: Batch, r: int, motion: Simulation) -> str:
     for name, signal in (("motor_torque", motion.motor_torque), ("external_torque", motion.external_torque)):
         if signal is not None:
             columns[name] = signal[:, r]
-    text, last = io.StringIO(), len(batch.logs[r].resample(batch.dt).time)
+    text, last = io.StringIO(), batch.lengths[r]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(
@@ -156,8 +186,7 @@ def _drawings(motions: dict[str, Simulation], batches: dict[str, Batch]) -> list
         for label, motion in motions.items()
     }
     drawings = []
-    for r, log in enumerate(first.logs):
-        length = len(log.resample(first.dt).time)
+    for r, (log, length) in enumerate(zip(first.logs, first.lengths, strict=True)):
         drawings.append(
             RunDrawing(
                 time=first.time[:length],
