@@ -52,7 +52,7 @@ STUCK = 0.1
 """Largest share of moving rows in which the joint stands still, as a filter shows it of motion that sticks and slips."""
 
 HIGHER_THRESHOLD, FASTEST = 1.5, 0.2
-"""Factor by which the threshold of moving rows is raised for such motion, up to this share of the slowest joint's largest velocity."""
+"""Factor by which the threshold of moving rows is raised for such motion, up to this share of the slowest joint's largest velocity, filtered or not."""
 
 AROUND, SLOWER = 0.1, 0.3
 """A joint stands still in a row if it travels less than this share of the threshold, so long before and after it [s]."""
@@ -186,10 +186,10 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
     filtering = FilterSettings(ORDER, cutoff)
     moving = max(SLOW * float(speeds.min()), NOISY * noise)
     sticking = smeared(runs, moving, rate, filtering) > STUCK
-    while (
-        sticking and moving < FASTEST * float(speeds.min()) and smeared(runs, moving, rate, filtering) > STUCK
-    ):
-        moving *= HIGHER_THRESHOLD
+    if sticking:
+        fastest = FASTEST * min(float(speeds.min()), slowest_peak(runs, rate, filtering))
+        while moving * HIGHER_THRESHOLD < fastest and smeared(runs, moving, rate, filtering) > STUCK:
+            moving *= HIGHER_THRESHOLD
     return Protocol(
         moving=_rounded(moving),
         resample=_rounded(rate, 4) if jitter else None,
@@ -201,6 +201,18 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
         fit="moving",
         sticking=sticking,
     )
+
+
+def slowest_peak(runs: Sequence[ArmRecording], rate: float, filtering: FilterSettings) -> float:
+    """Largest velocity of the joint that moves least, after the filter, which takes much of motion that sticks and slips."""
+    low_pass, peaks = ZeroPhase(**vars(filtering)), []
+    for run in runs:
+        grid = np.arange(run.time[0], run.time[-1], 1.0 / rate)
+        if len(grid) > 2.0 * rate / filtering.cutoff:
+            speed = derivative(low_pass(resample(run.time, run.position, grid), rate), 1.0 / rate)
+            edge = ceil(rate / filtering.cutoff) // 2
+            peaks.append(np.abs(speed[edge : len(speed) - edge]).max(axis=0))
+    return float(np.max(peaks, axis=0).min()) if peaks else float("inf")
 
 
 def smeared(runs: Sequence[ArmRecording], moving: float, rate: float, filtering: FilterSettings) -> float:
