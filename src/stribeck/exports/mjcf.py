@@ -113,9 +113,8 @@ class PlainJoint:
         """
         longest = self.longest_step(inertia)
         if timestep > longest:
-            moved = "the bare shaft" if inertia is None else "it"
             raise ConfigError(
-                f"joint {joint!r}: a time step of {timestep:g} s is too long: its damping stops {moved} in {longest:.3g} s; "
+                f"joint {joint!r}: a time step of {timestep:g} s is too long: its damping stops it in {longest:.3g} s; "
                 "use a shorter one"
             )
 
@@ -397,11 +396,7 @@ def _samples(plain: PlainJoint, timestep: float) -> int:
 
 def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
     file, control = servo.parameters, servo.parameters.actuator.control
-    held = (
-        {"supply", "delay", "current-limit"}
-        if dc_motor
-        else ({"supply", "delay"} if DC_MOTOR else {"supply"})
-    )
+    held = {"supply", *(["delay"] if DC_MOTOR or dc_motor else []), *(["current-limit"] if dc_motor else [])}
     effects = sorted(file.actuator.active_effects - held)
     instead = "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same recordings"
     beyond = [
