@@ -343,7 +343,7 @@ def test_a_chain_is_left_to_its_worker_as_long_as_that_is_heard_of(logs):
 )
 def test_the_dashboard_shows_a_study(logs, new_rollout, url):
     """Optuna's dashboard, started on the storage, answers with its trials, their values and parameters."""
-    incumbent = search(cma(logs, url, 256), new_rollout(), 0, 256, lambda incumbent: None)
+    incumbent = search(cma(logs, url, 512), new_rollout(), 0, 512, lambda incumbent: None)
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     program = Path(sys.executable).with_name("optuna-dashboard")
@@ -367,9 +367,9 @@ def test_the_dashboard_shows_a_study(logs, new_rollout, url):
         finally:
             dashboard.terminate()
     assert summary["study_name"] == "stribeck mx106 m1"
-    assert '"recordings": "sha256:' in {a["key"]: a["value"] for a in summary["user_attrs"]}["stribeck"]
+    assert '"recordings": "sha512:' in {a["key"]: a["value"] for a in summary["user_attrs"]}["stribeck"]
     trials = shown["trials"]
-    assert len(trials) == 256
+    assert len(trials) == 512
     assert {trial["state"] for trial in trials} == {"Complete", "Pruned"}
     assert min(float(t["values"][0]) for t in trials if t["state"] == "Complete") == incumbent.loss
     names = {param["name"] for param in trials[0]["params"]}
