@@ -367,7 +367,7 @@ def test_the_dashboard_shows_a_study(logs, new_rollout, url):
         finally:
             dashboard.terminate()
     assert summary["study_name"] == "stribeck mx106 m1"
-    assert '"recordings": "sha512:' in {a["key"]: a["value"] for a in summary["user_attrs"]}["stribeck"]
+    assert '"recordings": "sha256:' in {a["key"]: a["value"] for a in summary["user_attrs"]}["stribeck"]
     trials = shown["trials"]
     assert len(trials) == 512
     assert {trial["state"] for trial in trials} == {"Complete", "Pruned"}
