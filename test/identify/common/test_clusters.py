@@ -6,6 +6,7 @@ import pytest
 from stribeck.identify.common.clusters import (
     ClusterCovariance,
     between_conditions,
+    beyond_noise,
     bias_reduced,
     leave_one_out,
     leave_one_out_of_few,
@@ -150,11 +151,12 @@ def test_intervals_between_conditions_hold_what_a_model_lacks():
         return np.mean(np.abs(error) < 1.96 * np.sqrt(np.einsum("pi,ij,pj->p", points, covariance, points)))
 
     assert covered(by_time) < 0.3
-    assert covered(by_time + lacking) > 0.6
+    assert covered(beyond_noise(by_time, lacking)) > 0.6
 
 
-def test_covariances_added_have_the_degrees_of_freedom_of_the_larger_one():
-    """Welch and Satterthwaite: equal variances with 4 and 6 have 9.6, and one that is nothing changes nothing."""
+def test_what_a_model_lacks_adds_as_far_as_it_exceeds_noise():
+    """A variance below that of noise is part of it; degrees of freedom are those of Welch and Satterthwaite."""
     own = ClusterCovariance(np.eye(2), np.array([4.0, 4.0]), np.zeros(2, dtype=bool))
-    np.testing.assert_allclose(own.plus(np.diag([1.0, 0.0]), 6.0).freedom, [9.6, 4.0])
-    np.testing.assert_allclose(own.plus(np.diag([1.0, 0.0]), 6.0).matrix, np.diag([2.0, 1.0]))
+    both = own.beyond(np.array([np.diag([2.0, 0.5]), np.diag([0.5, 0.9])]), 6.0)
+    np.testing.assert_allclose(both.matrix, np.diag([2.0, 1.0]))
+    np.testing.assert_allclose(both.freedom, [9.6, 4.0])

@@ -11,7 +11,8 @@ contributes to the minimised loss, :math:`H = \sum_g B_g` and :math:`M_g = H^{-1
   minus the number of parameters as degrees of freedom.
 
 A model that lacks something errs alike wherever a joint is as fast, or at the same angle, however far apart in time. Such errors are
-independent only between cells of these conditions, :func:`between_conditions`, whose covariance adds to that of noise.
+independent only between cells of these conditions (:func:`between_conditions`), whose variances add to those of noise as far as they
+exceed them (:func:`beyond_noise`).
 
 Sources: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018; of several kinds of clusters, Cameron, Gelbach and Miller 2011.
 """
@@ -61,12 +62,13 @@ class ClusterCovariance:
         """Half-widths of the intervals (n,); infinite for rank-deficient parameters."""
         return half_widths(self.matrix, self.freedom, self.rankless, confidence)
 
-    def plus(self, other: Array, freedom: float) -> ClusterCovariance:
-        """With an independent covariance (n, n) of so many degrees of freedom added (Welch and Satterthwaite)."""
-        own, more = np.diag(self.matrix), np.diag(other)
-        both = np.maximum(own + more, 1e-300)
-        shares = (own / both) ** 2 / self.freedom + (more / both) ** 2 / freedom
-        return replace(self, matrix=self.matrix + other, freedom=1.0 / np.maximum(shares, 1e-12))
+    def beyond(self, lacking: Array, freedom: float) -> ClusterCovariance:
+        """With what a model lacks, by condition (k, n, n), of so many degrees of freedom (Welch and Satterthwaite)."""
+        matrix = beyond_noise(self.matrix, lacking)
+        whole = np.maximum(np.diag(matrix), 1e-300)
+        own = np.diag(self.matrix) / whole
+        shares = own**2 / self.freedom + (1.0 - own) ** 2 / freedom
+        return replace(self, matrix=matrix, freedom=1.0 / np.maximum(shares, 1e-12))
 
     def correlation(self, names: Sequence[str]) -> CorrelationMatrix | None:
         """See :func:`correlation_of`."""
@@ -118,14 +120,13 @@ def leave_one_out(
 def between_conditions(
     parts: Sequence[tuple[Array, Array, Array]], precision: Array | None = None, count: int = CELLS
 ) -> Array:
-    """Covariance (n, n) by what a model lacks, added over the conditions; see :func:`between_cells`.
+    """Covariance by what a model lacks for each condition (k, n, n); see :func:`between_cells`.
 
     :param parts: of each joint the Jacobian (N, n), residuals (N,) and conditions (N, k), such as velocity and position.
     :param precision: curvature of a prior (n, n).
     :param count: number of cells; without a prior more than parameters are needed.
     """
-    size = parts[0][0].shape[1]
-    total = np.zeros((size, size))
+    found = []
     for kind in range(parts[0][2].shape[1]):
         scores, curvatures = [], []
         for jacobian, residual, conditions in parts:
@@ -133,8 +134,20 @@ def between_conditions(
             for rows in (cell == index for index in range(count)):
                 scores.append(jacobian[rows].T @ residual[rows])
                 curvatures.append(jacobian[rows].T @ jacobian[rows])
-        total += between_cells(np.array(scores), np.array(curvatures), precision)
-    return total
+        found.append(between_cells(np.array(scores), np.array(curvatures), precision))
+    return np.array(found)
+
+
+def beyond_noise(noise: Array, lacking: Array) -> Array:
+    """Covariance (n, n) of noise and of what a model lacks, which contains noise: variances add as far as they exceed it.
+
+    :param noise: (n, n).
+    :param lacking: by condition (k, n, n).
+    """
+    own, whole = np.diag(noise), noise + np.sum(lacking, axis=0)
+    more = np.maximum(np.diagonal(lacking, axis1=1, axis2=2) - own, 0.0)
+    share = np.sqrt((own + more.sum(axis=0)) / np.maximum(np.diag(whole), 1e-300))
+    return np.asarray(whole * np.outer(share, share))
 
 
 def cells_of(condition: Array, count: int = CELLS) -> Indices:

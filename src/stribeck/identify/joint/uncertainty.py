@@ -70,7 +70,7 @@ def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     conditions = np.stack([joined(few, name)[rows] for name in ("velocity", "position")], axis=1)
     count = 2 * len(free)
     lacking = between_conditions([(jacobian[rows], residual[rows], conditions)], count=count)
-    covariance = covariance.plus(lacking, count - len(free))
+    covariance = covariance.beyond(lacking, count - len(free))
     widths = dict(zip(free, covariance.half_widths().tolist(), strict=True))
     estimates = {name: _estimate(fit, name, widths.get(name)) for name in fit.values}
     return JointUncertainty(tuple(free), covariance.matrix, estimates, covariance.correlation(free))

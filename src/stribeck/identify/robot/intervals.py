@@ -121,20 +121,20 @@ def _covariance(
     scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     inverse = np.linalg.pinv(hessian / np.outer(scale, scale)) / np.outer(scale, scale)
     curvature = 1.0 / np.maximum(np.diag(inverse), 1e-300)
-    more = _lacking(problem, x)[np.ix_(kept, kept)] if lacking else np.zeros((size, size))
+    more = _lacking(problem, x)[:, kept][:, :, kept] if lacking else np.zeros((0, size, size))
     if problem.prior is None:
         found = bias_reduced(np.array(scores), np.array(curvatures), prior)
-        return kept, found.plus(more, CELLS - 1), curvature
+        return kept, found.beyond(more, CELLS - 1), curvature
     pulled = inverse * (weights * problem.prior[2])[kept]
     found = bias_reduced(np.array(scores) - np.mean(scores, axis=0), np.array(curvatures), prior)
-    return kept, replace(found, matrix=found.matrix + pulled @ pulled.T).plus(more, CELLS - 1), curvature
+    return kept, replace(found, matrix=found.matrix + pulled @ pulled.T).beyond(more, CELLS - 1), curvature
 
 
 def _lacking(problem: RobotProblem, x: Array) -> Array:
-    """Covariance (n, n) by what the drives lack: errors are alike in cells of the velocity and of the position of each joint."""
+    """Covariances (2, n, n) by what the drives lack: errors are alike in cells of the velocity and of the position of each joint."""
     lanes, joints = problem.lanes, len(problem.joints)
     position, weight = (np.asarray(series, dtype=float) for series in (lanes.position, lanes.weight))
-    total = np.zeros((len(x), len(x)))
+    total = []
     for condition in (np.gradient(position, axis=0), position):
         cell = np.full(position.shape, -1)
         for joint in range(joints):
@@ -149,5 +149,5 @@ def _lacking(problem: RobotProblem, x: Array) -> Array:
                 scores.append(np.einsum("lfn,lf->n", maps, found.gradient[joint::joints]))
                 hessian = found.hessian[joint::joints] @ maps
                 curvatures.append(np.tensordot(maps, hessian, ((0, 1), (0, 1))))
-        total += between_cells(np.array(scores), np.array(curvatures), np.diag(problem.priors()[0]))
-    return total
+        total.append(between_cells(np.array(scores), np.array(curvatures), np.diag(problem.priors()[0])))
+    return np.array(total)

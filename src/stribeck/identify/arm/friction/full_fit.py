@@ -35,7 +35,7 @@ from stribeck.identify.arm.log_cholesky import LogCholesky
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine
 from stribeck.identify.common.autoregressive import covariance, standard_deviations
-from stribeck.identify.common.clusters import between_conditions
+from stribeck.identify.common.clusters import between_conditions, beyond_noise
 from stribeck.identify.common.minimise import DenseEquations, minimise
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array, Indices, Mask
@@ -276,7 +276,7 @@ class FullProblem:
         parts = [self._by_condition(j, jacobians, residuals) for j in range(len(self.noise))]
         moved = [part for part in parts if len(part[1])]
         if moved:
-            found = found + between_conditions(moved, self.choice.correlated * prior)
+            found = beyond_noise(found, between_conditions(moved, self.choice.correlated * prior))
         return np.asarray(inner @ found @ inner.T)
 
     def _by_condition(
