@@ -52,7 +52,10 @@ STUCK = 0.1
 """Largest share of moving rows in which the joint stands still, as a filter shows it of motion that sticks and slips."""
 
 HIGHER_THRESHOLD, FASTEST = 1.5, 0.2
-"""Factor by which the threshold of moving rows is raised for such motion, up to this share of the slowest joint's largest velocity, filtered or not."""
+"""Factor by which the threshold of moving rows is raised for such motion, up to this share of the slowest joint's largest velocity."""
+
+LEFT = 0.1
+"""Share of the moving rows that is left at least when the threshold is raised."""
 
 AROUND, SLOWER = 0.1, 0.3
 """A joint stands still in a row if it travels less than this share of the threshold, so long before and after it [s]."""
@@ -185,11 +188,13 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
     noise = float(width.velocity_noise(cutoff).max())
     filtering = FilterSettings(ORDER, cutoff)
     moving = max(SLOW * float(speeds.min()), NOISY * noise)
-    sticking = smeared(runs, moving, rate, filtering) > STUCK
-    if sticking:
-        fastest = FASTEST * min(float(speeds.min()), slowest_peak(runs, rate, filtering))
-        while moving * HIGHER_THRESHOLD < fastest and smeared(runs, moving, rate, filtering) > STUCK:
-            moving *= HIGHER_THRESHOLD
+    share, first = smeared(runs, moving, rate, filtering)
+    sticking = share > STUCK
+    while share > STUCK and moving < FASTEST * float(speeds.min()):
+        share, rows = smeared(runs, HIGHER_THRESHOLD * moving, rate, filtering)
+        if rows < LEFT * first:
+            break
+        moving *= HIGHER_THRESHOLD
     return Protocol(
         moving=_rounded(moving),
         resample=_rounded(rate, 4) if jitter else None,
@@ -203,20 +208,10 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
     )
 
 
-def slowest_peak(runs: Sequence[ArmRecording], rate: float, filtering: FilterSettings) -> float:
-    """Largest velocity of the joint that moves least, after the filter, which takes much of motion that sticks and slips."""
-    low_pass, peaks = ZeroPhase(**vars(filtering)), []
-    for run in runs:
-        grid = np.arange(run.time[0], run.time[-1], 1.0 / rate)
-        if len(grid) > 2.0 * rate / filtering.cutoff:
-            speed = derivative(low_pass(resample(run.time, run.position, grid), rate), 1.0 / rate)
-            edge = ceil(rate / filtering.cutoff) // 2
-            peaks.append(np.abs(speed[edge : len(speed) - edge]).max(axis=0))
-    return float(np.max(peaks, axis=0).min()) if peaks else float("inf")
-
-
-def smeared(runs: Sequence[ArmRecording], moving: float, rate: float, filtering: FilterSettings) -> float:
-    """Share of the rows that are faster than ``moving`` after the filter, in which the joint hardly travels."""
+def smeared(
+    runs: Sequence[ArmRecording], moving: float, rate: float, filtering: FilterSettings
+) -> tuple[float, int]:
+    """Share of the rows that are faster than ``moving`` after the filter, in which the joint hardly travels, and their number."""
     low_pass, rows, still = ZeroPhase(**vars(filtering)), 0, 0
     half = max(1, round(AROUND * rate))
     for run in runs:
@@ -228,7 +223,7 @@ def smeared(runs: Sequence[ArmRecording], moving: float, rate: float, filtering:
         travelled = np.abs(position[2 * half :] - position[: -2 * half])
         rows += int(np.sum(speed > moving))
         still += int(np.sum((speed > moving) & (travelled < SLOWER * moving * 2.0 * half / rate)))
-    return still / max(rows, 1)
+    return still / max(rows, 1), rows
 
 
 def _velocity(run: ArmRecording) -> Array:
