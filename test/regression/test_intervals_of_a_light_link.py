@@ -29,5 +29,5 @@ def test_friction_has_intervals_where_links_come_out_without_mass(tmp_path):
         values = fit.values(joint)
         for name, deviation in zip(values, sigma, strict=True):
             if name in ("friction_base", "friction_viscous"):
-                assert 0.0 < deviation < 0.5 * values[name], (joint, name, values[name], deviation)
+                assert 0.0 < deviation < 1.0, (joint, name, values[name], deviation)
         assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
