@@ -212,7 +212,8 @@ class FeedForward:
                 applied, known, dt,
             )  # fmt: skip
         led = path.share * known
-        direction = self._free(motion, self.turning.share)
+        pushed = self.observer.pushed if observing and self.observer is not None else self._zero
+        direction = self._free(motion, self.turning.share, pushed)
         if led_count:
             widths = tuning.deadband, tuning.error_width, tuning.command_velocity, tuning.overshoot_fraction
             intended = self._intended(speed, state.position, present, wish.rate, moving, *widths)
