@@ -24,7 +24,6 @@ from stribeck.live.friction import (
     FrictionModel,
     JointModel,
     Scales,
-    largest_scales,
 )
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
@@ -32,6 +31,7 @@ from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
 from stribeck.live.learning.tracking import TrackingScale
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
+from stribeck.live.stability import largest_scales
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import Dynamics
