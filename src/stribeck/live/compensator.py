@@ -102,6 +102,7 @@ class Compensator:
         self._zero: Array = np.zeros(len(names))
         self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
         self._applied = self._zero
+        self._slewed: Array | None = None  # own torque of the last state, where another one was sent
         self._needs_gain = settings.mode == "goal_offset"
         self.state: State | None = None
         """The last state, while it is trusted."""
@@ -313,15 +314,11 @@ class Compensator:
             return self._fall_to_zero(str(doubt))
 
     def sent(self, friction: Array) -> None:
-        """Say which friction torque was sent instead of that of the last state, (n,) [N m].
-
-        What was not sent is not learnt as friction, and the slew limit starts from what was sent.
-        """
-        other = self.map.servo_torque(friction)
-        self._applied = np.where(friction == self.torque, self._applied, other)
-        self.torque = friction
-        if self._admission.stamp is not None:
-            self._loads.sent(self._admission.stamp, friction)
+        """Say which friction torque was sent instead of that of the last state, (n,) [N m]: the other one is not learnt."""
+        if self.doubt is None:
+            self._slewed = self._applied if self._slewed is None else self._slewed
+            self._applied, self.torque = self.map.servo_torque(friction), friction
+            self._loads.sent(self._admission.stamp or 0.0, friction)
 
     def expire(self, now: float, time: float | None = None) -> bool:
         """Set the torque to zero if the states are stale at ``now`` [s]; returns whether that happened in this call.
@@ -404,7 +401,9 @@ class Compensator:
             self._ramp = np.where(off, 0.0, self._risen(rise))
             self._rises = bool((self._ramp < 1.0).any())
             wanted, self._applied = self._ramp * wanted, np.where(off, 0.0, self._applied)
-        self._applied = self._slew_limited(self._applied, wanted, self._slew, rise)
+            self._slewed = self._applied if self._slewed is None else np.where(off, 0.0, self._slewed)
+        before, self._slewed = self._applied if self._slewed is None else self._slewed, None
+        self._applied = self._slew_limited(before, wanted, self._slew, rise)
         self.torque = self._applied if self._straight else self.map.torque(self._applied)
         self._loads.sent(stamp, self.torque)
         return self.torque
@@ -422,7 +421,7 @@ class Compensator:
     def _restart(self) -> None:
         """Forget everything that a gap or an untrusted state invalidates; restart the ramp."""
         self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
-        self._applied, self.state = self._zero, None
+        self._applied, self._slewed, self.state = self._zero, None, None
         self._admission.forget_slope()
         self._loads.restart()
         self.feed_forward.restart()

@@ -1,7 +1,7 @@
 r"""Zero-torque mode: joints that bear their own weight and part of their friction, so that a hand guides them.
 
 .. math::
-    \tau = s_r\,(g(q) + \tau_{ff} + \tau_h) + \tau_b, \qquad
+    \tau = s_r\,(g(q) + \tau_h) + \tau_{ff} + \tau_b, \qquad
     \tau_h = \mathrm{clip}\bigl(K (a - q) - D \dot q,\ \pm h\bigr), \qquad
     \tau_b = -M_{jj}\,\omega_b\,\mathrm{sign}(\dot q)\,\max(|\dot q| - v_{max}, 0)
 

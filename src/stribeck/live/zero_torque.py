@@ -106,9 +106,18 @@ class ZeroTorque:
     def torque(self, now: float, state: State | None, friction: Array, temperature: Array) -> Array:
         """The whole motor torque (n,) [N m], zero while the mode is off.
 
+        :param friction: torque of the compensator (n,) [N m].
+        """
+        carried, limit = self.carried(now, state, temperature), self._guiding.limit
+        if not self.on or state is None:
+            return carried
+        return np.minimum(np.maximum(carried + friction, -limit), limit)
+
+    def carried(self, now: float, state: State | None, temperature: Array) -> Array:
+        """Motor torque without that against friction (n,) [N m].
+
         :param now: on a steady clock [s].
         :param state: ``None`` while states are not trusted.
-        :param friction: torque of the compensator (n,) [N m].
         :param temperature: of the motors, NaN where unknown (n,) [°C].
         """
         if not self.on:
@@ -125,12 +134,9 @@ class ZeroTorque:
         passed = state.stamp - self._stamp
         dt = min(max(passed, 0.0), LONGEST_STEP) if math.isfinite(passed) else 0.0
         self._seen, self._stamp, self._weight = now, state.stamp, weight
-        guiding = self._guiding
-        carried = guiding.torque(at, state.joint_velocity, inertia, weight, dt)
-        if guiding.ended:
-            self.on = False
-        limit = guiding.limit
-        return np.minimum(np.maximum(carried + guiding.share * friction, -limit), limit)
+        found = self._guiding.torque(at, state.joint_velocity, inertia, weight, dt)
+        self.on = not self._guiding.ended
+        return found
 
     def _lost(self, now: float) -> Array:
         """Torque without a trusted state: the weight at the last pose, which fades after the time-out."""
