@@ -287,9 +287,8 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
             level, message, figures = "error", self._failure_of_transition, {}
         else:
             level, message, figures = "ok", "not active", {}
-        array = DiagnosticArray()
+        array = DiagnosticArray(status=[self.status_message(level, message, figures)])
         array.header.stamp = self.get_clock().now().to_msg()
-        array.status = [self.status_message(level, message, figures)]
         self._diagnostics.publish(array)
 
     def status_message(self, level: str, message: str, figures: Mapping[str, Any]) -> DiagnosticStatus:
