@@ -311,7 +311,7 @@ void FrictionCompensationController::prepare_guiding()
   guiding_ended_ = false;
 }
 
-/// Services that let other drives take over. They build them in their own thread; the loop lets them take over.
+/// Services of the zero-torque mode and of other drives, which are built in the thread of the service; the loop lets them take over.
 void FrictionCompensationController::serve()
 {
   using Request = std::shared_ptr<Trigger::Request>;
@@ -319,6 +319,17 @@ void FrictionCompensationController::serve()
   exchange_service_ = get_node()->create_service<Trigger>("~/exchange", [this](const Request, const Response response) {
         change_drives(Change::exchange, *response);
       });
+  zero_torque_service_ = get_node()->create_service<Switch>(
+    "~/zero_torque", [this](const Switch::Request::SharedPtr request, const Switch::Response::SharedPtr response) {
+      response->success = can_guide_ || !request->data;
+      if (response->success) {
+        guide_ = request->data ? Guide::begin : Guide::leave;
+      }
+      response->message = !response->success ?
+        "needs output_mode sum, and the weight of the joints: link_inertia or inertia of each" :
+        request->data ? "a hand guides the robot, unless a controller gives references" :
+        "joints are damped and borne less and less";
+    });
   revert_service_ = get_node()->create_service<Trigger>("~/revert", [this](const Request, const Response response) {
         change_drives(Change::revert, *response);
       });
@@ -420,20 +431,12 @@ void FrictionCompensationController::subscribe()
 {
   const auto node = get_node();
   const auto reliable = rclcpp::SystemDefaultsQoS();
-  enable_subscription_ = node->create_subscription<std_msgs::msg::Bool>(
-    "~/enable", reliable, [this](const std_msgs::msg::Bool & message) {
-      switched_off_ = !message.data;
-      switched_on_ = message.data;
-    });
-  zero_torque_subscription_ = node->create_subscription<std_msgs::msg::Bool>(
-    "~/zero_torque", reliable, [this](const std_msgs::msg::Bool & message) {
-      if (message.data && !can_guide_) {
-        RCLCPP_WARN(
-          get_node()->get_logger(),
-          "~/zero_torque: needs output_mode sum, and the weight of the joints: link_inertia or inertia of each");
-        return;
-      }
-      guide_ = message.data ? Guide::begin : Guide::leave;
+  enable_service_ = node->create_service<Switch>(
+    "~/enable", [this](const Switch::Request::SharedPtr request, const Switch::Response::SharedPtr response) {
+      switched_off_ = !request->data;
+      switched_on_ = request->data;
+      response->success = true;
+      response->message = request->data ? "compensating" : "friction torque is zero";
     });
   gain_subscription_ = node->create_subscription<std_msgs::msg::Float64>(
     "~/gain", reliable, [this](const std_msgs::msg::Float64 & message) {
