@@ -1,9 +1,11 @@
 """Position servos that follow slow sines, with goals offset against friction and weight. No ROS is needed.
 
     python examples/position_servo/position_servo.py BUS.yaml robot.json arm.urdf
+    python examples/position_servo/position_servo.py config/record_xl330.yaml m4.json
 
 ``BUS.yaml`` names port, servos and limits as ``config/record.yaml`` does (`examples/position_servo/so101.yaml`), ``robot.json`` is what
-``stribeck identify robot`` or ``stribeck identify servo`` wrote. The arm moves: keep clear of it.
+``stribeck identify robot`` wrote. Without a URDF the file is one of ``stribeck identify servo``, and friction alone is compensated. The joints
+move: keep clear of them.
 """
 
 import math
@@ -21,7 +23,10 @@ from stribeck.servo.driver import Driver, DriverSample
 def follow(
     driver: Driver, goals: Callable[[float], np.ndarray], seconds: float, compensator: sb.Compensator | None
 ) -> list[DriverSample]:
-    """Follow goals [rad] over time [s] in the cycle of the bus; returns the samples."""
+    """Follow goals [rad] over time [s] in the cycle of the bus; returns the samples.
+
+    :raises StribeckError: if the driver stops with a fault, torque off.
+    """
     samples: list[DriverSample] = []
 
     def each(sample: DriverSample) -> bool:
@@ -38,21 +43,45 @@ def follow(
     start = driver.clock.now()
     try:
         driver.run(each)
+        if driver.state == "fault":
+            raise sb.StribeckError(driver.reason)
     finally:
         driver.close()
     return samples
 
 
-def main(bus: Path, drives: Path, urdf: Path) -> None:
-    """Swing every joint by 0.2 rad about where it is, for half a minute."""
+def distance(samples: list[DriverSample], goals: Callable[[float], np.ndarray]) -> np.ndarray:
+    """Root mean square of goal - position of each joint [rad], the first two seconds left out."""
+    begin = samples[0].stamp
+    errors = [
+        goals(sample.stamp - begin) - sample.position
+        for sample in samples
+        if sample.valid.all() and sample.stamp > begin + 2.0
+    ]
+    return np.sqrt(np.mean(np.square(errors), axis=0))
+
+
+def main(bus: Path, drives: Path, urdf: Path | None = None) -> None:
+    """Swing every joint by 0.2 rad about where it is, half a minute without compensation and half a minute with it."""
     config = read_driver_config(bus)
-    compensator = sb.Compensator(drives, urdf, joints=config.names)
+    gains = [joint.p_gain for joint in config.joints] if urdf is None else None
+    compensator = sb.Compensator(drives, urdf, joints=config.names, p_gain=gains)
     driver = Driver(config)
     driver.connect()
     middle = driver.cycle().position
     driver.close()
-    follow(driver, lambda t: middle + 0.2 * math.sin(0.5 * t), 30.0, compensator)
+
+    def swing(t: float) -> np.ndarray:
+        return middle + 0.2 * math.sin(0.5 * t)
+
+    for title, used in (("without compensation", None), ("with compensation", compensator)):
+        errors = 1e3 * distance(follow(Driver(config), swing, 30.0, used), swing)
+        figures = ", ".join(f"{name} {error:.1f}" for name, error in zip(config.names, errors, strict=True))
+        print(f"{title}: {figures} mrad from the goals")
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:4]))
+    try:
+        main(*map(Path, sys.argv[1:4]))
+    except sb.StribeckError as error:
+        sys.exit(f"position_servo: {error}")
