@@ -10,7 +10,7 @@ from helpers import REPOSITORY
 
 pytest.importorskip("jax", reason="the tutorial identifies: pip install '.[fit]'")
 pytest.importorskip("mujoco", reason="the emulated arm is MuJoCo's: pip install '.[mujoco]'")
-pytest.importorskip("pinocchio", reason="trajectories are designed: pip install '.[excite]'")
+pytest.importorskip("pinocchio", reason="trajectories are designed: pip install '.[arm]'")
 
 PAGE = REPOSITORY / "docs" / "tutorial_so101_bus.md"
 RECORDED = 2 * 80.0

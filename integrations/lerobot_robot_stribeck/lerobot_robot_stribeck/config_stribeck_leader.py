@@ -37,7 +37,9 @@ class StribeckLeaderConfig(TeleoperatorConfig, SOLeaderConfig):
         if not 10.0 <= self.rate <= 250.0:
             raise ValueError(f"rate: expected 10 to 250 Hz, found {self.rate:g}")
         if not 0.0 < self.torque_limit <= 1.0:
-            raise ValueError(f"torque_limit: expected a share above 0, at most 1, found {self.torque_limit:g}")
+            raise ValueError(
+                f"torque_limit: expected a share above 0, at most 1, found {self.torque_limit:g}"
+            )
         if not self.slip > 0.0:
             raise ValueError(f"slip: expected a positive angle in rad, found {self.slip:g}")
         if not self.feedback_limit >= 0.0:

@@ -47,10 +47,13 @@ class StribeckLeader(SOLeader):
             raise ValueError(f"{config.drives}: states no stiffness; use a file of `stribeck identify robot`")
         stiffness = [float(drive.gains.kp) for drive in of]
         friction = [
-            float(drive.values.get("friction_base", 0.0)) / kp for drive, kp in zip(of, stiffness, strict=True)
+            float(drive.values.get("friction_base", 0.0)) / kp
+            for drive, kp in zip(of, stiffness, strict=True)
         ]
         n = len(of)
-        self._yielding = Yielding([config.slip + band for band in friction], stiffness, [config.feedback_limit] * n)
+        self._yielding = Yielding(
+            [config.slip + band for band in friction], stiffness, [config.feedback_limit] * n
+        )
         self._compensator = sb.Compensator(
             config.drives,
             config.urdf or None,
@@ -73,7 +76,9 @@ class StribeckLeader(SOLeader):
         super().connect(calibrate)
         self._present = self.bus.sync_read("Present_Position")
         for name in self._joints:
-            self.bus.write("Torque_Limit", name, round(FULL_TORQUE * self.config.torque_limit), normalize=False)
+            self.bus.write(
+                "Torque_Limit", name, round(FULL_TORQUE * self.config.torque_limit), normalize=False
+            )
             self.bus.write("P_Coefficient", name, P_GAIN)
         self.bus.sync_write("Goal_Position", {name: self._present[name] for name in self._joints})
         self.bus.enable_torque(self._joints)
@@ -113,5 +118,6 @@ class StribeckLeader(SOLeader):
             held, moved = self._yielding.goal(position, now)
         goal = self._compensator.goal(position, held, now) + moved
         self.bus.sync_write(
-            "Goal_Position", {name: math.degrees(value) for name, value in zip(self._joints, goal.tolist(), strict=True)}
+            "Goal_Position",
+            {name: math.degrees(value) for name, value in zip(self._joints, goal.tolist(), strict=True)},
         )

@@ -6,7 +6,9 @@ import math
 import numpy as np
 import pytest
 
-pytest.importorskip("lerobot", reason="the plug-in is for lerobot: pip install 'lerobot[feetech]>=0.4.4,<0.5'")
+pytest.importorskip(
+    "lerobot", reason="the plug-in is for lerobot: pip install 'lerobot[feetech]>=0.4.4,<0.5'"
+)
 
 from lerobot.robots import RobotConfig, make_robot_from_config
 from lerobot.teleoperators import TeleoperatorConfig, make_teleoperator_from_config
@@ -210,7 +212,12 @@ def test_servos_that_are_lost_end_the_leader_with_torque_off(files):
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"drives": ""}, "drives"), ({"slip": 0.0}, "slip"), ({"torque_limit": 2.0}, "torque_limit"), ({"rate": 1.0}, "rate")],
+    [
+        ({"drives": ""}, "drives"),
+        ({"slip": 0.0}, "slip"),
+        ({"torque_limit": 2.0}, "torque_limit"),
+        ({"rate": 1.0}, "rate"),
+    ],
 )
 def test_a_configuration_that_cannot_work_is_refused(files, wrong, words):
     """By the name of the setting."""
