@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from stribeck.cli.main import main as stribeck
-from stribeck.files.library import drives_of, entries, folder, spread_of
+from stribeck.files.library import drives_of, entries, folder, friction_of, spread_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "library.md"
 
@@ -67,9 +67,8 @@ def page() -> str:
         )
         rows = [f"| joint | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
         for joint, drive in drives.joints.items():
-            cells = [
-                _cell(drive.estimates[column]) if column in drive.estimates else "" for column in columns
-            ]
+            known = friction_of(drive)
+            cells = [_cell(known[column]) if column in known else "" for column in columns]
             rows.append(f"| {joint or name} | {' | '.join(cells)} |")
         parts.append("\n".join(rows) + "\n")
         for kind, found in spread_of(entry, drives).items():

@@ -11,7 +11,7 @@ from driving import config_for
 from emulated_so101 import BACKLASH, FOLDED, JOINTS, LATENCY, emulated_arm
 from virtual_bus import VirtualBus
 
-LIFTED = FOLDED + [0.0, 0.6, -0.4, 0.0, 0.0, 0.0]
+LIFTED = FOLDED + np.array([0.0, 0.6, -0.4, 0.0, 0.0, 0.0])
 
 
 def test_links_stay_within_the_play():

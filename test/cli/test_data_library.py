@@ -9,7 +9,7 @@ from helpers import REPOSITORY
 from library import page
 from stribeck.cli.main import main
 from stribeck.files.drives import read_drives
-from stribeck.files.library import drives_of, entries, spread_of
+from stribeck.files.library import drives_of, entries, friction_of, spread_of
 
 
 @pytest.mark.parametrize("name", entries())
@@ -22,7 +22,8 @@ def test_every_set_of_drives_is_there_with_its_origin(name, capsys):
     assert entry.licence in said
     for joint, drive in drives.joints.items():
         assert joint in said
-        assert all(parameter in said for parameter in drive.law.parameter_names)
+        assert friction_of(drive)
+        assert all(parameter in said for parameter in friction_of(drive))
     assert all(joint in drives.joints for joints in entry.kinds.values() for joint in joints)
 
 

@@ -18,6 +18,8 @@ from stribeck.errors import check_valid
 from stribeck.files.drives import Drives, read_drives
 from stribeck.files.folders import shared_directory
 from stribeck.files.schema import Schema, read_yaml
+from stribeck.model.estimate import Estimate
+from stribeck.model.joint import Drive
 
 FEWEST = 3
 """Equal drives from which on a spread is stated."""
@@ -87,15 +89,21 @@ def drives_of(name: str) -> Drives:
     return read_drives(path_of(name))
 
 
+def friction_of(drive: Drive) -> dict[str, Estimate]:
+    """Estimates of the friction parameters of a drive that a fit states, by name; fixed ones are left out."""
+    stated = {name: drive.estimates[name] for name in drive.law.parameter_names}
+    return {
+        name: one for name, one in stated.items() if one.status != "fixed" and (one.interval or one.value)
+    }
+
+
 def spread_of(entry: LibraryEntry, drives: Drives) -> dict[str, Mapping[str, ParameterSpread]]:
     """Spread of the friction parameters of each kind of equal drives, without those that are not known or of either sign."""
     found: dict[str, Mapping[str, ParameterSpread]] = {}
     for kind, joints in entry.kinds.items():
         columns: dict[str, list[float]] = {}
         for joint in joints:
-            drive = drives.joints[joint]
-            for name in drive.law.parameter_names:
-                estimate = drive.estimates[name]
+            for name, estimate in friction_of(drives.joints[joint]).items():
                 if estimate.known:
                     columns.setdefault(name, []).append(float(estimate.value))
         found[kind] = {

@@ -175,19 +175,21 @@ class SessionBags:
         """The texts of ``/bench`` for a run; without a load for joints of a robot."""
         texts = []
         for joint, actuator, voltage in zip(self.joints, self._actuators, self.voltage, strict=True):
-            supply = self.supply_voltage or float(voltage)
-            named = {
+            supply, name = self.supply_voltage or float(voltage), play.trajectory.name
+            if joint.load is not None:
+                setup = Setup(*joint.load, supply_voltage=supply, kp=play.kp, ki=joint.ki, kd=joint.kd)
+                texts.append(BenchDescription(self._run_id, joint.name, actuator, name, setup).to_json())
+                continue
+            content = {
                 "run_id": self._run_id,
                 "joint": joint.name,
                 "actuator": actuator,
-                "trajectory": play.trajectory.name,
+                "trajectory": name,
+                "supply_voltage": supply,
+                "kp": play.kp,
+                "ki": joint.ki,
+                "kd": joint.kd,
+                "software": f"stribeck {stribeck.__version__}",
             }
-            settings = {"supply_voltage": supply, "kp": play.kp, "ki": joint.ki, "kd": joint.kd}
-            if joint.load is None:
-                texts.append(
-                    json.dumps({**named, **settings, "software": f"stribeck {stribeck.__version__}"})
-                )
-            else:
-                setup = Setup(**joint.load._asdict(), **settings)
-                texts.append(BenchDescription(*named.values(), setup=setup).to_json())
+            texts.append(json.dumps(content))
         return texts

@@ -11,7 +11,7 @@ from stribeck.cli.options import option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.folders import write_atomically
-from stribeck.files.library import drives_of, entries, path_of, spread_of
+from stribeck.files.library import drives_of, entries, friction_of, path_of, spread_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +49,7 @@ def _show(name: str) -> None:
     print(f"{entry.title}\nrecordings: {entry.source} ({entry.licence})\nstribeck {entry.command}\n{path}")
     rows = []
     for joint, drive in drives.joints.items():
-        for parameter in drive.law.parameter_names:
-            one = drive.estimates[parameter]
+        for parameter, one in friction_of(drive).items():
             interval = "" if one.interval is None else f"{one.interval[0]:.4g} to {one.interval[1]:.4g}"
             rows.append((joint or "joint", parameter, f"{one.value:.4g}", one.unit, interval, one.status))
     print_table(("joint", "parameter", "value", "unit", "interval", "status"), rows)
