@@ -134,8 +134,16 @@ def test_anything_in_any_order_gives_the_same_torque():
     machine = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(machine)
     machine.Compensator = Both
+
+    class Complete(machine.Live):
+        """States of all joints alone: what the checks compare with is a state that both have seen."""
+
+        def on_state(self, stamp, names, position, velocity, effort):
+            if tuple(names) == machine.NAMES:
+                super().on_state(stamp, names, position, velocity, effort)
+
     run_state_machine_as_test(
-        machine.Live, settings=hypothesis.settings(max_examples=150, stateful_step_count=40, deadline=None)
+        Complete, settings=hypothesis.settings(max_examples=150, stateful_step_count=40, deadline=None)
     )
 
 
@@ -172,11 +180,10 @@ class Both:
             self._pair.tell("on_command", arrival, stamp, self.names, *fields)
 
     def on_state(self, arrival, stamp, names, position, velocity, effort):
-        if tuple(names) == self.names:
-            order = np.arange(len(names))
-            given = picked(velocity, order) if len(velocity) else []
-            fields = picked(position, order), given, picked(effort, order)
-            self._pair.tell("on_state", arrival, stamp, names, *fields)
+        order = np.arange(len(names))
+        given = picked(velocity, order) if len(velocity) else []
+        fields = picked(position, order), given, picked(effort, order)
+        self._pair.tell("on_state", arrival, stamp, names, *fields)
         return self.torque
 
 

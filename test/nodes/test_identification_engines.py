@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +17,19 @@ from std_srvs.srv import Trigger
 
 from bags import Bag, joint_state
 from stribeck.cli.commands import BAYES, COMMANDS
+from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drives
 from stribeck.files.folders import shared_directory
 from stribeck.live.parameters import ENGINE_NAMES
+from stribeck.model.law import law_named
+from stribeck.model.log import Setup
+from stribeck.model.trajectories import trajectory_named
 from stribeck.nodes.compensation import CompensationNode
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
+from stribeck.recordings.bags.bag import write_bag
 from stribeck.session.fit_process import ENGINES, engine_of
+from virtual import Encoder, record
 
 pytestmark = [pytest.mark.real_time, pytest.mark.slow]
 
@@ -68,9 +74,13 @@ def servo_case(folder):
 
 
 def posterior_case(folder):
-    """The same runs, and what is known of such servos."""
-    case = servo_case(folder)
-    return Case(case.bags, ["--draws", "60", "--quiet"], {"model": "m1"}, ("joint",))
+    """A second of such a servo, and what is known of it."""
+    servo, swing = load_actuator("xl330"), replace(trajectory_named("sin_sin"), duration=1.0)
+    play, encoder = (Setup(0.1, 0.1, 0.02, 5.0, 400.0), swing), Encoder(2.0 * np.pi / 4096)
+    values = dict(servo.published["m1"])
+    runs = record(servo, law_named("m1"), values, [play], encoder, np.random.default_rng(0))
+    write_bag(folder / "bags" / "one", runs)
+    return Case(folder / "bags", ["--draws", "60", "--quiet"], {"model": "m1"}, ("joint",))
 
 
 def joint_case(folder):

@@ -503,6 +503,9 @@ private:
     }
     if (gap != Doubt::none) {
       fall_to_zero(gap);
+      if (gap == Doubt::jumped_back) {
+        feed_forward_.tracking.begin();
+      }
     }
     State & state = state_;
     state.stamp = stamp, state.q = given(measured.position), state.v = given(measured.velocity);

@@ -38,29 +38,44 @@ class Trace(NamedTuple):
     position: Array
 
 
-class NaiveCompensator:
-    """A naive compensator for comparison: friction times the sign of the difference between two positions."""
+class DirectGoals:
+    """Goals that go to the servo node without a compensation node: with gravity alone, and with naive friction for comparison.
 
-    def __init__(self, joint: JointModel, gain: float, kp: float, supply: float) -> None:
-        self.name = joint.name
-        self._model, self._gain = FrictionModel([joint]), gain
-        self._kp, self._supply = np.array([kp]), np.array([supply])
-        self._last: tuple[float, float] | None = None
+    The naive compensator adds friction times the sign of the difference between two positions.
 
-    def goal(self, goal: float, time: float, position: float, gravity: float) -> float:
-        """Goal for the servo [rad]."""
-        velocity = 0.0
+    :param joints: their models.
+    :param naive: name of the joint with the naive compensator.
+    :param gain: of the naive compensator.
+    :param kp: firmware gain of each joint.
+    :param supply: supply voltage [V].
+    """
+
+    def __init__(
+        self, joints: Sequence[JointModel], naive: str, gain: float, kp: Sequence[float], supply: float
+    ) -> None:
+        self.names = [joint.name for joint in joints]
+        self._model = FrictionModel(joints)
+        self._gain = np.array([gain * (name == naive) for name in self.names])
+        self._kp, self._supply = np.array(kp), np.full(len(joints), supply)
+        self._last: tuple[float, Array] | None = None
+
+    def goals(self, goal: float, time: float, position: Array, gravity: Array) -> Array:
+        """Goals of the joints [rad].
+
+        :param goal: of all joints, without offsets [rad].
+        :param time: of the positions [s].
+        :param gravity: torque that carries the load at each joint [N m].
+        """
+        velocity = np.zeros(len(position))
         if self._last is not None and time > self._last[0]:
             velocity = (position - self._last[1]) / (time - self._last[0])
         self._last = (time, position)
-        load = np.array([gravity])
-        direction, speed = np.array([np.sign(velocity)]), np.array([velocity])
-        friction, at = np.zeros(1), np.array([position])
+        friction = np.zeros(len(position))
         for _ in range(3):
             friction = self._model.feed_forward(
-                self._gain, direction, speed, load, -load, friction, position=at
+                self._gain, np.sign(velocity), velocity, gravity, -gravity, friction, position=position
             )
-        return goal + float(self._model.offsets(friction + load, self._kp, self._supply)[0])
+        return goal + self._model.offsets(friction + gravity, self._kp, self._supply)
 
 
 class DemoMotion(NamedTuple):
@@ -74,13 +89,13 @@ class DemoMotion(NamedTuple):
 class DemoController(LockstepNode, Node):
     """Sends the same goal with gravity torque to every joint whenever a state arrives, in lock-step.
 
-    Goals with feed-forward effort are published on ``controller_command`` for the compensation nodes; the goal of the
-    naive compensator goes directly to the servo node.
+    Goals with feed-forward effort are published on ``controller_command`` for the compensation nodes; those of joints
+    without compensation node go directly to the servo node.
 
     :param joints: joint names.
     :param pendulum: the load, for gravity compensation.
     :param q_offset: mounting offset of the pendulum [rad].
-    :param naive: the joint with the naive compensator.
+    :param direct: the joints without compensation node.
     :param motions: one after the other.
     :param socket: of the emulated servos.
     :ivar traces: what was measured, by name of the motion, when it is complete.
@@ -92,20 +107,21 @@ class DemoController(LockstepNode, Node):
         joints: Sequence[str],
         pendulum: Pendulum,
         q_offset: float,
-        naive: NaiveCompensator,
+        direct: DirectGoals,
         motions: Sequence[DemoMotion],
         socket: Path,
     ) -> None:
         super().__init__("demo_controller")
         self.join_lockstep(str(socket), self._fail)
         self.joints = tuple(joints)
-        self._pendulum, self._q_offset, self._naive = pendulum, q_offset, naive
+        self._pendulum, self._q_offset, self._direct = pendulum, q_offset, direct
         self._position = np.zeros(len(joints))
         self._commands = self.create_publisher(JointState, "controller_command", DEPTH)
         self._goals = self.create_publisher(JointState, "joint_goals", DEPTH)
         self.create_subscription(JointState, "joint_states", self._on_state, DEPTH)
         self._command = JointState(name=list(joints))
-        self._naive_goal = JointState(name=[naive.name])
+        self._direct_goals = JointState(name=direct.names)
+        self._directly = [self.joints.index(name) for name in direct.names]
         self._motions = deque(motions)
         self._motion = self._motions.popleft()
         self._start: float | None = None
@@ -138,11 +154,10 @@ class DemoController(LockstepNode, Node):
         command.position = [goal] * len(self.joints)
         command.effort = array("d", gravity.tobytes())
         self._commands.publish(command)
-        k = self.joints.index(self._naive.name)
-        self._naive_goal.position = [
-            self._naive.goal(goal, stamp, float(self._position[k]), float(gravity[k]))
-        ]
-        self._goals.publish(self._naive_goal)
+        k = self._directly
+        goals = self._direct.goals(goal, stamp, self._position[k], gravity[k])
+        self._direct_goals.position = array("d", goals.tobytes())
+        self._goals.publish(self._direct_goals)
         if motion.name not in self.traces:
             self._rows.append((time, goal, self._position.copy()))
             if time >= motion.duration:

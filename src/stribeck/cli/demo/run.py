@@ -43,7 +43,7 @@ from stribeck.live.friction import JointModel
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
 from stribeck.model.joint import Drive
-from stribeck.nodes.demo import DemoController, DemoMotion, NaiveCompensator, SessionWatcher, Spinner, Trace
+from stribeck.nodes.demo import DemoController, DemoMotion, DirectGoals, SessionWatcher, Spinner, Trace
 from stribeck.recordings.bags.bag import EVERY_JOINT
 from stribeck.recordings.sources import read_recordings
 from stribeck.report.figures import CompensationDrawing, draw_compensation
@@ -293,8 +293,9 @@ def compensate(output: Path, fitted: Drive) -> tuple[list[Case], dict[str, float
         f"\nCompensate: {len(joints)} emulated XL330 on one bus, law M6 as identified, gain {GAIN:g}",
         flush=True,
     )
-    model = JointModel("naive", fitted.actuator, fitted.law, fitted.values, MAX_TORQUE)
-    naive = NaiveCompensator(model, REST_GAIN, REST_KP, SUPPLY)
+    compensated = {name for _, _, members in compensators(joints) for name in members}
+    direct = {name: kp for name, kp in zip(joints, gains, strict=True) if name not in compensated}
+    models = [JointModel(name, fitted.actuator, fitted.law, fitted.values, MAX_TORQUE) for name in direct]
     plan = motions()
     before = sum(motion.duration for motion in plan[:-1])
     pushes = [
@@ -306,7 +307,8 @@ def compensate(output: Path, fitted: Drive) -> tuple[list[Case], dict[str, float
         socket = nodes.emulate(
             "compensated", servos, together, seed=7, noise=NOISE["compensate"], faults=pushes
         )
-        controller = DemoController(joints, LOAD, fitted.values["q_offset"], naive, plan, socket)
+        goals = DirectGoals(models, "naive", REST_GAIN, list(direct.values()), SUPPLY)
+        controller = DemoController(joints, LOAD, fitted.values["q_offset"], goals, plan, socket)
         with Spinner(controller):
             start_compensation(nodes, output, socket, dict(zip(joints, gains, strict=True)))
             follow(nodes, controller)
@@ -339,11 +341,10 @@ def follow(nodes: NodeProcesses, controller: DemoController) -> None:
 
 
 def compensators(joints: Sequence[str]) -> list[tuple[str, float, list[str]]]:
-    """Name, gain and joints of each compensation node."""
+    """Name, gain and joints of each compensation node; other joints have none."""
     return [
         ("compensation", GAIN, [joint for joint in joints if joint.startswith("friction_")]),
         ("compensation_strong", REST_GAIN, ["firm"]),
-        ("gravity_only", 0.0, [j for j in joints if j.startswith(("gravity", "frictionless"))]),
     ]
 
 

@@ -1,6 +1,7 @@
 r"""Assembly: computes configurations of a mechanism, including closed loops and unmeasured joints, from measured coordinates.
 
-Minimum-norm Gauss–Newton steps, :math:`\delta = A^+ r`, solve :math:`g(q) = 0` and :math:`c(q) = c^*` for the measured joints.
+Minimum-norm Gauss–Newton steps, :math:`\delta = A^+ r`, solve :math:`g(q) = 0` and :math:`c(q) = c^*` for the measured joints
+and the expressions of places.
 Each time step starts from the previous configuration, so that unmeasured joints move only as closed loops require.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from stribeck.identify.mechanism import rotation
 from stribeck.identify.mechanism.dynamics import BodyState
 from stribeck.identify.mechanism.problem import EstimationProblem
+from stribeck.identify.mechanism.step_motion import StepMotion
 
 FIRST_ITERATIONS, ITERATIONS = 60, 4
 LONGEST = 0.5
@@ -27,6 +29,22 @@ def _measured(problem: EstimationProblem) -> tuple[Any, Any, Any]:
     chosen = [k for k, sensor in enumerate(sensors) if sensor.quantity == "position"]
     joints = np.array([sensors[k].joint for k in chosen], int)
     return np.array(chosen, int), joints, np.array([sensors[k].sign for k in chosen])
+
+
+def _placed(problem: EstimationProblem) -> list[int]:
+    """Indices of the sensors by expressions of places."""
+    sensors = problem.mechanism.sensors
+    return [k for k, one in enumerate(sensors) if one.formula is not None and one.formula.of_pose]
+
+
+def _places(problem: EstimationProblem, values: Any, q: Any) -> Any:
+    """Values of the expressions of places in a configuration (nb, 7)."""
+    sensors, physical = problem.mechanism.sensors, problem.mechanism.physical(values)
+    still = BodyState(q, jnp.zeros((problem.bodies, 6)))
+    motion = StepMotion(problem.dynamics, physical, still, still, problem.step)
+    formulas = (sensors[k].formula for k in _placed(problem))
+    found = [jnp.asarray(one.value(values, motion.ask)) for one in formulas if one is not None]
+    return jnp.stack(found) if found else jnp.zeros(0)
 
 
 def _shortest(matrix: Any, right: Any) -> Any:
@@ -45,25 +63,37 @@ def configurations(problem: EstimationProblem, values: Any, path: Any, begins: A
     physical, layout = problem.mechanism.physical(values), problem.dynamics.layout
     chosen, joints, sign = _measured(problem)
     wanted = sign * (path[:, chosen] - physical.offset[chosen])
+    placed = np.array(_placed(problem), int)
+    signs = np.array([problem.mechanism.sensors[k].sign for k in placed])
+    places = signs * (path[:, placed] - physical.offset[placed])
+    still = jnp.zeros(6 * problem.bodies)
 
     def iterate(_: int, carry: Any) -> Any:
-        q, target = carry
+        q, target, place = carry
         constraints = layout.constraints(physical, q)
         missing = target - jnp.stack(layout.coordinates(layout.pose(physical, q)))[joints]
         missing = jnp.where(layout.rotates[joints], jnp.arctan2(jnp.sin(missing), jnp.cos(missing)), missing)
-        matrix = jnp.concatenate([constraints.jacobian, constraints.motion[joints]])
-        step = _shortest(matrix, jnp.concatenate([-constraints.deviation, missing]))
+        rows = [constraints.jacobian, constraints.motion[joints]]
+        right = [-constraints.deviation, missing]
+        if len(placed):
+
+            def near(by: Any) -> Any:
+                return _places(problem, values, rotation.plus(q, by.reshape(-1, 6)))
+
+            rows.append(jax.jacfwd(near)(still))
+            right.append(place - near(still))
+        step = _shortest(jnp.concatenate(rows), jnp.concatenate(right))
         step = step * jnp.minimum(1.0, LONGEST / (jnp.max(jnp.abs(step)) + 1e-300))
-        return rotation.plus(q, step.reshape(-1, 6)), target
+        return rotation.plus(q, step.reshape(-1, 6)), target, place
 
     def advance(q: Any, row: Any) -> tuple[Any, Any]:
-        target, many = row
-        q = jax.lax.fori_loop(0, many, iterate, (q, target))[0]
+        target, place, many = row
+        q = jax.lax.fori_loop(0, many, iterate, (q, target, place))[0]
         return q, q
 
     # The first step of a run may be far from the zero pose or from the end of the previous run.
     many = jnp.where(begins, FIRST_ITERATIONS, ITERATIONS)
-    return jax.lax.scan(advance, layout.zero_pose(physical), (wanted, many))[1]
+    return jax.lax.scan(advance, layout.zero_pose(physical), (wanted, places, many))[1]
 
 
 def states(problem: EstimationProblem, values: Any, path: Any, linked: Any) -> BodyState:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.identify.mechanism.formulas import Formula
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.parameters import ParameterSet
@@ -26,7 +27,7 @@ JointKind = Literal["revolute", "prismatic", "fixed", "free"]
 UNMOVED = ("fixed", "free")
 """Kinds without a joint coordinate: all or none of the six deviations are constrained."""
 
-Quantity = Literal["position", "velocity"]
+Quantity = Literal["position", "velocity", "expression"]
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,11 @@ class Ripple:
 class Sensor:
     r"""A sensor of a joint coordinate c: :math:`y = \sigma(c(t) - \delta\,\dot c(t)) + o`, with lag δ and offset o.
 
-    :param joint: index of the joint.
-    :param quantity: ``position`` measures c, ``velocity`` its derivative.
+    :param joint: index of the joint; -1 for an expression.
+    :param quantity: ``position`` measures c, ``velocity`` its derivative, ``expression`` a formula in the place of c.
     :param sign: :math:`\sigma`, 1 or -1.
     :param deviation: standard deviation of its noise.
+    :param unit: of an expression's value.
     """
 
     name: str
@@ -80,6 +82,8 @@ class Sensor:
     quantity: Quantity = "position"
     sign: float = 1.0
     deviation: float = 1.0
+    formula: Formula | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,13 @@ from stribeck.files.folders import included_file
 from stribeck.files.schema import Count, Positive, Schema, check_keys, convert
 from stribeck.identify.mechanism.affine import AffineNumbers, Number, index_of
 from stribeck.identify.mechanism.contact_file import ContactSection, StartSection, contact_of
+from stribeck.identify.mechanism.formulas import Formula
 from stribeck.identify.mechanism.mechanism import (
     UNMOVED,
     JointKind,
     Mechanism,
     MechanismJoint,
     Motor,
-    Quantity,
     Regularization,
     Ripple,
     Sensor,
@@ -38,7 +38,7 @@ from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.parameters import Parameter, ParameterSet
 from stribeck.recordings.signals.sources import SignalSource
-from stribeck.recordings.signals.units import SIGNAL_UNITS
+from stribeck.recordings.signals.units import SIGNAL_UNITS, UNITS
 
 Vector = Annotated[tuple[Number, Number, Number], Meta(description="x, y, z in the zero pose [m]")]
 
@@ -147,14 +147,28 @@ class MotorSection(Schema):
 
 
 class SensorSection(Schema):
-    """A sensor of a joint's coordinate or velocity."""
+    """A sensor of a joint's coordinate or velocity, or of an expression of the motion.
 
-    joint: Annotated[str, Meta(description="that it measures")]
-    quantity: Annotated[Quantity, Meta(description="what it measures")] = "position"
+    :param joint: that it measures.
+    :param quantity: what it measures of the joint.
+    :param expression: what it measures otherwise (:mod:`stribeck.identify.mechanism.formulas`).
+    :param unit: of the expression.
+    """
+
+    joint: str | None = None
+    quantity: Literal["position", "velocity"] = "position"
+    expression: str | None = None
+    unit: Literal["m", "rad", "m/s", "rad/s", "m/s²", "N", "N m", "1"] | None = None
     sign: Annotated[Literal[1, -1], Meta(description="-1 if it counts against the axis")] = 1
     offset: Annotated[Number, Meta(description="unit of the signal")] = 0.0
     lag: Annotated[Number, Meta(description="[s]")] = 0.0
     deviation: Annotated[Positive, Meta(description="standard deviation of the noise")] = 1.0
+
+    def __post_init__(self) -> None:
+        if (self.joint is None) == (self.expression is None):
+            raise ValueError("give either the joint that it measures, or an expression")
+        if (self.expression is None) != (self.unit is None):
+            raise ValueError("unit: an expression has one, a joint's sensor has none")
 
 
 class BaseSection(Schema):
@@ -334,13 +348,7 @@ def _mechanism(content: MechanismFile, path: Path) -> Mechanism:
             for name, at in content.motors.items()
         ),
         tuple(
-            Sensor(
-                name,
-                index_of(at.joint, joints, f"{path}: sensors: {name}: joint"),
-                at.quantity,
-                float(at.sign),
-                at.deviation,
-            )
+            _sensor(name, at, bodies, joints, content, f"{path}: sensors: {name}")
             for name, at in content.sensors.items()
         ),
         ParameterSet(section.parameter(name) for name, section in content.parameters.items()),
@@ -363,6 +371,23 @@ def _joint(name: str, section: JointSection, bodies: list[str], where: str) -> M
     axis = np.array(section.axis or (0.0, 0.0, 1.0), dtype=np.float64)
     x, y, z = (axis / np.linalg.norm(axis)).tolist()
     return MechanismJoint(name, section.kind, parent, child, (x, y, z))
+
+
+def _sensor(
+    name: str,
+    section: SensorSection,
+    bodies: list[str],
+    joints: list[str],
+    content: MechanismFile,
+    where: str,
+) -> Sensor:
+    sign, deviation = float(section.sign), section.deviation
+    if section.joint is not None:
+        joint = index_of(section.joint, joints, f"{where}: joint")
+        return Sensor(name, joint, section.quantity, sign, deviation)
+    formula = Formula(section.expression or "", tuple(bodies), tuple(joints), tuple(content.parameters))
+    formula.check(f"{where}: expression")
+    return Sensor(name, -1, "expression", sign, deviation, formula, section.unit or "")
 
 
 def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[int, ...]:
@@ -409,6 +434,8 @@ def _source(value: str | SignalSource, units: tuple[str, ...], where: str) -> Si
 
 
 def _units(mechanism: Mechanism, sensor: Sensor) -> tuple[str, ...]:
+    if sensor.formula is not None:
+        return tuple(unit for unit in UNITS if unit.replace("mm", "m").replace("deg", "rad") == sensor.unit)
     turns = mechanism.joints[sensor.joint].kind == "revolute"
     if sensor.quantity == "position":
         return ("rad", "deg", "turn", "counts") if turns else ("m", "mm")

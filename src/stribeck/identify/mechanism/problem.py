@@ -51,7 +51,8 @@ from stribeck.identify.mechanism import rotation
 from stribeck.identify.mechanism.chain import Flags, StateChain
 from stribeck.identify.mechanism.dynamics import MultibodyDynamics
 from stribeck.identify.mechanism.mechanism import UNMOVED, Mechanism, Physical
-from stribeck.identify.mechanism.symbolic import TURN, StepFunctions
+from stribeck.identify.mechanism.step_motion import TURN
+from stribeck.identify.mechanism.symbolic import StepFunctions
 from stribeck.model.arrays import Array
 
 FOLLOWED = 4.0
@@ -161,13 +162,18 @@ class EstimationProblem:
         self.functions = StepFunctions(mechanism, self.dynamics, step)
 
     def _noise(self) -> float:
-        r""":math:`\sigma_0`, the smallest standard deviation of a position sensor, as an angle."""
+        r""":math:`\sigma_0`, the smallest standard deviation of a position sensor, as an angle.
+
+        Without one, that of sensors of a length or an angle by expressions.
+        """
         deviations = [
             s.deviation / (1.0 if self.mechanism.joints[s.joint].kind == "revolute" else self.length)
             for s in self.mechanism.sensors
             if s.quantity == "position"
         ]
-        return min(deviations, default=1.0)
+        size = {"m": self.length, "rad": 1.0}
+        others = [s.deviation / size[s.unit] for s in self.mechanism.sensors if s.unit in size]
+        return min(deviations or others, default=1.0)
 
     @property
     def length(self) -> float:
@@ -233,12 +239,14 @@ class EstimationProblem:
         """Predicted minus measured signals (N, ns), angles modulo one turn; 0 without a measurement."""
         signals = self.functions.signals(*self._flat(point), samples.place)[..., 0]
         misfit = np.where(samples.count > 0, signals - samples.value, 0.0)
-        return np.asarray(misfit - TURN * np.round(misfit / TURN) * self.angles)
+        with np.errstate(invalid="ignore"):  # diverged trials
+            return np.asarray(misfit - TURN * np.where(self.angles, np.round(misfit / TURN), 0.0))
 
     def residuals(self, point: Point, samples: GridSamples, ratio: float) -> Residuals:
         """Residuals at a point."""
-        weighted = self.signals(point, samples) * np.sqrt(samples.count) / self.deviation
-        return Residuals(weighted, self.kicks(point) / self.kick_deviation(ratio))
+        with np.errstate(over="ignore"):  # diverged trials
+            weighted = self.signals(point, samples) * np.sqrt(samples.count) / self.deviation
+            return Residuals(weighted, self.kicks(point) / self.kick_deviation(ratio))
 
     def linearize(
         self, point: Point, samples: GridSamples, starts: Array, ratio: float, released: Flags

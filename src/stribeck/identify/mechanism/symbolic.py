@@ -10,10 +10,9 @@ import numpy as np
 from stribeck.identify.mechanism import rotation
 from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
 from stribeck.identify.mechanism.mechanism import UNMOVED, Mechanism, Physical
-from stribeck.identify.mechanism.vectors import floor
+from stribeck.identify.mechanism.step_motion import StepMotion
+from stribeck.identify.mechanism.vectors import ZERO
 from stribeck.model.arrays import Array
-
-TURN = 2.0 * np.pi
 
 
 class SparseFunction:
@@ -87,7 +86,7 @@ class StepFunctions:
         there = BodyState(
             [rotation.moved(p, i) for p, i in zip(here.q, arrived, strict=True)], _rows(reached + w, 6)
         )
-        signals = casadi.vertcat(*self._signals(physical, here, there, place))
+        signals = casadi.vertcat(*self._signals(physical, here, there, place, values))
         observed = [q, v, reached, chi, place]
         self.signals = SparseFunction("signals", observed, still(signals))
         by = casadi.vertcat(a, w, chi)
@@ -131,22 +130,19 @@ class StepFunctions:
         places = [rotation.moved(p, i) for p, i in zip(_rows(q, 7), _rows(by[: self.half], 6), strict=True)]
         return BodyState(places, _rows(v + by[self.half :], 6))
 
-    def _signals(self, physical: Physical, here: BodyState, there: BodyState, place: Any) -> list[Any]:
-        """Sensor signals at positions between two states."""
-        layout = self.dynamics.layout
-        poses = [layout.pose(physical, state.q) for state in (here, there)]
-        coordinates = [layout.coordinates(pose) for pose in poses]
-        rates = [layout.rates(pose, state.v)[1] for pose, state in zip(poses, (here, there), strict=True)]
-        predicted = []
+    def _signals(
+        self, physical: Physical, here: BodyState, there: BodyState, place: Any, chi: Any
+    ) -> list[Any]:
+        """Sensor signals at positions between two states; ``chi``: values of all parameters."""
+        predicted, step = [], StepMotion(self.dynamics, physical, here, there, self.step)
         for k, sensor in enumerate(self.mechanism.sensors):
-            j, lag = sensor.joint, physical.lag[k]
-            if sensor.quantity == "position":
-                moved = coordinates[1][j] - coordinates[0][j]
-                if self.dynamics.layout.rotates[j]:
-                    moved = moved - TURN * floor(moved / TURN + 0.5)
-                value = coordinates[0][j] + (place[k] - lag / self.step) * moved
+            motion = step.at(place[k] - physical.lag[k] / self.step)
+            if sensor.formula is not None:
+                value = sensor.formula.value(chi, motion.ask)
             else:
-                value = rates[0][j] + (place[k] + 0.5 - lag / self.step) * (rates[1][j] - rates[0][j])
+                value = motion.ask(
+                    "position" if sensor.quantity == "position" else "rate", sensor.joint, ZERO
+                )
             predicted.append(sensor.sign * value + physical.offset[k])
         return predicted
 
