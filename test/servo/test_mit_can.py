@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helpers import refusal
 from stribeck.errors import ServoError
-from stribeck.servo.mit_can import Damiao, Frame, MitBus, MitCommand, MitRanges, RobStride
+from stribeck.servo.mit_can import Damiao, CanFrame, MitBus, MitCommand, MitRanges, RobStride
 
 RANGES = MitRanges(12.5, 30.0, 10.0)
 
@@ -33,21 +33,21 @@ def test_the_ends_of_the_ranges_are_all_ones():
 
 def test_switching_frames_are_those_of_the_manuals():
     """Damiao: seven times FF and FC or FD; RobStride: types 3 and 4 with the host's ID."""
-    assert Damiao.enable(3, True) == Frame(3, b"\xff" * 7 + b"\xfc")
-    assert Damiao.enable(3, False) == Frame(3, b"\xff" * 7 + b"\xfd")
-    assert RobStride.enable(3, True) == Frame(0x0300FD03, bytes(8), True)
-    assert RobStride.enable(3, False) == Frame(0x0400FD03, bytes(8), True)
+    assert Damiao.enable(3, True) == CanFrame(3, b"\xff" * 7 + b"\xfc")
+    assert Damiao.enable(3, False) == CanFrame(3, b"\xff" * 7 + b"\xfd")
+    assert RobStride.enable(3, True) == CanFrame(0x0300FD03, bytes(8), True)
+    assert RobStride.enable(3, False) == CanFrame(0x0400FD03, bytes(8), True)
 
 
 def test_feedback_of_damiao_by_hand():
     """Drive 2, enabled, at the upper end, still, with no torque, 40 and 41 °C; an overheated one is not enabled."""
-    state = Damiao.state(Frame(0, bytes([0x12, 0xFF, 0xFF, 0x80, 0x08, 0x00, 40, 41])), RANGES)
+    state = Damiao.state(CanFrame(0, bytes([0x12, 0xFF, 0xFF, 0x80, 0x08, 0x00, 40, 41])), RANGES)
     assert state is not None
     assert (state.drive, state.enabled, state.faults, state.temperature) == (2, True, (), 41.0)
     assert state.position == pytest.approx(12.5)
     assert state.velocity == pytest.approx(0.0, abs=0.01)
     assert state.torque == pytest.approx(0.0, abs=0.01)
-    hot = Damiao.state(Frame(0, bytes([0xC2, 0, 0, 0, 0, 0, 0, 120])), RANGES)
+    hot = Damiao.state(CanFrame(0, bytes([0xC2, 0, 0, 0, 0, 0, 0, 120])), RANGES)
     assert hot is not None
     assert (hot.enabled, hot.faults) == (False, ("motor overheated",))
 
@@ -55,12 +55,14 @@ def test_feedback_of_damiao_by_hand():
 def test_feedback_of_robstride_by_hand():
     """Drive 7 runs with an overcurrent, 36.5 °C; other types of frames are none."""
     data = bytes.fromhex("ffff80008000") + (365).to_bytes(2, "big")
-    state = RobStride.state(Frame(0x02 << 24 | 2 << 22 | 0b000010 << 16 | 7 << 8 | 0xFD, data, True), RANGES)
+    state = RobStride.state(
+        CanFrame(0x02 << 24 | 2 << 22 | 0b000010 << 16 | 7 << 8 | 0xFD, data, True), RANGES
+    )
     assert state is not None
     assert (state.drive, state.enabled, state.faults) == (7, True, ("overcurrent",))
     assert (state.position, state.temperature) == (pytest.approx(12.5), pytest.approx(36.5))
-    assert RobStride.state(Frame(0x15 << 24, data, True), RANGES) is None
-    assert RobStride.state(Frame(0x11, data), RANGES) is None
+    assert RobStride.state(CanFrame(0x15 << 24, data, True), RANGES) is None
+    assert RobStride.state(CanFrame(0x11, data), RANGES) is None
 
 
 @given(st.floats(-12.5, 12.5), st.floats(-30.0, 30.0), st.floats(-10.0, 10.0))
@@ -68,7 +70,7 @@ def test_what_is_sent_is_read_back_to_half_a_count(position, velocity, torque):
     """The fields of Damiao's command, packed again as feedback."""
     data = Damiao.command(1, MitCommand(position, velocity, 0.0, 0.0, torque), RANGES).data
     packed = bytes([0x11, data[0], data[1], data[2], (data[3] & 0xF0) | (data[6] & 0x0F), data[7], 0, 0])
-    state = Damiao.state(Frame(0, packed), RANGES)
+    state = Damiao.state(CanFrame(0, packed), RANGES)
     assert state is not None
     assert state.position == pytest.approx(position, abs=0.51 * 25.0 / 65535)
     assert state.velocity == pytest.approx(velocity, abs=0.51 * 60.0 / 4095)

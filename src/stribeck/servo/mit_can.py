@@ -97,8 +97,8 @@ class MitState(NamedTuple):
     faults: tuple[str, ...]
 
 
-class Frame(NamedTuple):
-    """A CAN frame: identifier, eight data bytes, and whether the identifier has 29 bits."""
+class CanFrame(NamedTuple):
+    """A frame on CAN: identifier, eight data bytes, and whether the identifier has 29 bits."""
 
     identifier: int
     data: bytes
@@ -137,22 +137,22 @@ class Damiao:
     """Frames of Damiao's drives: 16 bits of position, 12 of everything else."""
 
     @staticmethod
-    def command(drive: int, command: MitCommand, ranges: MitRanges) -> Frame:
+    def command(drive: int, command: MitCommand, ranges: MitRanges) -> CanFrame:
         """The frame of a command."""
         whole = 0
         for count, bits in zip(
             _counts(command, ranges, (16, 12, 12, 12, 12)), (16, 12, 12, 12, 12), strict=True
         ):
             whole = whole << bits | count
-        return Frame(drive, whole.to_bytes(8, "big"))
+        return CanFrame(drive, whole.to_bytes(8, "big"))
 
     @staticmethod
-    def enable(drive: int, on: bool) -> Frame:
+    def enable(drive: int, on: bool) -> CanFrame:
         """The frame that switches a drive on or off."""
-        return Frame(drive, b"\xff" * 7 + (b"\xfc" if on else b"\xfd"))
+        return CanFrame(drive, b"\xff" * 7 + (b"\xfc" if on else b"\xfd"))
 
     @staticmethod
-    def state(frame: Frame, ranges: MitRanges) -> MitState | None:
+    def state(frame: CanFrame, ranges: MitRanges) -> MitState | None:
         """What a frame reports; ``None`` if it is no feedback."""
         if frame.extended or len(frame.data) != 8:
             return None
@@ -169,18 +169,18 @@ class RobStride:
     """Frames of RobStride's drives in their private protocol: 16 bits each, 29 bits of identifier."""
 
     @staticmethod
-    def command(drive: int, command: MitCommand, ranges: MitRanges) -> Frame:
+    def command(drive: int, command: MitCommand, ranges: MitRanges) -> CanFrame:
         """The frame of a command; its torque is in the identifier."""
         *rest, torque = _counts(command, ranges, (16, 16, 16, 16, 16))
-        return Frame(0x01 << 24 | torque << 8 | drive, b"".join(n.to_bytes(2, "big") for n in rest), True)
+        return CanFrame(0x01 << 24 | torque << 8 | drive, b"".join(n.to_bytes(2, "big") for n in rest), True)
 
     @staticmethod
-    def enable(drive: int, on: bool) -> Frame:
+    def enable(drive: int, on: bool) -> CanFrame:
         """The frame that switches a drive on or off."""
-        return Frame((0x03 if on else 0x04) << 24 | HOST << 8 | drive, bytes(8), True)
+        return CanFrame((0x03 if on else 0x04) << 24 | HOST << 8 | drive, bytes(8), True)
 
     @staticmethod
-    def state(frame: Frame, ranges: MitRanges) -> MitState | None:
+    def state(frame: CanFrame, ranges: MitRanges) -> MitState | None:
         """What a frame reports; ``None`` if it is no feedback."""
         if not frame.extended or frame.identifier >> 24 != 0x02 or len(frame.data) != 8:
             return None
@@ -222,7 +222,7 @@ class MitBus:
         line: CanLine,
         codec: type[Damiao] | type[RobStride],
         drives: dict[int, MitRanges],
-        message: Callable[[Frame], Any] | None = None,
+        message: Callable[[CanFrame], Any] | None = None,
     ) -> None:
         self._line, self._codec, self.drives = line, codec, dict(drives)
         self._message = message or _can_message
@@ -263,26 +263,26 @@ class MitBus:
                 raise ServoError(f"the CAN bus failed: {problem}") from problem
             if message is None:
                 break
-            frame = Frame(message.arbitration_id, bytes(message.data), bool(message.is_extended_id))
+            frame = CanFrame(message.arbitration_id, bytes(message.data), bool(message.is_extended_id))
             state = self._state(frame)
             if state is not None and state.drive in commands:
                 states[state.drive] = state
         return states
 
-    def _state(self, frame: Frame) -> MitState | None:
+    def _state(self, frame: CanFrame) -> MitState | None:
         first = self._codec.state(frame, MitRanges(1.0, 1.0, 1.0))
         if first is None or first.drive not in self.drives:
             return None
         return self._codec.state(frame, self.drives[first.drive])
 
-    def _send(self, frame: Frame) -> None:
+    def _send(self, frame: CanFrame) -> None:
         try:
             self._line.send(self._message(frame))
         except Exception as problem:
             raise ServoError(f"the CAN bus failed: {problem}") from problem
 
 
-def _can_message(frame: Frame) -> Any:
+def _can_message(frame: CanFrame) -> Any:
     """A message of python-can.
 
     :raises ConfigError: without python-can.
