@@ -292,10 +292,12 @@ void FrictionCompensationController::subscribe()
 {
   const auto node = get_node();
   const auto reliable = rclcpp::SystemDefaultsQoS();
-  enable_subscription_ = node->create_subscription<std_msgs::msg::Bool>(
-    "~/enable", reliable, [this](const std_msgs::msg::Bool & message) {
-      switched_off_ = !message.data;
-      switched_on_ = message.data;
+  enable_service_ = node->create_service<Switch>(
+    "~/enable", [this](const Switch::Request::SharedPtr request, const Switch::Response::SharedPtr response) {
+      switched_off_ = !request->data;
+      switched_on_ = request->data;
+      response->success = true;
+      response->message = request->data ? "compensating" : "friction torque is zero";
     });
   gain_subscription_ = node->create_subscription<std_msgs::msg::Float64>(
     "~/gain", reliable, [this](const std_msgs::msg::Float64 & message) {

@@ -201,38 +201,42 @@ TEST(FrictionCompensationController, RefusesParameters)
   EXPECT_FALSE(Driven(Parameters{{"friction.a.inertia", 0.1}}).ready);
 }
 
-/// Not enabled: the reference passes until the topic says otherwise.
-TEST(FrictionCompensationController, IsEnabledByATopic)
+/// Not enabled: the reference passes until the service says otherwise.
+TEST(FrictionCompensationController, IsEnabledByAService)
 {
   Driven driven(Parameters{{"enabled", false}});
   ASSERT_TRUE(driven.ready);
   driven.run(200, 1.0, {2.0, -1.0});
   EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
   const auto node = std::make_shared<rclcpp::Node>("switch");
-  const auto publisher = node->create_publisher<std_msgs::msg::Bool>("/friction/enable", rclcpp::QoS(1).transient_local());
+  const auto client = node->create_client<std_srvs::srv::SetBool>("/friction/enable");
   rclcpp::executors::SingleThreadedExecutor executor;
   executor.add_node(driven.get_node()->get_node_base_interface());
+  executor.add_node(node);
+  ASSERT_TRUE(client->wait_for_service(std::chrono::seconds(10)));
+  const auto request = std::make_shared<std_srvs::srv::SetBool::Request>();
+  request->data = true;
+  const auto answer = client->async_send_request(request);
   for (int k = 0; k < 500 && driven.command(0) == 2.0; ++k) {
-    std_msgs::msg::Bool message;
-    message.data = true;
-    publisher->publish(message);
     executor.spin_once(std::chrono::milliseconds(10));
     driven.run(10, 1.0, {2.0, -1.0});
   }
   EXPECT_GT(driven.command(0), 2.0);
 }
 
-/// What the topic said last counts after restarts too.
+/// What was asked of the service last counts after restarts too.
 TEST(FrictionCompensationController, StaysDisabledOverRestarts)
 {
   Driven driven;
   driven.run(200, 1.0, {2.0, -1.0});
   const auto node = std::make_shared<rclcpp::Node>("switch");
-  const auto publisher = node->create_publisher<std_msgs::msg::Bool>("/friction/enable", rclcpp::QoS(1).transient_local());
+  const auto client = node->create_client<std_srvs::srv::SetBool>("/friction/enable");
   rclcpp::executors::SingleThreadedExecutor executor;
   executor.add_node(driven.get_node()->get_node_base_interface());
+  executor.add_node(node);
+  ASSERT_TRUE(client->wait_for_service(std::chrono::seconds(10)));
+  const auto answer = client->async_send_request(std::make_shared<std_srvs::srv::SetBool::Request>());
   for (int k = 0; k < 500 && driven.command(0) != 2.0; ++k) {
-    publisher->publish(std_msgs::msg::Bool());
     executor.spin_once(std::chrono::milliseconds(10));
     driven.run(10, 1.0, {2.0, -1.0});
   }

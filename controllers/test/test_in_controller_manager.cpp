@@ -23,9 +23,9 @@
 #include "friction_joints.hpp"
 #include "rclcpp/rclcpp.hpp"
 #include "rosgraph_msgs/msg/clock.hpp"
-#include "std_msgs/msg/bool.hpp"
 #include "std_msgs/msg/float64_multi_array.hpp"
 #include "std_msgs/msg/u_int8_multi_array.hpp"
+#include "std_srvs/srv/set_bool.hpp"
 #include "test_commander.hpp"
 #include "trajectory_msgs/msg/joint_trajectory.hpp"
 
@@ -223,7 +223,7 @@ const std::string forward_type = "forward_command_controller/ForwardCommandContr
 /// Error of the trajectory controller [rad], in a motion of 8 s, over a whole cycle of 4 s from the third second on.
 double tracked(Managed & m, bool compensated)
 {
-  auto enable = m.user->create_publisher<std_msgs::msg::Bool>("/friction_compensation/enable", 10);
+  auto enable = m.user->create_client<std_srvs::srv::SetBool>("/friction_compensation/enable");
   auto paths = m.user->create_publisher<trajectory_msgs::msg::JointTrajectory>("/" + jtc + "/joint_trajectory", 10);
   double sum = 0.0;
   int count = 0, heard = 0;
@@ -240,10 +240,10 @@ double tracked(Managed & m, bool compensated)
   const auto sound = [&codes] { return std::all_of(codes.begin(), codes.end(), [](auto code) { return code == 0; }); };
   auto faults = m.user->create_subscription<std_msgs::msg::UInt8MultiArray>(
     "/friction_compensation/fault", 10, [&](const std_msgs::msg::UInt8MultiArray & message) { codes = message.data; });
-  EXPECT_TRUE(m.until([&] { return enable->get_subscription_count() > 0 && paths->get_subscription_count() > 0; }));
-  std_msgs::msg::Bool on;
-  on.data = compensated;
-  enable->publish(on);
+  EXPECT_TRUE(m.until([&] { return enable->service_is_ready() && paths->get_subscription_count() > 0; }));
+  const auto on = std::make_shared<std_srvs::srv::SetBool::Request>();
+  on->data = compensated;
+  const auto answer = enable->async_send_request(on);
   EXPECT_TRUE(m.until([&] { return heard > 0 && sound() == compensated; })) << int{codes[0]};
   trajectory_msgs::msg::JointTrajectory path;
   path.joint_names = {"shoulder", "elbow"};
@@ -549,10 +549,9 @@ TEST(InControllerManager, StaysDisabledOverRestarts)
   Managed m;
   InMotion motion(m, "commander", "stribeck_controllers/TestCommander");
   ASSERT_TRUE(motion.ready);
-  auto enable = m.user->create_publisher<std_msgs::msg::Bool>("/friction_compensation/enable", 10);
-  ASSERT_TRUE(m.until([&] { return enable->get_subscription_count() > 0; }));
-  std_msgs::msg::Bool off;
-  enable->publish(off);
+  auto enable = m.user->create_client<std_srvs::srv::SetBool>("/friction_compensation/enable");
+  ASSERT_TRUE(m.until([&] { return enable->service_is_ready(); }));
+  const auto answer = enable->async_send_request(std::make_shared<std_srvs::srv::SetBool::Request>());
   ASSERT_TRUE(m.until([] { return simulated_joints()[0].effort == 1.0; }));
   ASSERT_TRUE(m.switches({}, {"commander", ours}));
   ASSERT_TRUE(m.switches({ours, "commander"}));

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from helpers import FRICTIONLESS, SETUP, driven, free_swings, published, refusal
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import ControlState, ServoCommand
+from stribeck.model.actuator import ControlState, ServoCommand, initial_control_state
 from stribeck.model.bench import STANDARD_GRAVITY, Pendulum, gravity_torque, inertia
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import LAWS
 from stribeck.model.step import INTEGRATORS, Plant, PlantState, delayed, plant_of, simulate, step, torques
+from stribeck.model.temperature import at_temperature
 from stribeck.model.terms import FRICTION_PARAMETERS
 
 NO_MEMORY = ControlState(0.0, 0.0)
@@ -249,6 +250,31 @@ def test_a_reset_period_puts_the_state_back_on_the_measurement():
         assert np.array_equal(motion.velocity[k], measured.velocity[k])
     assert np.array_equal(motion.position[100:200], motion.position[200:300])
     assert not np.array_equal(motion.position[99], batch.position[99])
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize(
+    ("name", "law", "effects"),
+    [("xl330", "m6", ["temperature"]), ("mx106", "m4", []), ("erob80_100", "m5", [])],
+)
+def test_a_simulation_is_one_step_after_the_other(name, law, effects, integrator):
+    """Positions, velocities and torques, to the last bit: of servos with a duty and with a current, and of warm ones."""
+    servo = load_actuator(name).with_effects(effects)
+    batch = driven(servo, ["sin_sin", "lift_and_drop"], duration=1.2)
+    batch = replace(batch, temperature=np.linspace(20.0, 50.0, batch.goal.size).reshape(batch.goal.shape))
+    warm = {"friction_per_kelvin": 0.01, "resistance_per_kelvin": 0.004, "reference_temperature": 25.0}
+    values = published(name, law) | (warm if effects else {})
+    found = simulate(batch, servo, LAWS[law], values, integrator=integrator, with_torques=True)
+    plant, supply = plant_of(batch, servo, LAWS[law], integrator), batch.supply(servo.uses_measured_supply)
+    state = PlantState(
+        batch.position[0], batch.velocity[0], initial_control_state(plant.actuator, batch.goal[0])
+    )
+    for k in range(len(batch.time)):
+        np.testing.assert_array_equal([found.position[k], found.velocity[k]], state[:2])
+        command = ServoCommand(batch.goal[k], batch.torque_enable[k], supply[k], batch.temperature[k])
+        acting, _ = torques(plant, at_temperature(values, command.temperature), state, command, batch.dt)
+        np.testing.assert_array_equal([found.motor_torque[k], found.external_torque[k]], acting[:2])
+        state = step(plant, values, state, command, batch.dt)
 
 
 def test_the_measured_supply_drives_the_motor_only_while_that_effect_is_on():

@@ -1,4 +1,4 @@
-"""A compiled loop computes what its formula says, to the last bit."""
+"""Compiled loops and functions compute what their formulas say, to the last bit."""
 
 import math
 from itertools import pairwise
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stribeck.model.namespace import array_namespace
 from stribeck.model.trace.expressions import Tracer
-from stribeck.model.trace.straight_line import compiled_loop
+from stribeck.model.trace.straight_line import compiled_function, compiled_loop
 
 NUMBER = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-300, 1e100, 800.0, math.inf, -math.inf]), st.floats(-3.0, 3.0)
@@ -43,6 +43,25 @@ def test_operations_are_those_on_floats(a, b, c):
     np.testing.assert_array_equal(found, wanted)
     again = LOOP.prepare(c)(2, lambda _: None, a, b)
     assert again[0] == (1 if ends else 2)
+
+
+@given(st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=4), NUMBER, NUMBER)
+def test_operations_are_those_of_numpy(rows, c, factor):
+    """On arrays, with a constant that is a number and one that is an array."""
+    a, b = np.array(rows).T.copy()
+    given = {"c": np.float64(c), "factor": np.full(len(rows), factor)}
+
+    def formula(constants, variables):
+        (first, second), ends = functions(constants, variables)
+        xp = array_namespace(first)
+        turned = xp.where(~(variables[0] > constants["factor"]), constants["factor"], -second)
+        return [first, second, ends, turned * (constants["c"] * constants["factor"])]
+
+    with np.errstate(all="ignore"):
+        found = compiled_function(formula, given, ["a", "b"])(a, b)
+        wanted = formula(given, [a, b])
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_negated_condition():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ros_graph import Graph, wait_for
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.lifecycle import TransitionCallbackReturn
 from std_msgs.msg import Bool, String
 from std_srvs.srv import SetBool, Trigger
@@ -38,7 +38,9 @@ class Bench:
     def __init__(self, graph: Graph, bus: EmulatedBus, config: Path) -> None:
         self.graph, self.bus = graph, bus
         self.results: list[String] = graph.collect(String, "/excitation/result", latched())
-        self.progress: list[String] = graph.collect(String, "/excitation/progress", latched())
+        self.progress: list[DiagnosticStatus] = graph.collect(
+            DiagnosticStatus, "/excitation/progress", latched()
+        )
         self.servo = graph.add(ServoNode, {"config": str(config)})
         self.excitation = graph.add(ExcitationNode, {"config": str(config)})
         for node in (self.servo, self.excitation):
@@ -65,7 +67,7 @@ class Bench:
     @property
     def phase(self) -> str:
         """The latest phase."""
-        return str(json.loads(self.progress[-1].data)["phase"]) if self.progress else ""
+        return str(self.progress[-1].message) if self.progress else ""
 
     def ends(self) -> dict[str, Any]:
         """How the session ended."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from ros_graph import Graph, wait_for
+from ros_graph import Graph, told_by, wait_for
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.lifecycle import TransitionCallbackReturn
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -156,8 +157,7 @@ def activate(node):
 
 def ended(messages):
     """The last progress, if the identification is over."""
-    told = [json.loads(one.data) for one in messages]
-    return next((one for one in told if one["state"] in ("done", "failed", "cancelled")), None)
+    return next((told_by(one) for one in messages if one.message in ("done", "failed", "cancelled")), None)
 
 
 def by_command(engine, case, output):
@@ -220,7 +220,7 @@ def test_bags_become_a_result_and_a_compensation(engine, tmp_path):
     with Graph() as graph:
         node = graph.add(IdentificationNode, node_parameters(engine, case, output))
         activate(node)
-        progress = graph.collect(String, "/identification/progress", 50)
+        progress = graph.collect(DiagnosticStatus, "/identification/progress", 50)
         content = graph.collect(String, "/friction_parameters", latched())
         written = graph.collect(String, "/identification/result", latched())
         done = wait_for(lambda: ended(progress), "the end", timeout=LONGEST)

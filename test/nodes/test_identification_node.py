@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ros_graph import Graph, domain, wait_for
-from diagnostic_msgs.msg import DiagnosticArray
+from ros_graph import Graph, domain, told_by, wait_for
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from std_msgs.msg import String
@@ -141,12 +141,12 @@ def identify(graph):
 
 
 def states(progress):
-    return [json.loads(message.data)["state"] for message in progress]
+    return [message.message for message in progress]
 
 
 def wait_for_state(progress, state):
     return wait_for(
-        lambda: next((json.loads(m.data) for m in progress if json.loads(m.data)["state"] == state), None),
+        lambda: next((told_by(m) for m in progress if m.message == state), None),
         f"the state {state}; there were {states(progress)}",
     )
 
@@ -174,7 +174,7 @@ def test_a_call_gives_progress_and_a_latched_result(parameters, fit, tmp_path):
     with Graph() as graph:
         node = graph.add(IdentificationNode, parameters)
         activate(node)
-        progress = graph.collect(String, "/identification/progress")
+        progress = graph.collect(DiagnosticStatus, "/identification/progress")
         wait_for(lambda: node._progress.get_subscription_count(), "the progress is heard")
         assert identify(graph).success
         done = wait_for_state(progress, "done")
@@ -200,7 +200,7 @@ def test_several_joints_become_one_file(parameters, fit):
     with Graph() as graph:
         node = graph.add(IdentificationNode, {**parameters, "joint": "hip, knee"})
         activate(node)
-        progress = graph.collect(String, "/identification/progress")
+        progress = graph.collect(DiagnosticStatus, "/identification/progress")
         wait_for(lambda: node._progress.get_subscription_count(), "the progress is heard")
         assert identify(graph).success
         wait_for_state(progress, "done")
@@ -304,7 +304,7 @@ def test_a_failed_fit_leaves_the_result_before(parameters, fit, behaviour, said)
         assert identify(graph).success
         wait_for(lambda: node._fit is None, "the end of the fit")
         before = Path(parameters["output"]).read_text()
-        progress = graph.collect(String, "/identification/progress")
+        progress = graph.collect(DiagnosticStatus, "/identification/progress")
         fit.does(behaviour)
         assert identify(graph).success
         failed = wait_for_state(progress, "failed")
@@ -334,7 +334,7 @@ def test_cancel_ends_a_fit_and_its_workers(parameters, fit):
         cancel = lambda: graph.call(Trigger, "/identification/cancel", Trigger.Request())  # noqa: E731
         assert not cancel().success, "nothing to cancel"
         fit.does("hang")
-        progress = graph.collect(String, "/identification/progress")
+        progress = graph.collect(DiagnosticStatus, "/identification/progress")
         assert identify(graph).success
         again = identify(graph)
         assert not again.success
@@ -485,11 +485,11 @@ def test_a_real_fit_by_the_node(tmp_path):
     with Graph() as graph:
         node = graph.add(IdentificationNode, parameters)
         activate(node)
-        progress = graph.collect(String, "/identification/progress")
+        progress = graph.collect(DiagnosticStatus, "/identification/progress")
         assert identify(graph).success
         wait_for(lambda: {"done", "failed"} & set(states(progress)), "the end of the fit", timeout=120.0)
         done = wait_for_state(progress, "done")
         assert 0 < done["error"] < 0.1
-        fitting = [json.loads(m.data) for m in progress if json.loads(m.data)["state"] == "fitting"]
+        fitting = [told_by(m) for m in progress if m.message == "fitting"]
         assert len({told.get("evaluations") for told in fitting}) > 2
     assert read_drives(tmp_path / "m1.json").joints["joint"].law.name == "m1"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from ros_graph import Graph, domain
+from diagnostic_msgs.msg import DiagnosticStatus
 from mcap.reader import make_reader
 from std_msgs.msg import String
 
@@ -63,7 +64,7 @@ def suspended(nodes: NodeProcesses, label: str) -> None:
 def recorded(nodes: NodeProcesses, disturbed: bool) -> list[tuple[str, int, bytes]]:
     """Topic, log time and bytes of all messages of a session."""
     with Graph() as graph, nodes:
-        progress = graph.collect(String, "/excitation/progress", latched(10))
+        progress = graph.collect(DiagnosticStatus, "/excitation/progress", latched(10))
         results = graph.collect(String, "/excitation/result", latched())
         start(nodes)
         for number, label in enumerate(PROCESSES if disturbed else ()):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helpers import refusal
 from stribeck.errors import ServoError
-from stribeck.servo.mit_can import Damiao, CanFrame, MitBus, MitCommand, MitRanges, RobStride
+from stribeck.servo.mit_can import CanFrame, Damiao, MitBus, MitCommand, MitRanges, RobStride
 
 RANGES = MitRanges(12.5, 30.0, 10.0)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ros_graph import Graph, domain, wait_for
-from diagnostic_msgs.msg import DiagnosticArray
+from ros_graph import Graph, domain, told_by, wait_for
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import State
 from rcl_interfaces.msg import Log
 from rclpy.lifecycle import TransitionCallbackReturn
@@ -109,7 +109,7 @@ class Excitation:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self.progress = graph.collect(String, "/excitation/progress", latched())
+        self.progress = graph.collect(DiagnosticStatus, "/excitation/progress", latched())
         self.results = graph.collect(String, "/excitation/result", latched())
 
     def start(self) -> None:
@@ -128,8 +128,8 @@ class Excitation:
 
         def far() -> bool:
             assert not self.results, self.results[-1].data
-            told = json.loads(self.progress[-1].data) if self.progress else {}
-            return told.get("phase") == "running" and told["progress"] >= share
+            told = self.progress[-1] if self.progress else DiagnosticStatus()
+            return told.message == "running" and told_by(told)["progress"] >= share
 
         wait_for(far, f"a session that is done to {share:.0%}", 30.0)
 

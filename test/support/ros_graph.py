@@ -30,6 +30,17 @@ def domain() -> int:
     return 1 + os.getpid() % 60
 
 
+def told_by(status: Any) -> dict[str, Any]:
+    """A DiagnosticStatus as ``state`` and its values, numbers as numbers."""
+    told: dict[str, Any] = {"state": status.message}
+    for one in status.values:
+        try:
+            told[one.key] = float(one.value)
+        except ValueError:
+            told[one.key] = one.value
+    return told
+
+
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> Any:
     """The first true value of ``condition``; fails with ``what`` if there is none in time."""
     end = time.monotonic() + timeout

@@ -20,10 +20,10 @@
 #include "rclcpp_lifecycle/state.hpp"
 #include "realtime_tools/realtime_buffer.hpp"
 #include "realtime_tools/realtime_publisher.hpp"
-#include "std_msgs/msg/bool.hpp"
 #include "std_msgs/msg/float64.hpp"
 #include "std_msgs/msg/float64_multi_array.hpp"
 #include "std_msgs/msg/u_int8_multi_array.hpp"
+#include "std_srvs/srv/set_bool.hpp"
 #include "stribeck_controllers/chain.hpp"
 #include "stribeck_controllers/compensator.hpp"
 #include "stribeck_controllers/friction_compensation_controller_parameters.hpp"
@@ -57,6 +57,7 @@ protected:
 private:
   using Values = std_msgs::msg::Float64MultiArray;
   using Codes = std_msgs::msg::UInt8MultiArray;
+  using Switch = std_srvs::srv::SetBool;
   using Goal = control_msgs::msg::JointTrajectoryControllerState;
   /// A value from a topic and how many there were; plain, so that the loop neither counts references nor frees memory.
   template<typename T>
@@ -117,7 +118,7 @@ private:
 
   rclcpp::node_interfaces::OnSetParametersCallbackHandle::SharedPtr gain_check_;
   rclcpp::node_interfaces::PostSetParametersCallbackHandle::SharedPtr gain_change_;
-  rclcpp::Subscription<std_msgs::msg::Bool>::SharedPtr enable_subscription_;
+  rclcpp::Service<Switch>::SharedPtr enable_service_;
   rclcpp::Subscription<std_msgs::msg::Float64>::SharedPtr gain_subscription_;
   rclcpp::Subscription<Values>::SharedPtr reference_subscription_;
   rclcpp::Subscription<Goal>::SharedPtr goal_subscription_;

@@ -73,7 +73,7 @@ inline const char * text_of(Doubt doubt) noexcept
     case Doubt::frozen: return "a position stands still while its velocity says that it moves";
     case Doubt::no_firmware_gain: return "the firmware gain is not known";
     case Doubt::effort_not_finite: return "effort is not a number, but effort_meaning needs one";
-    case Doubt::effort_impossible: return "an effort beyond 10 times the stall torque cannot be";
+    case Doubt::effort_impossible: return "the effort is more than 10 times the stall torque, which no motor has; is it in N m?";
     case Doubt::out_of_proportion: return "position, velocity or effort is out of all proportion";
     case Doubt::expired: return "no states for longer than state_timeout";
     case Doubt::driven:

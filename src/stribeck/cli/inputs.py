@@ -82,7 +82,9 @@ def as_number(text: str, what: str) -> float:
 def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]]:
     """The parameter files that ``--params`` names."""
     servo = None if options.servo is None else load_actuator(options.servo)
-    files = [(path, read_drive(path, servo)) for path in options.params]
+    files = [
+        (path, read_drive(path, servo, getattr(options, "file_joint", None) or "")) for path in options.params
+    ]
     for path, file in files:
         if servo is not None:
             check_servo(path, file, servo)

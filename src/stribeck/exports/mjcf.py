@@ -98,19 +98,24 @@ class PlainJoint:
     motor: DcMotor | None = None
     delay: float = 0.0
 
-    def check_timestep(self, timestep: float) -> None:
-        """Check that explicit damping is stable with this time step, even without load.
-
-        :raises ConfigError: if it is not.
-        """
+    def longest_step(self, inertia: float | None = None) -> float:
+        """Time in which the damping, taken as constant, stops the joint [s]; a longer explicit step overshoots."""
         damping = self.damping + self.feedback
         if self.motor is not None:
             damping += self.motor.motorconst**2 / self.motor.resistance
-        longest = self.armature / damping if damping else timestep
+        return (self.armature if inertia is None else inertia) / damping if damping else math.inf
+
+    def check_timestep(self, timestep: float, joint: str, inertia: float | None = None) -> None:
+        """Check that explicit damping is stable with this time step.
+
+        :param inertia: of the joint with what it carries [kg m²]; default: of the bare shaft.
+        :raises ConfigError: if it is not.
+        """
+        longest = self.longest_step(inertia)
         if timestep > longest:
             raise ConfigError(
-                f"a time step of {timestep:g} s is too long for this servo: its damping stops the bare shaft in "
-                f"{longest:.3g} s; use a shorter one"
+                f"joint {joint!r}: a time step of {timestep:g} s is too long: its damping stops it in {longest:.3g} s; "
+                "use a shorter one"
             )
 
 
@@ -140,8 +145,9 @@ def engine() -> str:
 
 
 def simulated(servo: Servo, runs: Batch, stepping: Stepping) -> Array:
-    """Positions (T, R) [rad] of the exported file on the bench, in MuJoCo with steps of at most 2 ms."""
-    substeps = math.ceil(runs.dt / TIMESTEP - 1e-9)
+    """Positions (T, R) [rad] of the exported file on the bench, in MuJoCo with steps of at most 2 ms, shorter where damping asks for it."""
+    shafts = (exported(servo_of_run(servo, runs, r)).longest_step() for r in range(len(runs.logs)))
+    substeps = math.ceil(runs.dt / min(TIMESTEP, *shafts) - 1e-9)
     texts = []
     for r in range(len(runs.logs)):
         own = JointServo(JOINT, servo_of_run(servo, runs, r))
@@ -210,7 +216,7 @@ def snippet(servos: Sequence[JointServo], timestep: float = TIMESTEP) -> str:
     defaults, actuators = ElementTree.SubElement(root, "default"), ElementTree.Element("actuator")
     for place, (joint, servo) in enumerate(servos):
         plain, parameters = exported(servo), servo.parameters
-        plain.check_timestep(timestep)
+        plain.check_timestep(timestep, joint)
         name = class_of(JointServo(joint, servo))
         title = f"{parameters.actuator.title}, law {parameters.law.name.upper()}, K_p {servo.kp:g}, {servo.voltage:g} V"
         for k, text in enumerate((f'{title}: give joint {joint} class="{name}"', *plain.notes)):
@@ -245,14 +251,13 @@ def export_onto(model: Path, servos: Sequence[JointServo]) -> tuple[str, tuple[s
     """
     spec, compiled, absent = _read_model(model)
     check_options(compiled)
-    timestep, notes = float(compiled.opt.timestep), list[str]()
+    timestep, notes, applied = float(compiled.opt.timestep), list[str](), dict[str, PlainJoint]()
     if absent:
         notes.append(
             f"{len(absent)} meshes of the model are missing here, such as {absent[0]}: the new model refers to them as before"
         )
     for name, servo in servos:
-        plain = exported(servo)
-        plain.check_timestep(timestep)
+        plain = applied[name] = exported(servo)
         notes += plain.notes
         joint = joint_named(compiled, name, servo)
         joint_actuators = actuators_of(compiled, joint)
@@ -267,10 +272,13 @@ def export_onto(model: Path, servos: Sequence[JointServo]) -> tuple[str, tuple[s
         _apply_actuator(actuator, plain, name, timestep, is_new=not joint_actuators)
     spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
     try:
-        spec.compile()
+        finished = spec.compile()
         text: str = spec.to_xml()
     except (ValueError, mujoco.FatalError) as error:
         raise ConfigError(f"{model} with the servo: {error}") from None
+    for name, plain in applied.items():
+        inertia = 1.0 / float(finished.dof_invweight0[finished.joint(name).dofadr[0]])
+        plain.check_timestep(timestep, name, inertia)
     return text, (*notes, *_integrator_notes(compiled))
 
 
@@ -388,11 +396,7 @@ def _samples(plain: PlainJoint, timestep: float) -> int:
 
 def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
     file, control = servo.parameters, servo.parameters.actuator.control
-    held = (
-        {"supply", "delay", "current-limit"}
-        if dc_motor
-        else ({"supply", "delay"} if DC_MOTOR else {"supply"})
-    )
+    held = {"supply", *(["delay"] if DC_MOTOR or dc_motor else []), *(["current-limit"] if dc_motor else [])}
     effects = sorted(file.actuator.active_effects - held)
     instead = "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same recordings"
     beyond = [

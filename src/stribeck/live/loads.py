@@ -142,7 +142,9 @@ class LoadEstimate:
             return torque
         if not np.isfinite(torque).all():
             raise DoubtError(f"effort is not a number, but effort_meaning is {self._meaning}")
-        raise DoubtError(f"an effort beyond {LARGEST_EFFORT:g} times the stall torque cannot be")
+        raise DoubtError(
+            f"the effort is more than {LARGEST_EFFORT:g} times the stall torque, which no motor has; is it in N m?"
+        )
 
     def _without_own(self, effort: Array, applied: Array, dt: float) -> Array:
         """The low-pass filtered motor torque without the feed-forward torque."""

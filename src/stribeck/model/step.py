@@ -32,8 +32,8 @@ STS3215 6.9 and 0.53 mrad, of an eRob80:100 2.9 and 0.06 mrad.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -65,6 +65,7 @@ from stribeck.model.namespace import array_namespace
 from stribeck.model.temperature import at_temperature
 from stribeck.model.terms.stribeck import stribeck_slope, stribeck_weight
 from stribeck.model.terms.term import Values
+from stribeck.model.trace.straight_line import compiled_function
 
 Integrator = Literal["exponential", "semi-implicit", "paper", "bam"]
 INTEGRATORS: tuple[Integrator, ...] = ("exponential", "semi-implicit", "paper", "bam")
@@ -394,22 +395,45 @@ def simulate(
     supply = batch.supply(actuator.uses_measured_supply)
     resets = batch.reset_indices(reset_period)
     delay = p.get("command_delay")
-    state = PlantState(
-        batch.position[0], batch.velocity[0], initial_control_state(plant.actuator, batch.goal[0])
-    )
-    position, velocity = np.empty_like(batch.position), np.empty_like(batch.velocity)
+    following = _compiled_step(plant, p, batch.dt, with_torques)
+    position, velocity = batch.position[0], batch.velocity[0]
+    ramped, integral = initial_control_state(plant.actuator, batch.goal[0])
+    positions, velocities = np.empty_like(batch.position), np.empty_like(batch.velocity)
     acting = np.empty((2, *batch.position.shape)) if with_torques else None
     for k in range(len(batch.time)):
         if k in resets:
-            state = PlantState(batch.position[k], batch.velocity[k], state.control)
-        position[k], velocity[k] = state.position, state.velocity
+            position, velocity = batch.position[k], batch.velocity[k]
+        positions[k], velocities[k] = position, velocity
         goal, enable = batch.goal[k], batch.torque_enable[k]
         if delay is not None:
             goal = delayed(batch.goal, k, np.float64(delay), batch.dt)
             enable = delayed(batch.torque_enable, k, np.float64(delay), batch.dt)
-        command = ServoCommand(goal, enable, supply[k], batch.temperature[k])
+        position, velocity, ramped, integral, *found = following(
+            position, velocity, ramped, integral, goal, enable, supply[k], batch.temperature[k]
+        )
         if acting is not None:
-            found, _ = torques(plant, at_temperature(p, command.temperature), state, command, batch.dt)
-            acting[:, k] = found.motor, found.external
-        state = step(plant, p, state, command, batch.dt)
-    return Simulation(position, velocity, *(() if acting is None else acting))
+            acting[:, k] = found
+    return Simulation(positions, velocities, *(() if acting is None else acting))
+
+
+def _compiled_step(plant: Plant, p: Values, dt: float, with_torques: bool) -> Callable[..., tuple[Any, ...]]:
+    """:func:`step` as a function of position, velocity, both variables of the firmware and the command."""
+    load, gains = plant.pendulum._asdict(), plant.gains._asdict()
+
+    def formula(constants: Mapping[str, Any], variables: Sequence[Any]) -> Sequence[Any]:
+        def given(names: Iterable[str]) -> dict[str, Any]:
+            return {name: constants[f"given_{name}"] for name in names}
+
+        position, velocity, ramped, integral, *command = variables
+        traced = replace(plant, pendulum=Pendulum(**given(load)), gains=Gains(**given(gains)))
+        state, orders = PlantState(position, velocity, ControlState(ramped, integral)), ServoCommand(*command)
+        values = given(p)
+        after = step(traced, values, state, orders, dt)
+        results = [after.position, after.velocity, *after.control]
+        if with_torques:
+            results += torques(traced, at_temperature(values, orders.temperature), state, orders, dt)[0][:2]
+        return results
+
+    fixed = {f"given_{name}": value for name, value in {**load, **gains, **p}.items()}
+    names = ("position", "velocity", "ramped", "integral", *ServoCommand._fields)
+    return compiled_function(formula, fixed, names)

@@ -287,19 +287,20 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
             level, message, figures = "error", self._failure_of_transition, {}
         else:
             level, message, figures = "ok", "not active", {}
-        array = DiagnosticArray()
+        array = DiagnosticArray(status=[self.status_message(level, message, figures)])
         array.header.stamp = self.get_clock().now().to_msg()
-        name = self.get_fully_qualified_name().lstrip("/")
+        self._diagnostics.publish(array)
+
+    def status_message(self, level: str, message: str, figures: Mapping[str, Any]) -> DiagnosticStatus:
+        """A status of this node; figures become text."""
         values = [
             KeyValue(key=key, value=f"{value:.6g}" if isinstance(value, float) else str(value))
             for key, value in figures.items()
         ]
-        array.status = [
-            DiagnosticStatus(
-                level=LEVELS[level], name=name, message=message, hardware_id=self.hardware, values=values
-            )
-        ]
-        self._diagnostics.publish(array)
+        name = self.get_fully_qualified_name().lstrip("/")
+        return DiagnosticStatus(
+            level=LEVELS[level], name=name, message=message, hardware_id=self.hardware, values=values
+        )
 
     def say(self, level: Level, text: str) -> None:
         """Log at a severity given as a variable; rclpy requires a separate source line for each severity."""

@@ -8,10 +8,12 @@ import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -206,13 +208,17 @@ class SessionWatcher(Node):
 
     def __init__(self, namespaces: Sequence[str]) -> None:
         super().__init__("demo_watcher")
-        self.progress: dict[str, dict[str, Any]] = {}
+        self.progress: dict[str, dict[str, str]] = {}
         self.result: dict[str, dict[str, Any]] = {}
         for space in namespaces:
-            for topic, store in (("progress", self.progress), ("result", self.result)):
-                self.create_subscription(
-                    String,
-                    f"/{space}/excitation/{topic}",
-                    lambda message, store=store, space=space: store.update({space: json.loads(message.data)}),
-                    latched(),
-                )
+            place = f"/{space}/excitation"
+            self.create_subscription(
+                DiagnosticStatus, f"{place}/progress", partial(self._progressed, space), latched()
+            )
+            self.create_subscription(String, f"{place}/result", partial(self._ended, space), latched())
+
+    def _progressed(self, space: str, message: DiagnosticStatus) -> None:
+        self.progress[space] = {one.key: one.value for one in message.values}
+
+    def _ended(self, space: str, message: String) -> None:
+        self.result[space] = json.loads(message.data)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -48,7 +49,7 @@ TELEMETRY = {"voltage": "voltage", "temperature": "temperature", "gain": "p_gain
 
 
 class ExcitationNode(ServiceNode[ExcitationParameters]):
-    """Publishes ``bench`` and ``~/result`` (latched) and ``~/progress``, all JSON; reads ``joint_states`` and telemetry.
+    """Publishes ``bench`` and ``~/result`` (JSON) and ``~/progress`` (DiagnosticStatus), latched; reads ``joint_states`` and telemetry.
 
     ``~/start`` starts a session. ``~/abort`` brings the joints gently to rest; a second call stops them at once, as does
     true on ``emergency_stop`` (Bool). ``~/dry_run`` checks the motion without moving. The goals are sent by a commander (:mod:`stribeck.nodes.commanders`).
@@ -78,7 +79,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         joints = self._config.joints
         self._index = {joint.name: j for j, joint in enumerate(joints)}
         self._bench = self.managed_publisher(String, "bench", latched(len(joints) + 1))
-        self._progress = self.managed_publisher(String, "~/progress", latched())
+        self._progress = self.managed_publisher(DiagnosticStatus, "~/progress", latched())
         self._result = self.managed_publisher(String, "~/result", latched())
         self._commander = self._commander_of(parameters, joints)
         self._subscribe()
@@ -197,13 +198,12 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         elif now - self._shown_at < PROGRESS_PERIOD and directive.phase not in ("finished", "aborted"):
             return
         self._shown_at = now
-        self._progress.publish(String(data=json.dumps(self._progress_of(directive))))
+        self._progress.publish(self.status_message("ok", directive.phase, self._progress_of(directive)))
 
     def _progress_of(self, directive: Directive) -> dict[str, Any]:
         plays = self._config.plays
         play = plays[directive.play]
         return {
-            "phase": directive.phase,
             "run": directive.play + 1,
             "runs": len(plays),
             "trajectory": play.trajectory.name,

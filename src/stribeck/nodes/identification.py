@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticStatus
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
@@ -39,7 +40,7 @@ LOOK_PERIOD = 1.0
 
 
 class IdentificationNode(ServiceNode[IdentificationParameters]):
-    """Publishes ``~/progress`` and ``~/result`` (JSON), ``friction_parameters`` (JSON, latched), ``~/parameter_file`` (latched).
+    """Publishes ``~/progress`` (DiagnosticStatus), ``~/result``, ``friction_parameters`` (JSON, latched), ``~/parameter_file``.
 
     ``friction_parameters`` is the content of the file of drives, ``~/parameter_file`` its path; of a calibration there is the
     path alone. ``~/result`` names all files that were written, and the verdict. Services ``~/identify`` and ``~/cancel``. If a
@@ -75,7 +76,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         check_options(engine, parameters.fit_options)
         joints_of(engine, parameters.joint)
         self._python = find_interpreter(parameters.python, engine)
-        self._progress = self.managed_publisher(String, "~/progress", 10)
+        self._progress = self.managed_publisher(DiagnosticStatus, "~/progress", 10)
         self._content = self.managed_publisher(String, "friction_parameters", latched())
         self._path = self.managed_publisher(String, "~/parameter_file", latched())
         self._written = self.managed_publisher(String, "~/result", latched())
@@ -244,7 +245,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         self._result = f"parameters in {main}"
 
     def _publish_progress(self, state: str, **details: Any) -> None:
-        self._progress.publish(String(data=json.dumps({"state": state, **details})))
+        self._progress.publish(self.status_message("error" if state == "failed" else "ok", state, details))
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
         figures: dict[str, Any] = {"bags": len(self._seen), "fitted_bags": len(self._fitted)}

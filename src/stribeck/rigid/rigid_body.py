@@ -223,7 +223,7 @@ class RigidBodyModel:
         both = [name for name in names if name in (positions or {})]
         if both:
             raise ConfigError(
-                f"joint {', '.join(both)} cannot move and be locked: leave it out of one of them"
+                f"joint {', '.join(both)} is among the joints that move and among those that are locked; leave it out of one list"
             )
         order = [self.names.index(name) for name in names]
         return RigidBodyModel(self.tree.reduced(names, positions), self.gravity_vector, self.armature[order])

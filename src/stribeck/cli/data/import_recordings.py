@@ -53,7 +53,7 @@ def run(options: ImportOptions) -> int:
     ]
     targets = {path: _target(options.output, folder, path) for folder, path, _ in runs}
     if len(set(targets.values())) < len(runs):
-        raise OutputError("two recordings of one name: import them to different folders")
+        raise OutputError("two recordings have the same name: import them into different folders")
     for target in targets.values():
         if target.exists():
             raise OutputError(f"{target} exists already; choose another --output or move it away")

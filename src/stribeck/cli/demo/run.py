@@ -246,9 +246,9 @@ def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> dict[str, dict[str, 
                 stopped.add(name)
             sessions = list(watcher.progress.values())
             if sessions:
-                done = sum(one["progress"] for one in sessions) / len(ROBOTS)
+                done = sum(float(one["progress"]) for one in sessions) / len(ROBOTS)
                 bar.update(round(100 * done) - bar.n)
-                plays = ", ".join(f"{one['trajectory']} at {one['kp']:g}" for one in sessions)
+                plays = ", ".join(f"{one['trajectory']} at {one['kp']}" for one in sessions)
                 bar.set_postfix_str(plays, refresh=False)
             time.sleep(0.1)
         bar.update(100 - bar.n)

@@ -66,9 +66,11 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         None,
         "FILE",
     )
+    file_joint: str | None = option(
+        "joint to read of files with several (default: the only one)", None, "NAME"
+    )
     max_torque: Positive | None = _diagram("largest motor torque to draw [N m]", None, "T")
     speeds: Numbers = _diagram("rad/s (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST")
-    file_joint: str | None = _others("joint to read (default: the only one)", None, "NAME")
     kp: Positive | None = _others("firmware gain that their stiffness belongs to", None, "K")
     supply: Positive | None = _others("voltage of their torques (default: the nominal one)", None, "V")
     motor: Path | None = _others("parameter file with the motor, for URDF files", None, "P.json")

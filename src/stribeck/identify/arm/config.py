@@ -174,7 +174,7 @@ class IdentificationConfig:
 
     :param recording: how recordings are read.
     :param protocol: processing of the signals before the fit.
-    :param couplings: parts that turn with several motors: weights of the joints' velocities, by name.
+    :param couplings: parts that several motors turn, by name: the weight of each joint's velocity in that of the part.
     :param neighbourhood: how far a physically consistent solution may be from the URDF.
     """
 

@@ -92,7 +92,7 @@ def _read_bag(path: Path, config: CalibrationConfig, chain: SerialChain) -> Meas
         if name != POSE or data.pose is None:
             points[name] = rows[:, :3]
         elif rows.shape[1] != POSE_COLUMNS:
-            raise RecordingError(f"{path}: {source.topic} has points, expected poses: use markers")
+            raise RecordingError(f"{path}: {source.topic} holds points, not poses: name it under markers")
         else:
             points |= _points_of(rows[:, :3], rows[:, 3:], data.pose.distance)
     stacked = np.stack(list(points.values()), axis=1)

@@ -120,7 +120,7 @@ def identify_robot(
     if unknown:
         raise ConfigError(f"{tree.path} has no joint {', '.join(unknown)}; it has {', '.join(tree.names)}")
     if same and len(set(same) - set(excluded)) < 2:
-        raise ConfigError(f"equal drives need two joints at least, found {', '.join(same)}")
+        raise ConfigError(f"equal drives need at least two joints, found {', '.join(same)}")
     if not tree_joints:
         raise ConfigError(f"all joints of {tree.path} are excluded: leave at least one to identify")
     good = usable(train, note)

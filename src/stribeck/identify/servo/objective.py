@@ -95,7 +95,9 @@ def split_runs(
         held = {int(k) for k in order[:count]}
         rule = f"{validation_fraction:g} of the runs held out at random, seed {seed}"
         if not held:
-            raise ConfigError(f"{validation_fraction:g} of {len(logs)} runs is none; hold out more")
+            raise ConfigError(
+                f"{validation_fraction:g} of {len(logs)} runs is less than one run; hold out more"
+            )
     else:
         held, rule = set(), "all runs fitted"
     train = tuple(log for k, log in enumerate(logs) if k not in held)

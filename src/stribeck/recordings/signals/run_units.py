@@ -225,7 +225,7 @@ def _check_motion(
         )
     if together < -0.9 and share < -0.5:
         raise RecordingError(
-            f"{what}: {name['position']} moves against {name['goal']}: one of them has the other sign: give one sign: "
+            f"{what}: {name['position']} moves against {name['goal']}; their signs differ: give one of them sign: "
             "-1 in a table of `signals`"
         )
 

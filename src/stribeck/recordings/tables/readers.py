@@ -101,7 +101,7 @@ def read_table(path: Path) -> Table:
 def find_tables(
     paths: Sequence[Path], suffixes: Sequence[str] | None = None, *, ignore: Sequence[str] = ()
 ) -> list[Path]:
-    """Files and bags among ``paths`` and directly in folders among them, each once.
+    """Files and bags among ``paths`` and directly in folders among them, each once; a bag's folder may lack metadata.yaml.
 
     :param suffixes: accepted suffixes, by default all that :func:`read_table` reads. ``".mcap"`` stands for bags.
     :param ignore: suffixes of files that are skipped silently.
@@ -118,7 +118,14 @@ def find_tables(
             raise RecordingError(f"{path}: no such file")
         if path.is_dir() and not is_bag(path):
             inside = sorted(path.iterdir())
+            without_metadata = [
+                file
+                for each in inside
+                if each.is_dir() and not is_bag(each)
+                for file in sorted(each.iterdir())
+            ]
             files += [file for file in inside if _counts(file, wanted, bags)]
+            files += [file for file in without_metadata if bags and is_bag(file)]
         elif _counts(path, wanted, bags):
             files.append(path)
         elif path.suffix.lower() not in ignore:

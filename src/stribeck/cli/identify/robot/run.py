@@ -122,13 +122,15 @@ def _cell(one: Estimate) -> str:
 
 def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
     """Errors by joint and run, parameters, and what the data leave open."""
-    names = list(dict.fromkeys(name for found in fit.estimates.values() for name in found))
+    units = {name: one.unit for found in fit.estimates.values() for name, one in found.items()}
+    names = list(units)
     rows = []
     for index, joint in enumerate(fit.joints):
         error = float(np.sqrt(np.mean([score.squares[index] for score in fit.train])))
         values = [fit.estimates[joint].get(name) for name in names]
         rows.append([joint, f"{error * 1e3:.2f}", *("" if each is None else _cell(each) for each in values)])
-    print_table(["joint", "rms [mrad]", *names], rows)
+    heads = [name if units[name] in ("1", "") else f"{name} [{units[name]}]" for name in names]
+    print_table(["joint", "rms [mrad]", *heads], rows)
     print(f"±: half of the 95 % interval; {', '.join(f'{mark} {status}' for status, mark in MARKS.items())}")
     for title, scores in (("train", fit.train), ("validation", fit.validation), ("left out", alone)):
         for score in scores:

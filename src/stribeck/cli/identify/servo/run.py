@@ -83,12 +83,15 @@ def _fit_laws(options: IdentifyServoOptions, stop: StopRequest) -> int:
             check_freed(task, options.free, _print_left_out, stop)
         progress = progress_of(options.progress, task.law.name, task.settings.trials)
         with tracked(options, task.law.name) as tracker:
-            result = _fit(task, selection, _output_of(options, task), progress, tracker, started, stop)
+            output = _output_of(options, task)
+            result = _fit(task, selection, output, progress, tracker, started, stop)
             if tracker is not None:
                 tracker.finish(result)
         results.append(result)
         _write_json(options, results)
         print_result(result)
+        if output is not None:
+            print(output)
         if stop():
             break
     if len(results) > 1:
