@@ -128,7 +128,9 @@ def test_a_bag_of_a_robot_has_no_loads(tmp_path):
         driver = bus.driver(driver_config)
         driver.connect()
         shown = []
-        outcome = SessionRecorder(session, driver, tell=lambda _: None, show=shown.append).run()
+        recording = SessionRecorder(session, driver, tell=lambda _: None, show=shown.append)
+        recording.look()
+        outcome = recording.run()
         driver.close()
     assert outcome.end == "finished"
     assert [d.goals[0] for d in shown if np.isfinite(d.goals[0])][-1] == pytest.approx(0.3, abs=1e-6)
