@@ -83,14 +83,14 @@ class Joints:
 
 
 def true_dead_bands(joints: Joints) -> FloatArray:
-    """Twice the spring torque at which a joint leaves its place while its goal rises by 0.02 rad/s, over the stiffness [rad]."""
+    """Twice the spring torque at which a joint leaves its place while its goal rises by 0.004 rad/s, over the stiffness [rad]."""
     friction, p = joints.repeated(1)
     q, v, left = (np.zeros_like(p["delay"]) for _ in range(3))
-    for step in range(int(6.0 / STEP)):
-        torque = p["stiffness"] * (0.02 * STEP * step - q)
+    for step in range(int(40.0 / STEP)):
+        torque = p["stiffness"] * (0.004 * STEP * step - q)
         v = v + (torque - p["damping"] * v - friction.torque(v, STEP)) / p["inertia"] * STEP
         q = q + v * STEP
-        left = np.where((left == 0.0) & (v > 0.02 * 1.05), torque, left)
+        left = np.where((left == 0.0) & (v > 2.0 * 0.004), torque, left)
     return 2.0 * left / p["stiffness"]
 
 
