@@ -28,7 +28,7 @@ comparison, not in place of a recording.
 
 Values with half of their 95 % intervals, in N m, N m s/rad and other SI units; without one where the recordings do not determine a value. *Spread*: standard deviation of
 equal drives divided by their mean; it contains the uncertainty of the identification, and the loads that the joints carry.
-No recordings of Dynamixel MX and XM servos, and none of unknown licence but EMPS, are in it.
+Not in it, for want of recordings or of a licence: Dynamixel MX and XM, UR10e, the arm of OpenArm type, Franka and FAIRINO.
 """
 
 
@@ -60,11 +60,9 @@ def page() -> str:
         drives = drives_of(name)
         use = "" if drives.verdict is None else f" Verdict: {drives.verdict.use}."
         parts.append(
-            f"## {entry.title}\n\n`{name}`, from {entry.source} ({entry.licence}).{use}\n\n    stribeck {entry.command}\n"
+            f"## {entry.title}\n\n`{name}`, from {entry.source} ({entry.licence}).{use} Identified by `stribeck {entry.command}`.\n"
         )
-        columns = list(
-            dict.fromkeys(p for drive in drives.joints.values() for p in drive.law.parameter_names)
-        )
+        columns = list(dict.fromkeys(p for drive in drives.joints.values() for p in friction_of(drive)))
         rows = [f"| joint | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
         for joint, drive in drives.joints.items():
             known = friction_of(drive)

@@ -183,7 +183,7 @@ class _Intervals:
 
     def __init__(self, plant: JointPlant, drawn: list[JointPlant], seed: int) -> None:
         self._plant, self._drawn = plant, drawn
-        self._normal = np.random.default_rng(seed).standard_normal(len(drawn))
+        self._normal = np.random.default_rng((seed, 1)).standard_normal(len(drawn))
 
     def __call__(self, of: Callable[[JointPlant], float], error: float = 0.0) -> Value:
         """The value, and its interval with a relative standard deviation of the model in addition."""
