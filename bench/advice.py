@@ -98,7 +98,7 @@ def true_slowest(joints: Joints) -> FloatArray:
     """Speed below which a joint stands now and then on a ramp [rad/s], 0 for none of those tried."""
     friction, p = joints.repeated(len(SPEEDS))
     speeds = np.tile(SPEEDS, len(joints.delay))
-    q, v, least = np.zeros_like(speeds), speeds.copy(), np.full_like(speeds, np.inf)
+    q, v, least = np.zeros_like(speeds), np.zeros_like(speeds), np.full_like(speeds, np.inf)
     steps = int(8.0 / STEP)
     for step in range(steps):
         torque = p["stiffness"] * (speeds * STEP * step - q) - p["damping"] * v

@@ -25,6 +25,15 @@ STEP = 1e-3
 SHORT = 0.05
 """Time step as a share of the time constant of the joint."""
 
+PRESLIDING = 5e-4
+"""Length over which friction builds up in simulated ramps [rad]."""
+
+STICKING = 5e-4
+"""Longest time step of these ramps [s]."""
+
+STANDS = 0.02
+"""Share of the speed of a ramp below which a joint stands."""
+
 SETTLED = 2.0
 """Time that ramps last beyond that [s]."""
 
@@ -44,24 +53,32 @@ def stable_speed(plant: JointPlant) -> float:
 
 
 def slowest_speed(plant: JointPlant) -> float:
-    """Speed below which a joint stops again and again while its goal rises from rest [rad/s]; 0 if it never does."""
+    r"""Speed below which a joint stops again and again while its goal rises from rest [rad/s]; 0 if it never does.
+
+    In the simulation friction builds up over the presliding length :math:`\delta`: :math:`\tau_f = z\,g(v)`,
+    :math:`\dot z = (v - |v|\,z)/\delta`, with the law g. A law knows nothing of :math:`\delta`: it is :data:`PRESLIDING`.
+    """
     stable = stable_speed(plant)
     if not stable:
         return 0.0
-    speeds, dt = stable * RAMPS, min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness))
+    speeds, dt = stable * RAMPS, min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness), STICKING)
     against, _ = plant.friction(SAMPLED, -plant.load)
     steps = int((SLIPS * float(against[0]) / plant.stiffness / speeds[0] + SETTLED) / dt)
-    position, velocity = np.zeros_like(speeds), np.zeros_like(speeds)
-    stops = np.zeros(len(speeds), dtype=bool)
+    bristles = 1.4 * math.sqrt(float(against[0]) / PRESLIDING * plant.inertia)
+    position, velocity, built, least = (np.zeros_like(speeds) for _ in range(4))
+    least += math.inf
     for step in range(steps):
+        size = np.abs(velocity)
+        later = np.sign(velocity) + (built - np.sign(velocity)) * np.exp(-size * dt / PRESLIDING)
+        friction = np.interp(size, SAMPLED, against) * later
+        friction += bristles * np.exp(-size / (0.1 * stable)) * PRESLIDING * (later - built) / dt
+        built = later
         drive = plant.stiffness * (speeds * dt * step - position) - plant.damping * velocity
-        faster = velocity + (drive - np.interp(velocity, SAMPLED, against)) * dt / plant.inertia
-        stays = (velocity == 0.0) & (drive <= against[0])
-        velocity = np.where(stays, 0.0, np.maximum(faster, 0.0))
+        velocity = velocity + (drive - friction) * dt / plant.inertia
         position = position + dt * velocity
         if step > steps // 2:
-            stops |= velocity == 0.0
-    last = np.flatnonzero(stops)
+            least = np.minimum(least, velocity)
+    last = np.flatnonzero(least < STANDS * speeds)
     return (
         float(math.sqrt(speeds[last[-1]] * speeds[min(last[-1] + 1, len(speeds) - 1)])) if len(last) else 0.0
     )
