@@ -37,7 +37,7 @@ SHARE = 0.8
 WEIGHT_ERROR = 0.1
 """Assumed relative error of the weight that offset goals bear."""
 
-SLOWEST_ERROR, HUNTS_ERROR = 0.25, 0.04
+SLOWEST_ERROR, HUNTS_ERROR = 0.2, 0.04
 """Relative errors of the slowest speed and of the gain that hunts with the right parameters: root mean squares over joints with LuGre
 friction (``bench/advice.py``, seeds 5 and 7), whose stiffness at rest and memory the laws do not have."""
 
