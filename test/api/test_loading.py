@@ -32,7 +32,7 @@ def test_runs_are_a_sequence():
 
 def test_several_paths_are_read_together_and_names_must_differ():
     folders = sorted(path for path in BAGS.iterdir() if path.is_dir())
-    assert len(sb.load(folders)) == 36
+    assert len(sb.load(folders[:2])) == 24
     with pytest.raises(sb.StribeckError, match="more than one run named"):
         len(sb.load([folders[0], folders[0]]))
 

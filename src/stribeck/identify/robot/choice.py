@@ -74,7 +74,7 @@ def fitted(
     if law == "auto":
         law = _simplest(by_law, len(runs), note)
     found = by_law[law]
-    if len(runs) > 1 and POSITION not in found[0].kind.law.terms:
+    if len(runs) > 1 and "position" not in found[0].kind.law.inputs:
         richer = problem_with(_law(law, (*terms, POSITION.name)))
         found = _where_it_counts(richer, found, tree, "friction depends on position", note)
     if play and len(runs) < 3:
