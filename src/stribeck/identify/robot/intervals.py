@@ -7,13 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stribeck.identify.common.clusters import (
-    CELLS,
-    ClusterCovariance,
-    between_cells,
-    bias_reduced,
-    cells_of,
-)
+from stribeck.identify.common.clusters import ClusterCovariance, bias_reduced
 from stribeck.identify.common.population import Population, population_of
 from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.robot.problem import ALIKE, UNKNOWNS, IntArray, RobotProblem
@@ -49,8 +43,8 @@ def estimates_of(
 
 
 def half_widths(problem: RobotProblem, x: Array) -> Array:
-    """Of 95 % intervals by the differences between runs alone (n,), by which terms are chosen; infinite where there is none."""
-    kept, found, _ = _covariance(problem, x, lacking=False)
+    """Of the 95 % intervals (n,); infinite where there is none."""
+    kept, found, _ = _covariance(problem, x)
     widths = np.full(len(x), np.inf)
     widths[kept] = found.half_widths()
     return widths
@@ -86,14 +80,11 @@ def alike(
     return replace(problem, prior=(weights, means, deviations)), populations
 
 
-def _covariance(
-    problem: RobotProblem, x: Array, *, lacking: bool = True
-) -> tuple[IntArray, ClusterCovariance, Array]:
+def _covariance(problem: RobotProblem, x: Array) -> tuple[IntArray, ClusterCovariance, Array]:
     """Indices of the parameters without the shifts of the runs (k,), their covariance, and curvatures (k,).
 
     Each run is one independent piece (CR2), or each segment where there are fewer than three runs; the shift of a run is
-    eliminated from its scores and curvatures. What the drives lack errs alike in all runs wherever a joint is as fast, or at the same
-    angle, and adds its own (:func:`_lacking`). A population adds what its prior leaves open.
+    eliminated from its scores and curvatures. A population adds what its prior leaves open.
     """
     equations = problem.lane_equations(x)
     owners = np.array([segment.run for segment in problem.segments])
@@ -121,33 +112,8 @@ def _covariance(
     scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     inverse = np.linalg.pinv(hessian / np.outer(scale, scale)) / np.outer(scale, scale)
     curvature = 1.0 / np.maximum(np.diag(inverse), 1e-300)
-    more = _lacking(problem, x)[:, kept][:, :, kept] if lacking else np.zeros((0, size, size))
     if problem.prior is None:
-        found = bias_reduced(np.array(scores), np.array(curvatures), prior)
-        return kept, found.beyond(more, CELLS - 1), curvature
+        return kept, bias_reduced(np.array(scores), np.array(curvatures), prior), curvature
     pulled = inverse * (weights * problem.prior[2])[kept]
     found = bias_reduced(np.array(scores) - np.mean(scores, axis=0), np.array(curvatures), prior)
-    return kept, replace(found, matrix=found.matrix + pulled @ pulled.T).beyond(more, CELLS - 1), curvature
-
-
-def _lacking(problem: RobotProblem, x: Array) -> Array:
-    """Covariances (2, n, n) by what the drives lack: errors are alike in cells of the velocity and of the position of each joint."""
-    lanes, joints = problem.lanes, len(problem.joints)
-    position, weight = (np.asarray(series, dtype=float) for series in (lanes.position, lanes.weight))
-    total = []
-    for condition in (np.gradient(position, axis=0), position):
-        cell = np.full(position.shape, -1)
-        for joint in range(joints):
-            own = weight[:, joint::joints] > 0.0
-            cell[:, joint::joints][own] = cells_of(condition[:, joint::joints][own])
-        scores, curvatures = [], []
-        for index in range(CELLS):
-            some = replace(problem, lanes=lanes._replace(weight=np.where(cell == index, weight, 0.0)))
-            found = some.lane_equations(x)
-            for joint in range(joints):
-                maps = problem.maps[joint::joints]
-                scores.append(np.einsum("lfn,lf->n", maps, found.gradient[joint::joints]))
-                hessian = found.hessian[joint::joints] @ maps
-                curvatures.append(np.tensordot(maps, hessian, ((0, 1), (0, 1))))
-        total.append(between_cells(np.array(scores), np.array(curvatures), np.diag(problem.priors()[0])))
-    return np.array(total)
+    return kept, replace(found, matrix=found.matrix + pulled @ pulled.T), curvature
