@@ -601,7 +601,7 @@ private:
     const double factor = 1.0 + minimum(std::abs(moved_[2][k]), 1.0) * (excess_[k] - 1.0);
     const double spread = std::sqrt(factor * spread_[k]) * level;
     external_band[k] = band_quantile * spread + held + minimum(std::abs(whole), held);
-    external_threshold[k] = alarm_ * spread;
+    external_threshold[k] = alarm_ * spread + held;
   }
 
   static bool exceeds(double friction, double direction, double base, double offset, double level) noexcept
