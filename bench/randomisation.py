@@ -48,18 +48,18 @@ BENCH = ("q_offset", "ratio", "limit", "bias", "delay", "tilt_x", "tilt_y")
 class Case(NamedTuple):
     """A condition left out.
 
-    :param draw: sets of parameters for an error, and for a range.
-    :param width: error by which ``stribeck export`` draws; ``None`` for robots, of which it is sought here.
+    :param draw, uniform: sets of parameters for an error and a share of the posterior, and for a range.
+    :param width: error and share by which ``stribeck export`` draws; ``None`` for robots, of which they are sought here.
     :param fitted, left_out: motions (T, R, S) of sets of parameters, measured positions, and which samples count, of both kinds of runs.
     """
 
     name: str
-    draw: Callable[[float], Mapping[str, Array]]
+    draw: Callable[..., Mapping[str, Array]]
     uniform: Callable[[float], Mapping[str, Array]]
     fitted: Runs
     left_out: Runs
     servo: tuple[Drive, Drive, Log] | None = None
-    width: Callable[[], float] | None = None
+    width: Callable[[], tuple[float, float]] | None = None
 
 
 class Runs(NamedTuple):
@@ -90,16 +90,17 @@ def servo_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
         own = fitted(test, law, given.fits, f"{name}_{law}_of_{one}")
         values = {key: np.full(DRAWS, value) for key, value in drive.values.items()}
 
-        def draw(error: float, drive: Drive = drive) -> Mapping[str, Array]:
-            return draws_of(drive, DRAWS, 0, error=error)
+        def draw(error: float, share: float = 1.0, drive: Drive = drive) -> Mapping[str, Array]:
+            return draws_of(drive, DRAWS, 0, error=error, share=share)
 
         def uniform(share: float, values: Mapping[str, Array] = values) -> Mapping[str, Array]:
             return uniform_factors(values, share)
 
         runs = [servo_runs(drive, each.logs) for each in (train, test)]
 
-        def width(drive: Drive = drive, logs: Sequence[Log] = train.logs) -> float:
-            return width_of(drive, logs).error
+        def width(drive: Drive = drive, logs: Sequence[Log] = train.logs) -> tuple[float, float]:
+            found = width_of(drive, logs)
+            return found.error, found.share
 
         yield Case(f"{name}, {one} left out", draw, uniform, *runs, (drive, own, test.logs[0]), width)
 
@@ -148,11 +149,13 @@ def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
 
         return Runs(simulate, np.asarray(lanes.position, float), np.asarray(lanes.weight) > 0.0, lanes.dt)
 
-    def draw(error: float) -> Mapping[str, Array]:
+    def draw(error: float, share: float = 1.0) -> Mapping[str, Array]:
         return {
             f"{joint}/{key}": values
             for k, (joint, drive) in enumerate(drives.items())
-            for key, values in with_stiffness(drive, draws_of(drive, DRAWS, k, error=error)).items()
+            for key, values in with_stiffness(
+                drive, draws_of(drive, DRAWS, k, error=error, share=share)
+            ).items()
         }
 
     def uniform(share: float) -> Mapping[str, Array]:
@@ -186,6 +189,14 @@ def smallest(sets: Callable[[float], Mapping[str, Array]], runs: Runs, low: floa
         share = np.mean(inside(runs.simulate(sets(middle)), runs)[0][runs.valid])
         low, high = (low, middle) if share >= LEVEL else (middle, high)
     return high
+
+
+def width_sought(case: Case) -> tuple[float, float]:
+    """Error and share of the posterior with which draws contain enough of the samples fitted, as ``stribeck export`` finds them."""
+    alone = inside(case.fitted.simulate(case.draw(0.0)), case.fitted)[0][case.fitted.valid]
+    if np.mean(alone) < LEVEL:
+        return smallest(case.draw, case.fitted, 0.005, 0.5), 1.0
+    return 0.0, smallest(lambda share: case.draw(0.0, share), case.fitted, 0.01, 1.0)
 
 
 def interval(hits: npt.NDArray[np.bool_], runs: Runs) -> tuple[float, float]:
@@ -298,10 +309,10 @@ def main() -> None:
     rows = []
     for case in cases(given.name, given.law or ("m4" if servo else "m1"), given):
         print(case.name)
-        error = smallest(case.draw, case.fitted, 0.005, 0.5) if case.width is None else case.width()
+        error, part = width_sought(case) if case.width is None else case.width()
         share = smallest(case.uniform, case.fitted, 0.02, 0.95)
         rows += [
-            row(case, f"drawn, error {100 * error:.0f} %", case.draw(error)),
+            row(case, f"drawn, error {100 * error:.0f} %, {100 * part:.0f} %", case.draw(error, part)),
             row(case, f"uniform ± {100 * share:.0f} %", case.uniform(share)),
             *(row(case, f"uniform ± {100 * each:.0f} %", case.uniform(each)) for each in RANGES),
         ]

@@ -68,13 +68,39 @@ std::string named(const std::string & problem, const std::vector<std::string> & 
 
 double or_nan(double value) { return value > 0.0 ? value : stribeck::not_a_number; }
 
+/// The model of a joint from its parameters.
+template<typename Joint>
+stribeck::JointModel model_of(const Joint & p)
+{
+  stribeck::JointModel joint;
+  joint.law = stribeck::law_of(p.law[1] - '0', p);
+  joint.friction = stribeck::values_of(p);
+  stribeck::Servo & servo = joint.servo;
+  servo.control = p.servo == "voltage" ? stribeck::ControlKind::voltage :
+    p.servo == "current" ? stribeck::ControlKind::current : stribeck::ControlKind::torque;
+  servo.gain = p.control_gain, servo.damping = p.control_damping, servo.output_max = p.output_max;
+  servo.coasts = p.coasts;
+  servo.kt = or_nan(p.kt), servo.resistance = or_nan(p.R), servo.current_limit = or_nan(p.current_limit);
+  servo.saturation = p.torque_saturation;
+  servo.nominal_supply = servo.rated_supply = p.supply_voltage;
+  joint.armature = p.armature, joint.max_torque = p.max_torque, joint.resolution = p.resolution;
+  joint.temperature = p.temperature > -273.15 ? p.temperature : stribeck::not_a_number;
+  joint.sign = p.sign, joint.ratio = p.ratio, joint.offset = p.offset;
+  joint.tuning = stribeck::Tuning::of_resolution(p.resolution);
+  return joint;
+}
+
+constexpr double largest_torque = 1e4;  ///< of joints whose motors have no limit [N m]
+
 }  // namespace
 
 CallbackReturn FrictionCompensationController::on_init()
 {
   try {
     listener_ = std::make_shared<friction_compensation_controller::ParamListener>(get_node());
-    compensator_ = std::make_unique<stribeck::Compensator>();
+    drives_ = std::make_unique<std::array<Drives, 2>>();
+    handover_.present = &drives_->front().compensator;
+    serve();
     watch_gain();
   } catch (const std::exception & error) {
     RCLCPP_ERROR(get_node()->get_logger(), "parameters cannot be declared: %s", error.what());
@@ -151,6 +177,26 @@ std::string FrictionCompensationController::configured()
   if (p.effort_meaning != "none" && !reads_effort_) {
     return "effort_meaning " + p.effort_meaning + " needs effort in state_interfaces";
   }
+  change_ = Change::none, changing_ = false;
+  handover_ = stribeck::Handover();
+  Drives & drives = drives_->front();
+  handover_.present = &drives.compensator, handover_.ramp_time = p.ramp_time, present_ = 0;
+  std::string problem = filled(p, drives);
+  if (!problem.empty()) {
+    return problem;
+  }
+  prepare_guiding();
+  topic_.timeout = p.reference_timeout;
+  switched_on_ = p.enabled && !switched_off_;
+  largest_gain_ = handover_.present->largest_gain();
+  gain_ = p.gain;
+  problem = gain_problem(p.gain);
+  return problem.empty() ? limit_problem() : problem;
+}
+
+/// Configure a compensator from parameters; \returns why they cannot be used, empty if they can.
+std::string FrictionCompensationController::filled(const Parameters & p, Drives & drives) const
+{
   stribeck::Settings settings;
   settings.mode = sums_ ? stribeck::OutputMode::sum : stribeck::OutputMode::goal_offset;
   settings.effort_meaning = p.effort_meaning == "motor" ? stribeck::EffortMeaning::motor :
@@ -163,40 +209,155 @@ std::string FrictionCompensationController::configured()
   const double period = get_update_rate() > 0 ? 1.0 / get_update_rate() : 0.0;
   settings.loop_delay = p.loop_delay > 0.0 ? p.loop_delay : period;
   std::array<stribeck::JointModel, stribeck::max_joints> joints{};
-  std::size_t known = 0;
-  dynamics_ = {};
-  dynamics_.joints = static_cast<int>(joints_);
   for (std::size_t k = 0; k < joints_; ++k) {
     const auto & joint = p.friction.joints_map.at(p.joints[k]);
-    joints[k] = joint_model(p.joints[k]);
-    dynamics_.inertia[k] = joint.inertia;
-    dynamics_.gravity[k] = joint.gravity_torque, dynamics_.q_offset[k] = joint.gravity_offset;
-    known += joint.inertia > 0.0;
+    joints[k] = model_of(joint);
     const std::string problem =
       stribeck::output_problem(p.joints[k], joints[k], settings.mode, joint.p_gain, joint.supply_voltage);
     if (!problem.empty()) {
       return problem;
     }
   }
-  if (known != 0 && known != joints_) {
-    return "inertia is given for some joints only: give it for all, or for none";
+  std::string problem = known_dynamics(p, drives);
+  if (problem.empty()) {
+    problem = drives.compensator.configure(static_cast<int>(joints_), joints, settings, drives.dynamics);
   }
-  const stribeck::Dynamics * dynamics = known == joints_ ? &dynamics_ : nullptr;
-  std::string problem = compensator_->configure(static_cast<int>(joints_), joints, settings, dynamics);
   if (!problem.empty()) {
     return named(problem, p.joints);
   }
   for (std::size_t k = 0; k < joints_; ++k) {
     const auto & joint = p.friction.joints_map.at(p.joints[k]);
-    compensator_->on_telemetry(
+    drives.compensator.on_telemetry(
       static_cast<int>(k), or_nan(joint.p_gain), or_nan(joint.supply_voltage), stribeck::not_a_number);
   }
-  topic_.timeout = p.reference_timeout;
-  switched_on_ = p.enabled && !switched_off_;
-  largest_gain_ = compensator_->largest_gain();
-  gain_ = p.gain;
-  problem = gain_problem(p.gain);
-  return problem.empty() ? limit_problem() : problem;
+  return {};
+}
+
+/// Set the dynamics of the joints: a tree of bodies, or joints by themselves, or none; \returns why they cannot be used.
+std::string FrictionCompensationController::known_dynamics(const Parameters & p, Drives & drives) const
+{
+  std::size_t inertias = 0, bodies = 0;
+  drives.independent = {};
+  drives.independent.joints = drives.bodies.joints = static_cast<int>(joints_);
+  for (std::size_t k = 0; k < joints_; ++k) {
+    const std::string & name = p.joints[k];
+    const auto & joint = p.friction.joints_map.at(name);
+    drives.independent.inertia[k] = joint.inertia;
+    drives.independent.gravity[k] = joint.gravity_torque, drives.independent.q_offset[k] = joint.gravity_offset;
+    inertias += joint.inertia > 0.0;
+    if (joint.link_inertia.empty()) {
+      continue;
+    }
+    if (joint.link_inertia.size() != 16 || joint.link_placement.size() != 16 || joint.link_axis.size() != 3) {
+      return "friction." + name + ": link_inertia and link_placement have 16 numbers and link_axis 3, by rows";
+    }
+    const auto end = p.joints.begin() + static_cast<std::ptrdiff_t>(k);
+    const auto parent = std::find(p.joints.begin(), end, joint.link_parent);
+    if (parent == end && !joint.link_parent.empty()) {
+      return "friction." + name + ".link_parent: expected a joint before it in joints, or nothing for the base, found " +
+             joint.link_parent;
+    }
+    ++bodies;
+    stribeck::TreeJoint & link = drives.bodies.tree[k];
+    link.parent = parent == end ? -1 : static_cast<int>(parent - p.joints.begin());
+    link.slides = joint.link_slides, link.armature = joint.armature * joint.ratio * joint.ratio;
+    std::copy(joint.link_placement.begin(), joint.link_placement.end(), link.placement.begin());
+    std::copy(joint.link_axis.begin(), joint.link_axis.end(), link.axis.begin());
+    std::copy(joint.link_inertia.begin(), joint.link_inertia.end(), link.pseudo_inertia.begin());
+  }
+  if ((inertias != 0 && inertias != joints_) || (bodies != 0 && bodies != joints_)) {
+    return "inertia or link_inertia is given for some joints only: give it for all, or for none";
+  }
+  if (p.gravity.size() != 3 || (!p.payload.empty() && p.payload.size() != 4)) {
+    return "gravity has three numbers, and payload none or four: mass, x, y, z";
+  }
+  std::copy(p.gravity.begin(), p.gravity.end(), drives.bodies.gravity.begin());
+  if (!p.payload.empty()) {
+    const std::array<double, 4> at{p.payload[1], p.payload[2], p.payload[3], 1.0};
+    auto & last = drives.bodies.tree[joints_ - 1].pseudo_inertia;
+    for (std::size_t e = 0; e < last.size(); ++e) {
+      last[e] += p.payload[0] * at[e / 4] * at[e % 4];
+    }
+  }
+  drives.dynamics = nullptr;
+  if (bodies == joints_) {
+    drives.dynamics = &drives.bodies;
+  } else if (inertias == joints_) {
+    drives.dynamics = &drives.independent;
+  }
+  return {};
+}
+
+/// Set up the zero-torque mode for the drives that are compensated.
+void FrictionCompensationController::prepare_guiding()
+{
+  const Drives & drives = drives_->front();
+  zero_ = stribeck::ZeroTorque();
+  zero_.dynamics = drives.dynamics;
+  zero_.hottest = parameters_.guiding_temperature > 0.0 ? parameters_.guiding_temperature : stribeck::infinity;
+  zero_.timeout = parameters_.state_timeout;
+  stribeck::Guiding & guiding = zero_.guiding;
+  guiding.joints = static_cast<int>(joints_);
+  guiding.gravity_error = parameters_.gravity_error, guiding.ramp_time = parameters_.ramp_time;
+  const double delay = parameters_.loop_delay > 0.0 ? parameters_.loop_delay : 1.0 / std::max(get_update_rate(), 1u);
+  guiding.bandwidth = std::min(stribeck::hold_bandwidth, stribeck::hold_loop_share / delay);
+  for (int k = 0; k < guiding.joints; ++k) {
+    guiding.level[k] = drives.compensator.level(k);
+    guiding.limit[k] = std::min(drives.compensator.largest_torque(k), largest_torque);
+    guiding.fastest[k] = parameters_.guiding_speed;
+  }
+  temperature_.fill(stribeck::not_a_number);
+  can_guide_ = sums_ && drives.dynamics != nullptr;
+  guiding_ended_ = false;
+}
+
+/// Services of the zero-torque mode and of other drives, which are built in the thread of the service; the loop lets them take over.
+void FrictionCompensationController::serve()
+{
+  using Request = std::shared_ptr<Trigger::Request>;
+  using Response = std::shared_ptr<Trigger::Response>;
+  exchange_service_ = get_node()->create_service<Trigger>("~/exchange", [this](const Request, const Response response) {
+        change_drives(Change::exchange, *response);
+      });
+  zero_torque_service_ = get_node()->create_service<Switch>(
+    "~/zero_torque", [this](const Switch::Request::SharedPtr request, const Switch::Response::SharedPtr response) {
+      response->success = can_guide_ || !request->data;
+      if (response->success) {
+        guide_ = request->data ? Guide::begin : Guide::leave;
+      }
+      response->message = !response->success ?
+        "needs output_mode sum, and the weight of the joints: link_inertia or inertia of each" :
+        request->data ? "a hand guides the robot, unless a controller gives references" :
+        "joints are damped and borne less and less";
+    });
+  revert_service_ = get_node()->create_service<Trigger>("~/revert", [this](const Request, const Response response) {
+        change_drives(Change::revert, *response);
+      });
+}
+
+void FrictionCompensationController::change_drives(Change change, Trigger::Response & response)
+{
+  std::string problem;
+  if (joints_ == 0) {
+    problem = "configure the controller first";
+  } else if (changing_.exchange(true)) {
+    problem = "other drives are taking over: try again when they have";
+  } else if (change == Change::revert) {
+    problem = handover_.former == nullptr ? "there are no former drives: ~/exchange lets others take over" : "";
+  } else {
+    try {
+      const Parameters p = listener_->get_params();
+      problem = p.joints == parameters_.joints ? filled(p, (*drives_)[1 - present_]) : "joints: they have to stay the same";
+    } catch (const std::exception & error) {
+      problem = error.what();
+    }
+  }
+  response.success = problem.empty(), response.message = response.success ? "they take over" : problem;
+  if (response.success) {
+    change_ = change;
+  } else if (problem.rfind("other drives", 0) != 0) {
+    changing_ = false;
+  }
 }
 
 /// Set the limits of the commands: those of the parameters, and of the robot description with its command interfaces.
@@ -229,28 +390,6 @@ std::string FrictionCompensationController::limit_problem()
     }
   }
   return {};
-}
-
-/// The model of a joint from its parameters.
-stribeck::JointModel FrictionCompensationController::joint_model(const std::string & name) const
-{
-  const auto & p = parameters_.friction.joints_map.at(name);
-  stribeck::JointModel joint;
-  joint.law = stribeck::law_of(p.law[1] - '0', p);
-  joint.friction = stribeck::values_of(p);
-  stribeck::Servo & servo = joint.servo;
-  servo.control = p.servo == "voltage" ? stribeck::ControlKind::voltage :
-    p.servo == "current" ? stribeck::ControlKind::current : stribeck::ControlKind::torque;
-  servo.gain = p.control_gain, servo.damping = p.control_damping, servo.output_max = p.output_max;
-  servo.coasts = p.coasts;
-  servo.kt = or_nan(p.kt), servo.resistance = or_nan(p.R), servo.current_limit = or_nan(p.current_limit);
-  servo.saturation = p.torque_saturation;
-  servo.nominal_supply = servo.rated_supply = p.supply_voltage;
-  joint.armature = p.armature, joint.max_torque = p.max_torque, joint.resolution = p.resolution;
-  joint.temperature = p.temperature > -273.15 ? p.temperature : stribeck::not_a_number;
-  joint.sign = p.sign, joint.ratio = p.ratio, joint.offset = p.offset;
-  joint.tuning = stribeck::Tuning::of_resolution(p.resolution);
-  return joint;
 }
 
 /// Why a gain cannot be used, empty if it can; the same for the parameter and for the topic.
@@ -401,9 +540,11 @@ CallbackReturn FrictionCompensationController::on_activate(const rclcpp_lifecycl
     RCLCPP_ERROR(get_node()->get_logger(), "the reference interfaces are locked by another thread");
     return CallbackReturn::ERROR;
   }
-  compensator_->disable();
+  handover_.disable();
+  zero_.stop(stribeck::ZeroTorque::Reason::switched_off);
+  guide_ = Guide::none, guiding_ended_ = false;
   if (switched_on_) {
-    compensator_->enable();
+    handover_.enable();
   }
   return CallbackReturn::SUCCESS;
 }
@@ -420,7 +561,8 @@ bool FrictionCompensationController::forget_references()
 /// Leave no effort, or the position where the joints are.
 CallbackReturn FrictionCompensationController::on_deactivate(const rclcpp_lifecycle::State &)
 {
-  compensator_->disable();
+  handover_.disable();
+  zero_.stop(stribeck::ZeroTorque::Reason::switched_off);
   bool all = true;
   for (std::size_t k = 0; k < joints_; ++k) {
     const double position = state_interfaces_[k].get_optional().value_or(position_[k]);
@@ -461,27 +603,77 @@ return_type FrictionCompensationController::update_and_write_commands(
   read_states(dt);
   read_references();
   take_goal(time);
+  guide();
   const stribeck::Measurement measured{
     position_.data(), reads_velocity_ ? velocity_.data() : nullptr, reads_effort_ ? effort_.data() : nullptr};
-  stage_.update(*compensator_, now_, dt, measured, {goal_.data(), goal_velocity_.data()});
+  stage_.update(handover_, now_, dt, measured, {goal_.data(), goal_velocity_.data()});
+  mark_faults();
   write();
   publish();
   return return_type::OK;
 }
 
-/// Enable and gain, as they were set last.
+/// The torque that bears the joints while a hand guides them, in place of a reference; references of a controller end the mode.
+void FrictionCompensationController::guide()
+{
+  using Reason = stribeck::ZeroTorque::Reason;
+  const Guide asked = guide_.exchange(Guide::none);
+  const stribeck::State * state = handover_.present->trusted_state();
+  if (asked == Guide::leave) {
+    zero_.release(Reason::left);
+    guiding_ended_ = false;
+  } else if (asked == Guide::begin) {
+    guiding_ended_ = referenced_ || state == nullptr;
+    if (!guiding_ended_) {
+      zero_.begin(now_);
+    }
+  }
+  if (!zero_.on) {
+    return;
+  }
+  if (referenced_ || !handover_.present->enabled) {
+    zero_.stop(referenced_ ? Reason::commanded : Reason::switched_off);
+  }
+  const bool trusted = state != nullptr;
+  const stribeck::Vector bears = zero_.torque(
+    now_, trusted ? &state->q : nullptr, trusted ? &state->v : nullptr, trusted ? state->stamp : 0.0, temperature_);
+  for (int k = 0; zero_.on && k < zero_.guiding.joints; ++k) {
+    stage_.take(k, bears[k]);
+  }
+  guiding_ended_ = !zero_.on && zero_.reason != Reason::left;
+}
+
+/// Say of joints that nobody commands any more that the zero-torque mode has ended.
+void FrictionCompensationController::mark_faults()
+{
+  for (std::size_t k = 0; guiding_ended_ && k < joints_; ++k) {
+    if (stage_.fault[k] == stribeck::Fault::none || stage_.fault[k] == stribeck::Fault::no_reference) {
+      stage_.fault[k] = stribeck::Fault::zero_torque_ended;
+    }
+  }
+}
+
+/// Enable, gain and drives, as they were set last.
 void FrictionCompensationController::follow_switches()
 {
   const bool on = switched_on_;
-  if (on && !compensator_->enabled) {
-    compensator_->enable();
-    compensator_->sent(stage_.friction);
-  } else if (!on && compensator_->enabled) {
-    compensator_->disable();
+  const Change change = change_.exchange(Change::none);
+  if (change == Change::exchange) {
+    (void)handover_.exchange((*drives_)[1 - present_].compensator);
+  } else if (change == Change::revert) {
+    (void)handover_.revert();
   }
-  if (compensator_->gain() != gain_) {
-    compensator_->set_gain(gain_);
+  present_ = handover_.present == &drives_->front().compensator ? 0 : 1;
+  if (on && !handover_.present->enabled) {
+    handover_.enable();
+    handover_.present->sent(stage_.friction);
+  } else if (!on && handover_.present->enabled) {
+    handover_.disable();
   }
+  if (handover_.present->gain() != gain_) {
+    handover_.present->set_gain(gain_);
+  }
+  changing_ = handover_.leaving != nullptr || change_ != Change::none;
 }
 
 void FrictionCompensationController::read_states(double period)
@@ -498,17 +690,19 @@ void FrictionCompensationController::read_states(double period)
     effort_[k] = reads_[k].effort.take(state_interfaces_[at++].get_optional());
   }
   for (std::size_t k = 0; reads_temperature_ && k < joints_; ++k) {
-    compensator_->on_telemetry(
-      static_cast<int>(k), stribeck::not_a_number, stribeck::not_a_number,
-      state_interfaces_[at++].get_optional().value_or(stribeck::not_a_number));
+    temperature_[k] = state_interfaces_[at++].get_optional().value_or(stribeck::not_a_number);
+    handover_.on_telemetry(static_cast<int>(k), stribeck::not_a_number, stribeck::not_a_number, temperature_[k]);
   }
 }
 
 void FrictionCompensationController::read_references()
 {
   std::size_t at = 0;
+  referenced_ = false;
   for (std::size_t k = 0; k < joints_; ++k) {
-    stage_.take(static_cast<int>(k), ordered_exported_reference_interfaces_[at++]->get_optional());
+    const std::optional<double> read = ordered_exported_reference_interfaces_[at++]->get_optional();
+    referenced_ = referenced_ || std::isfinite(read.value_or(stribeck::not_a_number));
+    stage_.take(static_cast<int>(k), read);
   }
   goal_.fill(stribeck::not_a_number), goal_velocity_.fill(stribeck::not_a_number);
   for (std::size_t k = 0; position_goals_ && k < joints_; ++k) {
@@ -530,7 +724,7 @@ void FrictionCompensationController::take_goal(const rclcpp::Time & time)
   const std::int64_t now =
     time.get_clock_type() == RCL_ROS_TIME ? time.nanoseconds() : get_node()->now().nanoseconds();
   const double made = now_ - std::max(1e-9 * static_cast<double>(now - goal.value.stamp), 0.0);
-  compensator_->on_goal(now_, &made, {goal.value.position.data(), goal.value.velocity.data()});
+  handover_.present->on_goal(now_, &made, {goal.value.position.data(), goal.value.velocity.data()});
 }
 
 void FrictionCompensationController::write()
@@ -555,13 +749,13 @@ void FrictionCompensationController::publish()
     return;
   }
   published_ = now_;
-  const stribeck::Account account = compensator_->account();
+  const stribeck::Account account = handover_.present->account();
   bool external = true;
   for (std::size_t k = 0; k < joints_; ++k) {
     torque_message_.data[k] = stage_.friction[k];
     scale_message_.data[k] = account.dry[k];
     double * row = &external_message_.data[3 * k];
-    external = compensator_->external_torque(static_cast<int>(k), row[0], row[1], row[2]) && external;
+    external = handover_.present->external_torque(static_cast<int>(k), row[0], row[1], row[2]) && external;
   }
   if (external) {
     (void)external_publisher_->try_publish(external_message_);

@@ -9,6 +9,7 @@ from stribeck.files.drives import Drives
 from stribeck.live.parameters import CompensatedJointParameters, CompensationParameters
 from stribeck.live.setup import compensated_joints, compensator_of
 from stribeck.rigid.urdf import read_urdf
+from three_joints import arm_of_three
 
 STEP = 0.002
 
@@ -154,18 +155,6 @@ def test_what_cannot_be_is_refused(path, tmp_path):
         loop.telemetry("wrist", temperature=30.0)
     with pytest.raises(sb.StribeckError, match=r"missing\.json"):
         sb.Compensator(tmp_path / "missing.json")
-
-
-def arm_of_three(tmp_path):
-    """A URDF of three joints that reach a point in space."""
-    links = '<robot name="arm"><link name="l0"/>'
-    for k, axis in enumerate(("0 0 1", "0 1 0", "0 1 0"), 1):
-        links += f"""<link name="l{k}"><inertial><origin xyz="0 0 0.1"/><mass value="0.3"/><inertia ixx="1e-3" iyy="1e-3" izz="1e-3"
-            ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j{k}" type="continuous"><parent link="l{k - 1}"/><child link="l{k}"/>
-            <origin xyz="0 0 {0.0 if k == 1 else 0.2}"/><axis xyz="{axis}"/></joint>"""
-    path = tmp_path / "arm.urdf"
-    path.write_text(links + "</robot>")
-    return path
 
 
 def test_a_force_at_the_tool_comes_back_from_the_torques_of_the_joints(tmp_path):

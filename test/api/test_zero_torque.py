@@ -100,13 +100,29 @@ def test_a_fast_hand_is_braked(tmp_path):
     assert abs(lever.v) < 1.0
 
 
-def test_states_that_are_lost_leave_the_weight(tmp_path):
-    """No drop: the torque of the last pose; the mode begins again with a hold."""
+def test_states_that_are_lost_leave_the_weight_for_a_while(tmp_path):
+    """No drop at once: the torque of the last pose, which ends within the ramp time; then the mode says why and has to be begun again."""
     loop, lever = compensator(tmp_path), Lever()
     guided(loop, lever, 1.0)
     weight = MASS * 9.81 * LENGTH * math.sin(lever.q)
     assert loop.zero_torque([math.nan], [0.0], effort=[weight], t=1.0) == pytest.approx([weight], rel=1e-3)
     assert loop.doubt is not None
+    assert not loop.zero_torque_ended
+    assert loop.zero_torque([math.nan], [0.0], effort=[weight], t=2.0) == pytest.approx([0.0])
+    assert loop.zero_torque_ended == "no trusted states for 1002 ms"
+    assert loop.zero_torque([lever.q], [0.0], effort=[0.0], t=2.1) == pytest.approx([0.0])
+    loop.restart()
+    assert loop.zero_torque([lever.q], [0.0], effort=[0.0], t=2.2) == pytest.approx([weight], rel=1e-3)
+
+
+def test_a_released_lever_sinks_slowly(tmp_path):
+    """Without friction: below the speed at which the damping bears the weight."""
+    loop, lever = compensator(tmp_path), Lever(friction=0.0)
+    guided(loop, lever, 1.0)
+    loop.release()
+    positions, _ = guided(loop, lever, 3.0, 1.0)
+    speed = np.abs(np.diff(positions)).max() / PERIOD
+    assert 0.1 < speed < 1.05 * MASS * 9.81 * LENGTH / (2.0 * 25.0 * lever.inertia)
 
 
 def test_a_weight_has_to_be_known(tmp_path):

@@ -158,7 +158,7 @@ def test_rows_between_two_slips_are_no_motion():
     shares = []
     for position in (smooth, slips):
         run = ArmRecording("run", ("elbow",), time, position[:, None], None, 0.0 * position[:, None])
-        shares.append(smeared([run], 0.02, 30.0, FilterSettings(4, 1.4)))
+        shares.append(smeared([run], 0.02, 30.0, FilterSettings(4, 1.4))[0])
     assert shares[0] < 0.01
     assert shares[1] > 3.0 * STUCK
 

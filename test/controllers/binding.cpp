@@ -36,6 +36,7 @@ struct Held
   std::string problem;
   bool isolates = false;
   CommandStage stage;
+  Handover handover;
   TopicReferences topic;
 };
 
@@ -316,6 +317,8 @@ void learning(const Held * held, double * out)
 void staged(Held * held, int efforts, const double * lower, const double * upper)
 {
   held->stage.configure(held->compensator.joints(), efforts != 0);
+  held->handover = Handover();
+  held->handover.present = &held->compensator;
   for (int k = 0; k < held->compensator.joints(); ++k) {
     held->stage.limits.narrow(k, lower[k], upper[k]);
   }
@@ -325,6 +328,13 @@ const char * limits_problem(Held * held, int joint)
 {
   held->problem = held->stage.limits.problem(joint, "a");
   return held->problem.c_str();
+}
+
+// Hands over to the compensator of another, or back to the former one without.
+int stage_exchanged(Held * held, Held * other, double ramp_time)
+{
+  held->handover.ramp_time = ramp_time;
+  return other == nullptr ? held->handover.revert() : held->handover.exchange(other->compensator);
 }
 
 void stage_restarted(Held * held) { held->stage.restart(); }
@@ -348,7 +358,7 @@ void stage_updated(
   for (int k = 0; k < n; ++k) {
     held->stage.take(k, locked[k] != 0.0 ? std::nullopt : std::optional<double>(reference[k]));
   }
-  held->stage.update(held->compensator, now, dt, {position, velocity, effort}, {goal, goal_velocity});
+  held->stage.update(held->handover, now, dt, {position, velocity, effort}, {goal, goal_velocity});
   put(out, held->stage.command, n), put(out + n, held->stage.friction, n);
   for (int k = 0; k < n; ++k) {
     out[2 * n + k] = static_cast<double>(held->stage.fault[k]);

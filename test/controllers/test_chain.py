@@ -386,3 +386,38 @@ def test_codes_of_faults_are_those_of_the_documentation():
     expected = {code: text for code, text in codes.items() if text}
     assert expected.items() <= table.items()
     assert set(table) - set(expected) == {0, NO_REFERENCE, LIMITED}
+
+
+# -- another set of parameters
+
+
+@pytest.mark.parametrize("mode", ["sum", "goal_offset"])
+def test_other_parameters_take_over_without_a_step_and_are_given_back(mode):
+    """Three times the friction: a ramp time of the old torque, then linearly to the new one; the way back alike."""
+    ramp, references = 0.1, (2.0, -1.0) if mode == "sum" else (0.3, 0.1)
+    made = controller(mode=mode, ramp_time=ramp)
+    heavy = CppController(
+        [joint(name, friction_base=1.2, friction_viscous=0.3) for name in "ab"],
+        default_settings(mode=mode, ramp_time=ramp),
+    )
+    for name in heavy.names:
+        heavy.on_telemetry(name, kp=KP)
+    friction = lambda count: np.array([found.friction for found in moved(made, count, references)])  # noqa: E731
+    before = friction(300)[-1]
+    assert made.exchange(heavy, ramp)
+    assert not made.exchange(None, ramp), "one at a time"
+    found = friction(250)
+    shares = np.clip(np.arange(250)[:, None] * PERIOD / ramp - 1.0, 0.0, 1.0)
+    np.testing.assert_allclose(found, before * (1.0 + 2.0 * shares), rtol=1e-6)
+    assert made.exchange(None, ramp)
+    np.testing.assert_allclose(friction(250), before * (3.0 - 2.0 * shares), rtol=1e-6)
+
+
+def test_a_handover_ends_with_the_doubt_that_ends_both():
+    """A state that is not a number in the midst of it: the reference alone, at once; the new parameters return from zero."""
+    made, heavy = controller(ramp_time=0.1), controller(ramp_time=0.1)
+    moved(made, 300)
+    assert made.exchange(heavy, 0.1)
+    found = moved(made, 400, faults={150: {"position": np.array([NAN, NAN])}})
+    assert np.abs(found[152].friction).max() < 0.05
+    assert found[-1].friction[0] == pytest.approx(found[140].friction[0], rel=1e-6)

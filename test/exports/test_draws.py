@@ -98,6 +98,23 @@ def test_with_recordings_draws_cover_them():
     assert "contain 9" in width.line(3)
 
 
+def test_a_posterior_wider_than_the_recordings_allow_is_cut_down():
+    """Intervals of half the values, and runs that the estimate moves like: a share of them covers 90 %, no error is added."""
+    drive = uncertain_drive("m4", share=0.2)
+    other = replace(drive, values={**drive.values, "R": 1.02 * drive.values["R"]})
+    runs = runs_of(drive)
+    recorded = replace(runs, position=STEPPING.motion(other, runs).position)
+    width = width_of_recorded(drive, recorded, STEPPING)
+    assert width.error == 0.0
+    assert 0.01 < width.share < 0.5
+    assert 0.9 <= width.coverage <= 0.97
+    assert width.reached < 0.5 * width.posterior
+    assert "standard deviations" in width.line(3)
+    drawn = draws_of(drive, 4000, seed=0, share=width.share)
+    wide = draws_of(drive, 4000, seed=0)
+    assert np.std(drawn["R"]) < 0.6 * np.std(wide["R"])
+
+
 @pytest.mark.parametrize("form", [pytest.param("mjcf", marks=pytest.mark.slow), "genesis"])
 def test_draws_of_a_poorer_law_move_as_those_of_the_source(form):
     """M4 as M1: motions differ from that of the estimate as those of the source do, up to what M1 cannot hold."""

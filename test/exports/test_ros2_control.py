@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -11,6 +12,10 @@ from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import LAWS
+from stribeck.rigid.rigid_body import RigidBodyModel
+from stribeck.rigid.tree import BASE, KinematicTree, TreeJoint
+from stribeck.rigid.urdf import read_urdf
+from three_joints import arm_of_three
 
 DECLARED = REPOSITORY / "controllers" / "src" / "friction_compensation_controller_parameters.yaml"
 
@@ -31,3 +36,28 @@ def test_the_controller_takes_every_parameter_of_the_file(name):
     assert set(knee) <= set(declared["friction"]["__map_joints"])
     assert all(knee[key] == values[key] for key in law.parameter_names)
     assert knee["max_torque"] > 0.0
+
+
+def test_with_a_urdf_the_controller_knows_what_each_joint_moves(tmp_path):
+    """Parents, axes, placements and inertias of the tree, from which the weight of the robot follows as from the URDF."""
+    values, law = {**published("xl330", "m1"), "q_offset": 0.0}, LAWS["m1"]
+    servo = Servo(Drive(load_actuator("xl330"), law, values), kp=400.0)
+    names, output, urdf = ("j1", "j2", "j3"), tmp_path / "out.yaml", arm_of_three(tmp_path)
+    joints = tuple(JointServo(name, servo) for name in names)
+    task = ExportTask(joints, output, urdf, sources=(Path("m1.json"),) * 3)
+    controller = yaml.safe_load(write(task).files[output])["friction_compensation"]["ros__parameters"]
+    links = [controller["friction"][name] for name in names]
+    assert [link["link_parent"] for link in links] == ["", "j1", "j2"]
+    built = [
+        TreeJoint(
+            name, "revolute", names.index(link["link_parent"]) if link["link_parent"] else BASE,
+            *(np.reshape(link[key], shape) for key, shape in
+              (("link_placement", (4, 4)), ("link_axis", 3), ("link_inertia", (4, 4)))),
+        )
+        for name, link in zip(names, links, strict=True)
+    ]  # fmt: skip
+    q = np.array([0.3, 0.7, 0.9])
+    expected = read_urdf(urdf).model(list(names)).gravity(q)
+    np.testing.assert_allclose(RigidBodyModel(KinematicTree(tuple(built))).gravity(q), expected, rtol=1e-12)
+    declared = yaml.safe_load(DECLARED.read_text())["friction_compensation_controller"]
+    assert set(links[0]) <= set(declared["friction"]["__map_joints"])

@@ -15,11 +15,10 @@ from stribeck.live.friction import (
     PROBE,
     FrictionModel,
     JointModel,
-    check_gain,
     goal_offset,
-    load_feedback,
     stall_torque,
 )
+from stribeck.live.stability import check_gain, load_feedback
 from stribeck.model.actuator import ControlState, ServoCommand, motor_torque
 from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.law import LAWS, FrictionLaw, friction_budget

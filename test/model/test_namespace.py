@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from stribeck.model.actuator import ControlState, ServoCommand
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import LAWS, friction_budget
-from stribeck.model.namespace import array_namespace
+from stribeck.model.namespace import array_namespace, sine
 from stribeck.model.step import Plant, PlantState, step
 
 LIBRARY = SimpleNamespace(name="another array library")
@@ -126,3 +127,14 @@ def test_formulas_run_on_arrays_that_know_no_namespace(law):
 
     for one, other in zip(results(old), results(np.asarray), strict=True):
         assert np.array_equal(one, other)
+
+
+def test_the_sine_of_fits_is_that_of_numpy_to_the_rounding_of_float32():
+    """Over many turns; so is its derivative, by which searches descend. Numbers in float64 take the library's own sine."""
+    angles = np.linspace(-20.0, 20.0, 20_001, dtype=np.float32)
+    exact = angles.astype(np.float64)
+    values = jax.jit(sine)(angles)
+    assert values.dtype == np.float32
+    np.testing.assert_allclose(values, np.sin(exact), atol=3e-7)
+    np.testing.assert_allclose(jax.vmap(jax.grad(sine))(angles), np.cos(exact), atol=1e-6)
+    assert np.array_equal(sine(exact), np.sin(exact))

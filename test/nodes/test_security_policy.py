@@ -16,8 +16,8 @@ KINDS = {"publish": "publisher", "subscribe": "subscriber", "reply": "service", 
 EITHER = {"/servo_status", "/dynamic_joint_states"}
 """Telemetry: the latter with control_msgs, the former without."""
 
-SOMETIMES = {"subscribe": {"/clock", "/parameter_events"}}
-"""With use_sim_time; of the distribution."""
+SOMETIMES = {"subscribe": {"/clock", "/parameter_events"}, "publish": {"/external_wrench"}}
+"""With use_sim_time; of the distribution. With the URDF of three joints or more."""
 
 
 def allowed():

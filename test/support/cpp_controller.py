@@ -83,6 +83,11 @@ class CppController(CppCompensator):
         self._look()
         return Commands(out.reshape(3, n))
 
+    def exchange(self, other, ramp_time):
+        """Hand over to the compensator of another controller, or back without one; returns whether that is possible."""
+        handle = None if other is None else other._handle
+        return bool(self._library.stage_exchanged(self._handle, handle, ctypes.c_double(ramp_time)))
+
     def final_command(self, k, position):
         return self._library.final_command(self._handle, k, ctypes.c_double(position))
 

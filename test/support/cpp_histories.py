@@ -36,7 +36,7 @@ REASONS = (
         "stands still",
         "the firmware gain is not known",
         "effort is not a number",
-        "an effort beyond",
+        "times the stall torque",
     ),
     "out of all proportion",
 )

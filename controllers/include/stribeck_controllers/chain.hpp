@@ -18,7 +18,7 @@ namespace stribeck
 {
 
 /// Code of what is wrong with a joint, as published: a Doubt below 64, or one of these.
-enum class Fault : std::uint8_t { none = 0, no_reference = 64, limited = 65 };
+enum class Fault : std::uint8_t { none = 0, no_reference = 64, limited = 65, zero_torque_ended = 66 };
 
 /// Why a joint cannot be compensated in an output mode, in one line; empty if it can.
 /// \param kp gain of its firmware, \param supply its supply voltage [V].
@@ -116,6 +116,96 @@ private:
   unsigned missed_ = 0;
 };
 
+/// Hands joints over from one compensator to another without a step in the torque, and back; as live/handover.py explains.
+class Handover
+{
+public:
+  Compensator * present = nullptr;  ///< the one that compensates, or is taking over
+  Compensator * leaving = nullptr;  ///< the one that it takes over from
+  Compensator * former = nullptr;   ///< the one before the last exchange
+  double ramp_time = 0.5;           ///< [s]
+  double share = 1.0;               ///< of the present one
+
+  /// Let another compensator of the same joints take over, with the present gain; \returns false while another one does, or
+  /// if its gain would not be stable.
+  bool exchange(Compensator & next) noexcept
+  {
+    if (leaving != nullptr || !next.set_gain(present->gain())) {
+      return false;
+    }
+    former = present, present = &next;
+    if (former->enabled) {
+      next.enable();
+      leaving = former, share = 0.0, since_ = -1.0;
+    }
+    return true;
+  }
+
+  /// Let the one before the last exchange take over again, with what it has learnt.
+  bool revert() noexcept { return former != nullptr && exchange(*former); }
+
+  void enable() noexcept
+  {
+    end();
+    present->enable();
+  }
+
+  void disable() noexcept
+  {
+    end();
+    present->disable();
+  }
+
+  void on_telemetry(int joint, double kp, double supply, double temperature) noexcept
+  {
+    for (Compensator * one : {present, former}) {
+      if (one != nullptr) {
+        one->on_telemetry(joint, kp, supply, temperature);
+      }
+    }
+  }
+
+  /// The next state, a time after the last one [s].
+  void advance(double dt) noexcept
+  {
+    if (leaving != nullptr) {
+      since_ = since_ < 0.0 ? 0.0 : since_ + dt;
+      const double passed = ramp_time > 0.0 ? since_ / ramp_time - 1.0 : 1.0;
+      share = maximum(share, passed < 1.0 ? passed : 1.0);
+    }
+  }
+
+  /// A value of both by their shares.
+  double mixed(double old, double now) const noexcept
+  {
+    return leaving == nullptr ? now : (1.0 - share) * old + share * now;
+  }
+
+  /// Say what was sent; the one that leaves has done so when its share is 0.
+  void sent(const Vector & friction) noexcept
+  {
+    if (leaving == nullptr) {
+      present->sent(friction);
+      return;
+    }
+    leaving->shared(friction), present->shared(friction);
+    if (share >= 1.0) {
+      end();
+    }
+  }
+
+private:
+  void end() noexcept
+  {
+    if (leaving != nullptr) {
+      leaving->disable();
+    }
+    leaving = nullptr, share = 1.0;
+  }
+
+  double since_ = -1.0;
+};
+
 /// Commands of joints from references and friction torques.
 ///
 /// An effort without a valid reference is zero. A position without one stays the last reference, without friction. A single
@@ -166,12 +256,24 @@ public:
   void update(
     Compensator & compensator, double now, double dt, const Measurement & measured, const Measurement & goal) noexcept
   {
+    Handover alone;
+    alone.present = &compensator;
+    update(alone, now, dt, measured, goal);
+  }
+
+  void update(Handover & handover, double now, double dt, const Measurement & measured, const Measurement & goal) noexcept
+  {
     const double stamp = now - 0.5 * (dt > 0.0 ? dt : 1e-6);  // the references were made before the state
-    compensator.on_command(
-      now, &stamp,
-      {efforts_ ? goal.position : reference.data(), goal.velocity, efforts_ ? reference.data() : nullptr});
-    compensator.on_state(now, now, measured);
-    add(compensator, dt);
+    for (Compensator * one : {handover.leaving, handover.present}) {
+      if (one != nullptr) {
+        one->on_command(
+          now, &stamp,
+          {efforts_ ? goal.position : reference.data(), goal.velocity, efforts_ ? reference.data() : nullptr});
+        one->on_state(now, now, measured);
+      }
+    }
+    handover.advance(dt);
+    add(handover, dt);
   }
 
   /// What remains commanded when the controller stops: no effort, or the position where the joint is; where that is not
@@ -187,9 +289,14 @@ public:
 
 private:
   /// Compute the commands, and say to the compensator what was sent.
-  void add(Compensator & compensator, double dt) noexcept
+  void add(Handover & handover, double dt) noexcept
   {
+    const Compensator & compensator = *handover.present;
+    const Compensator * leaving = handover.leaving;
     Vector sent = compensator.torque;
+    for (int k = 0; leaving != nullptr && k < n_; ++k) {
+      sent[k] = handover.mixed(leaving->torque[k], sent[k]);
+    }
     const bool fades = compensator.doubt != Doubt::none && compensator.doubt != Doubt::out_of_proportion;
     for (int k = 0; k < n_; ++k) {
       const bool referenced = valid(k), ends = !referenced || !compensator.enabled || (fades && sent[k] == 0.0);
@@ -197,7 +304,11 @@ private:
         const bool holds = referenced || (!efforts_ && std::isfinite(reference[k]));
         sent[k] = holds ? faded(friction[k], compensator.fading(k) * dt) : 0.0;
       }
-      const double wanted = efforts_ ? reference[k] + sent[k] : compensator.goal_with(k, reference[k], sent[k]);
+      double wanted = reference[k] + sent[k];
+      if (!efforts_) {
+        wanted = compensator.goal_with(k, reference[k], sent[k]);
+        wanted = leaving == nullptr ? wanted : handover.mixed(leaving->goal_with(k, reference[k], sent[k]), wanted);
+      }
       command[k] = std::isfinite(wanted) ? limits.limited(k, wanted) : wanted;
       const bool limited = command[k] < wanted || command[k] > wanted;
       if (limited && efforts_) {
@@ -211,7 +322,7 @@ private:
       }
     }
     friction = sent;
-    compensator.sent(friction);
+    handover.sent(friction);
   }
 
   static constexpr int bridged_cycles = 1;  ///< missing values in succession that are replaced by the last

@@ -135,6 +135,16 @@ public:
     }
     return most;
   }
+  /// The last state, nullptr while it is not trusted.
+  const State * trusted_state() const noexcept
+  {
+    return enabled && has_state_ && doubt == Doubt::none && all_trusted() ? &state_ : nullptr;
+  }
+
+  /// Friction of a joint at rest and the largest torque of its motor, in the robot's coordinates [N m].
+  double level(int k) const noexcept { return feed_forward_.at_rest[k] * std::abs(joints_[k].gear()); }
+  double largest_torque(int k) const noexcept { return stall_[k] * std::abs(joints_[k].gear()); }
+
   bool learns() const noexcept { return feed_forward_.observes; }
 
   /// Speed at which the compensation of a joint ends that it drives, in the coordinates of its parameter file [rad/s].
@@ -289,6 +299,17 @@ public:
     torque = friction;
     if (observed_) {
       own_.correct(friction);
+    }
+  }
+
+  /// Say which friction torques were sent while two compensators share the joints: as sent(), but the slew limit starts from
+  /// the own torque.
+  void shared(const Vector & friction) noexcept
+  {
+    if (doubt == Doubt::none) {
+      slewed_ = shares_ ? slewed_ : applied_;
+      shares_ = true;
+      sent(friction);
     }
   }
 
@@ -542,6 +563,8 @@ private:
       rise = positive < dt ? positive : dt;
     }
     state_arrival_ = arrival, doubt = gap;
+    applied_ = shares_ ? slewed_ : applied_;
+    shares_ = false;
     for (int k = 0; k < n_; ++k) {
       off[k] = each_[k].doubt != Doubt::none ? each_[k].doubt : admission_.frozen[k] ? Doubt::frozen :
         feed_forward_.speed_limit.ended[k] ? Doubt::driven : Doubt::none;
@@ -744,7 +767,7 @@ private:
   {
     doubt = why;
     rejected_ = -infinity, has_filtered_ = has_state_ = false;
-    ramp_.fill(0.0), off.fill(Doubt::none);
+    ramp_.fill(0.0), off.fill(Doubt::none), shares_ = false;
     applied_.fill(0.0), torque.fill(0.0);
     admission_.forget_slope();
     own_.clear();
@@ -805,8 +828,8 @@ private:
   Wish wish_{};
   Command take_{};
   std::array<JointState, max_joints> each_{};
-  Vector slew_{}, fading_{}, stall_{}, applied_{}, filtered_{}, ramp_{};
-  bool observed_ = false, matter_ = false, has_filtered_ = false, has_state_ = false;
+  Vector slew_{}, fading_{}, stall_{}, applied_{}, slewed_{}, filtered_{}, ramp_{};
+  bool observed_ = false, matter_ = false, has_filtered_ = false, has_state_ = false, shares_ = false;
   double state_arrival_ = -infinity, rejected_ = -infinity;
 };
 

@@ -311,7 +311,8 @@ public:
     for (int k = 0; k < n_; ++k) {
       const Tuning & t = tuning[k];
       led[k] = path.share(k) * (known[k] ? 1.0 : 0.0);
-      direction[k] = std::abs(motion[k]) * turning.share[k];
+      const double pushed = observing && observes ? observer.pushed[k] : 0.0, moved = std::abs(motion[k]);
+      direction[k] = moved * turning.share[k] + (1.0 - moved) * pushed;
       if (led_count > 0) {
         const double intended = formulas::intended(
           state.velocity[k], state.position[k], present[k], wish.rate[k], moving[k], t.deadband, t.error_width,

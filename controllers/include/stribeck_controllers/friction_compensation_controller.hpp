@@ -24,8 +24,10 @@
 #include "std_msgs/msg/float64_multi_array.hpp"
 #include "std_msgs/msg/u_int8_multi_array.hpp"
 #include "std_srvs/srv/set_bool.hpp"
+#include "std_srvs/srv/trigger.hpp"
 #include "stribeck_controllers/chain.hpp"
 #include "stribeck_controllers/compensator.hpp"
+#include "stribeck_controllers/guiding.hpp"
 #include "stribeck_controllers/friction_compensation_controller_parameters.hpp"
 
 namespace stribeck_controllers
@@ -36,6 +38,9 @@ namespace stribeck_controllers
 /// It exports `<name>/<joint>/effort` (mode sum) or `<name>/<joint>/position` (mode goal_offset), and the goal interfaces of
 /// its parameters. What cannot be trusted adds nothing: the reference passes through. Without a reference the effort is zero
 /// and a position stays where it was; when the controller stops, it leaves no effort, or the position where the joint is.
+///
+/// With `~/zero_torque` a hand guides the joints, whose weight the controller bears while it has no reference. `~/exchange` lets the
+/// parameters below `friction` as they are set by then take over without a step, `~/revert` those before.
 class FrictionCompensationController : public controller_interface::ChainableControllerInterface
 {
 public:
@@ -66,6 +71,18 @@ private:
     T value{};
     unsigned count = 0;
   };
+  /// Drives that are compensated, with their dynamics.
+  struct Drives
+  {
+    stribeck::Compensator compensator;
+    stribeck::IndependentJoints independent;
+    stribeck::RigidBodyModel bodies;
+    const stribeck::Dynamics * dynamics = nullptr;  ///< nullptr: not known
+  };
+  enum class Change : int { none, exchange, revert };
+  enum class Guide : int { none, begin, leave };
+  using Trigger = std_srvs::srv::Trigger;
+  using Parameters = friction_compensation_controller::Params;
   struct TopicGoal
   {
     std::int64_t stamp;  ///< ROS time [ns]
@@ -83,7 +100,13 @@ private:
 
   std::string configured();
   std::string limit_problem();
-  stribeck::JointModel joint_model(const std::string & name) const;
+  std::string filled(const Parameters & parameters, Drives & drives) const;
+  std::string known_dynamics(const Parameters & parameters, Drives & drives) const;
+  void serve();
+  void change_drives(Change change, Trigger::Response & response);
+  void prepare_guiding();
+  void guide();
+  void mark_faults();
   std::string gain_problem(double gain) const;
   void watch_gain();
   void subscribe();
@@ -98,9 +121,17 @@ private:
   const char * commanded_interface() const;
 
   std::shared_ptr<friction_compensation_controller::ParamListener> listener_;
-  friction_compensation_controller::Params parameters_;
-  std::unique_ptr<stribeck::Compensator> compensator_;
-  stribeck::IndependentJoints dynamics_;
+  Parameters parameters_;
+  std::unique_ptr<std::array<Drives, 2>> drives_;
+  std::atomic<int> present_{0};  ///< index of the drives that are compensated, or are taking over
+  stribeck::Handover handover_;
+  stribeck::ZeroTorque zero_;
+  stribeck::Vector temperature_{};
+  bool referenced_ = false;      ///< another controller gives references
+  bool guiding_ended_ = false;   ///< the zero-torque mode has ended by itself, or could not begin
+  std::atomic<Change> change_{Change::none};
+  std::atomic<bool> changing_{false}, can_guide_{false};
+  std::atomic<Guide> guide_{Guide::none};
   std::size_t joints_ = 0;
   bool sums_ = true, position_goals_ = false, velocity_goals_ = false;
   bool reads_velocity_ = false, reads_effort_ = false, reads_temperature_ = false;
@@ -118,7 +149,8 @@ private:
 
   rclcpp::node_interfaces::OnSetParametersCallbackHandle::SharedPtr gain_check_;
   rclcpp::node_interfaces::PostSetParametersCallbackHandle::SharedPtr gain_change_;
-  rclcpp::Service<Switch>::SharedPtr enable_service_;
+  rclcpp::Service<Switch>::SharedPtr enable_service_, zero_torque_service_;
+  rclcpp::Service<Trigger>::SharedPtr exchange_service_, revert_service_;
   rclcpp::Subscription<std_msgs::msg::Float64>::SharedPtr gain_subscription_;
   rclcpp::Subscription<Values>::SharedPtr reference_subscription_;
   rclcpp::Subscription<Goal>::SharedPtr goal_subscription_;

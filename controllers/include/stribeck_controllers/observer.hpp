@@ -25,6 +25,7 @@ constexpr double absurd = 1e100;           ///< Torques beyond this multiple of 
 constexpr double pi = 3.14159265358979323846;
 constexpr double alarm_period = 600.0;       ///< Mean time from one false alarm of the robot to the next [s].
 constexpr double band_quantile = 2.17;      ///< Standard deviations of a band of 97 %.
+constexpr double pushed_share = 0.6;        ///< The same that shows the controller's intention fully, while a joint rests.
 constexpr double driven_share = 0.3;        ///< Controller's torque beside gravity that drives a joint, of the friction at rest.
 constexpr double sure_deviations = 2.0;    ///< Standard deviations between estimated and guaranteed friction.
 constexpr double recalled_deviation = 0.15;  ///< Standard deviation of the change since an earlier run.
@@ -440,6 +441,7 @@ public:
   Vector certainty{};            ///< from 0 before any motion to 1
   Vector doubtful{};             ///< largest excess of the friction at rest over the estimate, as a fraction
   Vector met{};                  ///< fraction of the present viscous friction covered by learning
+  Vector pushed{};               ///< direction in which the controller pushes a joint by more than its weight, in [-1, 1]
 
   /// Begin with scales learnt earlier, or else with the identified friction at the present temperature.
   void begin(
@@ -482,7 +484,7 @@ public:
       v.fill(0.0);
     }
     torque.fill(0.0), contact.fill(false), surprised_.fill(0.0), impulse_.fill(0.0), elapsed_ = 0.0;
-    drive_.fill(0.0), driving_.fill(0.0);
+    drive_.fill(0.0), driving_.fill(0.0), pushed.fill(0.0);
     external.fill(0.0), external_band.fill(infinity), external_threshold.fill(infinity);
   }
 
@@ -513,6 +515,8 @@ public:
       const double drive = driving_[k] / maximum(elapsed, 1e-9);
       impulse_[k] = driving_[k] = 0.0;
       drive_[k] = drive_[k] + share * (drive - drive_[k]);
+      const double beyond = (std::abs(drive_[k]) / joint.level - driven_share) / (pushed_share - driven_share);
+      pushed[k] = sign_of(drive_[k]) * minimum(maximum(beyond, 0.0), 1.0);
       budget[k] = cancelling_torque(
         joint.law, joint.values, motion.direction[k], motion.velocity[k], motion.motor[k], motion.external[k], {},
         motion.position[k]);

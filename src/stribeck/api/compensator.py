@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ from stribeck.errors import ConfigError, StribeckError, check_valid
 from stribeck.files.drives import read_drives
 from stribeck.live.compensator import Compensator as Engine
 from stribeck.live.friction import EFFORT_MEANINGS
-from stribeck.live.guiding import Guiding
+from stribeck.live.handover import Handover
 from stribeck.live.learning.external import ExternalTorque
 from stribeck.live.parameters import CompensatedJointParameters, CompensationParameters
 from stribeck.live.setup import compensated_joints, compensator_of, learning_of
-from stribeck.live.states.admission import LONGEST_STEP
+from stribeck.live.zero_torque import GuidingSettings, ZeroTorque
 from stribeck.model.arrays import Array
 from stribeck.model.joint import Drive
 from stribeck.rigid.rigid_body import RigidBodyModel
@@ -41,12 +40,6 @@ MANAGED = (
     "effort_meaning",
 )
 """Parameters of the compensation node that the arguments of the constructor stand for."""
-
-TYPICAL_PERIOD = 0.002
-"""Of a loop whose delay is not given [s]."""
-
-LARGEST_TORQUE = 1e4
-"""Limit of the torque of joints whose motors have none [N m]."""
 
 
 class Compensator:
@@ -103,21 +96,22 @@ class Compensator:
         self.joints: tuple[str, ...] = names
         self._has_effort, self._moves_goals, self._begun = effort_meaning != "none", p_gain is not None, False
         self._first_goal: float | None = None
-        self._guiding: Guiding | None = None
-        self._bears: Array | None = None
-        self._guided = 0.0
-        self._former: tuple[Any, ...] | None = None
-        self._leaving: Engine | None = None
-        self._exchanged = math.nan
-        self._build()
+        self._zero: ZeroTorque | None = None
+        self._handover = Handover(self._build(), self._parameters.ramp_time)
+        self._former = self._parameters, self._dynamics, self.notes
+        self._handover.enable()
 
-    def _build(self) -> None:
-        """Make the engine of the present parameters and enable it."""
+    def _build(self) -> Engine:
+        """A compensator of the present parameters."""
         loaded = compensated_joints(self._parameters)
         learning = learning_of(self._parameters, loaded)
-        self._engine = compensator_of(self._parameters, loaded, learning.dynamics)
+        engine = compensator_of(self._parameters, loaded, learning.dynamics)
         self._dynamics, self.notes = learning.dynamics, learning.words
-        self._engine.enable()
+        return engine
+
+    @property
+    def _engine(self) -> Engine:
+        return self._handover.present
 
     def exchange(self, path: PathLike) -> None:
         """Take over another file of drives of the same joints while running, without a step in the torque.
@@ -126,51 +120,26 @@ class Compensator:
         learnt is kept for :meth:`revert`.
 
         :raises ParameterFileError: for a file that cannot be read; the present one goes on.
-        :raises ConfigError: for one that lacks a joint or would not be stable; the present one goes on.
+        :raises ConfigError: for one that lacks a joint or would not be stable, or while another one is being taken over; the present one goes on.
         """
-        before = self._parameters, self._engine, self._dynamics, self.notes
+        before = self._parameters, self._dynamics, self.notes
         drives, _ = _drives(Path(path), self.joints)
         try:
             self._parameters = replace(self._parameters, drives_file=str(path))
-            self._build()
-            self._engine.set_gain(before[1].gain)
+            self._handover.exchange(self._build())
         except StribeckError:
-            self._parameters, self._engine, self._dynamics, self.notes = before
+            self._parameters, self._dynamics, self.notes = before
             raise
-        self._knows_gains = all(drive.gains is not None for drive in drives)
-        self._former, self._leaving, self._exchanged = before, before[1], math.nan
+        self._knows_gains, self._former = all(drive.gains is not None for drive in drives), before
 
     def revert(self) -> None:
         """Go back to the file before the last :meth:`exchange`, in the same way.
 
-        :raises ConfigError: if there was none.
+        :raises ConfigError: if there was none, or while another one is being taken over.
         """
-        if self._former is None:
-            raise ConfigError("there is no former file of drives: `exchange` takes over a new one")
-        before = self._parameters, self._engine, self._dynamics, self.notes
-        gain = self._engine.gain
-        self._parameters, self._engine, self._dynamics, self.notes = self._former
-        self._engine.set_gain(gain)
-        self._engine.enable()
-        self._former, self._leaving, self._exchanged = before, before[1], math.nan
-
-    def _share(self, now: float) -> float:
-        """Share of the new compensation after an exchange, from 0 to 1."""
-        if self._leaving is None:
-            return 1.0
-        if math.isnan(self._exchanged):
-            self._exchanged = now
-        ramp = self._parameters.ramp_time
-        share = (now - self._exchanged - ramp) / ramp if ramp > 0.0 else 1.0
-        if share >= 1.0:
-            self._leaving.disable("another file of drives has been taken over")
-            self._leaving = None
-        return min(max(share, 0.0), 1.0)
-
-    def _mixed(self, share: float, of: Callable[[Engine], Array]) -> Array:
-        """What the engines say, by their shares."""
-        new = of(self._engine)
-        return new if self._leaving is None else (1.0 - share) * of(self._leaving) + share * new
+        self._handover.revert()
+        before = self._parameters, self._dynamics, self.notes
+        (self._parameters, self._dynamics, self.notes), self._former = self._former, before
 
     def torque(
         self,
@@ -199,17 +168,12 @@ class Compensator:
             )
         position, velocity = self._numbers("q", q), self._numbers("qd", qd)
         measured = self._numbers("effort", effort)
+        handover = self._handover
         if q_goal is not None or qd_goal is not None:
             goal, rate = self._numbers("q_goal", q_goal), self._numbers("qd_goal", qd_goal)
-            for engine in self._engines():
-                engine.on_command(now, now, None, goal, rate, self._weight(goal, now))
-        for engine in self._engines():
-            engine.expire(now)
-            engine.on_state(now, now, self.joints, position, velocity, measured)
-        return np.array(self._mixed(self._share(now), lambda engine: engine.torque))
-
-    def _engines(self) -> list[Engine]:
-        return [self._engine] if self._leaving is None else [self._leaving, self._engine]
+            handover.on_command(now, now, None, goal, rate, self._weight(goal, now))
+        handover.expire(now)
+        return np.array(handover.on_state(now, now, self.joints, position, velocity, measured))
 
     def goal(self, q: npt.ArrayLike, q_goal: npt.ArrayLike, t: float | None = None) -> Array:
         """Goals for position servos, moved so that their firmware applies the torque against friction (n,) [rad].
@@ -227,13 +191,8 @@ class Compensator:
             self._turn_to_goals()
         now = time.monotonic() if t is None else float(t)
         self.torque(q, q_goal=q_goal, t=now)
-        given = np.array(q_goal, dtype=float)
-
-        def goals(engine: Engine) -> Array:
-            found = engine.output(now)
-            return given if found is None else np.asarray(found.values, dtype=float)
-
-        return np.array(self._mixed(self._share(now), goals))
+        found = self._handover.output(now)
+        return np.array(q_goal if found is None else found.values, dtype=float)
 
     def _turn_to_goals(self) -> None:
         """Begin again with the gains of the file."""
@@ -243,8 +202,9 @@ class Compensator:
             raise ConfigError("this compensator gives torques: make another one for goals")
         self._parameters = replace(self._parameters, output_mode="goal_offset")
         self._moves_goals, gain = True, self._engine.gain
-        self._build()
-        self._engine.set_gain(gain)
+        self._handover = Handover(self._build(), self._parameters.ramp_time)
+        self._handover.set_gain(gain)
+        self._handover.enable()
 
     def zero_torque(
         self,
@@ -260,8 +220,8 @@ class Compensator:
 
         At the first call, and after :meth:`restart`, it holds the robot where it is and lets go within ``ramp_time``. Joints that nobody touches are
         held against ``gravity_error`` of their weight; :attr:`holding` names those that their friction alone would not keep. For states
-        that cannot be trusted it is the weight at the last pose, without friction: brakes, or a mode of the servos that holds or damps,
-        have to take over. Source: :mod:`stribeck.live.guiding`.
+        that cannot be trusted it is the weight at the last pose, without friction; after ``state_timeout`` that fades within ``ramp_time``, and
+        :attr:`zero_torque_ended` says why: brakes, or a mode of the servos that holds or damps, have to take over. Source: :mod:`stribeck.live.zero_torque`.
 
         :param q, qd: measured positions [rad] and velocities [rad/s].
         :param effort: measured torques of the motors [N m]; with them the friction that was learnt in motions with goals counts, too.
@@ -270,37 +230,27 @@ class Compensator:
         :param gravity_error: relative error of the robot's weight.
         :raises ConfigError: without a URDF, and for arrays of another length.
         """
-        if self._dynamics is None:
-            raise ConfigError(
-                "zero torque needs the weight of the robot: give its `urdf`, with `payload` if it carries something"
-            )
         now = time.monotonic() if t is None else float(t)
-        friction = self.torque(q, qd, effort=effort, t=now)
-        if self._guiding is None:
-            self._guiding = Guiding(
-                np.abs(self._engine.map.torque(self._engine.model.at_rest)),
-                np.minimum(np.abs(self._engine.map.torque(self._engine.model.stall)), LARGEST_TORQUE),
-                np.full(len(self.joints), fastest),
-                gravity_error=gravity_error,
-                ramp_time=self._parameters.ramp_time,
-                delay=self._parameters.loop_delay or 2.0 * TYPICAL_PERIOD,
-            )
-            self._bears, self._guided = None, now
-        at, speed = np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
-        if self._engine.doubt is not None and (self._bears is not None or not np.isfinite(at).all()):
-            self._guiding.begin()
-            return np.zeros(len(self.joints)) if self._bears is None else self._bears.copy()
-        mass, self._bears = self._dynamics.mass_matrix_and_bias(at, np.zeros(len(at)))
-        inertia = mass if mass.ndim == 1 else np.diagonal(mass)
-        elapsed, self._guided = min(max(now - self._guided, 0.0), LONGEST_STEP), now
-        return self._guiding.torque(at, speed, inertia, self._bears, friction, elapsed)
+        if self._zero is None:
+            self._zero = ZeroTorque(self._engine, self._dynamics, GuidingSettings(fastest, gravity_error))
+            self._zero.begin(now)
+        friction, engine = self.torque(q, qd, effort=effort, t=now), self._engine
+        return self._zero.torque(now, engine.state, friction, engine.servos.temperature)
+
+    def release(self) -> None:
+        """Leave the mode of :meth:`zero_torque`: joints are damped and borne less and less within ``ramp_time``; it has ended once they rest."""
+        if self._zero is not None:
+            self._zero.release("released")
+
+    @property
+    def zero_torque_ended(self) -> str:
+        """Why :meth:`zero_torque` gives no torque until :meth:`restart`; empty while it does."""
+        return "" if self._zero is None or self._zero.on else self._zero.reason
 
     @property
     def holding(self) -> tuple[str, ...]:
         """Joints that :meth:`zero_torque` holds because their friction alone is less than the error of their weight."""
-        if self._guiding is None:
-            return ()
-        return tuple(name for name, holds in zip(self.joints, self._guiding.holding, strict=True) if holds)
+        return () if self._zero is None else self._zero.holding
 
     def _weight(self, goal: Sequence[float], now: float) -> list[float]:
         """Torque that holds the robot at its goals [N m], empty without a URDF or for torques."""
@@ -334,8 +284,7 @@ class Compensator:
         :raises ConfigError: for a joint that is not compensated.
         """
         check_valid(joint, self.joints, "no joint")
-        for engine in self._engines():
-            engine.on_telemetry(joint, kp=p_gain, supply_voltage=voltage, temperature=temperature)
+        self._handover.on_telemetry(joint, kp=p_gain, supply_voltage=voltage, temperature=temperature)
 
     @property
     def doubt(self) -> str | None:
@@ -370,17 +319,16 @@ class Compensator:
 
     @gain.setter
     def gain(self, value: float) -> None:
-        self._engine.set_gain(value)
+        self._handover.set_gain(value)
 
     def restart(self) -> None:
         """Begin again with a torque of zero, as after a pause of the loop; what was learnt stays."""
-        self._first_goal = self._guiding = self._leaving = None
-        self._engine.enable()
+        self._first_goal = self._zero = None
+        self._handover.enable()
 
     def stop(self) -> None:
         """Torque zero until :meth:`restart`."""
-        for engine in self._engines():
-            engine.disable("stopped")
+        self._handover.disable("stopped")
 
 
 def _drives(path: Path, joints: Sequence[str] | None) -> tuple[list[Drive], tuple[str, ...]]:

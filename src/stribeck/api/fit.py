@@ -199,7 +199,8 @@ class Fit:
             return draws_of(drive, count, seed)
         from stribeck.exports.draws import width_of
 
-        return draws_of(drive, count, seed, error=width_of(drive, self.runs.logs if self.runs else ()).error)
+        width = width_of(drive, self.runs.logs if self.runs else ())
+        return draws_of(drive, count, seed, error=width.error, share=width.share)
 
     def predict(
         self, run: Given | Log, *, model: PathLike | None = None, machine: str | None = None

@@ -131,11 +131,13 @@ def draws_of(
     seed: int | Sequence[int],
     *,
     error: float = 0.0,
+    share: float = 1.0,
     scatter: Mapping[str, float] | None = None,
 ) -> dict[str, Array]:
     """Random values of all parameters of a drive (count,) each; those that are known exactly are constant.
 
     :param error: relative standard deviation of friction and motor torque beyond the posterior, for what the law lacks.
+    :param share: of the standard deviations of the posterior, where recordings show that these are too large.
     :param scatter: standard deviation between units of uncertain parameters, in their units.
     :raises ConfigError: for a negative number of draws.
     """
@@ -144,7 +146,7 @@ def draws_of(
     known: Mapping[str, float] = {name: one.value for name, one in drive.estimates.items()}
     uncertain = uncertain_of(drive)
     between = np.array([(scatter or {}).get(name, 0.0) for name in uncertain.names])
-    uncertain = uncertain._replace(covariance=uncertain.covariance + np.diag(between**2))
+    uncertain = uncertain._replace(covariance=share**2 * uncertain.covariance + np.diag(between**2))
     rng = np.random.default_rng(seed)
     points = _within(uncertain, count, rng)
     drawn = dict(zip(uncertain.names, points.T, strict=True))

@@ -143,13 +143,13 @@ def controller_parameters() -> str:
             names = " and ".join(term.names)
             lines.append(
                 f"{term.name}: {{ type: bool, default_value: false, description: "
-                f'"Whether negative motion has {names}.", read_only: true }}'
+                f'"Whether negative motion has {names}." }}'
             )
     for name, one in FRICTION_PARAMETERS.items():
         valid = ", validation: { gt<>: [0.0] }" if one.sign == "positive" else ""
         text = f"Parameter {name} of the law [{one.units.rotary}]."
         lines.append(
-            f"{name}: {{ type: double, default_value: {one.value!r}, description: {json.dumps(text)}, read_only: true{valid} }}"
+            f"{name}: {{ type: double, default_value: {one.value!r}, description: {json.dumps(text)}{valid} }}"
         )
     return "".join(f"      {line}\n" for line in lines)
 

@@ -38,6 +38,9 @@ TRIALS = 256
 SMALLEST, LARGEST = 0.005, 0.5
 """Relative standard deviations of friction and motor torque between which one is sought."""
 
+LEAST = 0.01
+"""Smallest share of the standard deviations of a posterior."""
+
 HALVINGS = 8
 """Steps of the search for one that covers recordings."""
 
@@ -66,6 +69,7 @@ class Width:
     :param reached: that of the draws.
     :param wanted: that of the band of the fit; ``None`` with recordings, and if the file does not state the error of its model.
     :param coverage: share of the recorded samples within the middle 90 % of the draws; ``None`` without recordings.
+    :param share: of the standard deviations of the posterior that is drawn from.
     """
 
     error: float
@@ -73,6 +77,7 @@ class Width:
     reached: float
     wanted: float | None = None
     coverage: float | None = None
+    share: float = 1.0
 
     def line(self, count: int) -> str:
         """The width in one line."""
@@ -80,6 +85,8 @@ class Width:
             f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %: spread of the motion {1e3 * self.reached:.3g} mrad, "
             f"{1e3 * self.posterior:.3g} by the posterior alone"
         )
+        if self.share < 1.0:
+            text += f", of whose standard deviations {100 * self.share:.0f} % are used"
         if self.coverage is not None:
             return f"{text}; their middle {100 * COVERAGE:g} % contain {100 * self.coverage:.0f} % of the recorded samples"
         if self.wanted is None:
@@ -128,6 +135,9 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
     """How wide draws of a drive are that cover recordings, at most as wide as the band of the fit under a new condition.
 
+    Where the posterior alone is as wide, its normal approximation is too wide: it contains motions that the recordings exclude, as the
+    residuals are the error of the model, and not one of the parameters. Then a share of its standard deviations is used that is enough.
+
     :param recorded: the runs with the measured motion.
     """
     valid = recorded.weight > 0.0
@@ -142,14 +152,23 @@ def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: i
     def enough(motion: Array) -> bool:
         return covered(motion, recorded.position, valid) >= COVERAGE or spread_of(motion, recorded) >= most
 
-    if not enough(found):
-        error, found = _smallest(lambda error: _trial(drive, error, recorded, stepping, seed), enough)
-    share = covered(found, recorded.position, valid)
-    return Width(error, alone, spread_of(found, recorded), coverage=share)
+    share = 1.0
+    if enough(found):
+        share, found = _smallest(
+            lambda k: _trial(drive, 0.0, recorded, stepping, seed, k), enough, LEAST, 1.0
+        )
+    else:
+        error, found = _smallest(
+            lambda error: _trial(drive, error, recorded, stepping, seed), enough, SMALLEST, LARGEST
+        )
+    within = covered(found, recorded.position, valid)
+    return Width(error, alone, spread_of(found, recorded), coverage=within, share=share)
 
 
-def _trial(drive: Drive, error: float, runs: Batch, stepping: Stepping, seed: int) -> Array:
-    drawn = with_stiffness(drive, draws_of(drive, TRIALS, seed, error=error))
+def _trial(
+    drive: Drive, error: float, runs: Batch, stepping: Stepping, seed: int, share: float = 1.0
+) -> Array:
+    drawn = with_stiffness(drive, draws_of(drive, TRIALS, seed, error=error, share=share))
     return motions_of(drive, drawn, runs, stepping)
 
 
@@ -161,9 +180,11 @@ def with_stiffness(drive: Drive, drawn: Mapping[str, Array]) -> dict[str, Array]
     return found
 
 
-def _smallest(simulate: Callable[[float], Array], enough: Callable[[Array], bool]) -> tuple[float, Array]:
-    """The smallest error whose motions are wide enough, or :data:`LARGEST`, and these motions (T, R, S)."""
-    low, high, found = SMALLEST, LARGEST, None
+def _smallest(
+    simulate: Callable[[float], Array], enough: Callable[[Array], bool], low: float, high: float
+) -> tuple[float, Array]:
+    """The smallest size whose motions are wide enough, or the highest, and these motions (T, R, S)."""
+    found = None
     for _ in range(HALVINGS):
         middle = (low * high) ** 0.5
         motion = simulate(middle)

@@ -183,6 +183,7 @@ FORMATS = {
             "ROS 2: parameters of the compensation node and of the controller of ros2_control",
             "ros2_control",
             gain=True,
+            model=None,
             effects=ISOTHERMAL_EFFECTS,
             terms=True,
             supply=True,

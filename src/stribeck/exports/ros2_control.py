@@ -1,16 +1,21 @@
 """Export to ROS 2: parameters of the compensation node and of the controller of ros2_control for identified joints.
 
 The node (``config/compensation.yaml``, section ``/**``) reads the parameter files themselves; the controller
-(``controllers/``, section ``friction_compensation``) gets the values. Both hold every law. ``max_torque`` is the torque of
+(``controllers/``, section ``friction_compensation``) gets the values, and with a URDF the inertia and weight of what each joint moves, from which
+it learns the present friction and bears the robot. Both hold every law. ``max_torque`` is the torque of
 the motor at the given supply, or the datasheet's where that is lower, times :data:`SHARE`.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import yaml
 
 from stribeck.exports.affine import affine
 from stribeck.exports.task import ExportTask, JointServo, Written
+from stribeck.rigid.tree import BASE
+from stribeck.rigid.urdf import read_urdf
 
 SHARE = 0.5
 """Largest feed-forward torque as a share of the motor's torque, as the node's own default."""
@@ -29,10 +34,12 @@ def write(task: ExportTask) -> Written:
             "p_gain": float(servo.servo.kp),
             "supply_voltage": float(servo.servo.voltage),
         }
+    names = [servo.joint for servo in task.joints]
+    links = {} if task.model is None else _links(task.model, names)
     controller = {
         "type": "stribeck_controllers/FrictionCompensationController",
         "joints": joints["joints"],
-        "friction": {servo.joint: _friction(servo) for servo in task.joints},
+        "friction": {servo.joint: _friction(servo) | links.get(servo.joint, {}) for servo in task.joints},
     }
     sections = {"/**": joints, "friction_compensation": controller}
     text = yaml.safe_dump(
@@ -43,6 +50,21 @@ def write(task: ExportTask) -> Written:
         "controllers/src/friction_compensation_controller_parameters.yaml"
     )
     return Written({task.output: text}, (note,))
+
+
+def _links(urdf: Path, names: list[str]) -> dict[str, dict[str, object]]:
+    """What each joint moves, with all others locked at 0: placement, axis and inertia as the controller takes them."""
+    tree = read_urdf(urdf).model(names).tree
+    return {
+        joint.name: {
+            "link_parent": "" if joint.parent == BASE else names[joint.parent],
+            "link_slides": joint.kind == "prismatic",
+            "link_placement": joint.placement.ravel().tolist(),
+            "link_axis": joint.axis.tolist(),
+            "link_inertia": joint.pseudo_inertia.ravel().tolist(),
+        }
+        for joint in tree.joints
+    }
 
 
 def _friction(joint: JointServo) -> dict[str, object]:

@@ -17,13 +17,14 @@ import numpy as np
 from stribeck.errors import ConfigError
 from stribeck.live.feedforward import FeedForward
 from stribeck.live.formulas import Compiler, as_written, compiled_by
-from stribeck.live.friction import FrictionModel, JointModel, check_delay, check_gain, viscous_lag
+from stribeck.live.friction import FrictionModel, JointModel
 from stribeck.live.learning.external import ExternalTorque
 from stribeck.live.learning.observer import Learned
 from stribeck.live.loads import LoadEstimate
 from stribeck.live.outputs import Account, Output, slew_limited
 from stribeck.live.samples import State, Wish
 from stribeck.live.settings import Settings
+from stribeck.live.stability import check_delay, check_gain, inertias, viscous_lag
 from stribeck.live.states.admission import JUMPED_BACK, LONGEST_STEP, StateAdmission
 from stribeck.live.states.doubt import BridgedError, DoubtError, finite
 from stribeck.live.states.incoming import Command, ControllerWishes, Numbers, picked
@@ -39,17 +40,6 @@ TIMES_TO_FULL_TORQUE = 50.0
 
 STANDSTILL = 1.0
 """Without a state for this long on the steady clock, the torque is zero even if simulated time stands still [s]."""
-
-
-def inertias(joints: Sequence[JointModel], maps: Sequence[JointMap], dynamics: Dynamics | None) -> Array:
-    """Inertia of each joint with all others at 0, or of its rotor alone, in parameter file coordinates (n,) [kg m²]."""
-    rotors = np.array([joint.values.get("armature", 0.0) or math.inf for joint in joints])
-    if dynamics is None:
-        return rotors
-    zero = np.zeros(len(joints))
-    whole, _ = dynamics.mass_matrix_and_bias(zero, zero)
-    diagonal = whole if whole.ndim == 1 else np.diagonal(whole)
-    return np.asarray(diagonal / np.array([m.ratio for m in maps]) ** 2)
 
 
 class Compensator:
@@ -112,7 +102,10 @@ class Compensator:
         self._zero: Array = np.zeros(len(names))
         self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
         self._applied = self._zero
+        self._slewed: Array | None = None  # own torque of the last state, where another one was sent
         self._needs_gain = settings.mode == "goal_offset"
+        self.state: State | None = None
+        """The last state, while it is trusted."""
 
     @property
     def gain(self) -> float:
@@ -320,6 +313,13 @@ class Compensator:
             self._admission.doubted(state.stamp)
             return self._fall_to_zero(str(doubt))
 
+    def sent(self, friction: Array) -> None:
+        """Say which friction torque was sent instead of that of the last state, (n,) [N m]: the other one is not learnt."""
+        if self.doubt is None:
+            self._slewed = self._applied if self._slewed is None else self._slewed
+            self._applied, self.torque = self.map.servo_torque(friction), friction
+            self._loads.sent(self._admission.stamp or 0.0, friction)
+
     def expire(self, now: float, time: float | None = None) -> bool:
         """Set the torque to zero if the states are stale at ``now`` [s]; returns whether that happened in this call.
 
@@ -386,9 +386,10 @@ class Compensator:
         self.servos.advance(stamp)
         if self._needs_gain and not (self.servos.kp > 0.0).all():
             raise DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")
-        state = State(stamp, at, speed, at, speed)
+        self.state = state = State(stamp, at, speed, at, speed)
         if not self._straight:
-            state = State(stamp, at, speed, self.map.servo_position(at), self.map.servo_velocity(speed))
+            at, speed = self.map.servo_position(at), self.map.servo_velocity(speed)
+            self.state = state = state._replace(position=at, velocity=speed)
         wanted = self._wanted(state, load, arrival, dt)
         if not finite(wanted):
             raise DoubtError("position, velocity or effort is out of all proportion")
@@ -400,7 +401,9 @@ class Compensator:
             self._ramp = np.where(off, 0.0, self._risen(rise))
             self._rises = bool((self._ramp < 1.0).any())
             wanted, self._applied = self._ramp * wanted, np.where(off, 0.0, self._applied)
-        self._applied = self._slew_limited(self._applied, wanted, self._slew, rise)
+            self._slewed = self._applied if self._slewed is None else np.where(off, 0.0, self._slewed)
+        before, self._slewed = self._applied if self._slewed is None else self._slewed, None
+        self._applied = self._slew_limited(before, wanted, self._slew, rise)
         self.torque = self._applied if self._straight else self.map.torque(self._applied)
         self._loads.sent(stamp, self.torque)
         return self.torque
@@ -418,7 +421,7 @@ class Compensator:
     def _restart(self) -> None:
         """Forget everything that a gap or an untrusted state invalidates; restart the ramp."""
         self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
-        self._applied = self._zero
+        self._applied, self._slewed, self.state = self._zero, None, None
         self._admission.forget_slope()
         self._loads.restart()
         self.feed_forward.restart()

@@ -8,8 +8,8 @@ from typing import Any
 
 from stribeck.errors import ConfigError
 from stribeck.files.goal_messages import desired_point, seconds
-from stribeck.live.compensator import Compensator
 from stribeck.live.direction.sampled_goals import GoalPoint, SampledGoals
+from stribeck.live.handover import Compensating
 from stribeck.live.states.incoming import Numbers
 
 GOAL_TYPES = {
@@ -38,7 +38,7 @@ class GoalSource:
     :param kind: a key of :data:`GOAL_TYPES`.
     """
 
-    def __init__(self, kind: str, compensator: Compensator) -> None:
+    def __init__(self, kind: str, compensator: Compensating) -> None:
         self.kind = kind
         self._compensator = compensator
         self._sampled = SampledGoals(compensator.names) if kind == "joint_trajectory" else None

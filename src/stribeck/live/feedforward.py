@@ -24,7 +24,6 @@ from stribeck.live.friction import (
     FrictionModel,
     JointModel,
     Scales,
-    largest_scales,
 )
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
@@ -32,6 +31,7 @@ from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
 from stribeck.live.learning.tracking import TrackingScale
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
+from stribeck.live.stability import largest_scales
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import Dynamics
@@ -212,7 +212,8 @@ class FeedForward:
                 applied, known, dt,
             )  # fmt: skip
         led = path.share * known
-        direction = self._free(motion, self.turning.share)
+        pushed = self.observer.pushed if observing and self.observer is not None else self._zero
+        direction = self._free(motion, self.turning.share, pushed)
         if led_count:
             widths = tuning.deadband, tuning.error_width, tuning.command_velocity, tuning.overshoot_fraction
             intended = self._intended(speed, state.position, present, wish.rate, moving, *widths)

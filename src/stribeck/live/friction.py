@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from stribeck.errors import ConfigError
 from stribeck.live.direction.motion import Tuning, clipped
 from stribeck.live.formulas import Compiler, Formula, as_written, compiled_by
 from stribeck.model.actuator import Actuator, ControlState, ServoCommand, motor_torque
@@ -28,10 +27,8 @@ from stribeck.model.law import (
     FrictionLaw,
     friction_budget,
     less_offset,
-    load_slopes,
     offset_torque,
     viscous_friction,
-    viscous_slope,
 )
 from stribeck.model.namespace import array_namespace
 from stribeck.model.terms.term import Values
@@ -48,10 +45,6 @@ FASTEST = 10.0
 
 PROBE = 1e-7
 """Step for the numerical slope of the budget against motor torque, as a fraction of the torque limit."""
-
-
-LOADS = np.linspace(-1.0, 1.0, 9)
-"""Loads at which the slope of the budget is computed, relative to the largest torque."""
 
 
 class Scales(NamedTuple):
@@ -108,23 +101,11 @@ def fixed_point(guess: Any, share: Any, probe: Any, wider: Any, here: Any, there
     :param here: f at :func:`probed` ``(guess, probe, share)``.
     :param there: f at :func:`probed` ``(guess, wider, share)``.
 
-    The slope is clipped to ± :data:`LARGEST_FEEDBACK`, the largest that :func:`check_gain` accepts.
+    The slope is clipped to ± :data:`LARGEST_FEEDBACK`, the largest that :func:`~stribeck.live.stability.check_gain` accepts.
     """
     near, other = probed(guess, probe, share), probed(guess, wider, share)
     slope = clipped((there - here) / (other - near), LARGEST_FEEDBACK)
     return clipped(near + (here - near) / (1.0 - slope), limit)
-
-
-def load_feedback(law: FrictionLaw, p: Mapping[str, float], torque_max: float) -> float:
-    r"""Largest slope of the budget over motor torque at rest, :math:`\partial\tau_f^m/\partial\tau_m` [1].
-
-    The sum of the largest slope of each term: :math:`K_l + K_l^s` for M3 and M4; :math:`K_m + K_m^s` for M5; for M6 also
-    :math:`2 K_m^q \tau_{max}`.
-
-    :param torque_max: largest motor torque [N m].
-    """
-    motor, external = np.meshgrid(torque_max * LOADS, 2.0 * torque_max * LOADS)
-    return float(sum(np.max(np.abs(slope)) for slope in load_slopes(law, p, motor, external)))
 
 
 def goal_offset(
@@ -179,68 +160,6 @@ class JointModel:
     tuning: Tuning | None = None
     temperature: float | None = None
     per_kelvin: float | None = None
-
-
-def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: EffortMeaning) -> None:
-    """Refuse a gain at which the feed-forward torque would amplify the friction that it causes itself.
-
-    :raises ConfigError: if the gain is not a number in [0, 2], or gain times :func:`load_feedback`
-        reaches :data:`LARGEST_FEEDBACK`.
-    """
-    if not (math.isfinite(gain) and 0.0 <= gain <= 2.0):
-        raise ConfigError(f"gain must be between 0 and 2, found {gain:g}")
-    if effort_meaning == "none":
-        return
-    for joint in joints:
-        slope = load_feedback(joint.law, joint.values, joint.max_torque)
-        if gain * slope >= LARGEST_FEEDBACK:
-            raise ConfigError(
-                f"joint {joint.name!r}{' of ' + joint.source if joint.source else ''}: friction grows by {slope:.2f} "
-                f"of the motor torque, times gain {gain:g} that is {gain * slope:.2f}, at least "
-                f"{LARGEST_FEEDBACK}: the compensation would feed on itself; choose a gain below "
-                f"{LARGEST_FEEDBACK / slope:.2f}, or effort_meaning none"
-            )
-
-
-def viscous_lag(joints: Sequence[JointModel], inertia: Array, delay: float) -> Array:
-    r"""Bandwidth of the viscous friction times a delay, :math:`K_v T/J` of each joint (n,) [1].
-
-    :param inertia: J of each joint, (n,) [kg m²]; infinite where unknown.
-    :param delay: T [s].
-    """
-    fastest = (joint.actuator.datasheet.figures.get("no_load_speed", FASTEST) for joint in joints)
-    viscous = [
-        max(viscous_slope(joint.law, joint.values, speed, side) for side in (1, -1))
-        for joint, speed in zip(joints, fastest, strict=True)
-    ]
-    return np.array(viscous) * delay / inertia
-
-
-def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> None:
-    r"""Refuse a loop delay with which a joint without a goal might not come to rest.
-
-    The torque computed from the velocity a time T ago exceeds that for the present velocity by
-    :math:`g K_v |\ddot\theta| T`, and with friction B the braking torque is :math:`J|\ddot\theta| = B - \tau_{ff}`. With
-    :math:`\tau_{ff} \le g B`, :math:`K_v T / J \le 1` is sufficient (:func:`viscous_lag`).
-
-    :raises ConfigError: if the delay is too long.
-    """
-    for joint, mass, lag in zip(
-        joints, inertia.tolist(), viscous_lag(joints, inertia, delay).tolist(), strict=True
-    ):
-        if lag > 1.0:
-            raise ConfigError(
-                f"joint {joint.name!r}: with a loop delay of {1e3 * delay:g} ms, viscous friction of {lag * mass / delay:.3g} "
-                f"N m s/rad and an inertia of {mass:.3g} kg m^2 it might not come to rest without a goal "
-                f"(bandwidth {lag / delay:.3g} rad/s times delay {lag:.2g}, at most 1): "
-                "shorten the delay"
-            )
-
-
-def largest_scales(joints: Sequence[JointModel], meaning: EffortMeaning) -> Array:
-    """Scales beyond which feed-forward at gain 1 would amplify the friction that it causes itself (n,) [1]."""
-    slopes = [0.0 if meaning == "none" else load_feedback(j.law, j.values, j.max_torque) for j in joints]
-    return np.array([LARGEST_FEEDBACK / slope if slope > 0.0 else math.inf for slope in slopes])
 
 
 class FrictionModel:

@@ -162,6 +162,12 @@ class GuardParameters(InterfaceParameters):
 class CompensationParameters(InterfaceParameters, TuningParameters):
     """Parameters of the compensation node."""
 
+    drives_file: str = parameter(
+        "",
+        "file of drives of all joints without a parameter_file, as every identification writes it; while it runs, another one is "
+        "taken over without a step in the torque",
+        live=True,
+    )
     gain: float = parameter(0.8, "fraction of the friction that is cancelled", 0.0, 2.0, live=True)
     friction_quantile: float = parameter(
         0.5,
@@ -228,6 +234,18 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         "how often the node resumes on its own after the guard has taken over; enabling it resets the count",
         0,
         1000,
+    )
+    guiding_speed: float = parameter(
+        1.0, "zero torque: speed above which joints are braked [rad/s]", 0.01, 100.0
+    )
+    gravity_error: float = parameter(
+        0.1, "zero torque: relative error of the weight against which joints at rest are held", 0.0, 1.0
+    )
+    guiding_temperature: float = parameter(
+        0.0, "zero torque: temperature of a motor at which it ends [°C]; 0: none", 0.0, 200.0
+    )
+    tool_point: list[float] = parameter(
+        [], "point of external_wrench in the frame of the last joint [m]; empty: its origin", 0, 3
     )
     latency_samples: int = parameter(
         2000, "number of cycles in the latency statistics of the diagnostics", 100, 1000000

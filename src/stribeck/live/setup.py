@@ -31,6 +31,7 @@ from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import Dynamics, PendulumModel
 from stribeck.rigid.payload import payload_of
 from stribeck.rigid.rigid_body import GRAVITY
+from stribeck.rigid.tree import BASE
 from stribeck.rigid.urdf import read_urdf
 
 PASSED_ON = ("gain", "other_joints", "control", "adapt", "certain_fraction", "learned_gain")
@@ -139,13 +140,9 @@ def learning_of(
     :param base: folder to which relative file names refer.
     :raises ConfigError: for a URDF that does not match, or if only some of the joints have loads.
     """
-    if parameters.payload and not parameters.urdf:
-        raise ConfigError("payload belongs to a urdf, and none is given: give it, or leave the payload out")
     if not parameters.adapt:
         return Learning(None, (), "adapt is false")
-    dynamics, words = (
-        _of_urdf(parameters, joints, base) if parameters.urdf else (_of_loads(parameters, joints), ())
-    )
+    dynamics, words = dynamics_of(parameters, joints, base)
     mode, gap = parameters.output_mode, ""
     if dynamics is None:
         gap = "neither a urdf, nor inertia or load of the joints is given"
@@ -155,6 +152,17 @@ def learning_of(
         gap = "no goals are received: set goal_topic"
     words = (*words, *([f"no friction is learnt: {gap}"] if gap else []))
     return Learning(dynamics, words, gap)
+
+
+def dynamics_of(
+    parameters: CompensationParameters, joints: list[CompensatedJoint], base: Path | None = None
+) -> tuple[Dynamics | None, tuple[str, ...]]:
+    """The dynamics of the joints, if they are known, and remarks on them; errors as :func:`learning_of`."""
+    if parameters.payload and not parameters.urdf:
+        raise ConfigError("payload belongs to a urdf, and none is given: give it, or leave the payload out")
+    if parameters.urdf:
+        return _of_urdf(parameters, joints, base)
+    return _of_loads(parameters, joints), ()
 
 
 def _of_urdf(
@@ -172,6 +180,12 @@ def _of_urdf(
     locked = [name for name in robot.movable if name not in names]
     words = [f"{path}: locked at 0, as they are not compensated: {', '.join(locked)}"] if locked else []
     return robot.model(names, gravity=gravity, armature=_rotors(joints)), (*words, *robot.doubts)
+
+
+def base_link_of(parameters: CompensationParameters, base: Path | None = None) -> str:
+    """The root link of the URDF, in whose frame wrenches are."""
+    frames = read_urdf(_beside(base, Path(parameters.urdf).expanduser())).tree.frames
+    return next((name for name, (body, _) in frames.items() if body == BASE), "")
 
 
 def _rotors(joints: list[CompensatedJoint]) -> list[float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from stribeck.live.compensator import Compensator
+from stribeck.live.handover import Compensating
 
 TICK = 0.01
 """Period of the heartbeats and of the checks for them [s]."""
@@ -44,7 +44,7 @@ class EnableState:
 
     def __init__(
         self,
-        compensator: Compensator,
+        compensator: Compensating,
         *,
         guarded: bool,
         pause_limit: float,

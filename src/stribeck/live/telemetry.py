@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from stribeck.files.cdr import Stamp
-from stribeck.live.compensator import Compensator
+from stribeck.live.handover import Compensating
 from stribeck.live.setup import CompensatedJoint
 
 PERIOD = 200_000_000
@@ -26,7 +26,7 @@ class RateLimiter:
 
 
 def apply_telemetry(
-    compensator: Compensator, joint: CompensatedJoint, values: Mapping[str, float], stamp: float
+    compensator: Compensating, joint: CompensatedJoint, values: Mapping[str, float], stamp: float
 ) -> None:
     """Set gain, supply and temperature of a joint in a compensator, unless its parameters fix them.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from stribeck.model.namespace import array_namespace
+from stribeck.model.namespace import sine
 
 STANDARD_GRAVITY = 9.80665
 """Standard acceleration of free fall g [m/s²]."""
@@ -45,5 +45,4 @@ def gravity_torque(pendulum: Pendulum, position: Any, q_offset: Any) -> Any:
     :param position: joint position :math:`\theta` [rad].
     :param q_offset: mounting offset of the bench :math:`\theta_0` [rad].
     """
-    xp = array_namespace(position, q_offset, *pendulum)
-    return -gravity_amplitude(pendulum) * xp.sin(position + q_offset)
+    return -gravity_amplitude(pendulum) * sine(position + q_offset)

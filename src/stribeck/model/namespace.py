@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+PI_IN_TWO = 3.140625, 9.67653589793e-4
+r""":math:`\pi` as a number of few bits, whose multiples are exact in float32, and the rest."""
+
 
 class _Scalars:
     """The functions used in formulas, for Python floats. Overflow gives infinity, as in numpy."""
@@ -82,3 +85,22 @@ def array_namespace(*arrays: Any) -> ModuleType:
             module: ModuleType = namespace()
             return module
     return np
+
+
+def sine(x: Any) -> Any:
+    r""":math:`\sin x`, in float32 under JAX as the Taylor series up to the eleventh power, after reduction to :math:`|x| \le \pi/2`.
+
+    XLA calls the C library for the sine of each element on a processor, which takes longer than all else in a time step of a
+    servo. The remainder of the series is below 6e-8, the rounding of float32.
+    """
+    xp = array_namespace(x)
+    if getattr(x, "dtype", None) != np.float32 or xp is np:
+        return xp.sin(x)
+    turns = xp.round(x * (1.0 / np.pi))
+    rest = x - turns * PI_IN_TWO[0] - turns * PI_IN_TWO[1]
+    square = rest * rest
+    series = 1.0
+    for power in (10, 8, 6, 4, 2):
+        series = 1.0 - square * series * (1.0 / (power * (power + 1)))
+    odd = turns - 2.0 * xp.floor(0.5 * turns)
+    return (1.0 - 2.0 * odd) * rest * series

@@ -185,16 +185,19 @@ def velocity_step(
     :returns: velocity [rad/s] and distance [rad].
     """
     xp = array_namespace(velocity, external, *p.values())
-    outer, direction, rate, decay, weight, acceleration = _moving(
+    outer, direction, rate, stretch, weight, acceleration = _moving(
         law, mobility, p, velocity, motor, external, dt, position
     )
+    decay = 1.0 / stretch
     halfway = velocity + 0.25 * dt * (1.0 + decay) * acceleration(velocity, weight)
     halfway = xp.where(halfway * direction < 0.0, 0.0, halfway)
     if law.weight is not None:
         slope = stribeck_slope(velocity, p["dtheta_stribeck"], p["alpha"], weight)
         weight = xp.clip(weight + slope * (xp.abs(halfway) - xp.abs(velocity)), 0.0, 1.0)
     mean = acceleration(halfway, weight) + rate * (halfway - velocity)
-    slowed = velocity + dt * decay * mean
+    stretched = velocity * stretch + dt * mean
+    # Divisions come last: XLA computes a quotient once, and other results again for each one that needs them.
+    slowed = stretched / stretch
 
     stops = slowed * direction <= 0.0
     change = velocity - slowed
@@ -207,19 +210,20 @@ def velocity_step(
     net = torque + outer
     friction = friction_torque(-net, friction_budget(law, p, torque, external, still, position, weight=1.0))
     restarted = xp.where(friction == -net, 0.0, left * braked * mobility * (net + friction))
-    distance = xp.where(stops, 0.5 * (velocity * until + restarted * left), 0.5 * dt * (velocity + slowed))
-    return xp.where(stops, restarted, slowed), distance
+    after = xp.where(stops, restarted * stretch, stretched) / stretch
+    distance = xp.where(stops, 0.5 * (velocity * until + after * left), 0.5 * dt * (velocity + after))
+    return after, distance
 
 
 class _Moving(NamedTuple):
     r"""A moving joint: torques besides motor and friction [N m], sign of the velocity, :math:`\lambda`,
-    :math:`\varphi(\lambda h)`, Stribeck weight, and the acceleration as a function of velocity and weight.
+    :math:`1/\varphi(\lambda h)`, Stribeck weight, and the acceleration as a function of velocity and weight.
     """
 
     outer: Any
     direction: Any
     rate: Any
-    decay: Any
+    stretch: Any
     weight: Any
     acceleration: Callable[[Any, Any], Any]
 
@@ -247,7 +251,7 @@ def _moving(
 
     damping = xp.maximum(0.5 * (motor(velocity - 1.0) - motor(velocity + 1.0)), 0.0)
     rate = (damping + viscous_slope(law, p, xp.abs(velocity))) * mobility
-    return _Moving(outer, direction, rate, _decay(dt * rate), weight, acceleration)
+    return _Moving(outer, direction, rate, _stretch(dt * rate), weight, acceleration)
 
 
 def mean_velocity(
@@ -269,19 +273,19 @@ def mean_velocity(
     :returns: [rad/s].
     """
     xp = array_namespace(velocity, external, *p.values())
-    _, direction, rate, decay, weight, acceleration = _moving(
+    _, direction, rate, stretch, weight, acceleration = _moving(
         law, mobility, p, velocity, motor, external, dt, position
     )
-    mean = velocity + dt * decay * (0.5 + dt * rate / 12.0) * acceleration(velocity, weight)
+    mean = velocity + dt / stretch * (0.5 + dt * rate / 12.0) * acceleration(velocity, weight)
     return xp.where(mean * direction <= 0.0, 0.0, mean)
 
 
-def _decay(z: Any) -> Any:
-    r""":math:`\varphi(z) = (1 - e^{-z})/z` to the order of :math:`z^3`, positive for all z.
+def _stretch(z: Any) -> Any:
+    r""":math:`1/\varphi(z)`, with :math:`\varphi(z) = (1 - e^{-z})/z` to the order of :math:`z^3`, positive for all z.
 
     A moving joint never crosses zero by damping alone, because :math:`z\varphi(z) < 1`.
     """
-    return 1.0 / (1.0 + z * (0.5 + z / 12.0))
+    return 1.0 + z * (0.5 + z / 12.0)
 
 
 def advance(

@@ -6,8 +6,10 @@ from typing import Any
 
 from stribeck.files.cdr import Stamp
 from stribeck.live.compensator import Compensator
+from stribeck.live.handover import Compensating
 from stribeck.live.parameters import InterfaceParameters
 from stribeck.live.parting import Parting
+from stribeck.model.arrays import Array
 from stribeck.nodes.base import ServiceNode
 from stribeck.nodes.messages import OutputMessage
 
@@ -35,7 +37,7 @@ class CommandOutput:
         """The current time, for messages that do not respond to a stamped message."""
         return Stamp.of(self._node.get_clock().now().nanoseconds)
 
-    def send(self, compensator: Compensator, now: float, stamp: Stamp | None) -> bool:
+    def send(self, compensator: Compensating, now: float, stamp: Stamp | None) -> bool:
         """Publish the output, if any, at a steady time [s]; returns whether there was one.
 
         :param stamp: stamp of the message that triggered the output.
@@ -43,10 +45,14 @@ class CommandOutput:
         output = compensator.output(now)
         if output is None:
             return False
-        self.publisher.publish(self._message.filled(output.values, self.now() if stamp is None else stamp))
+        self.publish(output.values, stamp)
         if self._sums:
             self.parting.passed_on(now, output.values - output.friction, output.friction)
         return True
+
+    def publish(self, values: Array, stamp: Stamp | None) -> None:
+        """Publish values, stamped now without a stamp."""
+        self.publisher.publish(self._message.filled(values, self.now() if stamp is None else stamp))
 
     def end_parting(self) -> None:
         """Publish the last effort without friction torque, if it still contains some, before another sender takes over."""

@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rclpy.parameter import Parameter
 from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Int64
@@ -20,23 +20,17 @@ from std_srvs.srv import SetBool, Trigger
 from stribeck.errors import NodeStateError, StribeckError
 from stribeck.files.cdr import JointStateReader, Stamp
 from stribeck.live.compensator import Compensator
+from stribeck.live.drives_in_use import DrivesInUse
+from stribeck.live.handover import Handover
 from stribeck.live.learning.external import ExternalTorque
-from stribeck.live.memory import Memory
 from stribeck.live.parameters import CompensationParameters
-from stribeck.live.setup import (
-    CompensatedJoint,
-    check_heartbeat,
-    compensated_joints,
-    compensator_of,
-    learning_of,
-    passthrough_of,
-)
+from stribeck.live.setup import CompensatedJoint, check_heartbeat, dynamics_of, passthrough_of
 from stribeck.live.states.incoming import SimulatedTime
 from stribeck.live.supervision import TICK, EnableState
 from stribeck.live.telemetry import apply_telemetry
-from stribeck.model.arrays import Array
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.command_output import DEPTH, REVOKED, CommandOutput
+from stribeck.nodes.figures import figures_of, latency
 from stribeck.nodes.messages import (
     CommandReader,
     GoalReader,
@@ -46,6 +40,7 @@ from stribeck.nodes.messages import (
     telemetry_topics,
 )
 from stribeck.nodes.qos import best_effort, has_best_effort_publisher, latched
+from stribeck.nodes.robot_outputs import WrenchOutput, ZeroTorqueOutput
 
 SCALE_PERIOD = 0.1
 """Publication period of ``friction_scale`` [s]."""
@@ -68,12 +63,14 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__("compensation", **kwargs)
         self._lock = threading.Lock()
-        self._compensator: Compensator | None = None
+        self._compensator: Handover | None = None
         self._telemetry: list[Any] = []
         self._goals: GoalReader | None = None
-        self._memory: Memory | None = None
         self._newest: float | None = None
+        self._former: DrivesInUse | None = None
         self.answer(SetBool, "~/enable", self._on_enable)
+        self.answer(SetBool, "~/zero_torque", self._on_zero_torque)
+        self.answer(Trigger, "~/revert", self._on_revert)
         self.answer(Trigger, "~/forget", self._on_forget)
         self.steady_timer(SAVE_PERIOD, self._save)
 
@@ -81,20 +78,13 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _configure(self, parameters: CompensationParameters) -> None:
         check_heartbeat(parameters)
-        self._settings = parameters
-        self._joints = compensated_joints(parameters)
-        self.hardware = ", ".join(parameters.joints)
-        learning = learning_of(parameters, self._joints)
-        compensator = compensator_of(parameters, self._joints, learning.dynamics)
+        self._settings, self.hardware = parameters, ", ".join(parameters.joints)
+        in_use = DrivesInUse.of(parameters)
+        compensator = Handover(in_use.compensator, parameters.ramp_time)
         self._goals = GoalReader(parameters.goal_type, compensator) if parameters.goal_topic else None
-        for line in learning.words:
-            self.get_logger().info(line)
-        self._gap = learning.gap
+        self._use(in_use)
         self._durations, self._count = np.zeros(parameters.latency_samples), 0
-        self._temperature_warning = ""
         self._create_publishers(parameters, compensator)
-        if parameters.state_file:
-            self._recall(Path(parameters.state_file).expanduser(), compensator)
         self._simulated, self._newest = self._has_simulated_clock, None
         self._passing = SimulatedTime()
         self._enabling = EnableState(
@@ -109,9 +99,20 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._compensator = compensator
         self._subscribe(parameters)
 
-    def _create_publishers(self, parameters: CompensationParameters, compensator: Compensator) -> None:
+    def _use(self, in_use: DrivesInUse) -> None:
+        self._in_use, self._temperature_warning = in_use, ""
+        for line in in_use.learning.words:
+            self.get_logger().info(line)
+        for line in in_use.remarks:
+            self.get_logger().warning(line)
+
+    def _create_publishers(self, parameters: CompensationParameters, compensator: Handover) -> None:
         # A separate compensator ramps the friction torque down, as the main one may still be active.
-        self._command_output = CommandOutput(self, parameters, passthrough_of(parameters, self._joints))
+        passthrough = passthrough_of(parameters, self._in_use.joints)
+        self._command_output = CommandOutput(self, parameters, passthrough)
+        dynamics, _ = dynamics_of(parameters, self._in_use.joints)
+        self._zero = ZeroTorqueOutput(parameters, compensator, dynamics, self._command_output)
+        self._wrench = WrenchOutput(self, parameters, dynamics)
         self._output = self._command_output.publisher
         self._on_each_state = parameters.output_mode in ("friction_only", "current")
         self._friction = OutputMessage("joint_state", "friction_only", compensator.names)
@@ -124,7 +125,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _subscribe(self, parameters: CompensationParameters) -> None:
         for topic in telemetry_topics():
-            take = partial(self._on_telemetry, TelemetryReader(topic, self._joints))
+            take = partial(self._on_telemetry, TelemetryReader(topic, self._in_use.joints))
             self._telemetry.append(self.create_subscription(topic.type, topic.name, take, 1, raw=True))
         self._state_reader = JointStateReader()
         self._commands = CommandReader(parameters.command_type)
@@ -155,15 +156,46 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _release(self) -> None:
         with self._lock:
-            self._compensator = self._goals = self._memory = None
+            self._compensator = self._goals = self._former = None
         subscriptions, self._telemetry = self._telemetry, []
         for subscription in subscriptions:
             self.destroy_subscription(subscription)
 
     def _change(self, name: str, value: Any) -> None:
-        if name == "gain" and self._compensator is not None:
+        if self._compensator is None:
+            return
+        if name == "gain":
             with self._lock:
                 self._compensator.set_gain(value)
+        elif name == "drives_file":
+            self._exchange(self._in_use.from_file(value))
+
+    def _exchange(self, in_use: DrivesInUse) -> None:
+        """Let other drives take over; those that were in use before do with what was learnt about them."""
+        self._save()
+        former, before = self._former, self._in_use
+        returns = in_use.same_as(former)
+        with self._lock:
+            if self._compensator is None:
+                return
+            if former is not None and returns:
+                self._compensator.revert()
+                in_use = former
+            else:
+                self._compensator.exchange(in_use.compensator)
+        self._former = before
+        self._use(in_use)
+
+    def _on_revert(self) -> str:
+        if self._former is None:
+            raise NodeStateError(
+                "there is no former file of drives: set the parameter drives_file to take one over"
+            )
+        path = self._former.parameters.drives_file
+        result = self.set_parameters([Parameter("drives_file", value=path)])[0]
+        if not result.successful:
+            raise NodeStateError(result.reason)
+        return f"the drives of {path} take over"
 
     # -- callbacks of the hot loop
 
@@ -174,15 +206,17 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return
             arrival = self.clock.now()
             self._enabling.check_pause(arrival)
-            state, foreign = self._state_reader.read(data), compensator.merger.foreign
+            state, foreign = self._state_reader.read(data), compensator.present.merger.foreign
             stamp = self._newest = state.stamp.seconds
             now = self._now(arrival, stamp)
             if self._goals is not None:
                 self._goals.source.before_state(arrival, stamp, state.names, state.numbers[0], now)
             compensator.on_state(arrival, stamp, state.names, *state.numbers, now)
-            if compensator.merger.foreign != foreign:
+            if compensator.present.merger.foreign != foreign:
                 return  # a state of other joints only
-            if self._on_each_state:
+            if self._zero.on:
+                self._zero.send(arrival, state.stamp, now)
+            elif self._on_each_state:
                 self._send(arrival, state.stamp)
             self._durations[self._count % len(self._durations)] = time.perf_counter() - began
             self._count += 1
@@ -216,6 +250,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return
             arrival = self.clock.now()
             self._enabling.check_pause(arrival)
+            self._zero.commanded(arrival)
             stamp = self._commands.take(self._compensator, data, arrival, self._now(arrival))
             if not self._on_each_state:
                 self._send(arrival, stamp)
@@ -235,10 +270,13 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     def _publish_torque(self, stamp: Stamp) -> None:
         if self._compensator is not None and self._torque.get_subscription_count():
             self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
-        if self._compensator is not None and self._external.get_subscription_count():
-            external = self._compensator.external_torque
+        if self._compensator is None:
+            return
+        if self._external.get_subscription_count():
+            external = self._compensator.present.external_torque
             if external is not None:
                 self._external.publish(self._external_message.filled(np.stack(external, axis=1)))
+        self._wrench.send(self._compensator.present, stamp)
 
     def _publish_scales(self, now: float) -> None:
         """Publish the current friction relative to the identified friction, if there are subscribers."""
@@ -246,7 +284,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             return
         self._scales_due = now + SCALE_PERIOD
         if self._scales.get_subscription_count():
-            account = self._compensator.account()
+            account = self._compensator.present.account()
             rows = np.stack([account.dry, account.viscous, account.offset], axis=1)
             self._scales.publish(self._scale_message.filled(rows))
 
@@ -263,6 +301,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             if self._compensator.expire(now, self._now(now) if ticking else None):
                 self._send_zero()
                 self._publish_torque(self._command_output.now())
+            self._zero.send(now, None)
             if self._enabling.muted:
                 self._command_output.parting.forget()
             else:
@@ -288,8 +327,15 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _disable(self) -> None:
         with self._lock:
-            if self._compensator is not None and self._enabling.disable(self.clock.now(), self._send_zero):
-                self._publish_sign()
+            if self._compensator is not None:
+                self._zero.stop("compensation was switched off")
+                if self._enabling.disable(self.clock.now(), self._send_zero):
+                    self._publish_sign()
+
+    def _on_zero_torque(self, on: bool) -> str:
+        self.require_active()
+        with self._lock:
+            return self._zero.request(on, self.clock.now())
 
     def _on_enable(self, on: bool) -> str:
         if on:
@@ -304,20 +350,11 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     # -- what was learnt
 
-    def _recall(self, path: Path, compensator: Compensator) -> None:
-        self._memory = Memory(path, [joint.identified for joint in self._joints])
-        learned, problem = self._memory.read()
-        if problem:
-            self.get_logger().warning(problem)
-        if learned is not None:
-            compensator.recall(learned)
-            self.get_logger().info(f"continues with what was learnt before: {path}")
-
     def _save(self) -> None:
         """Save the learned friction if it has changed."""
         with self._lock:
-            memory, compensator = self._memory, self._compensator
-            if memory is None or compensator is None or not compensator.account().certainty.any():
+            memory, compensator = self._in_use.memory, self._in_use.compensator
+            if memory is None or self._compensator is None or not compensator.account().certainty.any():
                 return  # nothing was learned in this run
             learned = compensator.learned
         if learned is not None:
@@ -332,8 +369,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         with self._lock:
             if self._compensator is None:
                 raise NodeStateError("configure the node first")
-            self._compensator.recall(None)
-            memory = self._memory
+            self._compensator.present.recall(None)
+            memory = self._in_use.memory
         if memory is not None:
             memory.forget()
         return "friction is as it was identified"
@@ -360,12 +397,17 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
         with self._lock:
-            if (compensator := self._compensator) is None:
+            if self._compensator is None:
                 return "ok", "not configured", {}
-            figures, durations = self._figures(compensator), self._durations[: self._count].copy()
+            compensator, zero = self._compensator.present, self._zero.status
+            learning_gap = self._in_use.learning.gap
+            figures = {"states": self._count, **figures_of(compensator, self._enabling, learning_gap)}
+            durations = self._durations[: self._count].copy()
             doubt, notice, fading = compensator.doubt, compensator.notice, compensator.account().energy < 1.0
             off = compensator.off_reasons
-        figures |= _latency(durations)  # without the lock, on which a state would wait
+        figures |= latency(durations)  # without the lock, on which a state would wait
+        if zero[0] == "warn":
+            return *zero, figures
         if doubt is not None and compensator.enabled:
             return "warn", f"zero torque: {doubt}{self._missing_states(compensator)}", figures
         if self._enabling.tripped:
@@ -385,7 +427,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             return "warn", notice, figures
         if self._temperature_warning:
             return "warn", self._temperature_warning, figures
-        return "ok", doubt or "compensating", figures
+        return "ok", zero[1] or doubt or "compensating", figures
 
     def _missing_states(self, compensator: Compensator) -> str:
         if self._count:
@@ -395,39 +437,6 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         if self._needs_reliable_states and has_best_effort_publisher(self, "joint_states"):
             return ": joint_states are published as best effort, but qos_overrides ask for reliable ones"
         return ""
-
-    def _figures(self, compensator: Compensator) -> dict[str, Any]:
-        account = compensator.account()
-        figures: dict[str, Any] = {
-            "enabled": compensator.enabled,
-            "gain": compensator.gain,
-            "states": self._count,
-            "automatic returns": f"{self._enabling.returned} of {self._enabling.returns}",
-            "states merged": compensator.merger.merged,
-            "states of other joints": compensator.merger.foreign,
-        }
-        for k, name in enumerate(compensator.names):
-            figures[f"torque/{name}"] = float(compensator.torque[k])
-            figures[f"scale/{name}"] = f"{account.dry[k]:.3f} dry, {account.viscous[k]:.3f} viscous"
-            figures[f"certainty/{name}"] = float(account.certainty[k])
-            figures[f"contact/{name}"] = float(account.contact[k])
-            figures[f"energy/{name}"] = float(account.energy[k])
-        if self._gap:
-            figures["learning"] = f"nothing: {self._gap}"
-        if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:
-            figures["load terms"] = "zero: effort_meaning is none"
-        return figures
-
-
-def _latency(durations: Array) -> dict[str, float]:
-    """Percentiles of the processing times [µs], none without samples.
-
-    :param durations: [s].
-    """
-    if not durations.size:
-        return {}
-    p50, p99, longest = np.percentile(1e6 * durations, [50, 99, 100])
-    return {"p50_us": float(p50), "p99_us": float(p99), "max_us": float(longest)}
 
 
 main = partial(run, CompensationNode)

@@ -17,8 +17,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from stribeck.errors import ConfigError
 from stribeck.files.cdr import BODY, JointStateReader, Stamp, header_stamp
-from stribeck.live.compensator import Compensator
 from stribeck.live.controller_goals import GoalSource
+from stribeck.live.handover import Compensating
 from stribeck.live.setup import CompensatedJoint
 from stribeck.live.telemetry import RateLimiter
 from stribeck.model.arrays import Array
@@ -50,7 +50,7 @@ class CommandReader:
         self._joint_states = JointStateReader() if kind == "joint_state" else None
 
     def take(
-        self, compensator: Compensator, data: bytes, arrival: float, now: float | None = None
+        self, compensator: Compensating, data: bytes, arrival: float, now: float | None = None
     ) -> Stamp | None:
         """Pass a command on and return its stamp; ``None`` if it has none or a zero stamp.
 
@@ -79,7 +79,7 @@ class GoalReader:
     :raises ConfigError: if the messages of this kind are not installed.
     """
 
-    def __init__(self, kind: str, compensator: Compensator) -> None:
+    def __init__(self, kind: str, compensator: Compensating) -> None:
         self.type = _goal_type(kind)
         self.source = GoalSource(kind, compensator)
         self._joint_states = JointStateReader() if kind == "joint_state" else None

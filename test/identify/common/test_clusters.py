@@ -5,6 +5,8 @@ import pytest
 
 from stribeck.identify.common.clusters import (
     ClusterCovariance,
+    between_conditions,
+    beyond_noise,
     bias_reduced,
     leave_one_out,
     leave_one_out_of_few,
@@ -121,3 +123,40 @@ def test_clusters_of_few_rows_give_the_same_jackknife():
     expected = leave_one_out(scores, curvatures, np.diag(ridge)).matrix * groups / (groups - 1)
     found = leave_one_out_of_few(jacobians, residuals, weights, ridge)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_intervals_between_conditions_hold_what_a_model_lacks():
+    """Coulomb and viscous friction fitted to a Stribeck curve that is passed often: most of the curve lies within the band.
+
+    Blocks of time, which all err alike, announce a band that hardly any of it is in.
+    """
+    rng = np.random.default_rng(4)
+    velocity = np.sin(np.linspace(0.0, 400.0 * np.pi, 20_000)) * np.sin(np.linspace(0.0, 7.0, 20_000))
+    columns = np.stack([np.sign(velocity), velocity], axis=1)
+    curve = columns @ [1.0, 0.5] + 0.3 * np.sign(velocity) * np.exp(-((velocity / 0.2) ** 2))
+    torque = curve + 0.02 * rng.standard_normal(len(velocity))
+    values, *_ = np.linalg.lstsq(columns, torque, rcond=None)
+    residual = torque - columns @ values
+    blocks = np.array_split(np.arange(len(velocity)), 40)
+    by_time = leave_one_out(
+        np.array([columns[rows].T @ residual[rows] for rows in blocks]),
+        np.array([columns[rows].T @ columns[rows] for rows in blocks]),
+    ).matrix
+    lacking = between_conditions([(columns, residual, velocity[:, None])])
+    speeds = np.linspace(0.1, 0.9, 30)
+    points = np.stack([np.ones(30), speeds], axis=1)
+    error = points @ values - (1.0 + 0.5 * speeds + 0.3 * np.exp(-((speeds / 0.2) ** 2)))
+
+    def covered(covariance):
+        return np.mean(np.abs(error) < 1.96 * np.sqrt(np.einsum("pi,ij,pj->p", points, covariance, points)))
+
+    assert covered(by_time) < 0.3
+    assert covered(beyond_noise(by_time, lacking)) > 0.6
+
+
+def test_what_a_model_lacks_adds_as_far_as_it_exceeds_noise():
+    """A variance below that of noise is part of it; degrees of freedom are those of Welch and Satterthwaite."""
+    own = ClusterCovariance(np.eye(2), np.array([4.0, 4.0]), np.zeros(2, dtype=bool))
+    both = own.beyond(np.array([np.diag([2.0, 0.5]), np.diag([0.5, 0.9])]), 6.0)
+    np.testing.assert_allclose(both.matrix, np.diag([2.0, 1.0]))
+    np.testing.assert_allclose(both.freedom, [9.6, 4.0])

@@ -33,7 +33,8 @@ def chain(rng, runs, steps, d=4, e=2, p=2, s=3, f=2):
             right += [sample[k, :, -1], offset[k]]
             rows += [weight[k][:, None] * own]
             state = turn[k] @ state + push[k] @ own + drift[k] @ chi
-    problem = StateChain(turn, push, drift, linked, sample, weight, offset, first, first_drift)
+    none = np.zeros((len(first), 0, turn.shape[1] + drift.shape[2] + 1))
+    problem = StateChain(turn, push, drift, linked, sample, weight, offset, first, first_drift, none)
     return problem, np.concatenate(rows), np.concatenate(right)
 
 

@@ -93,7 +93,8 @@ def drawn_of(
         )
         further = any(one.source is unit for unit in units)
         centre = replace(one.source, values={**one.source.values, **means}) if further else one.source
-        drawn = draws_of(centre, count, seed, error=width.error, scatter=scatters if further else None)
+        between = scatters if further else None
+        drawn = draws_of(centre, count, seed, error=width.error, share=width.share, scatter=between)
         drawn = with_stiffness(centre, drawn)
         found.append(Drawn(drawn_as_held(one.source, one.held, drawn, runs, one.stepping), width))
     return found

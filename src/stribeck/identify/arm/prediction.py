@@ -133,7 +133,7 @@ def full_fit_of(content: Drives, machine: Machine, rest: float) -> FullFit:
         parameters=tuple(parameters),
         bounds=tuple(np.tile([-np.inf, np.inf], (len(one), 1)) for one in parameters),
         inertial_sigma=np.full_like(inertials, np.nan),
-        sigma=tuple(np.full(len(one), np.nan) for one in parameters),
+        covariances=tuple(np.full((len(one), len(one)), np.nan) for one in parameters),
         noise=np.full(count, np.nan),
         rest=rest,
         status=SolverStatus.CONVERGED,

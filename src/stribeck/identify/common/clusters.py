@@ -10,23 +10,36 @@ contributes to the minimised loss, :math:`H = \sum_g B_g` and :math:`M_g = H^{-1
 - CR3, :func:`leave_one_out`: :math:`d_g = (H - B_g)^{-1} s_g`, scaled as the jackknife, with the number of clusters
   minus the number of parameters as degrees of freedom.
 
-Sources: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018.
+A model that lacks something errs alike wherever a joint is as fast, or at the same angle, however far apart in time. Such errors are
+independent only between cells of these conditions (:func:`between_conditions`), whose variances add to those of noise as far as they
+exceed them (:func:`beyond_noise`).
+
+Sources: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018; of several kinds of clusters, Cameron, Gelbach and Miller 2011.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from stribeck.identify.common.quantiles import half_widths
-from stribeck.model.arrays import Array, Mask
+from stribeck.model.arrays import Array, Indices, Mask
 from stribeck.model.estimate import CONFIDENCE
 from stribeck.model.joint import CorrelationMatrix
 
 RANKLESS = 1e-7
 """Directions whose scaled curvature is below this share of the largest are rank-deficient."""
+
+CELLS = 8
+"""Cells of a condition, with as many rows each."""
+
+SMALLEST_REST = 1e-6
+"""Least share of the information that counts as that of all clusters but one."""
+
+LEAST_ELSEWHERE = 0.03
+"""Share of what is known of a direction that counts as known without any one cell, however little it is."""
 
 TAKES_PART = 0.1
 """A parameter is part of a rank-deficient direction if its component is larger than this."""
@@ -49,35 +62,102 @@ class ClusterCovariance:
         """Half-widths of the intervals (n,); infinite for rank-deficient parameters."""
         return half_widths(self.matrix, self.freedom, self.rankless, confidence)
 
+    def beyond(self, lacking: Array, freedom: float) -> ClusterCovariance:
+        """With what a model lacks, by condition (k, n, n), of so many degrees of freedom (Welch and Satterthwaite)."""
+        matrix = beyond_noise(self.matrix, lacking)
+        whole = np.maximum(np.diag(matrix), 1e-300)
+        own = np.diag(self.matrix) / whole
+        shares = own**2 / self.freedom + (1.0 - own) ** 2 / freedom
+        return replace(self, matrix=matrix, freedom=1.0 / np.maximum(shares, 1e-12))
+
     def correlation(self, names: Sequence[str]) -> CorrelationMatrix | None:
-        """Correlation of the parameters (n,) that have a variance; ``None`` for fewer than two."""
-        variance = np.diag(self.matrix)
-        kept = np.flatnonzero((variance > 0.0) & ~self.rankless)
-        if len(kept) < 2:
-            return None
-        deviation = np.sqrt(variance[kept])
-        matrix = np.clip(self.matrix[np.ix_(kept, kept)] / np.outer(deviation, deviation), -1.0, 1.0)
-        return CorrelationMatrix(
-            tuple(names[k] for k in kept.tolist()), tuple(tuple(row) for row in np.round(matrix, 4).tolist())
-        )
+        """See :func:`correlation_of`."""
+        return correlation_of(names, self.matrix, ~self.rankless)
 
 
-def leave_one_out(scores: Array, curvatures: Array, precision: Array | None = None) -> ClusterCovariance:
+def correlation_of(
+    names: Sequence[str], covariance: Array, known: Mask | None = None
+) -> CorrelationMatrix | None:
+    """Correlation of the parameters (n,) that have a variance; ``None`` for fewer than two.
+
+    :param covariance: (n, n).
+    :param known: those whose variance is known (n,), by default all.
+    """
+    variance = np.diag(covariance)
+    kept = np.flatnonzero((variance > 0.0) & (True if known is None else known))
+    if len(kept) < 2:
+        return None
+    deviation = np.sqrt(variance[kept])
+    matrix = np.clip(covariance[np.ix_(kept, kept)] / np.outer(deviation, deviation), -1.0, 1.0)
+    return CorrelationMatrix(
+        tuple(names[k] for k in kept.tolist()), tuple(tuple(row) for row in np.round(matrix, 4).tolist())
+    )
+
+
+def leave_one_out(
+    scores: Array, curvatures: Array, precision: Array | None = None, elsewhere: float = SMALLEST_REST
+) -> ClusterCovariance:
     """CR3 covariance, from the shift of the optimum when each cluster is left out in turn.
 
     :param scores: s (G, n).
     :param curvatures: B (G, n, n).
     :param precision: curvature of a prior, which belongs to no cluster (n, n).
+    :param elsewhere: least share of the information that counts as that of all other clusters.
     """
     groups, size = scores.shape
     if groups <= size and precision is None:
         return ClusterCovariance(np.zeros((size, size)), np.ones(size), np.ones(size, dtype=bool))
     whitening = _Whitening.of(curvatures, precision)
     variance, axes = np.linalg.eigh(whitening.leverage)
-    moved = np.einsum("gij,gj,gkj,gk->gi", axes, _remaining(variance) ** -1.0, axes, whitening.scores(scores))
+    moved = np.einsum(
+        "gij,gj,gkj,gk->gi", axes, _remaining(variance, elsewhere) ** -1.0, axes, whitening.scores(scores)
+    )
     matrix = (groups - 1) / groups * moved.T @ moved
     freedom = np.full(size, max(float(groups - size), 1.0))
     return ClusterCovariance(whitening.back(matrix), freedom, whitening.rankless)
+
+
+def between_conditions(
+    parts: Sequence[tuple[Array, Array, Array]], precision: Array | None = None, count: int = CELLS
+) -> Array:
+    """Covariance by what a model lacks for each condition (k, n, n); see :func:`between_cells`.
+
+    :param parts: of each joint the Jacobian (N, n), residuals (N,) and conditions (N, k), such as velocity and position.
+    :param precision: curvature of a prior (n, n).
+    :param count: number of cells; without a prior more than parameters are needed.
+    """
+    found = []
+    for kind in range(parts[0][2].shape[1]):
+        scores, curvatures = [], []
+        for jacobian, residual, conditions in parts:
+            cell = cells_of(conditions[:, kind], count)
+            for rows in (cell == index for index in range(count)):
+                scores.append(jacobian[rows].T @ residual[rows])
+                curvatures.append(jacobian[rows].T @ jacobian[rows])
+        found.append(between_cells(np.array(scores), np.array(curvatures), precision))
+    return np.array(found)
+
+
+def beyond_noise(noise: Array, lacking: Array) -> Array:
+    """Covariance (n, n) of noise and of what a model lacks, which contains noise: variances add as far as they exceed it.
+
+    :param noise: (n, n).
+    :param lacking: by condition (k, n, n).
+    """
+    own, whole = np.diag(noise), noise + np.sum(lacking, axis=0)
+    more = np.maximum(np.diagonal(lacking, axis1=1, axis2=2) - own, 0.0)
+    share = np.sqrt((own + more.sum(axis=0)) / np.maximum(np.diag(whole), 1e-300))
+    return np.asarray(whole * np.outer(share, share))
+
+
+def cells_of(condition: Array, count: int = CELLS) -> Indices:
+    """Cell of each value (N,), from 0; all have about as many."""
+    return np.searchsorted(np.quantile(condition, np.linspace(0.0, 1.0, count + 1)[1:-1]), condition)
+
+
+def between_cells(scores: Array, curvatures: Array, precision: Array | None = None) -> Array:
+    """CR3 covariance (n, n) over cells of a condition, with the arguments of :func:`leave_one_out`."""
+    return leave_one_out(scores, curvatures, precision, LEAST_ELSEWHERE).matrix
 
 
 def leave_one_out_of_few(jacobians: Array, residuals: Array, weights: Array, ridge: Array) -> Array:
@@ -160,6 +240,6 @@ class _Whitening:
         return self.forward.T @ matrix @ self.forward
 
 
-def _remaining(leverage: Array) -> Array:
+def _remaining(leverage: Array, least: float = SMALLEST_REST) -> Array:
     """1 - leverage: the information in all other clusters, kept above zero."""
-    return np.maximum(1.0 - leverage, 1e-6)
+    return np.maximum(1.0 - leverage, least)

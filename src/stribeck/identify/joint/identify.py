@@ -97,22 +97,15 @@ def identify_joint(
     _check_sign(runs)
     if any(notice.key == "relative_position" for notice in notices):
         excluded = (*excluded, "angle", "ripple")
-    plateaus = plateaus_of(runs)
-    if not is_sweep(runs, plateaus):
-        plateaus = []
-    fitted = runs
-    if plateaus:
-        fitted = [
-            replace(run, kept=kept.astype(float))
-            for run, kept in zip(runs, rows_in(runs, plateaus), strict=True)
-        ]
+    fitted, plateaus = _even(runs)
     best, trials = StructureSelection(fitted, law, terms, excluded, tell).choose()
     fit = final_fit(fitted, best)
     known = uncertainty_of(fit, fitted)
     scale = measured_torque(fitted)
     left_out = {kind: error / scale for kind, error in best.errors.items()}
     train, others = (
-        tuple(error_of(fit, one.name, one.runs) for one in some) for some in (recordings, validation)
+        tuple(error_of(fit, one.name, _even(one.runs)[0] if plateaus else one.runs) for one in some)
+        for some in (recordings, validation)
     )
     verdict = judge_joint(fit, fitted, left_out, train, others, known.estimates)
     said = [Reason(one.key, one.use, one.text) for one in notices if one.use != "note"]
@@ -129,6 +122,15 @@ def identify_joint(
         tuple(notices),
         verdict,
     )
+
+
+def _even(runs: Sequence[JointRun]) -> tuple[list[JointRun], list[Plateau]]:
+    """Of a constant-velocity sweep the runs whose plateaus alone are kept, and these; other runs as they are."""
+    plateaus = plateaus_of(runs)
+    if not is_sweep(runs, plateaus):
+        return list(runs), []
+    rows = rows_in(runs, plateaus)
+    return [replace(run, kept=kept.astype(float)) for run, kept in zip(runs, rows, strict=True)], plateaus
 
 
 def _check_sign(runs: Sequence[JointRun]) -> None:

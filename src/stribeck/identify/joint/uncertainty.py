@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stribeck.identify.common.clusters import leave_one_out
+from stribeck.identify.common.clusters import between_conditions, leave_one_out
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.joint.fit import JointFit, measured, shape_bounds
@@ -66,6 +66,11 @@ def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     scores = np.array([jacobian[rows].T @ residual[rows] for rows in blocks])
     curvatures = np.array([jacobian[rows].T @ jacobian[rows] for rows in blocks])
     covariance = leave_one_out(scores, curvatures)
+    rows = np.flatnonzero(kept > 0.0)
+    conditions = np.stack([joined(few, name)[rows] for name in ("velocity", "position")], axis=1)
+    count = 2 * len(free)
+    lacking = between_conditions([(jacobian[rows], residual[rows], conditions)], count=count)
+    covariance = covariance.beyond(lacking, count - len(free))
     widths = dict(zip(free, covariance.half_widths().tolist(), strict=True))
     estimates = {name: _estimate(fit, name, widths.get(name)) for name in fit.values}
     return JointUncertainty(tuple(free), covariance.matrix, estimates, covariance.correlation(free))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stribeck.identify.common.judging import GOOD, Evidence, Misfit, Sizes, judge, misfits_of
-from stribeck.identify.joint.fit import JointFit
+from stribeck.identify.joint.fit import JointFit, kept_rows
 from stribeck.identify.joint.model import OF_ANGLE, SECOND_FRICTION, developed, friction_along, rest_columns
 from stribeck.identify.joint.run import JointRun, joined
 from stribeck.model.arrays import Array
@@ -41,10 +41,11 @@ class FileError:
 
 
 def error_of(fit: JointFit, file: str, runs: Sequence[JointRun]) -> FileError:
-    """The error of a fit on the runs of a recording."""
-    torque = joined(runs, "torque")
-    residual = torque - np.concatenate([fit.torque(run) for run in runs])
-    of_torque = float(np.sqrt(np.mean((torque - joined(runs, "rigid")) ** 2)))
+    """The error of a fit on the rows of a recording that are kept, of a sweep those of its plateaus."""
+    kept = kept_rows(runs)
+    torque = joined(runs, "torque")[kept]
+    residual = torque - np.concatenate([fit.torque(run) for run in runs])[kept]
+    of_torque = float(np.sqrt(np.mean((torque - joined(runs, "rigid")[kept]) ** 2)))
     rms = float(np.sqrt(np.mean(residual**2)))
     return FileError(file, rms, rms / max(of_torque, 1e-12), float(np.mean(residual)), len(torque))
 

@@ -42,6 +42,7 @@ class StateChain:
     :param offset: :math:`we` (N, e).
     :param first: T (runs, d, f).
     :param first_drift: Q (runs, d, p).
+    :param known: rows [C, D, y] about the first states x (runs, k, d + p + 1).
     """
 
     turn: Array
@@ -53,6 +54,7 @@ class StateChain:
     offset: Array
     first: Array
     first_drift: Array
+    known: Array
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -120,6 +122,7 @@ def eliminate(chain: StateChain) -> EliminatedChain:
             tail = np.zeros((0, d + p + 1))
         if begins[k]:
             run -= 1
+            tail = np.concatenate([tail, chain.known[run]])
             first_gain[run], left = _first(tail, chain.first[run], chain.first_drift[run])
             alone.append(left)
     return EliminatedChain(gain, first_gain, np.asarray(np.linalg.qr(np.concatenate(alone), mode="r")))

@@ -143,7 +143,14 @@ class MultibodyDynamics:
         return bounds
 
     def step(
-        self, physical: Physical, state: BodyState, voltage: Any, h: Any, push: Any = 0.0, brake: Any = 0.0
+        self,
+        physical: Physical,
+        state: BodyState,
+        voltage: Any,
+        h: Any,
+        push: Any = 0.0,
+        brake: Any = 0.0,
+        across: Any = (),
     ) -> BodyState:
         r"""The state one time step later.
 
@@ -151,6 +158,8 @@ class MultibodyDynamics:
         :param h: time step [s].
         :param push: additional impulse p along the joints (nj,) [N m s, N s].
         :param brake: :math:`\kappa` of a damping impulse :math:`-\kappa Bv^+` (nj,).
+        :param across: impulses along the constraints of joints with slack, :math:`\Delta p_u` of (3.6), then
+            :math:`\Delta p_q - \Delta p_u` of (3.7), which moves without velocity (2 l,) [N s, N m s].
         """
         constraints = self.layout.constraints(physical, state.q)
         G, B = constraints.jacobian, constraints.motion
@@ -160,8 +169,10 @@ class MultibodyDynamics:
         v = state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
-        mass = self.mass_matrix(physical)
-        right = mass @ v - drag @ v + h * self._weight(physical) + B.T @ (h * stall + push)
+        inertia = mass = self.mass_matrix(physical)
+        loose = G[self.layout.loose]
+        pushed, displaced = jnp.split(jnp.asarray(across), 2) if len(across) else [jnp.zeros(len(loose))] * 2
+        right = mass @ v - drag @ v + h * self._weight(physical) + B.T @ (h * stall + push) + loose.T @ pushed
         mass = (
             mass
             + drag
@@ -182,7 +193,10 @@ class MultibodyDynamics:
         dry = self._bounded(physical, BoundedImpulses(reduced, constant, coulomb, self._slip), touching[0], h)
         multipliers = jnp.concatenate([lead[:, -1] - lead[:, :-1] @ dry, dry])
         v_new = (free + solved[:, :-1] @ multipliers).reshape(-1, 6)
-        return BodyState(rotation.plus(state.q, h * v_new), v_new)
+        moved = v_new
+        if len(loose) and len(across):
+            moved = v_new + jnp.linalg.solve(inertia, loose.T @ displaced).reshape(-1, 6)
+        return BodyState(rotation.plus(state.q, h * moved), v_new)
 
     @property
     def _slip(self) -> float:

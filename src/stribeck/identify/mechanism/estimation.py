@@ -125,7 +125,7 @@ class Simulator:
                 start = self._start(values, run.path[0], run.start_rate, voltage[0], back)
             first = BodyState(jnp.asarray(start.q), jnp.asarray(start.v))
             states = self._run(self.problem.mechanism.physical(values), first, jnp.asarray(voltage))
-        impulse = np.zeros((count, len(self.problem.mechanism.joints)))
+        impulse = np.zeros((count, self.problem.pushes))
         return Point(np.asarray(chi), np.asarray(states.q)[:count], np.asarray(states.v)[:count], impulse)
 
     def errors(

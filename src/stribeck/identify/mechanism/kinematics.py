@@ -100,6 +100,7 @@ class Layout:
     :param held: deviations, of the six, that each joint constrains.
     :param owner: joint of each constrained deviation (m,).
     :param translation: whether each constrained deviation is a translation (m,).
+    :param loose: indices of the constrained deviations of joints with slack (l,).
     :param rotates: whether the coordinate of a joint is an angle (nj,).
     """
 
@@ -111,6 +112,7 @@ class Layout:
         self.held = [HELD[joint.kind] for joint in self.joints]
         self.owner = [j for j, held in enumerate(self.held) for _ in held]
         self.translation = np.array([k < 3 for held in self.held for k in held], dtype=bool)
+        self.loose = np.array([k for k, j in enumerate(self.owner) if self.joints[j].slack > 0.0], dtype=int)
         self.rotates = np.array([joint.kind == "revolute" for joint in self.joints])
 
     def zero_pose(self, physical: Physical) -> Any:

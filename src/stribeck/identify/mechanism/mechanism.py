@@ -37,6 +37,7 @@ class MechanismJoint:
     :param parent: index of the parent body, 0 is the world.
     :param child: index of the body whose motion relative to the parent is the joint's coordinate.
     :param axis: unit vector in the zero pose.
+    :param slack: standard deviation of free deviations of its constraints [m]; 0: they deviate as the dynamics says.
     """
 
     name: str
@@ -44,6 +45,7 @@ class MechanismJoint:
     parent: int
     child: int
     axis: tuple[float, float, float]
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ class JointSection(Schema):
     :param viscous: viscous friction [N m s/rad or N s/m].
     :param compliance: of its constraints, beyond the regularization [m/N]; of rotations divided by its length squared.
     :param damping: relaxation time of its constraints, beyond the regularization [time steps].
+    :param slack: standard deviation of deviations of its constraints that the estimation leaves free [m].
     """
 
     kind: JointKind
@@ -122,6 +123,7 @@ class JointSection(Schema):
     viscous: Number | None = None
     compliance: Number | None = None
     damping: Number | None = None
+    slack: Positive | None = None
     ripple: list[RippleSection] = msgspec.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -370,7 +372,7 @@ def _joint(name: str, section: JointSection, bodies: list[str], where: str) -> M
     )
     axis = np.array(section.axis or (0.0, 0.0, 1.0), dtype=np.float64)
     x, y, z = (axis / np.linalg.norm(axis)).tolist()
-    return MechanismJoint(name, section.kind, parent, child, (x, y, z))
+    return MechanismJoint(name, section.kind, parent, child, (x, y, z), section.slack or 0.0)
 
 
 def _sensor(

@@ -21,7 +21,11 @@ curvature of springs with stiffness :math:`\Sigma^{-1}` normal to a curved const
 deviates from the surface by 0.5 mm; at a compliance of 1e-6 m/N this is an impulse 1e5 times larger than the weights expect,
 and the search would converge very slowly.
 
-**First states** of runs satisfy g = 0 and Gv = 0 exactly, by (3.14), (3.15) with corrected signs,
+**Joints with slack**, whose constraints are soft, keep both: impulses along their constraints in both residuals, and first states
+with deviations. Their standard deviations follow from the slack: random walks of the velocity and of the deviation that reach the
+slack in a second, and first deviations of the slack.
+
+**First states** of runs otherwise satisfy g = 0 and Gv = 0 exactly, by (3.14), (3.15) with corrected signs,
 
 .. math:: \Delta q_0 = -G^T(GG^T)^{-1}g, \qquad \Delta v_0 = G^T(GG^T)^{-1}G\,v_0.
 
@@ -53,7 +57,7 @@ from stribeck.identify.mechanism.dynamics import MultibodyDynamics
 from stribeck.identify.mechanism.mechanism import UNMOVED, Mechanism, Physical
 from stribeck.identify.mechanism.step_motion import TURN
 from stribeck.identify.mechanism.symbolic import StepFunctions
-from stribeck.model.arrays import Array
+from stribeck.model.arrays import Array, Indices
 
 FOLLOWED = 4.0
 """Number of samples over which the first stage smooths states; with fewer they would follow the noise."""
@@ -96,12 +100,13 @@ class GridRun:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Parameters and states.
+    r"""Parameters and states.
 
     :param chi: free parameters (p,).
     :param q: configurations of all states (N, nb, 7).
     :param v: their velocities (N, nb, 6).
-    :param impulse: unexplained impulses along the joints (N, nj).
+    :param impulse: unexplained impulses along the joints, then :math:`\Delta p_u` and :math:`\Delta p_q - \Delta p_u` along the
+        constraints of joints with slack (N, nj + 2 l).
     """
 
     chi: Array
@@ -115,17 +120,19 @@ class Residuals:
     """Weighted residuals at a point.
 
     :param samples: (N, ns), 0 without a measurement.
-    :param impulses: (N, nj).
+    :param impulses: (N, e).
+    :param first: deviations of joints with slack in the first states, and their rates (runs, 2 l).
     """
 
     samples: Array
     impulses: Array
+    first: Array
 
     @property
     def cost(self) -> float:
         """Half the weighted sum of squares; infinite for diverged trials."""
         with np.errstate(over="ignore"):
-            return 0.5 * float(np.sum(self.samples**2) + np.sum(self.impulses**2))
+            return 0.5 * float(np.sum(self.samples**2) + np.sum(self.impulses**2) + np.sum(self.first**2))
 
 
 class EstimationProblem:
@@ -159,7 +166,10 @@ class EstimationProblem:
         )
         self.deviation = np.array([sensor.deviation for sensor in mechanism.sensors])
         self.noise = self._noise()
+        self.loose = self.dynamics.layout.loose
+        self.pushes = len(mechanism.joints) + 2 * len(self.loose)
         self.functions = StepFunctions(mechanism, self.dynamics, step)
+        self.across = self._across()
 
     def _noise(self) -> float:
         r""":math:`\sigma_0`, the smallest standard deviation of a position sensor, as an angle.
@@ -209,14 +219,31 @@ class EstimationProblem:
         values[self.free] = chi
         return values
 
+    def _across(self) -> tuple[Array, Array]:
+        r"""Standard deviations of the impulses along the constraints of joints with slack, and of their first deviations (2 l,)."""
+        layout, chi = self.dynamics.layout, self.mechanism.parameters.vector()
+        slack = np.array([self.mechanism.joints[layout.owner[k]].slack for k in self.loose])
+        size = slack / np.where(layout.translation[self.loose], 1.0, self.length)
+        physical = self.mechanism.symbolic(self.all_values(chi).tolist())
+        q = np.concatenate([[*com, 1.0, 0.0, 0.0, 0.0] for com in physical.com])[None]
+        rows = self.functions.holding(q, chi[None])[0][self.loose]
+        mobility = np.einsum("la,al->l", rows, np.linalg.solve(_mass_matrix(physical), rows.T))
+        kick = size * np.sqrt(self.step) / mobility
+        return np.concatenate([kick, kick / self.step]), np.concatenate([size, size / self.step])
+
     def kick_deviation(self, ratio: float) -> Array:
-        r"""Standard deviation :math:`\omega` of the unexplained velocity change per step of the movable joints [rad/s, m/s]."""
+        r"""Standard deviation :math:`\omega` of the unexplained velocity change per step of the movable joints [rad/s, m/s],
+        then those of the impulses along the constraints of joints with slack [N s, N m s].
+        """
         unit = np.where(self.dynamics.layout.rotates[self.movable], 1.0, self.length)
-        return np.asarray(unit * (self.noise / ratio) * np.sqrt(self.step))
+        return np.concatenate([unit * (self.noise / ratio) * np.sqrt(self.step), self.across[0]])
 
     def kicks(self, point: Point) -> Array:
-        r"""Unexplained velocity changes :math:`\eta` (impulse over inertia) of the movable joints (N, e)."""
-        return np.asarray(point.impulse[:, self.movable] / self.inertia(point.chi)[self.movable])
+        r"""Unexplained velocity changes :math:`\eta` (impulse over inertia) of the movable joints, then impulses along the
+        constraints of joints with slack (N, e).
+        """
+        along = point.impulse[:, self.movable] / self.inertia(point.chi)[self.movable]
+        return np.concatenate([along, point.impulse[:, len(self.mechanism.joints) :]], axis=1)
 
     def first_ratio(self, samples: GridSamples) -> float:
         r"""The ratio at which states are smoothed over :data:`FOLLOWED` samples.
@@ -246,7 +273,57 @@ class EstimationProblem:
         """Residuals at a point."""
         with np.errstate(over="ignore"):  # diverged trials
             weighted = self.signals(point, samples) * np.sqrt(samples.count) / self.deviation
-            return Residuals(weighted, self.kicks(point) / self.kick_deviation(ratio))
+            starts = np.flatnonzero(np.concatenate([[True], ~samples.linked[:-1]]))
+            missing = self.functions.violation(*self._first(point, starts))[..., 0][:, self._open]
+            return Residuals(
+                weighted, self.kicks(point) / self.kick_deviation(ratio), missing / self.across[1]
+            )
+
+    @property
+    def _open(self) -> Indices:
+        """Rows of g and Gv that belong to joints with slack (2 l,)."""
+        return np.concatenate([self.loose, self.constraints + self.loose])
+
+    @property
+    def _kicks(self) -> int:
+        """Number e of unexplained impulses in a step."""
+        return len(self.movable) + 2 * len(self.loose)
+
+    def _following(self, point: Point, samples: GridSamples) -> tuple[Array, Array]:
+        """Increments of the next configurations and velocities (N, 6 nb, 12 nb + e + p), each, by those of states, impulses and
+        parameters.
+        """
+        d, half, p, m = 2 * self.half, self.half, len(self.free), self.constraints
+        q, v, reached, chi = self._flat(point)
+        count = len(q)
+        motion = self.functions.motion(q, chi)
+        gap = self.functions.gaps(q, v, reached, chi, np.zeros((count, m)), samples.voltage)[..., 0]
+        physical = self.mechanism.symbolic(self.all_values(point.chi).tolist())
+        reaction = -gap / np.array(self.dynamics.softness(physical, self.step).sigma)
+        balance = self.functions.balance_jacobian(q, v, reached, chi, reaction, samples.voltage)
+        free = len(self.loose)
+        loose = self.functions.holding(q, chi)[:, self.loose].transpose(0, 2, 1)
+        jumps = np.linalg.solve(_mass_matrix(physical), loose)
+        pushed = np.concatenate([motion.transpose(0, 2, 1), np.zeros((count, m, len(self.movable)))], axis=1)
+        across = np.concatenate([loose, np.zeros((count, m, free))], axis=1)
+        kicks = self.kicks(point)
+        heavier = pushed @ (kicks[:, : len(self.movable), None] * self._inertia_slope(point.chi))
+        right_side = [
+            -balance[..., :d],
+            pushed * self.inertia(point.chi)[self.movable],
+            across,
+            np.zeros_like(across),
+            heavier - balance[..., d + half : d + half + p],
+        ]
+        unknown = np.concatenate([balance[..., d : d + half], balance[..., d + half + p :]], axis=2)
+        w = np.linalg.solve(unknown, np.concatenate(right_side, axis=2))[:, :half]
+        jumped = (jumps @ kicks[:, kicks.shape[1] - free :, None])[..., 0]
+        carry = self.functions.carry_jacobian(q, v, reached + jumped)
+        place = carry[..., d:] @ w
+        place[..., :d] += carry[..., :d]
+        e = self._kicks
+        place[..., d + e - free : d + e] += carry[..., d:] @ jumps
+        return place, w
 
     def linearize(
         self, point: Point, samples: GridSamples, starts: Array, ratio: float, released: Flags
@@ -259,30 +336,11 @@ class EstimationProblem:
         :param starts: index of the first state of each run.
         :param released: whether the first state is known (runs,).
         """
-        d, half, p, m = 2 * self.half, self.half, len(self.free), self.constraints
-        q, v, reached, chi = self._flat(point)
-        count = len(q)
-        motion = self.functions.motion(q, chi)
-        gap = self.functions.gaps(q, v, reached, chi, np.zeros((count, m)), samples.voltage)[..., 0]
-        physical = self.mechanism.symbolic(self.all_values(point.chi).tolist())
-        reaction = -gap / np.array(self.dynamics.softness(physical, self.step).sigma)
-        balance = self.functions.balance_jacobian(q, v, reached, chi, reaction, samples.voltage)
-        pushed = np.concatenate([motion.transpose(0, 2, 1), np.zeros((count, m, len(self.movable)))], axis=1)
-        heavier = pushed @ (self.kicks(point)[..., None] * self._inertia_slope(point.chi))
-        right_side = [
-            -balance[..., :d],
-            pushed * self.inertia(point.chi)[self.movable],
-            heavier - balance[..., d + half : d + half + p],
-        ]
-        unknown = np.concatenate([balance[..., d : d + half], balance[..., d + half + p :]], axis=2)
-        w = np.linalg.solve(unknown, np.concatenate(right_side, axis=2))[:, :half]
-        carry = self.functions.carry_jacobian(q, v, reached)
-        place = carry[..., d:] @ w
-        place[..., :d] += carry[..., :d]
+        d, half, e = 2 * self.half, self.half, self._kicks
+        place, w = self._following(point, samples)
         following = np.concatenate([place, w], axis=1) * samples.linked[:, None, None]
-        e = len(self.movable)
         turn, push, drift = following[..., :d], following[..., d : d + e], following[..., d + e :]
-        seen = self.functions.signal_jacobian(q, v, reached, chi, samples.place)
+        seen = self.functions.signal_jacobian(*self._flat(point), samples.place)
         answer = seen[..., d : d + half] @ w
         answer[..., :d] += seen[..., :d]
         answer[..., d + e :] += seen[..., d + half :]
@@ -295,7 +353,7 @@ class EstimationProblem:
         sample *= weight[..., None]
         sample[..., -1] = residuals.samples
         deviation = self.kick_deviation(ratio)
-        first, first_drift = self._tangents(point, starts)
+        first, first_drift, known = self._tangents(point, starts)
         first = first * ~released[:, None, None]
         return StateChain(
             turn,
@@ -303,13 +361,14 @@ class EstimationProblem:
             drift,
             samples.linked,
             sample,
-            np.broadcast_to(1.0 / deviation, (count, e)),
+            np.broadcast_to(1.0 / deviation, (len(w), e)),
             residuals.impulses,
             first,
             first_drift,
+            known,
         )
 
-    def _first(self, point: Point, starts: Array) -> tuple[Array, Array, Array]:
+    def _first(self, point: Point, starts: Array | Indices) -> tuple[Array, Array, Array]:
         q, v = point.q[starts].reshape(len(starts), -1), point.v[starts].reshape(len(starts), -1)
         return q, v, np.broadcast_to(point.chi, (len(starts), len(point.chi)))
 
@@ -318,28 +377,33 @@ class EstimationProblem:
         r"""Scales of translations and rotations of a state: :math:`\ell` and 1 (12 nb,)."""
         return np.tile([self.length] * 3 + [1.0] * 3, 2 * self.bodies)
 
-    def _tangents(self, point: Point, starts: Array) -> tuple[Array, Array]:
-        """Basis (runs, 12 nb, f) of first-state increments that keep g = 0 and Gv = 0, and their drift with the parameters."""
-        d = 2 * self.half
-        change = self.functions.violation_jacobian(*self._first(point, starts))
+    def _tangents(self, point: Point, starts: Array) -> tuple[Array, Array, Array]:
+        """Basis (runs, 12 nb, f) of first-state increments that keep g = 0 and Gv = 0, their drift with the parameters, and rows
+        [C, D, y] of the deviations that slack leaves free (runs, 2 l, 12 nb + p + 1).
+        """
+        d, at = 2 * self.half, self._first(point, starts)
+        change = self.functions.violation_jacobian(*at)
+        off = np.concatenate([change, self.functions.violation(*at)], axis=2)[:, self._open]
         bases, drifts = [], []
-        for jacobian in change:
+        for jacobian in np.delete(change, self._open, axis=1):
             left, size, right = np.linalg.svd(jacobian[:, :d] * self._lengths)
-            rank = int(np.sum(size > 1e-9 * size[0]))
+            rank = int(np.sum(size > 1e-9 * size.max(initial=0.0)))
             bases.append(self._lengths[:, None] * right[rank:].T)
             shortest = right[:rank].T @ ((left[:, :rank].T @ jacobian[:, d:]) / size[:rank, None])
             drifts.append(-self._lengths[:, None] * shortest)
         fewest = min(base.shape[1] for base in bases)
-        return np.stack([base[:, :fewest] for base in bases]), np.stack(drifts)
+        basis = np.stack([base[:, :fewest] for base in bases])
+        return basis, np.stack(drifts), off / self.across[1][:, None]
 
     def closed(self, q: Array, v: Array, chi: Array) -> tuple[Array, Array]:
-        """First states (runs, nb, 7), (runs, nb, 6) projected onto g = 0 and Gv = 0."""
+        """First states (runs, nb, 7), (runs, nb, 6) projected onto g = 0 and Gv = 0, but for joints with slack."""
         d = 2 * self.half
         many = np.broadcast_to(chi, (len(q), len(chi)))
         for _ in range(6):
             flat = q.reshape(len(q), -1), v.reshape(len(q), -1), many
-            missing = self.functions.violation(*flat)
+            missing = np.delete(self.functions.violation(*flat), self._open, axis=1)
             jacobian = self.functions.violation_jacobian(*flat)[..., :d] * self._lengths
+            jacobian = np.delete(jacobian, self._open, axis=1)
             by = -(self._lengths[:, None] * (np.linalg.pinv(jacobian, rcond=1e-9) @ missing))[..., 0]
             q, v = turned(q, v, by)
         return q, v

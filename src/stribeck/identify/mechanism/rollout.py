@@ -47,11 +47,11 @@ class TrajectoryRollout:
         :param released: first steps of runs that start at rest.
         """
         stiff = STIFF * self.problem.inertia(chi) * self._measured(samples)
+        none = np.zeros((len(stiff), stiff.shape[1] + 2 * len(self.problem.dynamics.layout.loose)))
         states, goals = self.shown(samples, chi, path)
         states.v[list(released)] = 0.0
-        still = np.zeros_like(stiff)
-        gain = np.zeros((*stiff.shape, 2 * self.problem.half))
-        return self._run(samples, chi, states, states, still, gain, goals, stiff)
+        gain = np.zeros((*none.shape, 2 * self.problem.half))
+        return self._run(samples, chi, states, states, none, gain, goals, stiff)
 
     def shown(self, samples: GridSamples, chi: Array, path: Array) -> tuple[BodyState, Array]:
         """States that agree with smoothed signals, disregarding the dynamics, and joint coordinates one step later."""
@@ -67,10 +67,10 @@ class TrajectoryRollout:
         r"""Simulate from first states with impulses :math:`p_k + K_k(x_k \boxminus x_k^{old})`.
 
         :param first: states (N, …), used only at the starts of runs.
-        :param impulse: p (N, nj).
-        :param gain: K (N, nj, 12 nb).
+        :param impulse: p (N, nj + 2 l), as in :class:`~stribeck.identify.mechanism.problem.Point`.
+        :param gain: K (N, nj + 2 l, 12 nb).
         """
-        none = np.zeros_like(impulse)
+        none = np.zeros((len(impulse), len(self.problem.mechanism.joints)))
         return self._run(samples, chi, BodyState(old.q, old.v), first, impulse, gain, none, none)
 
     def _measured(self, samples: GridSamples) -> Array:
@@ -120,9 +120,11 @@ class TrajectoryRollout:
             pose = layout.pose(physical, state.q)
             missing = goal - jnp.stack(layout.coordinates(pose))
             missing = jnp.where(layout.rotates, jnp.arctan2(jnp.sin(missing), jnp.cos(missing)), missing)
-            pull = push + gain @ away + stiff * missing / problem.step
-            new = problem.dynamics.step(physical, state, u, problem.step, pull, stiff)
-            return new, (state, pull - stiff * jnp.stack(layout.rates(pose, new.v)[1]))
+            along, across = jnp.split(push + gain @ away, [len(goal)])
+            along = along + stiff * missing / problem.step
+            new = problem.dynamics.step(physical, state, u, problem.step, along, stiff, across)
+            taken = along - stiff * jnp.stack(layout.rates(pose, new.v)[1])
+            return new, (state, jnp.concatenate([taken, across]))
 
         path: tuple[BodyState, Any] = jax.lax.scan(advance, BodyState(rows[3][0], rows[4][0]), rows)[1]
         return path

@@ -191,7 +191,9 @@ class ManifoldSolver:
             q[at_rest] = self.rollout.shown(self.samples, chi, self.path)[0].q[at_rest]
             v[at_rest] = 0.0
         impulse, gain = np.zeros_like(point.impulse), np.zeros((*point.impulse.shape, d))
-        impulse[:, movable] = self.problem.kicks(point) + length * (left.gain[:, :, d:] @ affine)
-        gain[:, movable] = left.gain[:, :, :d]
-        impulse, gain = impulse * inertia, gain * inertia[:, None]
+        moving = np.concatenate([movable, np.arange(len(inertia), impulse.shape[1])])
+        size = np.concatenate([inertia, np.ones(impulse.shape[1] - len(inertia))])
+        impulse[:, moving] = self.problem.kicks(point) + length * (left.gain[:, :, d:] @ affine)
+        gain[:, moving] = left.gain[:, :, :d]
+        impulse, gain = impulse * size, gain * size[:, None]
         return self.rollout.near(self.samples, point, chi, BodyState(q, v), impulse, gain)

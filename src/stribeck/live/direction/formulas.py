@@ -136,14 +136,15 @@ def guaranteed(torque: Any, gain: Any, dry: Any, viscous: Any, fraction: Any) ->
     return torque * xp.minimum(fraction / most, 1.0)
 
 
-def free(motion: Any, turned: Any) -> Any:
-    """Direction of a joint without a goal."""
-    return array_namespace(motion).abs(motion) * turned
+def free(motion: Any, turned: Any, pushed: Any) -> Any:
+    """Direction of a joint without a goal: that of its motion; at rest, that in which its controller pushes it."""
+    share = array_namespace(motion).abs(motion)
+    return share * turned + (1.0 - share) * pushed
 
 
 def free_at(velocity: Any, moving_velocity: Any, turned: Any) -> Any:
     """Direction of a joint without a goal, from its velocity."""
-    return free(moving(velocity, moving_velocity), turned)
+    return free(moving(velocity, moving_velocity), turned, 0.0)
 
 
 def intended(

@@ -53,6 +53,9 @@ ABSURD = 1e100
 DRIVEN = 0.3
 """Torque of a controller in the direction of motion, beside gravity, above which it drives a joint, as a fraction of the friction at rest [1]."""
 
+PUSHED = 2.0 * DRIVEN
+"""Such a torque that shows the intention of a controller fully, while a joint rests [1]."""
+
 SURE_DEVIATIONS = 2.0
 """Number of standard deviations between the estimated and the guaranteed friction."""
 
@@ -119,6 +122,7 @@ class FrictionObserver:
         self._most, self._surprises = compiled(_most), compiled(_surprises)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
         self._agreement, self._driven = compiled(agreement), compiled(_driven)
+        self._pushed = compiled(_pushed)
         self._model, self._map = model, joint_map
         self.level = model.at_rest
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
@@ -137,6 +141,8 @@ class FrictionObserver:
         self._surprised: Array = np.zeros(n)
         self.learning: Mask = np.zeros(n, dtype=np.bool_)
         self._elapsed, self._impulse, self._driving = 0.0, self.torque, self.torque
+        self.pushed: Array = np.zeros(n)
+        """Direction in which the controller pushes each joint by more than its weight, in [-1, 1]."""
         self._fastest: Array = np.zeros(n)
         """Largest identified viscous friction in a motion used for learning [N m]."""
         self._conclude()
@@ -176,7 +182,8 @@ class FrictionObserver:
         unknown = np.full_like(self.torque, np.inf)
         self.external = ExternalTorque(self.torque, unknown, unknown)
         self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
-        self._drive.value, self._driving = np.zeros_like(self._drive.value), self.torque
+        self._drive.value = self.pushed = np.zeros_like(self._drive.value)
+        self._driving = self.torque
 
     def update(self, q: Array, v: Array, acting: Array, applied: Array, dt: float) -> bool:
         """Update with a state; returns whether :meth:`conclude` is due, every :data:`PERIOD`.
@@ -213,7 +220,7 @@ class FrictionObserver:
         viscous = model.viscous(motion.direction, motion.velocity)
         dry = self._dry_part(whole, motion.direction, viscous, model.offset)
         share = -np.expm1(-elapsed / self.residual.time_constant)
-        self._drive.update(drive, share)
+        self.pushed = np.asarray(self._pushed(self._drive.update(drive, share), level))
         now = np.array((dry, viscous, motion.direction))
         dry, viscous, direction = self._friction.update(now, share)
         friction = self._without_offset(self.torque, direction, model.offset)
@@ -300,6 +307,13 @@ def _exceeds(friction: Any, direction: Any, base: Any, offset: Any, level: Any) 
     xp = array_namespace(friction, direction)
     against = (xp.abs(direction) > ONE_WAY) & (friction * direction < 0.0)
     return against & (xp.abs(friction) > CONTACT_MARGIN * (base + offset * level))
+
+
+def _pushed(drive: Any, level: Any) -> Any:
+    """Direction in which a controller pushes a joint, in [-1, 1]; 0 for torques that do not drive it."""
+    xp = array_namespace(drive, level)
+    share = (xp.abs(drive) / level - DRIVEN) / (PUSHED - DRIVEN)
+    return xp.sign(drive) * xp.minimum(xp.maximum(share, 0.0), 1.0)
 
 
 def _driven(drive: Any, direction: Any, level: Any) -> Any:

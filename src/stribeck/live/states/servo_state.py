@@ -41,6 +41,7 @@ class ServoStates:
 
     :ivar kp: firmware gains, NaN where unknown, (n,).
     :ivar supply: supply voltages, nominal where unknown, (n,) [V].
+    :ivar temperature: temperatures, NaN where unknown, (n,) [°C].
     :ivar warmth: ratio of the friction at the present temperature to the identified friction, (n,).
     """
 
@@ -50,6 +51,7 @@ class ServoStates:
         self.kp: Array = np.full(len(joints), np.nan)
         self.supply: Array = np.array([joint.actuator.supply.nominal for joint in joints])
         self.warmth: Array = np.ones(len(joints))
+        self.temperature: Array = np.full(len(joints), np.nan)
         self._waiting: deque[tuple[float, str, float, float, float]] = deque()
 
     def take(
@@ -82,6 +84,8 @@ class ServoStates:
     def _set(self, joint: str, kp: float, supply: float, temperature: float) -> None:
         k = self._names.index(joint)
         identified, per_kelvin = self._identified[k]
+        if math.isfinite(temperature):
+            self.temperature[k] = temperature
         if math.isfinite(temperature) and identified is not None:
             self.warmth[k] = warmth(temperature - identified, per_kelvin)
         if math.isfinite(kp) and kp >= 0.0:

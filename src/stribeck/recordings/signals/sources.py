@@ -107,7 +107,9 @@ class SignalSource(Schema):
             found = ", ".join(map(str, self.columns))
             raise ValueError(f"columns: expected [first, one beyond the last], or names; found [{found}]")
         if isinstance(self.scale, str) and place and self.variable is None:
-            raise ValueError(f"scale: {self.scale!r} names a variable; the signal is in none: give a number")
+            raise ValueError(
+                f"scale: {self.scale!r} is the name of a variable, and this source has no `variable`: give a number"
+            )
         if self.scale == 0.0:
             raise ValueError("scale: must not be 0")
         if (self.unit == "counts") != (self.counts_per_turn is not None):

@@ -8,6 +8,7 @@ from typing import Any
 from stribeck.files.torque_drives import parameter_unit, torque_drive
 from stribeck.files.versions import versions
 from stribeck.identify.arm.friction.full_fit import FullFit
+from stribeck.identify.common.clusters import correlation_of
 from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import Actuator, JointUnits
 from stribeck.model.estimate import Estimate
@@ -32,6 +33,7 @@ def joint_drives(
             actuator,
             fit.laws[k],
             element_estimates(fit, joint, actuator.units),
+            correlation=correlation_of(tuple(fit.values(joint)), fit.covariances[k]),
             statements=_statements(fit, joint),
             loss=ModelErrors("relative error of torque", "1", error["train"], error.get("validation")),
             provenance=provenance,

@@ -35,6 +35,7 @@ from stribeck.identify.arm.log_cholesky import LogCholesky
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine
 from stribeck.identify.common.autoregressive import covariance, standard_deviations
+from stribeck.identify.common.clusters import between_conditions, beyond_noise
 from stribeck.identify.common.minimise import DenseEquations, minimise
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array, Indices, Mask
@@ -71,7 +72,8 @@ class FullFit:
     :param laws: friction law of each element.
     :param parameters: rotor inertia and the law's parameters of each element.
     :param bounds: search ranges of the parameters of each element (k, 2).
-    :param inertial_sigma, sigma: standard deviations of the inertials (n, 10), and of each element's parameters.
+    :param inertial_sigma: standard deviations of the inertials (n, 10).
+    :param covariances: of the parameters of each element (k, k).
     :param noise: standard deviation of the residuals of each joint (n,).
     :param rest: velocity below which a joint has no direction of motion [rad/s].
     :param status: solver status of the last round.
@@ -84,10 +86,15 @@ class FullFit:
     parameters: tuple[Array, ...]
     bounds: tuple[Array, ...]
     inertial_sigma: Array
-    sigma: tuple[Array, ...]
+    covariances: tuple[Array, ...]
     noise: Array
     rest: float
     status: SolverStatus
+
+    @property
+    def sigma(self) -> tuple[Array, ...]:
+        """Standard deviations of each element's parameters (k,)."""
+        return tuple(standard_deviations(matrix) for matrix in self.covariances)
 
     def values(self, element: str) -> Mapping[str, float]:
         """Parameters of a joint or a coupling by name."""
@@ -250,17 +257,41 @@ class FullProblem:
         return inner
 
     def covariance(self, point: Array) -> Array:
-        """Covariance of inertials and friction parameters, (p, p)."""
-        jacobians, residuals = [], []
+        """Covariance of inertials and friction parameters, (p, p).
+
+        That of noise, and of what the friction law lacks, which errs alike at the same velocity or position of a joint. It is computed
+        in the coordinates, where a body without mass has finite derivatives. The curvature of the prior there may be negative
+        along some directions, of which the prior then tells nothing.
+        """
+        inner, jacobians, residuals = self._inner(point), [], []
         for run in self.rows(point):
             jacobian = np.zeros((len(run[0].residual), len(run), self.dimension))
             for j, one in enumerate(run):
                 jacobian[:, j, one.columns] = one.jacobian
-            jacobians.append(jacobian)
+            jacobians.append(jacobian @ inner)
             residuals.append(np.stack([one.residual for one in run], axis=1))
-        outer = np.linalg.inv(self._inner(point))
-        prior = outer.T @ self.prior(point)[2] @ outer / self.choice.correlated
-        return covariance(jacobians, residuals, self.noise, prior, self.choice.correlated)
+        curvature, axes = np.linalg.eigh(self.prior(point)[2] / self.choice.correlated)
+        prior = (axes * np.maximum(curvature, 0.0)) @ axes.T
+        found = covariance(jacobians, residuals, self.noise, prior, self.choice.correlated)
+        parts = [self._by_condition(j, jacobians, residuals) for j in range(len(self.noise))]
+        moved = [part for part in parts if len(part[1])]
+        if moved:
+            found = beyond_noise(found, between_conditions(moved, self.choice.correlated * prior))
+        return np.asarray(inner @ found @ inner.T)
+
+    def _by_condition(
+        self, joint: int, jacobians: Sequence[Array], residuals: Sequence[Array]
+    ) -> tuple[Array, Array, Array]:
+        """Jacobian (N, p) and residuals (N,) of a joint's fitted rows, by its noise, with velocity and position (N, 2)."""
+        found = []
+        for run, jacobian, residual in zip(self.runs, jacobians, residuals, strict=True):
+            rows, fine = np.any(jacobian[:, joint] != 0.0, axis=1), run.motion.fine
+            states = [signal[run.motion.pick][rows] for signal in (fine.velocity, fine.position)]
+            conditions = np.stack([state[:, joint] for state in states], axis=1)
+            noise = self.noise[joint]
+            found.append((jacobian[rows, joint] / noise, residual[rows, joint] / noise, conditions))
+        first, second, third = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return first, second, third
 
     def prior(self, point: Array) -> tuple[float, Array, Array]:
         """Cost, gradient and curvature of the priors."""
@@ -323,7 +354,7 @@ def fit_full(
         problem.noise = _noise(problem, point)
     tell("full: uncertainty")
     point, size = _with_budgets(problem, point), problem.start.size
-    sigma = standard_deviations(problem.covariance(point))
+    spread = problem.covariance(point)
     return FullFit(
         machine=machine,
         choice=choice,
@@ -331,8 +362,8 @@ def fit_full(
         laws=problem.laws,
         parameters=tuple(point[section] for section in problem.sections),
         bounds=tuple(np.stack([lower[section], upper[section]], axis=1) for section in problem.sections),
-        inertial_sigma=sigma[:size].reshape(-1, 10),
-        sigma=tuple(sigma[section] for section in problem.sections),
+        inertial_sigma=standard_deviations(spread)[:size].reshape(-1, 10),
+        covariances=tuple(spread[section, section] for section in problem.sections),
         noise=problem.noise,
         rest=rest,
         status=end.status,

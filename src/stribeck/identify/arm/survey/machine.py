@@ -54,6 +54,9 @@ STUCK = 0.1
 HIGHER_THRESHOLD, FASTEST = 1.5, 0.2
 """Factor by which the threshold of moving rows is raised for such motion, up to this share of the slowest joint's largest velocity."""
 
+LEFT = 0.1
+"""Share of the moving rows that is left at least when the threshold is raised."""
+
 AROUND, SLOWER = 0.1, 0.3
 """A joint stands still in a row if it travels less than this share of the threshold, so long before and after it [s]."""
 
@@ -185,10 +188,12 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
     noise = float(width.velocity_noise(cutoff).max())
     filtering = FilterSettings(ORDER, cutoff)
     moving = max(SLOW * float(speeds.min()), NOISY * noise)
-    sticking = smeared(runs, moving, rate, filtering) > STUCK
-    while (
-        sticking and moving < FASTEST * float(speeds.min()) and smeared(runs, moving, rate, filtering) > STUCK
-    ):
+    share, first = smeared(runs, moving, rate, filtering)
+    sticking = share > STUCK
+    while share > STUCK and moving < FASTEST * float(speeds.min()):
+        share, rows = smeared(runs, HIGHER_THRESHOLD * moving, rate, filtering)
+        if rows < LEFT * first:
+            break
         moving *= HIGHER_THRESHOLD
     return Protocol(
         moving=_rounded(moving),
@@ -203,8 +208,10 @@ def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Ba
     )
 
 
-def smeared(runs: Sequence[ArmRecording], moving: float, rate: float, filtering: FilterSettings) -> float:
-    """Share of the rows that are faster than ``moving`` after the filter, in which the joint hardly travels."""
+def smeared(
+    runs: Sequence[ArmRecording], moving: float, rate: float, filtering: FilterSettings
+) -> tuple[float, int]:
+    """Share of the rows that are faster than ``moving`` after the filter, in which the joint hardly travels, and their number."""
     low_pass, rows, still = ZeroPhase(**vars(filtering)), 0, 0
     half = max(1, round(AROUND * rate))
     for run in runs:
@@ -216,7 +223,7 @@ def smeared(runs: Sequence[ArmRecording], moving: float, rate: float, filtering:
         travelled = np.abs(position[2 * half :] - position[: -2 * half])
         rows += int(np.sum(speed > moving))
         still += int(np.sum((speed > moving) & (travelled < SLOWER * moving * 2.0 * half / rate)))
-    return still / max(rows, 1)
+    return still / max(rows, 1), rows
 
 
 def _velocity(run: ArmRecording) -> Array:

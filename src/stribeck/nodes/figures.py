@@ -1,0 +1,48 @@
+"""Figures in the diagnostics of the compensation node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stribeck.live.compensator import Compensator
+from stribeck.live.supervision import EnableState
+from stribeck.model.arrays import Array
+
+
+def figures_of(compensator: Compensator, enabling: EnableState, gap: str) -> dict[str, Any]:
+    """What the compensator does, by name.
+
+    :param gap: why nothing is learnt; empty if something is.
+    """
+    account = compensator.account()
+    figures: dict[str, Any] = {
+        "enabled": compensator.enabled,
+        "gain": compensator.gain,
+        "automatic returns": f"{enabling.returned} of {enabling.returns}",
+        "states merged": compensator.merger.merged,
+        "states of other joints": compensator.merger.foreign,
+    }
+    for k, name in enumerate(compensator.names):
+        figures[f"torque/{name}"] = float(compensator.torque[k])
+        figures[f"scale/{name}"] = f"{account.dry[k]:.3f} dry, {account.viscous[k]:.3f} viscous"
+        figures[f"certainty/{name}"] = float(account.certainty[k])
+        figures[f"contact/{name}"] = float(account.contact[k])
+        figures[f"energy/{name}"] = float(account.energy[k])
+    if gap:
+        figures["learning"] = f"nothing: {gap}"
+    if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:
+        figures["load terms"] = "zero: effort_meaning is none"
+    return figures
+
+
+def latency(durations: Array) -> dict[str, float]:
+    """Percentiles of the processing times [µs], none without samples.
+
+    :param durations: [s].
+    """
+    if not durations.size:
+        return {}
+    p50, p99, longest = np.percentile(1e6 * durations, [50, 99, 100])
+    return {"p50_us": float(p50), "p99_us": float(p99), "max_us": float(longest)}
