@@ -35,7 +35,12 @@ def test_zero_shot_prediction_of_an_arm(tmp_path, capsys):
     assert main(["posterior", "--config", str(small_robot(tmp_path)), *ROTORS, "--json", str(path)]) == 0
     content = json.loads(path.read_text())
     assert content["mode"] == "zero-shot"
-    assert "zero-shot: the prior's prediction" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "zero-shot: the prior's prediction" in said
+    counts = content["within_intervals"]["prior"]
+    assert counts["mechanical_parameters"] == [33, 33], "the CAD prior lies about the URDF"
+    assert counts["base_parameters"][0] == counts["base_parameters"][1] > 0
+    assert "33 of 33" in said
     low, high = content["parameters"]["J_shoulder"]["interval"]
     assert low < 0.05 < high
 
@@ -63,6 +68,8 @@ def test_zero_shot_and_inference_of_an_arm(tmp_path, capsys):
     measures = after["measures"]
     assert measures["posterior"]["inertia_rmse"] < min(5.0, measures["prior"]["inertia_rmse"])
     assert measures["posterior"]["base_cosine"] > 0.99
+    within, of = after["within_intervals"]["posterior"]["inertias"]
+    assert 0.85 * of <= within <= of
     said = capsys.readouterr()
     assert "effective samples at least" in said.err
     assert "R-hat" in said.out

@@ -63,9 +63,16 @@ def _densities(panel: Axes, title: str, *sets: Array | None) -> None:
 
 
 def draw_intervals(
-    title: str, unit: str, prior: Array, posterior: Array | None, measured: Array | None
+    title: str,
+    unit: str,
+    prior: Array,
+    posterior: Array | None,
+    measured: Array | None,
+    label: str = "measured",
 ) -> Figure:
     """Draw means with 95 % intervals of quantities (S, P), in the order of the measured values or of the prior's means.
+
+    :param label: what the measured values are called.
 
     Magnitudes are on a logarithmic axis, where an interval that contains zero extends to the bottom.
     """
@@ -81,7 +88,7 @@ def draw_intervals(
             place = np.arange(len(mean), dtype=np.float64) + LOOKS[name][1]
             _intervals(panel, name, place, mean, ends, 3.0)
         if measured is not None:
-            panel.plot(np.arange(len(order)), measured[order], **MEASURED, label="measured")
+            panel.plot(np.arange(len(order)), np.abs(measured[order]), **MEASURED, label=label)
         foot = np.quantile(np.abs(prior.mean(axis=0)), 0.02)
         panel.set_ylim(bottom=0.2 * foot)
         panel.set(xlabel="number, by size", ylabel=f"size of {title} [{unit}]")

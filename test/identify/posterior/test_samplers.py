@@ -10,7 +10,7 @@ from rank_calibration import calibrate
 from stribeck.identify.posterior import metropolis, nuts
 from stribeck.identify.posterior.diagnostics import arviz, summarise, write_netcdf
 from stribeck.identify.posterior.discrepancy import effective_samples, effective_samples_of_runs
-from stribeck.identify.posterior.measures import cosine_similarity, mae, rmse, total_variation
+from stribeck.identify.posterior.measures import cosine_similarity, mae, rmse, total_variation, within
 from stribeck.identify.posterior.ridges import held_correlation, ridges
 from stribeck.identify.posterior.sampling import Target
 
@@ -124,6 +124,9 @@ def test_measures_by_hand():
     assert rmse(np.array([1.1, 0.9]), np.array([1.0, 1.0])) == pytest.approx(10.0)
     assert total_variation(np.zeros(10), np.ones(10)) == pytest.approx(1.0)
     assert total_variation(np.arange(100.0), np.arange(100.0)) == 0.0
+    draws = np.stack([np.linspace(0.0, 1.0, 101), np.linspace(2.0, 4.0, 101)], axis=1)
+    assert within(draws, np.array([0.5, 3.0])) == (2, 2)
+    assert within(draws, np.array([0.5, 3.96])) == (1, 2)
 
 
 def test_a_ridge_is_named_with_its_sign():

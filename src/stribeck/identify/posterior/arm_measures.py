@@ -13,13 +13,14 @@ from stribeck.identify.arm.model import INERTIALS, ArmModel
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine, design
 from stribeck.identify.posterior.arm import ArmDraws
-from stribeck.identify.posterior.likelihood import TorquePosterior
+from stribeck.identify.posterior.likelihood import InertiaPosterior, TorquePosterior
 from stribeck.identify.posterior.measures import (
     cosine_similarity,
     mae,
     mechanical_cosine,
     mechanical_mae,
     rmse,
+    within,
 )
 from stribeck.identify.posterior.network import Mechanical, mechanical_of
 from stribeck.model.arrays import Array
@@ -63,6 +64,26 @@ def measures(
             raise ConfigError("a posterior of torques has no measured inertias")
         compared["inertia_rmse"] = rmse(draws.inertias(draws.posterior.regressor).mean(axis=(0, 1)), measured)
     return compared
+
+
+def predictive_counts(
+    draws: ArmDraws, base: BaseParameters, nominal: Nominal | None, measured: Array | None
+) -> dict[str, tuple[int, int]]:
+    """How many of the nominal mechanical and base parameters, and of the measured axis inertias (N,), lie within the 95 % intervals
+    of the draws, and how many there are (Reiners et al. 2025, §III-B, C).
+
+    Predictions of measured inertias include their noise.
+    """
+    counts: dict[str, tuple[int, int]] = {}
+    if nominal is not None:
+        flat = draws.standard.reshape(-1, draws.standard.shape[-1])
+        table = np.asarray(draws.links.table).reshape(len(flat), -1)
+        counts["mechanical_parameters"] = within(table, np.asarray(nominal.links.table).ravel())
+        counts["base_parameters"] = within(flat @ base.projection.T, base.projection @ nominal.standard)
+    if measured is not None and isinstance(draws.posterior, InertiaPosterior):
+        x = draws.x.reshape(-1, draws.x.shape[-1])
+        counts["inertias"] = within(draws.posterior.simulate(x, np.random.default_rng(0)), measured)
+    return counts
 
 
 def torques_of(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest: float) -> Array:

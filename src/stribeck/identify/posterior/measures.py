@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stribeck.identify.posterior.diagnostics import interval_levels
 from stribeck.identify.posterior.network import Mechanical
 from stribeck.model.arrays import Array
 
@@ -31,6 +32,12 @@ def total_variation(one: Array, other: Array) -> float:
     edges = np.histogram_bin_edges(np.concatenate([one, other]), BINS)
     p, q = (np.histogram(draws, edges)[0] / len(draws) for draws in (one, other))
     return float(0.5 * np.sum(np.abs(p - q)))
+
+
+def within(draws: Array, true: Array) -> tuple[int, int]:
+    """Number of values (P,) that lie within the 95 % intervals of draws (S, P), and P."""
+    low, high = np.quantile(draws, interval_levels(), axis=0)
+    return int(np.sum((true >= low) & (true <= high))), len(true)
 
 
 def mechanical_mae(found: Mechanical, true: Mechanical) -> dict[str, float]:

@@ -24,7 +24,13 @@ from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.posterior.arm import ArmDraws, Posterior, unit_of, zero_shot
-from stribeck.identify.posterior.arm_measures import mean_torque, measures, nominal_of, torques_of
+from stribeck.identify.posterior.arm_measures import (
+    mean_torque,
+    measures,
+    nominal_of,
+    predictive_counts,
+    torques_of,
+)
 from stribeck.identify.posterior.diagnostics import Summary, summarise, write_netcdf
 from stribeck.identify.posterior.few_data import FewData, few_data
 from stribeck.identify.posterior.knowledge import ArmDatasheet, prior_named, reach_of, read_table, total_mass
@@ -233,6 +239,11 @@ def _content(study: ArmStudy, results: PosteriorDraws, summary: Summary) -> dict
         "estimates": estimates_to_json(results.estimates(joints)),
         "base_parameters": lambdas.json,
         "measures": {"prior": measures(results.before, study.base, nominal, results.measured)},
+        "within_intervals": {
+            name: predictive_counts(draws, study.base, nominal, results.measured)
+            for name, draws in (("prior", results.before), ("posterior", results.after))
+            if draws is not None
+        },
     }
     if results.after is not None:
         content["divergences"] = results.after.divergences
@@ -260,6 +271,12 @@ WORDS = {
     "torque_error": "torques of --validate, relative error [%]",
 }
 
+COUNTED = {
+    "mechanical_parameters": "mechanical parameters of the URDF",
+    "base_parameters": "base parameters of the URDF",
+    "inertias": "measured inertias",
+}
+
 
 def _tell(content: dict[str, Any]) -> None:
     """Print the performance measures as a table."""
@@ -268,6 +285,13 @@ def _tell(content: dict[str, Any]) -> None:
     if rows:
         print()
         print_table(["of the means", *measures], rows)
+    counts = content["within_intervals"]
+    rows = [
+        [COUNTED[key], *("{} of {}".format(*one[key]) for one in counts.values())] for key in counts["prior"]
+    ]
+    if rows:
+        print()
+        print_table(["within 95 % intervals", *counts], rows)
 
 
 def _write(study: ArmStudy, results: PosteriorDraws, content: dict[str, Any]) -> None:
@@ -294,12 +318,17 @@ def _figures(study: ArmStudy, results: PosteriorDraws) -> dict[str, Figure]:
         return None if draws is None else _flat(draws.inertias(rows))
 
     titles = [f"{names[k]} [{unit_of(names[k])}]" for k in last]
-    rows = study.base.projection
+    rows, nominal = study.base.projection, nominal_of(study.arm, study.rotors)
     figures = {
         "posterior": draw_densities(titles, _flat(prior)[:, last], picked(after), picked(results.beside)),
         "links": draw_links(joints, _parts(study, before, after)),
         "base_parameters": draw_intervals(
-            "base parameters", "kg m²", _flat(before.inertias(rows)), inertias(after, rows), None
+            "base parameters",
+            "kg m²",
+            _flat(before.inertias(rows)),
+            inertias(after, rows),
+            None if nominal is None else rows @ nominal.standard,
+            "URDF",
         ),
     }
     if isinstance(before.posterior, InertiaPosterior):
