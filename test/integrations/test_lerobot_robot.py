@@ -109,3 +109,20 @@ def test_the_plug_in_holds_goals_better_than_lerobots_follower(tmp_path):
         assert done.returncode == 0, done.stderr[-2000:]
         errors[kind] = float(done.stdout.split()[-1])
     assert errors["offset"] < errors["plain"] / 3.0, errors
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(LEROBOT not in os.environ, reason=f"${LEROBOT} names no interpreter with lerobot")
+def test_the_tests_of_the_plug_in_pass_under_lerobot():
+    """All of them run there: none is skipped. The interpreter needs pytest."""
+    done = subprocess.run(
+        [os.environ[LEROBOT], "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=REPOSITORY / "integrations" / "lerobot_robot_stribeck",
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY / "src")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "skipped" not in done.stdout

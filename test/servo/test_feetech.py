@@ -154,6 +154,22 @@ def test_the_position_counts_from_the_homing_offset() -> None:
     assert servos[0].state.position == pytest.approx(100 * 2 * math.pi / 4096, abs=0.03)
 
 
+def test_a_servo_of_undocumented_number_is_any_that_is_not_another_model() -> None:
+    """An STS3032 with a number of its own is driven; one that answers as an STS3215 is a wrong model."""
+    servos = [*emulated("sts3032", registers={"model_number": 521}), *emulated("sts3032")]
+    for servo, number in ((servos[0], 521), (servos[1], 777)):
+        servo.memory.numbers["model_number"] = number
+        with VirtualBus([servo]) as bus:
+            driver = bus.driver(
+                config_for(bus.path, "sts3032", rate=RATE, joint={"actuator": "sts3215"}, **PATIENT)
+            )
+            if number == 777:
+                refusal(driver.connect, "wrong model at ID 1", "STS3215")
+            else:
+                driver.connect()
+                driver.close()
+
+
 def test_a_servo_that_turns_endlessly_is_refused() -> None:
     """Both limits 0 are the multi-turn mode of the series, in which goals mean something else."""
     with VirtualBus(emulated("sts3215", registers={"max_position_limit": 0})) as bus:

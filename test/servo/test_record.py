@@ -22,6 +22,7 @@ from stribeck.recordings.bags.signals import read_bag_signals
 from stribeck.recordings.bags.storage import read_messages
 from stribeck.recordings.signals.sources import SignalSource
 from stribeck.recordings.sources import read_recordings
+from stribeck.recordings.tables.readers import read_joint_states
 from stribeck.servo.config import DriverConfig, JointConfig
 from stribeck.servo.driver import Driver
 from stribeck.servo.record import SessionRecorder, hanging_warnings
@@ -113,6 +114,30 @@ def test_each_run_makes_a_bag_that_says_what_it_is(tmp_path):
             )
             assert log.supply_voltage is not None
             assert log.pwm is not None
+
+
+def test_a_bag_of_a_robot_has_no_loads(tmp_path):
+    """Goals and positions of its joints are read; as a servo on a bench it is refused. It ends where it lay."""
+    with emulated() as bus:
+        driver_config, session = config_of(bus.path, tmp_path / "bags", [Play(WAVE, 400.0)])
+        session = replace(
+            session,
+            joints=(SessionJoint("elbow", LIMITS, center=0.3, hangs=False),),
+            bench_joints=(BenchJoint("elbow", "xl330", None),),
+        )
+        driver = bus.driver(driver_config)
+        driver.connect()
+        shown = []
+        recording = SessionRecorder(session, driver, tell=lambda _: None, show=shown.append)
+        recording.look()
+        outcome = recording.run()
+        driver.close()
+    assert outcome.end == "finished"
+    assert [d.goals[0] for d in shown if np.isfinite(d.goals[0])][-1] == pytest.approx(0.3, abs=1e-6)
+    table = read_joint_states(outcome.bags[0])
+    positions = table.arrays["elbow/position"]
+    assert np.nanmax(positions) - np.nanmin(positions) > 0.5
+    refusal(lambda: read_bag(outcome.bags[0]), "mass missing")
 
 
 def test_goals_in_the_bag_are_those_of_the_trajectory_at_the_time_they_were_sent(tmp_path):
@@ -404,7 +429,8 @@ def test_an_old_error_keeps_torque_off(tmp_path):
 
 def test_a_zero_that_is_not_where_the_pendulum_hangs_is_said():
     """0.5 rad is not friction."""
-    (text,) = hanging_warnings(["elbow", "wrist"], np.array([0.05, -0.5]))
+    joints = [SessionJoint(name, Limits(-1.0, 1.0, 1.0, 1.0)) for name in ("elbow", "wrist")]
+    (text,) = hanging_warnings(joints, np.array([0.05, -0.5]))
     assert "wrist" in text
     assert "-0.50" in text
     assert "offset" in text

@@ -10,6 +10,7 @@ from helpers import REPOSITORY, refusal
 from stribeck.files.schema import keys_of
 from stribeck.model.trajectories import TRAJECTORIES
 from stribeck.servo.config import BusFile, read_driver_config, read_record_config
+from stribeck.session.limits import rest_position
 
 EXAMPLES = ["record.yaml", "record_xl330.yaml"]
 
@@ -79,7 +80,6 @@ def test_the_command_line_overrules_the_file(tmp_path):
         ({"joints": with_joint(model="xm430_w210")}, ("actuator", "xm430_w210")),
         ({"joints": with_joint(position_limits=[-110, 110])}, ("position_limits", "degrees")),
         ({"joints": with_joint(mass=1.0)}, ("unknown key 'mass'", "goal_current", "bench", "scale")),
-        ({"joints": with_joint(bench=...)}, ("bench missing",)),
         ({"joints": {}}, ("at least one",)),
         ({"joints": {"a": 3}}, ("joints: a", "named values")),
     ],
@@ -88,6 +88,14 @@ def test_what_does_not_fit_is_refused(tmp_path, changes, parts):
     """Missing and unknown keys, gains a servo does not have, plays beyond limits, modes without a goal position."""
     path = written(tmp_path, **changes)
     refusal(lambda: read_record_config(path), *parts)
+
+
+def test_a_joint_of_a_robot_has_no_bench(tmp_path):
+    """It rests at its center, where torque goes off, in place of hanging at 0."""
+    _, session = read_record_config(written(tmp_path, joints=with_joint(bench=..., center=0.1, scale=0.9)))
+    (joint,), (described,) = session.joints, session.bench_joints
+    assert (joint.hangs, joint.center, described.load) == (False, 0.1, None)
+    assert rest_position(joint, True) == 0.1
 
 
 def test_a_file_that_is_none_is_refused(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import refusal
-from stribeck.servo.registers import Register
+from stribeck.servo.registers import UNDOCUMENTED, Register
 from stribeck.servo.tables import MODELS, model_named
 
 EVERYWHERE = (
@@ -159,6 +159,7 @@ def test_servos_have_the_numbers_of_the_manual():
         "sts3215": 777,
         "sts3215_12v": 777,
         "sts3250": 2825,
+        "sts3032": UNDOCUMENTED,
         "scs0009": 1284,
     }
 
@@ -166,4 +167,4 @@ def test_servos_have_the_numbers_of_the_manual():
 def test_only_protocol_2_servos_with_the_register_have_a_watchdog():
     """Protocol-1 servos, the XL320 and those of Feetech do not stop by themselves."""
     without = {name for name, model in MODELS.items() if not model.has_watchdog}
-    assert without == {"mx64", "mx106", "xl320", "sts3215", "sts3215_12v", "sts3250", "scs0009"}
+    assert without == {"mx64", "mx106", "xl320", "sts3215", "sts3215_12v", "sts3250", "sts3032", "scs0009"}

@@ -10,13 +10,8 @@ from lerobot.robots.utils import ensure_safe_goal_position
 
 import stribeck as sb
 
+from .bus_thread import BusThread
 from .config_stribeck_follower import StribeckFollowerConfig
-
-END_TIME = 2.0
-"""Longest wait for the end of the thread [s]."""
-
-LOST = 10
-"""Consecutive cycles without an answer of the servos after which they are given up."""
 
 RAMP = 0.5
 """Time in which the compensation rises [s]."""
@@ -46,24 +41,21 @@ class StribeckFollower(SOFollower):
         self._compensator = sb.Compensator(
             config.drives, config.urdf or None, joints=self._joints, gain=config.share, **settings
         )
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
         self._present: dict[str, float] = {}
         self._goal: dict[str, float] = {}
-        self._failure: Exception | None = None
-        self._thread: threading.Thread | None = None
+        self._thread = BusThread(self._cycle, config.rate)
 
     def connect(self, calibrate: bool = True) -> None:
         """Connect and configure as LeRobot does, then start the thread."""
         super().connect(calibrate)
         self._present = self.bus.sync_read("Present_Position")
-        self._goal, self._failure = {}, None
-        self._ended.clear()
-        self._thread = threading.Thread(target=self._run, name="stribeck", daemon=True)
+        self._goal = {}
         self._thread.start()
 
     def get_observation(self) -> dict[str, Any]:
         """The last positions of the servos, and the images of the cameras."""
-        self._check()
+        self._thread.check()
         with self._lock:
             found: dict[str, Any] = {f"{motor}.pos": value for motor, value in self._present.items()}
         for name, camera in self.cameras.items():
@@ -72,7 +64,7 @@ class StribeckFollower(SOFollower):
 
     def send_action(self, action: dict[str, Any]) -> dict[str, Any]:
         """Set the goals, which the thread sends with offsets; returns them without."""
-        self._check()
+        self._thread.check()
         goal = {
             key.removesuffix(".pos"): float(value) for key, value in action.items() if key.endswith(".pos")
         }
@@ -85,34 +77,8 @@ class StribeckFollower(SOFollower):
 
     def disconnect(self) -> None:
         """End the thread, then disconnect as LeRobot does."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join(END_TIME)
-        self._thread = None
+        self._thread.end()
         super().disconnect()
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise ConnectionError(f"the servos were lost: {self._failure}") from self._failure
-        if self._thread is None:
-            raise ConnectionError("not connected: call connect() first")
-
-    def _run(self) -> None:
-        period, due, lost = 1.0 / self.config.rate, time.perf_counter(), 0
-        while not self._ended.is_set():
-            try:
-                self._cycle()
-                lost = 0
-            except ConnectionError as error:  # a lost packet; the servos hold their last goals
-                lost += 1
-                if lost >= LOST:
-                    self._failure = error
-                    return
-            except Exception as error:  # the program learns of it with its next call
-                self._failure = error
-                return
-            due = max(due + period, time.perf_counter())
-            self._ended.wait(due - time.perf_counter())
 
     def _cycle(self) -> None:
         """One reading, and the goals that follow from it."""

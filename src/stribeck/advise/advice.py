@@ -3,7 +3,7 @@ r"""What a joint of a position servo suffers from friction and weight, and what 
 At rest the error :math:`e = \theta^* - \theta` lies anywhere in :math:`-\tau_e/K \pm \tau_b/K`, with the stiffness K, the load
 :math:`\tau_e` and the friction at rest :math:`\tau_b` (different by direction where the law says so): the second part is half the dead band,
 the first the sag. The smallest sufficient gain keeps the sum within the wanted error. Intervals (90 %) are quantiles over random parameters
-as uncertain as the fit left them.
+as uncertain as the fit left them, and for slow motion and hunting also over the error of the model (:data:`SLOWEST_ERROR`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from stribeck.advise.hunting import Hunting, describing, hunting
 from stribeck.advise.plant import DELAY, JointPlant, plant_of
-from stribeck.advise.stairs import slowest_speed, stair_height
+from stribeck.advise.stairs import slowest_speed, stable_speed, stair_height
 from stribeck.errors import ConfigError
 from stribeck.evaluate.draws import draws_of
 from stribeck.model.joint import STIFFNESS, Drive
@@ -36,6 +36,10 @@ SHARE = 0.8
 
 WEIGHT_ERROR = 0.1
 """Assumed relative error of the weight that offset goals bear."""
+
+SLOWEST_ERROR, HUNTS_ERROR = 0.2, 0.04
+"""Relative errors of the slowest speed and of the gain that hunts with the right parameters: root mean squares over joints with LuGre
+friction (``bench/advice.py``, seeds 5 and 7), whose stiffness at rest and memory the laws do not have."""
 
 MARGIN = 0.5
 """Largest advised gain as a share of the one that hunts."""
@@ -149,9 +153,10 @@ def advise(
     plant = made(drive)
     kp = asked.kp if asked.kp is not None else float(drive.gains.kp if drive.gains else math.nan)
     drawn = [made(one) for one in _random(drive, asked.seed)]
-    value = _Intervals(plant, drawn)
+    value = _Intervals(plant, drawn, asked.seed)
     found = hunting(plant)
-    slowest = value(slowest_speed)
+    slowest = slowest_speed(plant)
+    stable = stable_speed(plant)
     shift = found.stiffness / found.described if math.isfinite(found.described) else 1.0
     return JointAdvice(
         joint=joint,
@@ -163,24 +168,29 @@ def advise(
         error=value(_error),
         with_offsets=_with_offsets(plant),
         sufficient=value(lambda one: kp * _error(one) / asked.tolerance),
-        hunts=value(lambda one: kp * shift * describing(one)[0] / one.stiffness),
+        hunts=value(lambda one: kp * shift * describing(one)[0] / one.stiffness, HUNTS_ERROR),
         hunting=found,
-        slowest=slowest,
-        stair=stair_height(plant, 0.5 * slowest.value) if slowest.value else 0.0,
+        slowest=value(lambda one: slowest / stable * stable_speed(one) if stable else 0.0, SLOWEST_ERROR),
+        stair=stair_height(plant, 0.5 * slowest) if slowest else 0.0,
         largest=plant.largest,
         tolerance=asked.tolerance,
-        notes=_notes(drive, plant, slowest.value, load, inertia),
+        notes=_notes(drive, plant, stable, load, inertia),
     )
 
 
 class _Intervals:
     """Values of quantities of a plant with intervals over random ones."""
 
-    def __init__(self, plant: JointPlant, drawn: list[JointPlant]) -> None:
+    def __init__(self, plant: JointPlant, drawn: list[JointPlant], seed: int) -> None:
         self._plant, self._drawn = plant, drawn
+        self._normal = np.random.default_rng((seed, 1)).standard_normal(len(drawn))
 
-    def __call__(self, of: Callable[[JointPlant], float]) -> Value:
-        return _with_interval(of(self._plant), [of(one) for one in self._drawn])
+    def __call__(self, of: Callable[[JointPlant], float], error: float = 0.0) -> Value:
+        """The value, and its interval with a relative standard deviation of the model in addition."""
+        factors = np.exp(error * self._normal)
+        return _with_interval(
+            of(self._plant), [of(one) * f for one, f in zip(self._drawn, factors, strict=True)]
+        )
 
 
 def _with_interval(value: float, drawn: Sequence[float]) -> Value:

@@ -1,7 +1,8 @@
 r"""The slowest speed at which a servo follows a ramp without stopping, and the height of the stairs below it (stick-slip).
 
 A motion at a constant speed v is stable while damping grows faster than friction falls: :math:`D + d\tau_f/dv > 0`. Below the largest
-speed at which this does not hold the joint sticks until the growing error overcomes its friction, slips, and sticks again. The height of these
+speed at which this does not hold the speed oscillates, and where it oscillates to zero the joint sticks until the growing error overcomes its friction, slips,
+and sticks again. The first speed is a bound; the second follows from simulated ramps that begin at rest. The height of the
 stairs is the mean movement between two stops in a simulated ramp at half that speed. Source: B. Armstrong-Hélouvry, P. Dupont and
 C. Canudas de Wit, "A survey of models, analysis tools and compensation methods for the control of machines with friction", Automatica
 30, 1994, 10.1016/0005-1098(94)90209-7.
@@ -24,15 +25,63 @@ STEP = 1e-3
 SHORT = 0.05
 """Time step as a share of the time constant of the joint."""
 
+PRESLIDING = 5e-4
+"""Length over which friction builds up in simulated ramps [rad]."""
+
+STICKING = 5e-4
+"""Longest time step of these ramps [s]."""
+
+STANDS = 0.02
+"""Share of the speed of a ramp below which a joint stands."""
+
+SETTLED = 2.0
+"""Time that ramps last beyond that [s]."""
+
 SLIPS = 12.0
 """Simulated ramp in multiples of the way on which the error grows to what moves the joint."""
 
 
-def slowest_speed(plant: JointPlant) -> float:
+RAMPS = np.geomspace(0.25, 2.5, 48)
+"""Speeds of simulated ramps, in those at which a constant motion becomes stable."""
+
+
+def stable_speed(plant: JointPlant) -> float:
     """Largest speed below which a constant motion is not stable [rad/s]; 0 if every one is."""
     against, _ = plant.friction(SAMPLED, -plant.load)
     falling = np.flatnonzero(np.diff(against) / np.diff(SAMPLED) < -plant.damping)
     return float(SAMPLED[falling[-1] + 1]) if len(falling) else 0.0
+
+
+def slowest_speed(plant: JointPlant) -> float:
+    r"""Speed below which a joint stops again and again while its goal rises from rest [rad/s]; 0 if it never does.
+
+    In the simulation friction builds up over the presliding length :math:`\delta`: :math:`\tau_f = z\,g(v)`,
+    :math:`\dot z = (v - |v|\,z)/\delta`, with the law g. A law knows nothing of :math:`\delta`: it is :data:`PRESLIDING`.
+    """
+    stable = stable_speed(plant)
+    if not stable:
+        return 0.0
+    speeds, dt = stable * RAMPS, min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness), STICKING)
+    against, _ = plant.friction(SAMPLED, -plant.load)
+    steps = int((SLIPS * float(against[0]) / plant.stiffness / speeds[0] + SETTLED) / dt)
+    bristles = 1.4 * math.sqrt(float(against[0]) / PRESLIDING * plant.inertia)
+    position, velocity, built, least = (np.zeros_like(speeds) for _ in range(4))
+    least += math.inf
+    for step in range(steps):
+        size = np.abs(velocity)
+        later = np.sign(velocity) + (built - np.sign(velocity)) * np.exp(-size * dt / PRESLIDING)
+        friction = np.interp(size, SAMPLED, against) * later
+        friction += bristles * np.exp(-size / (0.1 * stable)) * PRESLIDING * (later - built) / dt
+        built = later
+        drive = plant.stiffness * (speeds * dt * step - position) - plant.damping * velocity
+        velocity = velocity + (drive - friction) * dt / plant.inertia
+        position = position + dt * velocity
+        if step > steps // 2:
+            least = np.minimum(least, velocity)
+    last = np.flatnonzero(least < STANDS * speeds)
+    return (
+        float(math.sqrt(speeds[last[-1]] * speeds[min(last[-1] + 1, len(speeds) - 1)])) if len(last) else 0.0
+    )
 
 
 def stair_height(plant: JointPlant, speed: float) -> float:

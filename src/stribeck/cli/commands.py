@@ -93,6 +93,11 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         _names("recordings params count json joint bench servo"),
     ),
+    "data library": CommandEntry(
+        "data.library",
+        "drives identified from public recordings, with origin, intervals and spread",
+        ("data library", "data library go2 --output go2.json"),
+    ),
     "design trajectory": CommandEntry(
         "design.trajectory",
         "design the most informative trajectory of a robot arm within its limits",
@@ -290,6 +295,7 @@ MAP = (
             "data import",
             "data describe",
             "data suggest",
+            "data library",
             "design trajectory",
             "design poses",
             "design sweep",

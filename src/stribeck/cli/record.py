@@ -17,7 +17,7 @@ from stribeck.files.folders import check_writable
 from stribeck.model.log import MINIMUM_DURATION
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import read_record_config
-from stribeck.servo.driver import Driver, DriverSample
+from stribeck.servo.driver import Driver
 from stribeck.servo.record import Outcome, SessionRecorder, hanging_warnings
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
@@ -75,7 +75,7 @@ def run(options: RecordOptions) -> int:
         with keys_of_terminal() as keys:
             if not options.quiet:
                 _introduce(config, report, recording, keys is not None)
-            _warn_of(report, driver, recording.look())
+            _warn_of(report, recording)
             _check_supply(report, allowed=options.allow_overvoltage)
             with signals_to(recording.interrupt):  # gently; on a second signal at once
                 outcome = recording.run()
@@ -170,10 +170,11 @@ def _introduce(
     sys.stdout.flush()
 
 
-def _warn_of(report: ConnectionReport, driver: Driver, sample: DriverSample) -> None:
+def _warn_of(report: ConnectionReport, recording: SessionRecorder) -> None:
     """Print a warning for every unsafe condition before the servos move."""
+    driver, sample = recording.driver, recording.look()
     stays = [driver.stays_energised] if driver.stays_energised else []
-    for warning in (*report.warnings, *stays, *hanging_warnings(driver.joints, sample.position)):
+    for warning in (*report.warnings, *stays, *hanging_warnings(recording.config.joints, sample.position)):
         warn(warning)
 
 

@@ -147,6 +147,11 @@ class EmulatedServo:
         return self._firmware.drive != "off"
 
     @property
+    def firmware(self) -> Firmware:
+        """What the registers command to the motor."""
+        return self._firmware
+
+    @property
     def listens(self) -> bool:
         """Whether the servo is powered and has started."""
         return self._powered and self.clock >= self._boots_until

@@ -169,7 +169,7 @@ class Player:
             )
         self._bags.voltage = self.states.voltage.copy()
         if self.commander.releases_torque:
-            for warning in hanging_warnings(names, self.states.position):
+            for warning in hanging_warnings(self.config.joints, self.states.position):
                 self.listener.say("warning", warning)
 
     def _first_messages(self, time: int) -> list[RawMessage]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.link import Link
 from stribeck.servo.port import BITS_PER_BYTE
+from stribeck.servo.registers import UNDOCUMENTED
 from stribeck.servo.remote import CLOCK, RemoteServo, ServoSpec
 from stribeck.servo.tables import MODELS
 
@@ -125,7 +126,7 @@ def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None
 
 
 def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> None:
-    """Ping every servo.
+    """Ping every servo. One whose number is not documented may have any that is not that of another model.
 
     :raises ServoError: listing missing servos and wrong models, with the expected and the actual ones.
     """
@@ -138,15 +139,17 @@ def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> N
         if number is not None:
             numbers[servo.identity] = number
     missing = [str(servo.identity) for servo in servos if servo.identity not in numbers]
+    known = {model.model_number for model in MODELS.values()} - {UNDOCUMENTED}
     wrong = [
         str(s.identity)
         for s in servos
-        if numbers.get(s.identity, s.model.model_number) != s.model.model_number
+        if (number := numbers.get(s.identity)) is not None
+        and (number in known if s.model.model_number == UNDOCUMENTED else number != s.model.model_number)
     ]
     if not wrong and not missing:
         return
     others = link.find_all() if link.protocol == 2.0 else {}
-    titles = {model.model_number: model.title for model in MODELS.values()}
+    titles = {number: model.title for model in MODELS.values() if (number := model.model_number) in known}
     seen = [f"{i} {titles.get(n, f'model {n}')}" for i, n in sorted({**others, **numbers}.items())]
     parts = [f"missing ID {', '.join(missing)}"] if missing else []
     parts += [f"wrong model at ID {', '.join(wrong)}"] if wrong else []

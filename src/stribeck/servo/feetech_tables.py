@@ -13,7 +13,7 @@ import math
 from dataclasses import replace
 
 from stribeck.servo.dialects import FEETECH_SCS, FEETECH_STS
-from stribeck.servo.registers import Register, ServoModel
+from stribeck.servo.registers import UNDOCUMENTED, Register, ServoModel
 from stribeck.servo.rows import PLAIN, RETURN_DELAY, REVOLUTION, TEMPERATURE, VOLTAGE, Unit, row, table
 
 _CENTER, _RESOLUTION = 2048, 4096
@@ -163,6 +163,15 @@ FEETECH_MODELS: tuple[ServoModel, ...] = (
         nominal_voltage=12.0,
         rated_min=6.0,
         rated_max=12.6,
+    ),
+    replace(
+        _STS3215,
+        name="sts3032",
+        title="Feetech STS3032",
+        registers=_sts(UNDOCUMENTED, (40, 80)),
+        nominal_voltage=6.0,
+        rated_min=4.8,  # product page
+        rated_max=6.0,
     ),
     ServoModel(
         name="scs0009",

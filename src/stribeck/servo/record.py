@@ -18,6 +18,7 @@ from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive, Disturbed
 from stribeck.session.joint_state_buffer import JointStateBuffer
+from stribeck.session.limits import SessionJoint, rest_position
 from stribeck.session.session import Session
 from stribeck.session.timing import PeriodicLoop
 
@@ -27,7 +28,7 @@ __all__ = ["Outcome", "SessionRecorder", "hanging_warnings"]
 TOPICS = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
 
 HANGING = 0.2
-"""A pendulum at rest further than this from zero [rad], more than friction can hold, has a wrong zero."""
+"""A pendulum at rest further than this from zero [rad], more than friction can hold, has a wrong zero; a robot, a wrong center."""
 
 
 class SessionRecorder:
@@ -149,10 +150,12 @@ class SessionRecorder:
         return sample
 
 
-def hanging_warnings(joints: Sequence[str], position: Array) -> list[str]:
-    """Warnings about pendulums that do not hang at zero with torque off."""
+def hanging_warnings(joints: Sequence[SessionJoint], position: Array) -> list[str]:
+    """Warnings about joints that are, with torque off, not where torque will go off at the end."""
     return [
-        f"joint {name!r} hangs at {at:.2f} rad, which should be near 0: set joint_map: offset, or free it"
-        for name, at in zip(joints, position, strict=True)
-        if abs(at) > HANGING
+        f"joint {joint.name!r} hangs at {at:.2f} rad, which should be near 0: set joint_map: offset, or free it"
+        if joint.hangs
+        else f"joint {joint.name!r} lies at {at:.2f} rad, and torque goes off at its center, {joint.center:.2f}: make that the pose in which it lies"
+        for joint, at in zip(joints, position, strict=True)
+        if abs(at - rest_position(joint, True)) > HANGING
     ]

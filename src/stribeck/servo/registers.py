@@ -21,6 +21,10 @@ Encoding = Literal["unsigned", "signed", "sign-magnitude", "offset"]
 :attr:`Register.sign_bit` (set: negative), ``offset`` is unsigned with an offset."""
 
 
+UNDOCUMENTED = 0xFFFF
+"""Model number of servos whose own is not documented."""
+
+
 @dataclass(frozen=True)
 class Register:
     """One entry of a control table.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+import stribeck
 from stribeck.files.actuators import load_actuator
 from stribeck.model.bench import Pendulum
 from stribeck.model.log import Setup
@@ -28,14 +29,14 @@ class BenchJoint:
     """Metadata of a joint in a recording.
 
     :param actuator: family in ``config/actuators``, or a YAML file.
-    :param load: the pendulum.
+    :param load: the pendulum, ``None`` for a joint of a robot.
     :param ki: integral gain, in firmware units.
     :param kd: derivative gain.
     """
 
     name: str
     actuator: str
-    load: Pendulum
+    load: Pendulum | None
     ki: float = 0.0
     kd: float = 0.0
 
@@ -141,7 +142,7 @@ class SessionBags:
     def _start(self, play: Play, directive: Directive, time: int) -> None:
         path = self._new_path(play, time)
         self._run_id = path.name
-        texts = [bench.to_json() for bench in self._benches(play)]
+        texts = self._benches(play)
         for words in texts:
             self._announce(words)
         if self.writer is not None:
@@ -170,20 +171,25 @@ class SessionBags:
         if self.writer is not None:
             self.writer.end([RawMessage(BENCH, time, text(words))])
 
-    def _benches(self, play: Play) -> list[BenchDescription]:
-        return [
-            BenchDescription(
-                run_id=self._run_id,
-                joint=joint.name,
-                actuator=actuator,
-                trajectory=play.trajectory.name,
-                setup=Setup(
-                    **joint.load._asdict(),
-                    supply_voltage=self.supply_voltage or float(voltage),
-                    kp=play.kp,
-                    ki=joint.ki,
-                    kd=joint.kd,
-                ),
-            )
-            for joint, actuator, voltage in zip(self.joints, self._actuators, self.voltage, strict=True)
-        ]
+    def _benches(self, play: Play) -> list[str]:
+        """The texts of ``/bench`` for a run; without a load for joints of a robot."""
+        texts = []
+        for joint, actuator, voltage in zip(self.joints, self._actuators, self.voltage, strict=True):
+            supply, name = self.supply_voltage or float(voltage), play.trajectory.name
+            if joint.load is not None:
+                setup = Setup(*joint.load, supply_voltage=supply, kp=play.kp, ki=joint.ki, kd=joint.kd)
+                texts.append(BenchDescription(self._run_id, joint.name, actuator, name, setup).to_json())
+                continue
+            content = {
+                "run_id": self._run_id,
+                "joint": joint.name,
+                "actuator": actuator,
+                "trajectory": name,
+                "supply_voltage": supply,
+                "kp": play.kp,
+                "ki": joint.ki,
+                "kd": joint.kd,
+                "software": f"stribeck {stribeck.__version__}",
+            }
+            texts.append(json.dumps(content))
+        return texts

@@ -71,7 +71,7 @@ class JointKeys(Schema, kw_only=True):
 
     :param position_limits: lower and upper limit of goals [rad].
     :param limits: further limits; required for sessions.
-    :param bench: the pendulum; required for sessions.
+    :param bench: the pendulum; a joint of a robot has none, and rests at its center when torque goes off.
     :param center: position that trajectories start from [rad].
     :param scale: amplitude factor of trajectories; negative values mirror them.
     :param actuator: family in ``config/actuators``, or a YAML file.
@@ -205,14 +205,16 @@ def session_of(
     session_joints, bench_joints = [], []
     for (name, joint), actuator in zip(joints.items(), actuators, strict=True):
         place = f"{where}: joints: {name}"
-        if joint.limits is None or joint.bench is None:
-            raise ConfigError(f"{place}: {'limits' if joint.limits is None else 'bench'} missing")
+        if joint.limits is None:
+            raise ConfigError(f"{place}: limits missing")
         try:
             limits = Limits(*joint.position_limits, **structs.asdict(joint.limits))
-            session_joints.append(SessionJoint(name, limits, joint.center, joint.scale))
+            session_joints.append(
+                SessionJoint(name, limits, joint.center, joint.scale, joint.bench is not None)
+            )
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
-        load = Pendulum(**structs.asdict(joint.bench))
+        load = None if joint.bench is None else Pendulum(**structs.asdict(joint.bench))
         bench_joints.append(BenchJoint(name, actuator, load, float(joint.i_gain), float(joint.d_gain)))
     return SessionConfig(
         plays=_plays(keys.plays, f"{where}: plays"),

@@ -59,6 +59,7 @@ class SessionJoint:
     :param name: name in messages and recordings.
     :param center: position that trajectories start from [rad].
     :param scale: amplitude factor of trajectories.
+    :param hangs: whether it hangs at 0 when torque is off, as a pendulum on a bench; a robot lies at its centers.
     :raises ConfigError: for a center or a scale that is not finite, or a scale of zero.
     """
 
@@ -66,6 +67,7 @@ class SessionJoint:
     limits: Limits
     center: float = 0.0
     scale: float = 1.0
+    hangs: bool = True
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.center):
@@ -224,8 +226,8 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
 
 
 def rest_position(joint: SessionJoint, releases_torque: bool) -> float:
-    """Position between runs [rad]: hanging if torque goes off at the end, otherwise the joint's center."""
-    return 0.0 if releases_torque else joint.center
+    """Position between runs [rad]: hanging if torque goes off at the end and the joint hangs, otherwise its center."""
+    return 0.0 if releases_torque and joint.hangs else joint.center
 
 
 def _check_rest(joint: SessionJoint, releases_torque: bool) -> None:

@@ -121,12 +121,14 @@ def motion_of(play: Play, joints: Sequence[SessionJoint]) -> tuple[Array, Array,
 
 
 def _torques(play: Play, config: SessionConfig) -> Array:
-    r"""Largest :math:`|J \ddot\theta - \tau_e|` of each joint's pendulum, (J,) [N m]; NaN without torque."""
+    r"""Largest :math:`|J \ddot\theta - \tau_e|` of each joint's pendulum, (J,) [N m]; NaN without torque, and for joints of a robot."""
     position, _, acceleration = motion_of(play, config.joints)
     if not len(position):
         return np.full(len(config.joints), math.nan)
     torque = [
-        inertia(joint.load, 0.0) * acceleration[:, j] - gravity_torque(joint.load, position[:, j], 0.0)
+        np.full(len(position), math.nan)
+        if joint.load is None
+        else inertia(joint.load, 0.0) * acceleration[:, j] - gravity_torque(joint.load, position[:, j], 0.0)
         for j, joint in enumerate(config.bench_joints)
     ]
     return np.asarray(np.abs(torque).max(axis=1))

@@ -1,0 +1,116 @@
+"""What goals offset against weight and friction gain: position servos hold poses and follow a slow motion. No ROS is needed.
+
+    python examples/position_servo/what_compensation_gains.py BUS.yaml robot.json arm.urdf TRAJECTORY.yaml [--port PORT] [--json FILE]
+
+``BUS.yaml`` names port, servos and limits (`so101.yaml`), ``robot.json`` is what ``stribeck identify robot`` wrote, ``TRAJECTORY.yaml`` what
+``stribeck design trajectory`` wrote: a path without collisions. The arm goes along it three times: as it is, with its weight borne, and with weight
+and friction; each time with a rest of 3 s at eight places, and then once more slowly without. The table says how far the joints were from their
+goals. The arm moves: keep clear of it.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import stribeck as sb
+from position_servo import follow
+from stribeck.servo.config import read_driver_config
+from stribeck.servo.driver import Driver, DriverSample
+from stribeck.session.excitation_file import read_excitation_file
+
+PLACES, MOVE, REST, SETTLE = 8, 2.5, 3.0, 2.0
+"""Places, time to the next one [s], rest there [s], and how long of it is not counted [s]."""
+
+SLOWLY, SPEED = 1.5, 0.5
+"""Times the duration of the trajectory for the motion without rests; largest speed of the way to its begin [rad/s]."""
+
+Goals = Callable[[float], np.ndarray]
+
+
+def smooth(share: float) -> float:
+    """From 0 to 1, at rest at both ends."""
+    share = min(max(share, 0.0), 1.0)
+    return share * share * (3.0 - 2.0 * share)
+
+
+def course(path: Goals, duration: float, lies: np.ndarray) -> tuple[Goals, float, float, float]:
+    """Goals from where the arm lies along the path and back; when the rests begin, when they end, and when all ends [s]."""
+    way = float(np.abs(path(0.0) - lies).max()) / SPEED + 1.0
+    rests = way + PLACES * (MOVE + REST)
+    ends = rests + SLOWLY * duration
+
+    def goals(t: float) -> np.ndarray:
+        if t < way:
+            return lies + smooth(t / way) * (path(0.0) - lies)
+        if t < rests:
+            place, within = divmod(t - way, MOVE + REST)
+            return path(duration * (place + smooth(within / MOVE)) / PLACES)
+        if t < ends:
+            return path((t - rests) / SLOWLY)
+        return path(duration) + smooth((t - ends) / way) * (lies - path(duration))
+
+    return goals, way, rests, ends + way + 0.5
+
+
+def errors(
+    samples: list[DriverSample], goals: Goals, begin: float, rests: float, end: float
+) -> list[list[float]]:
+    """Root mean squares of goal - position of each joint, at rest and in slow motion [rad]."""
+    times = np.array([sample.stamp for sample in samples])
+    times -= times[0]
+    found = np.array([goals(t) for t in times]) - np.array([sample.position for sample in samples])
+    resting = (times > begin) & (times < rests) & ((times - begin) % (MOVE + REST) > MOVE + SETTLE)
+    moving = (times > rests + 1.0) & (times < end)
+    return [np.sqrt(np.nanmean(found[part] ** 2, axis=0)).tolist() for part in (resting, moving)]
+
+
+def main() -> None:
+    """Go along the trajectory with each compensation, and print the errors."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("bus", "drives", "urdf", "trajectory"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("--port", help="in place of the file's")
+    parser.add_argument("--json", type=Path, help="write the errors here [rad]")
+    given = parser.parse_args()
+    config = read_driver_config(given.bus)
+    if given.port:
+        config = replace(config, port=given.port)
+    motion = read_excitation_file(given.trajectory).trajectory
+    order = [motion.joints.index(name) for name in config.names]
+    driver = Driver(config)
+    driver.connect()
+    lies = driver.cycle().position
+    driver.close()
+
+    def path(t: float) -> np.ndarray:
+        return motion.states(np.array([t]))[0][0, order]
+
+    goals, begin, rests, seconds = course(path, motion.duration, lies)
+    compensators = {
+        "none": None,
+        "weight": sb.Compensator(given.drives, given.urdf, joints=config.names, gain=0.0),
+        "weight and friction": sb.Compensator(given.drives, given.urdf, joints=config.names),
+    }
+    found = {}
+    for name, compensator in compensators.items():
+        samples = follow(Driver(config), goals, seconds, compensator)
+        found[name] = errors(samples, goals, begin, rests, rests + SLOWLY * motion.duration)
+    print("RMS error [mrad]          " + "".join(f"{name:>15}" for name in config.names))
+    for k, part in enumerate(("at rest", "slowly")):
+        for name, rows in found.items():
+            print(f"{part:8}{name:20}" + "".join(f"{1e3 * value:15.1f}" for value in rows[k]))
+    if given.json:
+        content = {name: dict(zip(("rest", "slow"), rows, strict=True)) for name, rows in found.items()}
+        given.json.write_text(json.dumps({"joints": config.names, "errors": content, "seconds": 3 * seconds}))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except sb.StribeckError as error:
+        sys.exit(f"what_compensation_gains: {error}")

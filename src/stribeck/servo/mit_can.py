@@ -1,0 +1,294 @@
+r"""Drives on CAN in MIT mode: frames of Damiao and RobStride, and a bus of python-can. Never tried on hardware.
+
+In MIT mode the drive applies :math:`\tau = k_p(\theta_d - \theta) + k_d(\dot\theta_d - \dot\theta) + \tau_{ff}`. A number x of a range [a, b]
+travels as :math:`round((2^n - 1)(x - a)/(b - a))`. The ranges are settings of the drive: read them from it (Damiao: registers PMAX, VMAX and
+TMAX) or from the manual of its firmware, since published tables differ; with wrong ones every quantity is off by their ratio.
+
+Sources: Damiao, "DM-J4310-2EC instruction manual", and RobStride, "RS00 user manual", sections on the protocol of the private and the MIT
+mode. This module stands apart: driver, recorder and nodes do not use it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from stribeck.errors import ConfigError, ServoError
+
+HOST = 0xFD
+"""ID of the host in frames of RobStride."""
+
+DAMIAO_STATES = {
+    0x0: "disabled",
+    0x1: "enabled",
+    0x8: "overvoltage",
+    0x9: "undervoltage",
+    0xA: "overcurrent",
+    0xB: "driver overheated",
+    0xC: "motor overheated",
+    0xD: "communication lost",
+    0xE: "overload",
+}
+"""Codes in the first byte of Damiao's feedback."""
+
+ROBSTRIDE_FAULTS = (
+    "undervoltage",
+    "overcurrent",
+    "overheating",
+    "encoder",
+    "stall overload",
+    "not calibrated",
+)
+"""Bits 16 to 21 of the identifier of RobStride's feedback."""
+
+
+@dataclass(frozen=True)
+class MitRanges:
+    """Ranges of the numbers: positions, velocities and torques from minus to plus, gains from zero.
+
+    :param position: [rad].
+    :param velocity: [rad/s].
+    :param torque: [N m].
+    :param kp: [N m/rad].
+    :param kd: [N m s/rad].
+    :raises ConfigError: for ranges that are not positive and finite.
+    """
+
+    position: float
+    velocity: float
+    torque: float
+    kp: float = 500.0
+    kd: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0.0 < value < math.inf:
+                raise ConfigError(f"range of {name}: expected a positive number, found {value:g}")
+
+
+class MitCommand(NamedTuple):
+    """What a drive shall do [rad, rad/s, N m/rad, N m s/rad, N m]; all zero is no torque."""
+
+    position: float = 0.0
+    velocity: float = 0.0
+    kp: float = 0.0
+    kd: float = 0.0
+    torque: float = 0.0
+
+
+class MitState(NamedTuple):
+    """What a drive reports.
+
+    :param drive: ID.
+    :param position, velocity, torque: [rad, rad/s, N m].
+    :param temperature: of the motor [°C].
+    :param enabled: whether it is driven.
+    :param faults: names of present faults.
+    """
+
+    drive: int
+    position: float
+    velocity: float
+    torque: float
+    temperature: float
+    enabled: bool
+    faults: tuple[str, ...]
+
+
+class CanFrame(NamedTuple):
+    """A frame on CAN: identifier, eight data bytes, and whether the identifier has 29 bits."""
+
+    identifier: int
+    data: bytes
+    extended: bool = False
+
+
+def to_counts(value: float, lower: float, upper: float, bits: int) -> int:
+    """A number of a range as an unsigned integer, clipped to the range.
+
+    :raises ConfigError: for a number that is not finite.
+    """
+    if not math.isfinite(value):
+        raise ConfigError(f"a command must be finite, found {value:g}")
+    top = (1 << bits) - 1
+    return round(top * (min(max(value, lower), upper) - lower) / (upper - lower))
+
+
+def from_counts(count: int, lower: float, upper: float, bits: int) -> float:
+    """The number that an unsigned integer stands for."""
+    return lower + count * (upper - lower) / ((1 << bits) - 1)
+
+
+def _counts(command: MitCommand, ranges: MitRanges, bits: tuple[int, int, int, int, int]) -> list[int]:
+    """Position, velocity, gains and torque as integers, in this order."""
+    spans = [
+        (-ranges.position, ranges.position),
+        (-ranges.velocity, ranges.velocity),
+        (0.0, ranges.kp),
+        (0.0, ranges.kd),
+        (-ranges.torque, ranges.torque),
+    ]
+    return [to_counts(x, *span, n) for x, span, n in zip(command, spans, bits, strict=True)]
+
+
+class Damiao:
+    """Frames of Damiao's drives: 16 bits of position, 12 of everything else."""
+
+    @staticmethod
+    def command(drive: int, command: MitCommand, ranges: MitRanges) -> CanFrame:
+        """The frame of a command."""
+        whole = 0
+        for count, bits in zip(
+            _counts(command, ranges, (16, 12, 12, 12, 12)), (16, 12, 12, 12, 12), strict=True
+        ):
+            whole = whole << bits | count
+        return CanFrame(drive, whole.to_bytes(8, "big"))
+
+    @staticmethod
+    def enable(drive: int, on: bool) -> CanFrame:
+        """The frame that switches a drive on or off."""
+        return CanFrame(drive, b"\xff" * 7 + (b"\xfc" if on else b"\xfd"))
+
+    @staticmethod
+    def state(frame: CanFrame, ranges: MitRanges) -> MitState | None:
+        """What a frame reports; ``None`` if it is no feedback."""
+        if frame.extended or len(frame.data) != 8:
+            return None
+        code, drive = frame.data[0] >> 4, frame.data[0] & 0x0F
+        whole = int.from_bytes(frame.data[1:6], "big")
+        position = from_counts(whole >> 24, -ranges.position, ranges.position, 16)
+        velocity = from_counts(whole >> 12 & 0xFFF, -ranges.velocity, ranges.velocity, 12)
+        torque = from_counts(whole & 0xFFF, -ranges.torque, ranges.torque, 12)
+        faults = () if code in (0, 1) else (DAMIAO_STATES.get(code, f"error {code:#x}"),)
+        return MitState(drive, position, velocity, torque, float(frame.data[7]), code == 1, faults)
+
+
+class RobStride:
+    """Frames of RobStride's drives in their private protocol: 16 bits each, 29 bits of identifier."""
+
+    @staticmethod
+    def command(drive: int, command: MitCommand, ranges: MitRanges) -> CanFrame:
+        """The frame of a command; its torque is in the identifier."""
+        *rest, torque = _counts(command, ranges, (16, 16, 16, 16, 16))
+        return CanFrame(0x01 << 24 | torque << 8 | drive, b"".join(n.to_bytes(2, "big") for n in rest), True)
+
+    @staticmethod
+    def enable(drive: int, on: bool) -> CanFrame:
+        """The frame that switches a drive on or off."""
+        return CanFrame((0x03 if on else 0x04) << 24 | HOST << 8 | drive, bytes(8), True)
+
+    @staticmethod
+    def state(frame: CanFrame, ranges: MitRanges) -> MitState | None:
+        """What a frame reports; ``None`` if it is no feedback."""
+        if not frame.extended or frame.identifier >> 24 != 0x02 or len(frame.data) != 8:
+            return None
+        p, v, t, heat = (int.from_bytes(frame.data[k : k + 2], "big") for k in (0, 2, 4, 6))
+        bits = frame.identifier >> 16 & 0x3F
+        faults = tuple(name for k, name in enumerate(ROBSTRIDE_FAULTS) if bits >> k & 1)
+        return MitState(
+            frame.identifier >> 8 & 0xFF,
+            from_counts(p, -ranges.position, ranges.position, 16),
+            from_counts(v, -ranges.velocity, ranges.velocity, 16),
+            from_counts(t, -ranges.torque, ranges.torque, 16),
+            0.1 * heat,
+            frame.identifier >> 22 & 0x3 == 2,
+            faults,
+        )
+
+
+class CanLine(Protocol):
+    """What is used of ``can.BusABC``."""
+
+    def send(self, msg: Any, timeout: float | None = None) -> None:
+        """Send a frame."""
+
+    def recv(self, timeout: float | None = None) -> Any:
+        """The next frame, ``None`` after the time-out."""
+
+
+class MitBus:
+    """Drives of one maker on one CAN bus: each command is answered by a state.
+
+    :param line: ``can.Bus(interface="socketcan", channel="can0")`` of python-can.
+    :param codec: :class:`Damiao` or :class:`RobStride`.
+    :param drives: ranges of each drive by its ID.
+    :param message: makes a message of a frame; by default ``can.Message``.
+    """
+
+    def __init__(
+        self,
+        line: CanLine,
+        codec: type[Damiao] | type[RobStride],
+        drives: dict[int, MitRanges],
+        message: Callable[[CanFrame], Any] | None = None,
+    ) -> None:
+        self._line, self._codec, self.drives = line, codec, dict(drives)
+        self._message = message or _can_message
+
+    def enable(self) -> None:
+        """Switch all drives on, each with a command of no torque first."""
+        for drive in self.drives:
+            self._send(self._codec.command(drive, MitCommand(), self.drives[drive]))
+            self._send(self._codec.enable(drive, True))
+
+    def disable(self) -> None:
+        """Switch all drives off; all are told, and the first failure is raised then.
+
+        :raises ServoError: if a drive could not be told.
+        """
+        problems = []
+        for drive in self.drives:
+            try:
+                self._send(self._codec.enable(drive, False))
+            except ServoError as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
+
+    def exchange(self, commands: dict[int, MitCommand], wait: float) -> dict[int, MitState]:
+        """Send a command to each drive and return the states that come back.
+
+        :param wait: for each answer [s].
+        :raises ServoError: if the bus fails; drives that have not answered are missing in the result.
+        """
+        for drive, command in commands.items():
+            self._send(self._codec.command(drive, command, self.drives[drive]))
+        states: dict[int, MitState] = {}
+        while len(states) < len(commands):
+            try:
+                message = self._line.recv(wait)
+            except Exception as problem:
+                raise ServoError(f"the CAN bus failed: {problem}") from problem
+            if message is None:
+                break
+            frame = CanFrame(message.arbitration_id, bytes(message.data), bool(message.is_extended_id))
+            state = self._state(frame)
+            if state is not None and state.drive in commands:
+                states[state.drive] = state
+        return states
+
+    def _state(self, frame: CanFrame) -> MitState | None:
+        first = self._codec.state(frame, MitRanges(1.0, 1.0, 1.0))
+        if first is None or first.drive not in self.drives:
+            return None
+        return self._codec.state(frame, self.drives[first.drive])
+
+    def _send(self, frame: CanFrame) -> None:
+        try:
+            self._line.send(self._message(frame))
+        except Exception as problem:
+            raise ServoError(f"the CAN bus failed: {problem}") from problem
+
+
+def _can_message(frame: CanFrame) -> Any:
+    """A message of python-can.
+
+    :raises ConfigError: without python-can.
+    """
+    try:
+        import can
+    except ImportError:
+        raise ConfigError("drives on CAN need python-can: pip install python-can") from None
+    return can.Message(arbitration_id=frame.identifier, data=frame.data, is_extended_id=frame.extended)
