@@ -35,7 +35,7 @@ from stribeck.model.step import Integrator, Plant, PlantState, delayed, plant_of
 Inputs = dict[str, Any]
 
 LANES, FEWEST_LANES = 128, 16
-"""Largest and smallest number of candidates per compiled call; all calls have one, so that one shape is compiled."""
+"""Usual and smallest number of candidates per compiled call; all calls have one, so that one shape is compiled."""
 
 OF_ONE_CORE = 384
 """Simulations per compiled call on a processor: XLA divides more among cores, for up to twice the processor time."""
@@ -56,7 +56,7 @@ def lanes_for(runs: int) -> int:
     if jax.default_backend() != "cpu":
         return LANES
     fitting = OF_ONE_CORE // max(runs, 1) // FEWEST_LANES * FEWEST_LANES
-    return min(max(fitting, FEWEST_LANES), LANES)
+    return min(fitting, LANES) if fitting else LANES
 
 
 class NormalEquations(NamedTuple):
