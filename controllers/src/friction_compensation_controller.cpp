@@ -177,7 +177,7 @@ std::string FrictionCompensationController::configured()
   if (p.effort_meaning != "none" && !reads_effort_) {
     return "effort_meaning " + p.effort_meaning + " needs effort in state_interfaces";
   }
-  change_ = Change::none, changing_ = false;
+  change_ = Change::none, changing_ = handing_over_ = false;
   handover_ = stribeck::Handover();
   Drives & drives = drives_->front();
   handover_.present = &drives.compensator, handover_.ramp_time = p.ramp_time, present_ = 0;
@@ -664,6 +664,14 @@ void FrictionCompensationController::follow_switches()
     (void)handover_.revert();
   }
   present_ = handover_.present == &drives_->front().compensator ? 0 : 1;
+  const stribeck::Dynamics * const dynamics = (*drives_)[present_].dynamics;
+  if (zero_.dynamics != dynamics) {  // those of drives that are not present may change
+    zero_.dynamics = dynamics;
+    can_guide_ = sums_ && dynamics != nullptr;
+    if (dynamics == nullptr) {
+      zero_.stop(stribeck::ZeroTorque::Reason::switched_off);
+    }
+  }
   if (on && !handover_.present->enabled) {
     handover_.enable();
     handover_.present->sent(stage_.friction);
@@ -673,7 +681,10 @@ void FrictionCompensationController::follow_switches()
   if (handover_.present->gain() != gain_) {
     handover_.present->set_gain(gain_);
   }
-  changing_ = handover_.leaving != nullptr || change_ != Change::none;
+  handing_over_ = handing_over_ || change != Change::none;
+  if (handing_over_ && handover_.leaving == nullptr) {  // before, the other drives must not be prepared for a further change
+    handing_over_ = changing_ = false;
+  }
 }
 
 void FrictionCompensationController::read_states(double period)

@@ -1,6 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -95,6 +96,30 @@ public:
   rclcpp::Duration period = rclcpp::Duration::from_seconds(1e-3);
   double position = 0.2;
 };
+
+/// The answer of a service of the controller.
+template<typename Service>
+typename Service::Response::SharedPtr asked(
+  Driven & driven, const std::string & name, const typename Service::Request::SharedPtr & request)
+{
+  const auto node = std::make_shared<rclcpp::Node>("asks");
+  const auto client = node->create_client<Service>("/friction/" + name);
+  rclcpp::executors::SingleThreadedExecutor executor;
+  executor.add_node(driven.get_node()->get_node_base_interface());
+  executor.add_node(node);
+  EXPECT_TRUE(client->wait_for_service(std::chrono::seconds(10)));
+  auto answer = client->async_send_request(request);
+  EXPECT_EQ(
+    executor.spin_until_future_complete(answer, std::chrono::seconds(10)), rclcpp::FutureReturnCode::SUCCESS);
+  return answer.get();
+}
+
+std_srvs::srv::SetBool::Request::SharedPtr switched(bool on)
+{
+  auto request = std::make_shared<std_srvs::srv::SetBool::Request>();
+  request->data = on;
+  return request;
+}
 
 }  // namespace
 
@@ -260,6 +285,73 @@ TEST(FrictionCompensationController, OffsetsGoalsOfServos)
   // of which nothing is known here.
   EXPECT_NEAR(driven.command(0) - (driven.position + 1e-3), 0.8 * coulomb / 10.0, 1e-4);
   EXPECT_DOUBLE_EQ(driven.command(1), 0.1);
+}
+
+/// Zero torque: the weight of each joint while no controller gives a reference; references end it at once.
+TEST(FrictionCompensationController, BearsTheWeightOfGuidedJoints)
+{
+  using SetBool = std_srvs::srv::SetBool;
+  Parameters weights;
+  for (const char * joint : {"a", "b"}) {
+    weights.emplace_back(std::string("friction.") + joint + ".inertia", 0.05);
+    weights.emplace_back(std::string("friction.") + joint + ".gravity_torque", 2.0);
+  }
+  Driven driven(weights);
+  ASSERT_TRUE(driven.ready);
+  driven.run(50, 0.0, {missing, missing});
+  EXPECT_DOUBLE_EQ(driven.command(0), 0.0);
+  ASSERT_TRUE(asked<SetBool>(driven, "zero_torque", switched(true))->success);
+  driven.run(500, 0.0, {missing, missing});
+  EXPECT_NEAR(driven.command(0), 2.0 * std::sin(0.2), 1e-6);
+  EXPECT_NEAR(driven.command(1), 2.0 * std::sin(0.1), 1e-6);
+  driven.run(1, 0.0, {0.5, -0.5});
+  EXPECT_NEAR(driven.command(0), 0.5, 1e-6);
+  driven.run(10, 0.0, {missing, missing});
+  EXPECT_DOUBLE_EQ(driven.command(0), 0.0) << "the mode has ended";
+  ASSERT_TRUE(asked<SetBool>(driven, "zero_torque", switched(true))->success);
+  driven.run(500, 0.0, {missing, missing});
+  ASSERT_TRUE(asked<SetBool>(driven, "zero_torque", switched(false))->success);
+  driven.run(2000, 0.0, {missing, missing});
+  EXPECT_DOUBLE_EQ(driven.command(0), 0.0);
+}
+
+/// Without a weight nothing can be borne.
+TEST(FrictionCompensationController, RefusesZeroTorqueWithoutAWeight)
+{
+  Driven driven;
+  const auto answer = asked<std_srvs::srv::SetBool>(driven, "zero_torque", switched(true));
+  EXPECT_FALSE(answer->success);
+  EXPECT_NE(answer->message.find("weight"), std::string::npos);
+}
+
+/// Three times the friction takes over along a ramp, and is given back; what is not valid changes nothing.
+TEST(FrictionCompensationController, LetsOtherDrivesTakeOver)
+{
+  using Trigger = std_srvs::srv::Trigger;
+  const auto request = std::make_shared<Trigger::Request>();
+  Driven driven(Parameters{{"ramp_time", 0.1}});
+  ASSERT_TRUE(driven.ready);
+  driven.run(300, 1.0, {2.0, -1.0});
+  const double before = driven.command(0);
+  EXPECT_NEAR(before, 2.0 + 0.8 * (coulomb + viscous), 1e-6);
+  EXPECT_FALSE(asked<Trigger>(driven, "revert", request)->success) << "there are no former drives";
+  ASSERT_TRUE(driven.get_node()->set_parameter({"friction.a.friction_base", 3.0 * coulomb}).successful);
+  driven.run(10, 1.0, {2.0, -1.0});
+  EXPECT_NEAR(driven.command(0), before, 1e-6) << "not before it is asked for";
+  ASSERT_TRUE(asked<Trigger>(driven, "exchange", request)->success);
+  double last = before, largest = 0.0;
+  for (int k = 0; k < 300; ++k) {
+    driven.run(1, 1.0, {2.0, -1.0});
+    largest = std::max(largest, std::abs(driven.command(0) - last));
+    last = driven.command(0);
+  }
+  EXPECT_NEAR(last, 2.0 + 0.8 * (3.0 * coulomb + viscous), 1e-6);
+  EXPECT_LT(largest, 1.1 * 0.8 * 2.0 * coulomb / 100.0);
+  ASSERT_TRUE(driven.get_node()->set_parameter({"friction.a.friction_base", -0.1}).successful);
+  EXPECT_FALSE(asked<Trigger>(driven, "exchange", request)->success);
+  ASSERT_TRUE(asked<Trigger>(driven, "revert", request)->success);
+  driven.run(300, 1.0, {2.0, -1.0});
+  EXPECT_NEAR(driven.command(0), before, 1e-6);
 }
 
 int main(int count, char ** arguments)

@@ -8,6 +8,8 @@ import pytest
 from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import JointModel
+from stribeck.live.learning.external import QUANTILE, band, deviation, external, normalised
+from stribeck.live.learning.observer import NORMALISED_TIME
 from stribeck.live.settings import Settings, Timing
 from stribeck.model.bench import Pendulum
 from stribeck.model.joint_map import JointMap
@@ -118,6 +120,28 @@ def test_nothing_is_said_of_a_joint_at_rest_that_friction_holds():
     assert (np.abs(torque[-1]) < 1e-9).all()
     robot.compensator.disable()
     assert robot.compensator.external_torque is None
+
+
+def test_the_band_is_as_wide_as_torques_of_free_motion_were():
+    """Torques of a fifth of the deviation assumed: the factor falls from 1 to its square within ten seconds, and not below its bound."""
+    factor, spread, dt = np.ones(1), np.array([0.03]), 0.004
+    found = 0.2 * np.sqrt(spread)
+    for _ in range(2500):
+        factor = normalised(factor, found, spread, dt / NORMALISED_TIME, 1e-3)
+    np.testing.assert_allclose(factor, 0.04 + 0.96 * np.exp(-1.0), rtol=1e-3)
+    assert normalised(np.array([2e-3]), 0.0 * found, spread, 1.0, 1e-3) == 1e-3
+    level = np.array([2.0])
+    moving, resting = (deviation(factor, spread, np.array([d]), level) for d in (-1.0, 0.0))
+    np.testing.assert_allclose(moving, 2.0 * np.sqrt(factor * 0.03))
+    np.testing.assert_allclose(resting, 2.0 * np.sqrt(0.03))
+
+
+@pytest.mark.parametrize(("whole", "torque", "width"), [(0.3, 0.0, 1.3), (-4.0, -3.0, 2.0)])
+def test_friction_at_rest_may_hold_in_either_direction(whole, torque, width):
+    """Inside the dead-zone u = 1 the torque is between -u and w + u, outside between w - u and w + u; reported is 0, or w less u."""
+    held, spread = np.array([1.0]), np.array([0.1])
+    assert external(np.array([whole]), held) == torque
+    np.testing.assert_allclose(band(spread, np.array([whole]), held), QUANTILE * 0.1 + width)
 
 
 def test_without_a_model_there_is_none():

@@ -181,6 +181,17 @@ def test_a_push_at_the_tool_is_published_as_a_wrench(tmp_path):
         assert math.isnan(seen.torque.x)
 
 
+def test_before_it_is_configured_there_is_nothing_to_save_or_to_revert(tmp_path):
+    """The timer of what was learnt runs from the beginning."""
+    with Graph() as graph:
+        node = graph.add(
+            CompensationNode, {"joints": ["hinge"], "state_file": str(tmp_path / "learned.json")}
+        )
+        node._save()
+        with pytest.raises(NodeStateError, match="no former file"):
+            node._on_revert()
+
+
 def test_another_file_is_taken_over_by_its_parameter_and_given_back(tmp_path):
     """Three times the friction, without a step, and back by the service; a file that is not there changes nothing."""
     with Graph() as graph:

@@ -56,10 +56,16 @@ class Joint:
         return abs(self.speed)
 
     def pushed(self, seconds: float = 10.0) -> tuple[float, float, float]:
-        """Speed when let go, the highest one afterwards, and the last."""
+        """Speed when let go, the highest one afterwards, and the last; it ends early where compensation has ended and the
+        joint is slow, which nothing drives any more.
+        """
         for _ in range(100):
             released = self.step(0.03)
-        speeds = [self.step() for _ in range(round(seconds / STEP))]
+        speeds = []
+        for _ in range(round(seconds / STEP)):
+            speeds.append(self.step())
+            if self.torque == 0.0 and self.found.joints_off.all() and speeds[-1] < 0.04:
+                break
         return released, max(speeds), speeds[-1]
 
 

@@ -158,7 +158,7 @@ public:
 
   void on_telemetry(int joint, double kp, double supply, double temperature) noexcept
   {
-    for (Compensator * one : {present, former}) {
+    for (Compensator * one : {leaving, present}) {  // the former one may be prepared for other drives by another thread
       if (one != nullptr) {
         one->on_telemetry(joint, kp, supply, temperature);
       }

@@ -128,6 +128,7 @@ private:
   stribeck::ZeroTorque zero_;
   stribeck::Vector temperature_{};
   bool referenced_ = false;      ///< another controller gives references
+  bool handing_over_ = false;    ///< a change of drives has begun
   bool guiding_ended_ = false;   ///< the zero-torque mode has ended by itself, or could not begin
   std::atomic<Change> change_{Change::none};
   std::atomic<bool> changing_{false}, can_guide_{false};

@@ -27,6 +27,8 @@ constexpr double alarm_period = 600.0;       ///< Mean time from one false alarm
 constexpr double band_quantile = 2.17;      ///< Standard deviations of a band of 97 %.
 constexpr double pushed_share = 0.6;        ///< The same that shows the controller's intention fully, while a joint rests.
 constexpr double driven_share = 0.3;        ///< Controller's torque beside gravity that drives a joint, of the friction at rest.
+constexpr double normalised_time = 10.0;    ///< Time constant of the normalised innovation squared [s].
+constexpr double least_error = 0.02;        ///< Least deviation of the external torque, as a fraction of the friction at rest.
 constexpr double sure_deviations = 2.0;    ///< Standard deviations between estimated and guaranteed friction.
 constexpr double recalled_deviation = 0.15;  ///< Standard deviation of the change since an earlier run.
 constexpr double contact_time = 0.05;      ///< Time constant with which the torque fades at a contact [s].
@@ -367,6 +369,13 @@ public:
     return -residual / level_ - predicted;
   }
 
+  /// Variance of the friction by its scales, as a fraction of that at rest squared.
+  double variance(double coulomb, double viscous) const noexcept
+  {
+    const double x = coulomb / level_, y = viscous / level_;
+    return x * x * covariance[0][0] + 2.0 * x * y * covariance[0][1] + y * y * covariance[1][1];
+  }
+
   /// Update with a residual; \param moving whether the motion allows learning friction.
   void update(
     double residual, double coulomb, double viscous, bool moving, double smoothing, double dt) noexcept
@@ -451,7 +460,7 @@ public:
     n_ = n, settings_ = settings, residual.time_constant = time_constant;
     const double crossings = std::acos(std::exp(-learning_period / time_constant)) / (pi * learning_period);
     alarm_ = std::sqrt(2.0 * std::log(maximum(alarm_period * n * crossings, 1.0)));
-    fastest_.fill(0.0);
+    fastest_.fill(0.0), excess_.fill(1.0);
     restart();
     for (int k = 0; k < n; ++k) {
       ScaleFilter & filter = filters_[k];
@@ -551,6 +560,9 @@ public:
       foreign = foreign || (surprising && surprised_[k] < surprise_time);
       const bool driven = drive_[k] * direction > driven_share * joint.level && motion.free[k];
       moving[k] = std::abs(direction) > reversed && ((motion.led[k] && motion.follows[k]) || driven) && !foreign;
+      const double found = external[k] / joint.level, part = moving[k] ? elapsed / normalised_time : 0.0;
+      const double least = least_error / settings_.noise;
+      excess_[k] = maximum(excess_[k] + part * (found * found / spread_[k] - excess_[k]), least * least);
       any = any || moving[k];
     }
     learning = moving;
@@ -585,13 +597,11 @@ private:
     const double held = free * (scales[k].dry + 2.0 * std::sqrt(filter.covariance[0][0])) * level;
     const double whole = unexplained + scales[k].dry * dry + scales[k].viscous * viscous;
     external[k] = whole - clipped(whole, held);
-    const double x = dry / level, y = viscous / level;
-    const auto & cov = filter.covariance;
-    const double variance = x * x * cov[0][0] + 2.0 * x * y * cov[0][1] + y * y * cov[1][1];
-    const double noise = settings_.noise;
-    const double spread = std::sqrt(variance + noise * noise);
-    external_band[k] = (band_quantile * spread + offset_size_[k]) * level + held;
-    external_threshold[k] = (alarm_ * spread + offset_size_[k]) * level + held;
+    spread_[k] = filter.variance(dry, viscous) + settings_.noise * settings_.noise;
+    const double factor = 1.0 + minimum(std::abs(moved_[2][k]), 1.0) * (excess_[k] - 1.0);
+    const double spread = std::sqrt(factor * spread_[k]) * level;
+    external_band[k] = band_quantile * spread + held + minimum(std::abs(whole), held);
+    external_threshold[k] = alarm_ * spread + held;
   }
 
   static bool exceeds(double friction, double direction, double base, double offset, double level) noexcept
@@ -635,7 +645,7 @@ private:
   std::array<Vector, 3> friction_{};  ///< dry and viscous friction and direction, filtered like the residual
   std::array<Vector, 3> moved_{};     ///< the same in the direction of the measured motion
   std::array<Scales, max_joints> upper_{};
-  Vector offset_size_{}, surprised_{}, impulse_{}, fastest_{}, drive_{}, driving_{};
+  Vector offset_size_{}, excess_{}, spread_{}, surprised_{}, impulse_{}, fastest_{}, drive_{}, driving_{};
   double elapsed_ = 0.0;
 };
 

@@ -33,6 +33,7 @@ from stribeck.exports.affine import affine
 from stribeck.exports.mjcf_runs import parts_of, runs_of, servo_of_run
 from stribeck.exports.task import ExportTask, JointServo, Written
 from stribeck.model.arrays import Array
+from stribeck.model.bench import inertia
 from stribeck.model.control_laws import CurrentControl, VoltageControl
 from stribeck.model.joint import Servo
 from stribeck.model.log import Batch
@@ -99,11 +100,12 @@ class PlainJoint:
     delay: float = 0.0
 
     def longest_step(self, inertia: float | None = None) -> float:
-        """Time in which the damping, taken as constant, stops the joint [s]; a longer explicit step overshoots."""
+        """Time in which the damping, taken as constant, stops the joint [s]; a longer explicit step overshoots; infinite without inertia."""
         damping = self.damping + self.feedback
         if self.motor is not None:
             damping += self.motor.motorconst**2 / self.motor.resistance
-        return (self.armature if inertia is None else inertia) / damping if damping else math.inf
+        moved = self.armature if inertia is None else inertia
+        return moved / damping if damping and moved else math.inf
 
     def check_timestep(self, timestep: float, joint: str, inertia: float | None = None) -> None:
         """Check that explicit damping is stable with this time step.
@@ -132,8 +134,7 @@ def write(task: ExportTask) -> Written:
             raise ConfigError(f"a time step is of a file to include; {task.model} has its own")
         if task.output.resolve() in {part.resolve() for part in parts_of(task.model)}:
             raise OutputError(f"{task.output} is an input of this command; name another file")
-        text, found = export_onto(task.model, task.joints)
-        notes = [*found]
+        text, (*notes,) = export_onto(task.model, task.joints)
         if task.output.resolve().parent != task.model.resolve().parent:
             notes.append("relative paths of files in the model are resolved from the new model's folder")
     return Written({task.output: text}, tuple(dict.fromkeys(notes)))
@@ -146,12 +147,12 @@ def engine() -> str:
 
 def simulated(servo: Servo, runs: Batch, stepping: Stepping) -> Array:
     """Positions (T, R) [rad] of the exported file on the bench, in MuJoCo with steps of at most 2 ms, shorter where damping asks for it."""
-    shafts = (exported(servo_of_run(servo, runs, r)).longest_step() for r in range(len(runs.logs)))
-    substeps = math.ceil(runs.dt / min(TIMESTEP, *shafts) - 1e-9)
-    texts = []
-    for r in range(len(runs.logs)):
-        own = JointServo(JOINT, servo_of_run(servo, runs, r))
-        texts.append((snippet([own], runs.dt / substeps), class_of(own)))
+    own = [JointServo(JOINT, servo_of_run(servo, runs, r)) for r in range(len(runs.logs))]
+    held = zip(own, inertia(runs.pendulum, 0.0), strict=True)  # loads: shafts of mechanisms have no inertia
+    shafts = ((exported(one.servo), float(load)) for one, load in held)
+    longest = (shaft.longest_step(shaft.armature or load) for shaft, load in shafts)
+    substeps = math.ceil(runs.dt / min(TIMESTEP, *longest) - 1e-9)
+    texts = [(snippet([one], runs.dt / substeps), class_of(one)) for one in own]
     return runs_of(servo, runs, texts, substeps, np.stack([runs.position[0], runs.velocity[0]]))
 
 
@@ -309,10 +310,9 @@ def _integrator_notes(model: mujoco.MjModel) -> tuple[str, ...]:
 
 
 def _apply_joint(joint: mujoco.MjsJoint, plain: PlainJoint, timestep: float) -> None:
-    solref, solimp = friction_solver(timestep)
+    joint.solref_friction, joint.solimp_friction = friction_solver(timestep)
     joint.armature, joint.frictionloss = plain.armature, plain.frictionloss
     joint.damping = _like(joint.damping, plain.damping)
-    joint.solref_friction, joint.solimp_friction = solref, solimp
     joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE  # the servo has its own range
 
 
@@ -338,8 +338,7 @@ def _apply_actuator(
             setattr(actuator, name, _like(getattr(actuator, name), 0))
     if plain.delay:
         actuator.delay, actuator.nsample = plain.delay, _samples(plain, timestep)
-    if plain.motor is not None:
-        motor = plain.motor
+    if (motor := plain.motor) is not None:
         actuator.set_to_dcmotor(
             [motor.motorconst, motor.motorconst],
             motor.resistance,

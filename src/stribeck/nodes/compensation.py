@@ -353,8 +353,10 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     def _save(self) -> None:
         """Save the learned friction if it has changed."""
         with self._lock:
+            if self._compensator is None:
+                return
             memory, compensator = self._in_use.memory, self._in_use.compensator
-            if memory is None or self._compensator is None or not compensator.account().certainty.any():
+            if memory is None or not compensator.account().certainty.any():
                 return  # nothing was learned in this run
             learned = compensator.learned
         if learned is not None:

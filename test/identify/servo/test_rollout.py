@@ -9,7 +9,7 @@ from helpers import XL330, needs_xl330
 from recovery import EROB, MX106, truth_of, virtual_runs
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.objective import equivalent_error, smooth_absolute
-from stribeck.identify.servo.rollout import Rollout
+from stribeck.identify.servo.rollout import Rollout, lanes_for
 from stribeck.model import LAWS, batch_of, law_named, simulate
 from stribeck.recordings.sources import read_recordings
 
@@ -165,3 +165,9 @@ def test_evaluations_are_counted_as_stated():
     assert rollout.meter.evaluations == 5
     rollout.normal_equations(np.full((2, rollout.dimension), 0.5))
     assert rollout.meter.evaluations == 5 + 2 * (rollout.dimension + 1)
+
+
+@pytest.mark.parametrize(("runs", "lanes"), [(1, 128), (6, 64), (12, 32), (24, 16), (25, 128), (240, 128)])
+def test_one_core_simulates_few_runs_and_all_cores_many(runs, lanes):
+    """At most 384 simulations at a time on a processor, in candidates by 16; of more runs than that allows, as many as elsewhere."""
+    assert lanes_for(runs) == lanes

@@ -34,8 +34,11 @@ from stribeck.model.step import Integrator, Plant, PlantState, delayed, plant_of
 
 Inputs = dict[str, Any]
 
-LANES = 128
-"""Candidates per compiled call: enough to use two cores, and a single shape to compile."""
+LANES, FEWEST_LANES = 128, 16
+"""Usual and smallest number of candidates per compiled call; all calls have one, so that one shape is compiled."""
+
+OF_ONE_CORE = 384
+"""Simulations per compiled call on a processor: XLA divides more among cores, for up to twice the processor time."""
 
 TANGENT_LANES = 16
 """Points per compiled call with derivatives."""
@@ -46,6 +49,14 @@ registers use them."""
 
 CHUNK = 50
 """Time steps between accumulations of the normal equations; bounds the memory for derivatives."""
+
+
+def lanes_for(runs: int) -> int:
+    """Candidates per compiled call for so many runs on the device of JAX."""
+    if jax.default_backend() != "cpu":
+        return LANES
+    fitting = OF_ONE_CORE // max(runs, 1) // FEWEST_LANES * FEWEST_LANES
+    return min(fitting, LANES) if fitting else LANES
 
 
 class NormalEquations(NamedTuple):

@@ -9,7 +9,7 @@ from stribeck.errors import ConfigError
 from stribeck.files.drive_entry import check_possible
 from stribeck.identify.servo.objective import Split
 from stribeck.identify.servo.result import FitSettings
-from stribeck.identify.servo.rollout import LANES, Rollout
+from stribeck.identify.servo.rollout import Rollout, lanes_for
 from stribeck.identify.servo.search import SEARCHES
 from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.model.law import FrictionLaw
@@ -36,6 +36,7 @@ class FitTask:
     def rollout(self) -> Rollout:
         """Compiled simulations of the runs to fit."""
         settings = self.settings
+        lanes = lanes_for(len(self.split.train))
         return Rollout(
             self.batch(self.split.train),
             self.actuator,
@@ -44,7 +45,7 @@ class FitTask:
             reset_period=settings.reset_period,
             dtype=settings.dtype,
             integrator=settings.integrator,
-            lanes=min(settings.batch, LANES) if self.samples else LANES,
+            lanes=min(settings.batch, lanes) if self.samples else lanes,
         )
 
     @property

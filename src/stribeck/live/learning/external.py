@@ -8,6 +8,11 @@ The residual r of :mod:`stribeck.live.learning.residual` holds friction and all 
 A joint at rest, or within its presliding range after a reversal (filtered direction \|d\| < 1), holds any torque up to its friction at rest b: what is
 smaller cannot be told from friction, and the dead-zone :math:`\mathrm{d}_u` takes it away.
 
+Its standard deviation is :math:`\sqrt{\kappa(\sigma_s^2 + \sigma_n^2)}\,b` with the variance of the scales' friction and the noise that the filter of the scales assumes.
+The factor :math:`\kappa` is the mean of :math:`(\tau_e/b)^2/(\sigma_s^2 + \sigma_n^2)` in motions that teach friction, the normalised innovation squared (Y. Bar-Shalom,
+X. R. Li, T. Kirubarajan, "Estimation with Applications to Tracking and Navigation", 2001, section 5.4): what noise, law and model really are wrong by in this run, 1 before it. A joint at rest or after a reversal has no such motion:
+the factor is :math:`1 + |d|(\kappa - 1)`.
+
 A band that holds 97 % of the time is left some times a second by noise alone. The threshold of an alarm is that of first passage: the noise of a
 first-order filter with time constant T, taken every :math:`\Delta`, crosses u standard deviations :math:`\nu = \arccos(e^{-\Delta/T})\,e^{-u^2/2}/(\pi\Delta)`
 times a second (S. O. Rice, "Mathematical Analysis of Random Noise", 1945, for both signs), which is solved for one crossing in ten minutes of the whole robot.
@@ -35,8 +40,8 @@ class ExternalTorque(NamedTuple):
     """Torque that something outside exerts on joints, (n,) each, in the robot's coordinates.
 
     :param torque: in the direction of positive positions, behind the filter of the residual [N m].
-    :param band: half-width of the pointwise band of 97 %: uncertainty of the friction, noise of the residual, the learnt offset that stands
-        for errors of the model, and the dead-zone of a joint at rest [N m].
+    :param band: half-width of the pointwise band of 97 %: uncertainty of the scales of friction, noise, errors of the law and of the model as they were
+        in this run, and the dead-zone of a joint at rest [N m].
     :param threshold: torque beyond which it is a contact: noise passes it once in ten minutes of free motion of the robot [N m].
     """
 
@@ -82,15 +87,18 @@ def held(direction: Any, dry: Any, deviation: Any, level: Any) -> Any:
     return xp.maximum(1.0 - xp.abs(direction), 0.0) * (dry + 2.0 * deviation) * level
 
 
-def external(residual: Any, dry: Any, viscous: Any, scale_dry: Any, scale_viscous: Any, held: Any) -> Any:
-    r"""External torque :math:`\tau_e` [N m].
+def unexplained(residual: Any, dry: Any, viscous: Any, scale_dry: Any, scale_viscous: Any) -> Any:
+    r"""Residual less the scaled friction, :math:`w = r + s_c\varphi_c + s_v\varphi_v` [N m].
 
     :param residual: r, without the law's offset torque.
     :param dry, viscous: :math:`\varphi_c, \varphi_v`, with the sign of the motion [N m].
-    :param held: u [N m].
     """
-    xp = array_namespace(residual)
-    whole = residual + scale_dry * dry + scale_viscous * viscous
+    return residual + scale_dry * dry + scale_viscous * viscous
+
+
+def external(whole: Any, held: Any) -> Any:
+    r"""External torque :math:`\tau_e = \mathrm{d}_u(w)` [N m]."""
+    xp = array_namespace(whole)
     return whole - xp.minimum(xp.maximum(whole, -held), held)
 
 
@@ -105,13 +113,24 @@ def alarm_quantile(time_constant: float, period: float, joints: int) -> float:
     return math.sqrt(2.0 * math.log(max(ALARM_PERIOD * joints * crossings, 1.0)))
 
 
-def band(quantile: Any, variance: Any, noise: Any, offset: Any, level: Any, held: Any) -> Any:
-    """Half-width of a band, and threshold of an alarm [N m].
+def deviation(excess: Any, spread: Any, direction: Any, level: Any) -> Any:
+    r"""Standard deviation of the external torque [N m].
 
-    :param quantile: standard deviations of it [1].
-    :param variance: of the friction by its scales, per b² [1].
-    :param noise: standard deviation of the residual per b [1].
-    :param offset: learnt offset per b [1].
+    :param excess: :math:`\kappa`.
+    :param spread: :math:`\sigma_s^2 + \sigma_n^2`, per b² [1].
+    :param direction: d of the measured motion, in [-1, 1].
     """
-    xp = array_namespace(variance)
-    return (quantile * xp.sqrt(variance + noise * noise) + xp.abs(offset)) * level + held
+    xp = array_namespace(spread)
+    factor = 1.0 + xp.minimum(xp.abs(direction), 1.0) * (excess - 1.0)
+    return xp.sqrt(factor * spread) * level
+
+
+def band(deviation: Any, whole: Any, held: Any) -> Any:
+    """Half-width of the band of 97 % [N m]: friction may hold u in either direction, and what the dead-zone took away is not lost."""
+    xp = array_namespace(whole)
+    return QUANTILE * deviation + held + xp.minimum(xp.abs(whole), held)
+
+
+def normalised(excess: Any, found: Any, spread: Any, share: Any, least: Any) -> Any:
+    r""":math:`\kappa` after a torque ``found`` of a motion that nothing touches, per b; ``share`` of it in the mean, at least ``least``."""
+    return array_namespace(excess, found).maximum(excess + share * (found * found / spread - excess), least)

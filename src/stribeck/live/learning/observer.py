@@ -18,13 +18,15 @@ from stribeck.live.formulas import Compiler, as_written, compiled_by
 from stribeck.live.friction import FrictionModel, Scales
 from stribeck.live.learning.adaptation import AdaptationSettings, ScaleFilter
 from stribeck.live.learning.external import (
-    QUANTILE,
     ExternalTorque,
     agreement,
     alarm_quantile,
     band,
+    deviation,
     external,
     held,
+    normalised,
+    unexplained,
 )
 from stribeck.live.learning.residual import LowPass, MomentumResidual
 from stribeck.model.arrays import Array, Mask
@@ -55,6 +57,12 @@ DRIVEN = 0.3
 
 PUSHED = 2.0 * DRIVEN
 """Such a torque that shows the intention of a controller fully, while a joint rests [1]."""
+
+NORMALISED_TIME = 10.0
+"""Time constant of the normalised innovation squared, in motions that teach friction [s]."""
+
+LEAST_ERROR = 0.02
+"""Least standard deviation of the external torque, as a fraction of the friction at rest [1]."""
 
 SURE_DEVIATIONS = 2.0
 """Number of standard deviations between the estimated and the guaranteed friction."""
@@ -121,12 +129,15 @@ class FrictionObserver:
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
+        self._whole, self._deviation = compiled(unexplained), compiled(deviation)
         self._agreement, self._driven = compiled(agreement), compiled(_driven)
-        self._pushed = compiled(_pushed)
+        self._pushed, self._normalised = compiled(_pushed), compiled(normalised)
         self._model, self._map = model, joint_map
         self.level = model.at_rest
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
         self.filter = ScaleFilter(self.level, settings)
+        self._excess: Array = np.ones(n)
+        """Mean normalised innovation squared (n,) [1]."""
         self._alarm = alarm_quantile(float(np.max(time_constant)), PERIOD, n)
         self._friction = LowPass((3, n), time_constant)
         self._moved = LowPass((3, n), time_constant)
@@ -235,6 +246,10 @@ class FrictionObserver:
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
         driven = self._driven(self._drive.value, direction, level) & motion.free
         moving = (np.abs(direction) > ONE_WAY) & ((motion.led & motion.follows) | driven) & ~foreign
+        self._excess = self._normalised(
+            self._excess, self.external.torque / level, self._spread, moving * (elapsed / NORMALISED_TIME),
+            (LEAST_ERROR / learned.settings.noise) ** 2,
+        )  # fmt: skip
         self.learning = learned.update(friction, dry, viscous, moving, self.residual.time_constant, elapsed)
         if True in self.learning.tolist():
             self._fastest = np.where(moving, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
@@ -246,13 +261,11 @@ class FrictionObserver:
     def _external_of(self, residual: Array, dry: Array, viscous: Array, direction: Array) -> ExternalTorque:
         learned, scales = self.filter, self.scales
         still = self._held(direction, scales.dry, self._deviations[:, 0], self.level)
-        torque = self._external(residual, dry, viscous, scales.dry, scales.viscous, still)
-        variance = learned.variance(dry, viscous)
-        width, threshold = (
-            self._band(quantile, variance, learned.settings.noise, self._offset_size, self.level, still)
-            for quantile in (QUANTILE, self._alarm)
-        )
-        return ExternalTorque(*map(np.asarray, (torque, width, threshold)))
+        whole = self._whole(residual, dry, viscous, *scales)
+        self._spread = learned.variance(dry, viscous) + learned.settings.noise**2
+        spread = self._deviation(self._excess, self._spread, direction, self.level)
+        parts = self._external(whole, still), self._band(spread, whole, still), self._alarm * spread + still
+        return ExternalTorque(*map(np.asarray, parts))
 
     def _conclude(self) -> None:
         """Update the estimates that hold until the next call of :meth:`conclude`."""
