@@ -21,6 +21,7 @@ from stribeck.cli.inputs import (
     write_json,
 )
 from stribeck.cli.options import RecordingOptions
+from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import stepping_of
@@ -88,10 +89,11 @@ def run(options: ExportOptions) -> int:
         return ExportTask(servos, output, options.model, options.step, sources, table)
 
     form.write(task_of([plain(file, form) for _, file in files]))  # refuses early what does not fit
-    judged = [
-        _judged(*file, form, options, logs, gains, supply)
-        for file, gains, supply in zip(files, used, supplies, strict=True)
-    ]
+    judged: list[Judged] = []
+    with StageLine(quiet=len(files) == 1) as line:
+        for (path, file), gains, supply in zip(files, used, supplies, strict=True):
+            line.tell(f"drives as {form.name} holds them, {len(judged) + 1} of {len(files)}")
+            judged.append(_judged(path, file, form, options, logs, gains, supply))
     task = task_of([one.held for one in judged])
     written = form.write(task)
     check_outputs(list(written.files)[1:], [*options.params, options.model], options.recordings)

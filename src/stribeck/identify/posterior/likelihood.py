@@ -28,6 +28,10 @@ from stribeck.model.arrays import Array, Mask
 NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
 """Prior of the relative noise c of measured inertias."""
 
+HALF_NORMAL = TruncatedNormal(0.0, 1.0, 0.0)
+"""Prior of friction over its width. Its coordinate is standard normal; a logarithm has a long tail where friction may be zero, and
+chains stay in it."""
+
 FIRST_SAMPLES = 20.0
 """Initial effective sample size of a joint."""
 
@@ -161,7 +165,7 @@ class TorquePosterior:
     def friction(self, x: Any) -> Any:
         """Friction (…, F) in the order of :attr:`friction_names`."""
         scaled = x[..., self.prior.dimension : -len(self.sums)]
-        return self._widths * jnp.where(self._signed, scaled, jnp.exp(scaled))
+        return self._widths * jnp.where(self._signed, scaled, HALF_NORMAL.value(scaled))
 
     @cached_property
     def _standard(self) -> Array:
@@ -178,10 +182,9 @@ class TorquePosterior:
 
     def log_prior(self, x: Any) -> Any:
         """Log prior of coordinates (d,): friction half-normal, offsets normal, noise log-normal with a factor of 10."""
-        scaled = x[self.prior.dimension : -len(self.sums)]
-        half = jnp.where(self._signed, -0.5 * scaled**2, scaled - 0.5 * jnp.exp(2.0 * scaled))
+        friction = -0.5 * jnp.sum(x[self.prior.dimension : -len(self.sums)] ** 2)
         noise = -0.5 * (x[-len(self.sums) :] / np.log(10.0)) ** 2
-        return self.prior.log_density(x[: self.prior.dimension]) + jnp.sum(half) + jnp.sum(noise)
+        return self.prior.log_density(x[: self.prior.dimension]) + friction + jnp.sum(noise)
 
     def log_likelihood(self, x: Any, data: Any) -> Any:
         """Log likelihood of the torques."""
@@ -202,7 +205,6 @@ class TorquePosterior:
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws from the prior (count, d)."""
         friction = rng.standard_normal((count, len(self.friction_names)))
-        friction = np.where(self._signed, friction, np.log(np.abs(friction)))
         noise = np.log(10.0) * rng.standard_normal((count, len(self.sums)))
         return np.concatenate([self.prior.draw(rng, count), friction, noise], axis=1)
 

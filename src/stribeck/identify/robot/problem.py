@@ -240,8 +240,9 @@ class RobotProblem:
         )
         values = self.values(x)[:, lane : lane + len(self.joints)]
         found = {name: np.zeros(count) for name in self.kind.names}
-        for name, value in HELD.items():
-            found[name][:] = value
+        unknown = {one.name: one.value for term in self.kind.law.terms for one in term.parameters}
+        for name in found:
+            found[name][:] = HELD.get(name, unknown.get(name, 0.0))
         for name, row in zip(self.kind.names, values, strict=True):
             found[name][list(self.joints)] = row
         for name in SHARED:

@@ -1,0 +1,108 @@
+"""What the whole covariance Σ of the joints' torques changes in fits and designs: ``python bench/whole_covariance.py --data tx40 --machine tx40``.
+
+Fits: the weighted and the generalised one predict ``--validate``, or the last third of each recording from the first two. Designs: two motions within the
+limits of the joints, with the diagonal of Σ and with Σ from the residuals of the weighted fit, from the same random ones; both are judged by
+log det of the information with Σ.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from stribeck.excitation.criterion import Criterion
+from stribeck.excitation.search import Clock, search
+from stribeck.excitation.section import excitation_section
+from stribeck.excitation.task import task_of
+from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.identify.arm.config import Protocol, identification_config
+from stribeck.identify.arm.least_squares import fit_linear
+from stribeck.identify.arm.model import ArmModel, load_arm
+from stribeck.identify.arm.motion import ProcessedMotion, motion_of, segments
+from stribeck.identify.arm.recordings import read_recordings
+from stribeck.identify.arm.regressor import Machine, machine_of
+from stribeck.identify.arm.scores import scores
+from stribeck.model.arrays import Array
+
+BLOCKS = 10
+"""Parts of each recording that is predicted."""
+
+
+def main() -> None:
+    """Fit, design twice, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="recordings, or their folder")
+    parser.add_argument("--validate", type=Path, nargs="*", default=[], help="recordings to predict")
+    parser.add_argument("--machine", required=True, help="a robot of config/robots by name, or a YAML file")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="search time of each design (default: 60); 0: none"
+    )
+    options = parser.parse_args()
+    robot = read_robot(options.machine)
+    config = identification_config(robot)
+    folders = [one if one.is_dir() else one.parent for one in options.data]
+    arm = load_arm(robot.find_urdf(folders), robot.joints)
+    machine = machine_of(arm.joints, arm, config.couplings)
+    first, rest = (
+        [
+            part
+            for run in read_recordings(paths, config.recording, machine.joints, robot.units)
+            for part in segments(run, config.protocol)
+        ]
+        if paths
+        else []
+        for paths in (options.data, options.validate)
+    )
+    if not rest:
+        cuts = [(part, round(2 / 3 * len(part.time))) for part in first]
+        first = [part.between(0, cut) for part, cut in cuts]
+        rest = [part.between(cut, len(part.time)) for part, cut in cuts]
+    motions = [[motion_of(part, config.protocol) for part in parts] for parts in (first, rest)]
+    spread = fitted(machine, *motions, config.protocol)
+    if options.seconds:
+        designed(robot, arm, spread, options.seconds)
+
+
+def fitted(
+    machine: Machine, first: Sequence[ProcessedMotion], rest: Sequence[ProcessedMotion], protocol: Protocol
+) -> Array:
+    """Print the errors of both fits on the rest, and their difference over blocks; returns Σ (n, n)."""
+    fits = [fit_linear(machine, first, protocol, weighting) for weighting in ("weighted", "generalised")]
+    torques = [[fit.predict(motion) for motion in rest] for fit in fits]
+    errors = [100.0 * scores(rest, of_fit)["moving"]["all"] for of_fit in torques]
+    squares: list[list[float]] = [[], []]
+    for of_fit, found in zip(torques, squares, strict=True):
+        for motion, torque in zip(rest, of_fit, strict=True):
+            away = np.where(motion.moving, motion.torque - torque, 0.0) ** 2
+            found += [block.sum() for block in np.array_split(away.sum(axis=1), BLOCKS)]
+    apart = np.subtract(*squares[::-1])
+    shift = apart.mean() / (apart.std(ddof=1) / np.sqrt(len(apart)))
+    print(
+        f"weighted {errors[0]:.2f} %, generalised {errors[1]:.2f} %: {shift:+.1f} standard errors over {len(apart)} blocks"
+    )
+    return fits[0].spread
+
+
+def designed(robot: RobotConfig, arm: ArmModel, spread: Array, seconds: float) -> None:
+    """Print log det of both designs."""
+    deviation = np.sqrt(np.diag(spread))
+    section = excitation_section(robot, len(arm))
+    whole = task_of(robot, section, arm, harmonics=3, duration=6.0, collisions=False)
+    found = {}
+    judge = Criterion(replace(whole, noise=spread))
+    for name, noise in (("diagonal", deviation), ("whole", spread)):
+        criterion = Criterion(replace(whole, noise=noise))
+        result = search(criterion, Clock(seconds), starts=1, random=200, seed=0)
+        found[name] = judge.score(result.climbs[0].z).log_det
+        finished = "finished" if result.climbs[0].finished else "time was up"
+        print(f"designed with the {name} covariance: log det {found[name]:.2f} ({finished})")
+    share = np.abs(spread / np.outer(deviation, deviation))[~np.eye(len(spread), dtype=bool)].max()
+    print(f"largest correlation {share:.2f}; gained {found['whole'] - found['diagonal']:+.2f} of log det")
+
+
+if __name__ == "__main__":
+    main()
