@@ -195,7 +195,7 @@ std::string FrictionCompensationController::configured()
 }
 
 /// Configure a compensator from parameters; \returns why they cannot be used, empty if they can.
-std::string FrictionCompensationController::filled(const Parameters & p, Drives & drives) const
+std::string FrictionCompensationController::filled(const Params & p, Drives & drives) const
 {
   stribeck::Settings settings;
   settings.mode = sums_ ? stribeck::OutputMode::sum : stribeck::OutputMode::goal_offset;
@@ -234,7 +234,7 @@ std::string FrictionCompensationController::filled(const Parameters & p, Drives 
 }
 
 /// Set the dynamics of the joints: a tree of bodies, or joints by themselves, or none; \returns why they cannot be used.
-std::string FrictionCompensationController::known_dynamics(const Parameters & p, Drives & drives) const
+std::string FrictionCompensationController::known_dynamics(const Params & p, Drives & drives) const
 {
   std::size_t inertias = 0, bodies = 0;
   drives.independent = {};
@@ -346,7 +346,7 @@ void FrictionCompensationController::change_drives(Change change, Trigger::Respo
     problem = handover_.former == nullptr ? "there are no former drives: ~/exchange lets others take over" : "";
   } else {
     try {
-      const Parameters p = listener_->get_params();
+      const Params p = listener_->get_params();
       problem = p.joints == parameters_.joints ? filled(p, (*drives_)[1 - present_]) : "joints: they have to stay the same";
     } catch (const std::exception & error) {
       problem = error.what();

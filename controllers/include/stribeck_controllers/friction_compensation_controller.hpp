@@ -82,7 +82,7 @@ private:
   enum class Change : int { none, exchange, revert };
   enum class Guide : int { none, begin, leave };
   using Trigger = std_srvs::srv::Trigger;
-  using Parameters = friction_compensation_controller::Params;
+  using Params = friction_compensation_controller::Params;
   struct TopicGoal
   {
     std::int64_t stamp;  ///< ROS time [ns]
@@ -100,8 +100,8 @@ private:
 
   std::string configured();
   std::string limit_problem();
-  std::string filled(const Parameters & parameters, Drives & drives) const;
-  std::string known_dynamics(const Parameters & parameters, Drives & drives) const;
+  std::string filled(const Params & parameters, Drives & drives) const;
+  std::string known_dynamics(const Params & parameters, Drives & drives) const;
   void serve();
   void change_drives(Change change, Trigger::Response & response);
   void prepare_guiding();
@@ -121,7 +121,7 @@ private:
   const char * commanded_interface() const;
 
   std::shared_ptr<friction_compensation_controller::ParamListener> listener_;
-  Parameters parameters_;
+  Params parameters_;
   std::unique_ptr<std::array<Drives, 2>> drives_;
   std::atomic<int> present_{0};  ///< index of the drives that are compensated, or are taking over
   stribeck::Handover handover_;
