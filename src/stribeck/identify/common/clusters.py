@@ -38,7 +38,7 @@ CELLS = 8
 SMALLEST_REST = 1e-6
 """Least share of the information that counts as that of all clusters but one."""
 
-LEAST_ELSEWHERE = 0.03
+LEAST_ELSEWHERE = 0.2
 """Share of what is known of a direction that counts as known without any one cell, however little it is."""
 
 TAKES_PART = 0.1
