@@ -27,6 +27,10 @@ STEP_SHARE = 0.25
 FINEST_STEP = 0.0003125
 """... unless the step is this short already [s]."""
 
+MARGIN = 2.5
+"""Factor on the error for which a shorter step is chosen. Errors of long steps fall more slowly than by the square, and a step
+that is still too long is compiled and searched in vain."""
+
 BUDGET_OF_FINER_STEP = 10_000
 """Evaluations allowed with each shorter step."""
 
@@ -82,7 +86,8 @@ def with_finer_step(
     """
     compiled = 0.0
     while uncertainty.step_share > STEP_SHARE and task.settings.dt > FINEST_STEP:
-        halvings = np.ceil(0.5 * np.log2(uncertainty.step_share / STEP_SHARE))  # of second order
+        excess = MARGIN * uncertainty.step_share / STEP_SHARE
+        halvings = np.ceil(0.5 * np.log2(excess))  # the error is of second order
         dt = max(task.settings.dt * 0.5 ** int(np.clip(halvings, 1, 3)), FINEST_STEP)
         task = replace(task, settings=replace(task.settings, dt=dt))
         rollout = replace(task.rollout(), lanes=LANES_OF_ONE, tangent_lanes=1)
