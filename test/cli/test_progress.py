@@ -8,11 +8,11 @@ import pytest
 pytest.importorskip("tqdm", reason="progress needs the fit extra: pip install '.[fit]'")
 
 from recovery import truth_of, virtual_logs
+from small_studies import TINY
 from stribeck.cli import progress
 from stribeck.cli.main import main
 from stribeck.cli.progress import progress_of
 from stribeck.recordings.bags.bag import write_bag
-from studies import TINY
 from virtual import Encoder
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from helpers import REPOSITORY
 from recovery import truth_of, virtual_logs
+from small_studies import TINY
 from stribeck.cli.main import main
 from stribeck.files.drives import read_drive
 from stribeck.recordings.bags.bag import write_bag
-from studies import TINY
 from virtual import Encoder
 
 

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from test_tutorials import blocks, executed
 
 from helpers import REPOSITORY
+from tutorial_blocks import blocks, executed
 
 pytest.importorskip("jax", reason="the tutorial identifies: pip install '.[fit]'")
 pytest.importorskip("mujoco", reason="the emulated arm is MuJoCo's: pip install '.[mujoco]'")

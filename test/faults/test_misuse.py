@@ -8,9 +8,9 @@ import pytest
 from helpers import REPOSITORY
 from moving_arms import saved_arm
 from recovery import truth_of, virtual_logs
+from small_studies import TINY
 from stribeck.cli.main import main
 from stribeck.recordings.bags.bag import write_bag
-from studies import TINY
 from virtual import Encoder
 
 BAG = REPOSITORY / "bags" / "xl330_simulated" / "m0.1_l0.1"

@@ -141,7 +141,7 @@ def test_friction_at_rest_may_hold_in_either_direction(whole, torque, width):
     """Inside the dead-zone u = 1 the torque is between -u and w + u, outside between w - u and w + u; reported is 0, or w less u."""
     held, spread = np.array([1.0]), np.array([0.1])
     assert external(np.array([whole]), held) == torque
-    np.testing.assert_allclose(band(spread, np.array([whole]), held), QUANTILE * 0.1 + width)
+    np.testing.assert_allclose(band(spread, np.array([whole]), held, 0.03), QUANTILE * 0.1 + width + 0.03)
 
 
 def test_without_a_model_there_is_none():

@@ -212,14 +212,14 @@ def test_it_learns_keeps_it_and_goes_on_with_it(parameters, tmp_path):
         assert [d.label for d in external[-1].layout.dim] == ["hinge", "torque,band,threshold"]
         assert np.mean([abs(m.data[0]) <= m.data[1] for m in external]) >= 0.95, "nothing pushes"
         robot.node.trigger_deactivate()
-        learned = read_learned(path, [robot.node._joints[0].identified])
-        assert learned == robot.node._compensator.learned
+        learned = read_learned(path, [robot.node._in_use.joints[0].identified])
+        assert learned == robot.node._compensator.present.learned
         robot.node.trigger_cleanup()
         robot.activate()
-        assert robot.node._compensator.feed_forward._recalled == learned
+        assert robot.node._compensator.present.feed_forward._recalled == learned
         answer = graph.call(Trigger, "/compensation/forget", Trigger.Request())
         assert answer.success
-        assert robot.node._compensator.feed_forward._recalled is None
+        assert robot.node._compensator.present.feed_forward._recalled is None
         assert not path.exists()
         assert (tmp_path / "learned.json.old").exists()
 
@@ -230,7 +230,7 @@ def test_a_file_that_does_not_fit_is_ignored_and_kept(parameters, tmp_path, capf
     path = tmp_path / "learned.json"
     with Graph() as graph:
         robot = Robot(graph, parameters)
-        write_learned(path, [robot.node._joints[0].identified], LEARNED)
+        write_learned(path, [robot.node._in_use.joints[0].identified], LEARNED)
     if damage == "cut":
         path.write_text(path.read_text()[:40])
     else:
@@ -249,7 +249,7 @@ def test_without_inertia_nothing_is_learnt_and_that_is_said(parameters, capfd):
     with Graph() as graph:
         robot = Robot(graph, {**parameters, "hinge.load_mass": 0.0, "hinge.load_length": 0.0})
         assert robot.figures()["learning"].startswith("nothing: neither a urdf, nor inertia or load")
-        assert robot.node._compensator.learned is None
+        assert robot.node._compensator.present.learned is None
     assert capfd.readouterr().err.count("no friction is learnt") == 1
 
 
@@ -289,7 +289,7 @@ def test_a_tank_that_empties_and_clocks_that_differ_are_warned_of(parameters):
         robot = Robot(graph, parameters)
         robot.state(0.2, 0.0)
         robot.state(0.2, 0.0)
-        compensator = robot.node._compensator
+        compensator = robot.node._compensator.present
         compensator.wishes.commands.difference = 0.5
         status = robot.diagnosis()
         assert (status.level, "commands are stamped" in status.message) == (DiagnosticStatus.WARN, True)
@@ -307,7 +307,7 @@ def test_a_joint_whose_compensation_has_ended_is_warned_of(parameters):
         robot = Robot(graph, parameters)
         robot.state(0.2, 0.0)
         robot.state(0.2, 0.0)
-        robot.node._compensator.feed_forward.speed_limit.ended = np.array([True])
+        robot.node._compensator.present.feed_forward.speed_limit.ended = np.array([True])
         status = robot.diagnosis()
         assert status.level == DiagnosticStatus.WARN
         assert status.message.startswith("zero torque of single joints: hinge is driven by the compensation")

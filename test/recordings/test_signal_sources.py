@@ -63,7 +63,7 @@ def test_readings_without_conversion_stay_as_they_are():
         ({"unit": "counts"}, "counts and counts_per_turn need each other"),
         ({"unit": "deg", "counts_per_turn": 4096}, "counts and counts_per_turn need each other"),
         ({"sign": 2}, "sign"),
-        ({"scale": "gain"}, "names a variable"),
+        ({"scale": "gain"}, "is the name of a variable"),
         ({"columns": [0, 2]}, "'column' cannot stand beside columns"),
         ({"topic": "/x"}, "names, values missing"),
         ({"constant": 1.0, "unit": "deg"}, "'unit' cannot stand beside constant"),

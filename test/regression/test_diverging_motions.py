@@ -3,10 +3,10 @@
 import numpy as np
 
 from recovery import truth_of, virtual_runs
+from small_studies import TINY
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.prediction import Model, motions
 from stribeck.model import law_named
-from studies import TINY
 
 
 def test_the_spread_of_motions_that_diverge_is_a_number():

@@ -96,5 +96,5 @@ def test_the_node_hears_two_publishers(tmp_path: Path):
             second.publish(message("wrist", 0.012 + 0.005 * k))
             ros_graph.wait_for(lambda k=k: len(out) >= 2 * k + 2, "an output for each state of ours")
         np.testing.assert_allclose(list(out[-1].data), wanted)
-        assert node._compensator.merger.foreign == 6
+        assert node._compensator.present.merger.foreign == 6
         assert len(out) == 10

@@ -15,7 +15,7 @@ from stribeck.rigid.dynamics import IndependentJoints
 
 PERIOD = 1e-3
 TORQUE_JOINT = replace(load_actuator("torque_joint"), resolution=1e-4)
-NO_REFERENCE, LIMITED = 64, 65
+NO_REFERENCE, LIMITED, ZERO_TORQUE_ENDED = 64, 65, 66
 
 
 def joint(name="a", limit=3.0, **values):

@@ -3,8 +3,8 @@
 import sys
 
 from recovery import truth_of, virtual_logs
+from small_studies import TINY, tiny_task
 from stribeck.identify.servo.identify import identify
-from studies import TINY, tiny_task
 from virtual import Encoder
 
 if __name__ == "__main__":

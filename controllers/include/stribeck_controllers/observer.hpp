@@ -600,7 +600,8 @@ private:
     spread_[k] = filter.variance(dry, viscous) + settings_.noise * settings_.noise;
     const double factor = 1.0 + minimum(std::abs(moved_[2][k]), 1.0) * (excess_[k] - 1.0);
     const double spread = std::sqrt(factor * spread_[k]) * level;
-    external_band[k] = band_quantile * spread + held + minimum(std::abs(whole), held);
+    external_band[k] =
+      band_quantile * spread + held + minimum(std::abs(whole), held) + offset_size_[k] * level;
     external_threshold[k] = alarm_ * spread + held;
   }
 

@@ -74,13 +74,14 @@ def test_parameter_file_holds_the_posterior(known, tmp_path):
 
 
 def test_cautious_quantile_takes_less_friction(known):
-    """At the 2.5 % quantile friction is half an interval's width below; the motor's constants stay."""
+    """At the 2.5 % quantile friction is half an interval's width below, or its upper half; the motor's constants stay."""
     found, logs = known
     content = drawn_drive(found, split_runs(logs), FitSettings())
     lower, upper = content.intervals["friction_viscous"]
     cautious = cautious_values(content, 0.025)
+    value = content.values["friction_viscous"]
     assert cautious["friction_viscous"] == pytest.approx(
-        max(content.values["friction_viscous"] - 0.5 * (upper - lower), 0.0)
+        max(value - max(0.5 * (upper - lower), upper - value), 0.0)
     )
     assert cautious["kt"] == content.values["kt"]
     assert cautious_values(content, 0.5) == dict(content.values)

@@ -24,6 +24,7 @@ from databases import postgres, postgres_binaries
 from driving import wait_for
 from helpers import REPOSITORY, refusal
 from recovery import truth_of, virtual_logs
+from small_studies import TINY, best_of, tiny_task, trials_in
 from stribeck.errors import MissingDependencyError
 from stribeck.identify.servo.identify import identify, open_for, search
 from stribeck.identify.servo.incumbent import Incumbent
@@ -31,7 +32,6 @@ from stribeck.identify.servo.rollout import Meter
 from stribeck.identify.servo.sampling import SAMPLED, SILENCE, SharedCMA, distributions_of, sample
 from stribeck.identify.servo.study import canonical, close_storage, open_study, storage_for
 from stribeck.identify.servo.trials import Sample, StudyTrials, trials_of
-from studies import TINY, best_of, tiny_task, trials_in
 from virtual import Encoder
 
 DISTRIBUTIONS = {"kt": FloatDistribution(0.1, 2.0), "R": FloatDistribution(1.0, 5.0)}

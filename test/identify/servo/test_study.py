@@ -9,10 +9,10 @@ import optuna
 import pytest
 
 from recovery import truth_of, virtual_logs
+from small_studies import TINY, tiny_task, trials_in
 from stribeck.errors import StudyError
 from stribeck.identify.servo.identify import identify
 from stribeck.identify.servo.sampling import sampler_for
-from studies import TINY, tiny_task, trials_in
 from virtual import Encoder
 
 

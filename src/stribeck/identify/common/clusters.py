@@ -144,9 +144,10 @@ def beyond_noise(noise: Array, lacking: Array) -> Array:
     :param noise: (n, n).
     :param lacking: by condition (k, n, n).
     """
-    own, whole = np.diag(noise), noise + np.sum(lacking, axis=0)
+    own, whole = np.maximum(np.diag(noise), 0.0), noise + np.sum(lacking, axis=0)
     more = np.maximum(np.diagonal(lacking, axis1=1, axis2=2) - own, 0.0)
-    share = np.sqrt((own + more.sum(axis=0)) / np.maximum(np.diag(whole), 1e-300))
+    known = np.diag(whole) > 0.0  # rounding makes others negative, of directions of which nothing is known
+    share = np.sqrt(np.divide(own + more.sum(axis=0), np.diag(whole), out=np.ones(len(own)), where=known))
     return np.asarray(whole * np.outer(share, share))
 
 

@@ -41,7 +41,7 @@ class ExternalTorque(NamedTuple):
 
     :param torque: in the direction of positive positions, behind the filter of the residual [N m].
     :param band: half-width of the pointwise band of 97 %: uncertainty of the scales of friction, noise, errors of the law and of the model as they were
-        in this run, and the dead-zone of a joint at rest [N m].
+        in this run, the learnt offset, and the dead-zone of a joint at rest [N m].
     :param threshold: torque beyond which it is a contact: noise passes it once in ten minutes of free motion of the robot [N m].
     """
 
@@ -125,10 +125,13 @@ def deviation(excess: Any, spread: Any, direction: Any, level: Any) -> Any:
     return xp.sqrt(factor * spread) * level
 
 
-def band(deviation: Any, whole: Any, held: Any) -> Any:
-    """Half-width of the band of 97 % [N m]: friction may hold u in either direction, and what the dead-zone took away is not lost."""
+def band(deviation: Any, whole: Any, held: Any, offset: Any) -> Any:
+    """Half-width of the band of 97 % [N m]: friction may hold u in either direction, and what the dead-zone took away is not lost.
+
+    :param offset: size of the learnt offset, which stands for errors of the model that do not change from sample to sample [N m].
+    """
     xp = array_namespace(whole)
-    return QUANTILE * deviation + held + xp.minimum(xp.abs(whole), held)
+    return QUANTILE * deviation + held + xp.minimum(xp.abs(whole), held) + offset
 
 
 def normalised(excess: Any, found: Any, spread: Any, share: Any, least: Any) -> Any:

@@ -264,7 +264,8 @@ class FrictionObserver:
         whole = self._whole(residual, dry, viscous, *scales)
         self._spread = learned.variance(dry, viscous) + learned.settings.noise**2
         spread = self._deviation(self._excess, self._spread, direction, self.level)
-        parts = self._external(whole, still), self._band(spread, whole, still), self._alarm * spread + still
+        band = self._band(spread, whole, still, self._offset_size * self.level)
+        parts = self._external(whole, still), band, self._alarm * spread + still
         return ExternalTorque(*map(np.asarray, parts))
 
     def _conclude(self) -> None:
