@@ -3,8 +3,10 @@
 import _thread
 import json
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from small_arm import JOINTS, small_robot
 from stribeck.cli.design.trajectory import run as excitation
 from stribeck.cli.main import main
+from stribeck.excitation import search
 from stribeck.session.excitation_file import read_excitation_file
 
 
@@ -69,23 +72,39 @@ def test_trajectory_summary_points_and_pictures_are_written(
     assert f"{summary['log_det']:.2f}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("moment", ["in a descent", "where descents are begun"])
 def test_interrupted_the_best_so_far_is_saved(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
+    moment: str,
 ) -> None:
-    """Ctrl-C in the middle of the search: exit code 130, and a trajectory that keeps its limits."""
+    """Ctrl-C in the middle of the search: exit code 130, and a trajectory that keeps its limits.
+
+    While descents were being begun it ended the command, and nothing was saved.
+    """
     called = []
     # A program that was started in the background ignores Ctrl-C, and then so does what it starts.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
-    def tell(bar: excitation.SearchBar, phase: str, best: float | None) -> None:
-        if phase.startswith("start") and not called:
-            called.append(phase)
+    def interrupt() -> None:
+        if not called:
+            called.append(moment)
             _thread.interrupt_main()
 
+    def tell(bar: excitation.SearchBar, phase: str, best: float | None) -> None:
+        if moment == "in a descent" and phase.startswith("start"):
+            interrupt()
+
+    def submit(pool: ThreadPoolExecutor, task: Any, *arguments: Any) -> Any:
+        if moment != "in a descent" and task is search._climb:
+            interrupt()
+        return begin(pool, task, *arguments)
+
+    begin = ThreadPoolExecutor.submit
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
     monkeypatch.setattr(excitation.SearchBar, "tell", tell)
     # The deadline would end the process of the tests on a machine that is busy.
     monkeypatch.setattr("stribeck.cli.stop.exit_after_interrupt", nullcontext)

@@ -135,30 +135,32 @@ def search(
         tell(f"random trajectories {done}/{random}", None)
         return clock.runs(BASELINE_SHARE)
 
-    with (
-        warnings.catch_warnings(),
-        ThreadPoolExecutor(os.cpu_count() or 1) as pool,
-        ThreadPoolExecutor(1) as waiter,
-    ):
+    def whole() -> tuple[Baseline, list[Climb]]:
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            tell("compiling", None)
+            criterion.prepare()
+            clock.compiled()
+            baseline = random_baseline(criterion, random, seed, pool, drawn)
+            best = [float(baseline.log_det[0])]
+            futures = [
+                pool.submit(_climb, criterion, clock, baseline, rank, best, tell)
+                for rank in range(min(starts, len(baseline.z)))
+            ]
+            climbs = [climb for climb in (future.result() for future in futures) if climb is not None]
+            return baseline, sorted(climbs, key=lambda climb: climb.log_det, reverse=True)
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as waiter:
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's line search warns about infinite values
-        tell("compiling", None)
-        _patiently(waiter.submit(criterion.prepare), clock)
-        clock.compiled()
-        baseline = _patiently(waiter.submit(random_baseline, criterion, random, seed, pool, drawn), clock)
-        best = [float(baseline.log_det[0])]
-        futures = [
-            pool.submit(_climb, criterion, clock, baseline, rank, best, tell)
-            for rank in range(min(starts, len(baseline.z)))
-        ]
-        climbs = [climb for climb in (_patiently(future, clock) for future in futures) if climb is not None]
-    climbs.sort(key=lambda climb: climb.log_det, reverse=True)
+        baseline, climbs = _patiently(waiter, whole, clock)
     return Search(baseline, tuple(climbs), clock.called_off.is_set())
 
 
-def _patiently(future: Future[Result], clock: Clock) -> Result:
-    """Result of a task; Ctrl-C cancels all tasks."""
+def _patiently(waiter: ThreadPoolExecutor, task: Callable[[], Result], clock: Clock) -> Result:
+    """Result of a task in a thread of its own; Ctrl-C, which reaches the main thread alone, calls it off, whenever it comes."""
+    future: Future[Result] | None = None
     while True:
         try:
+            future = future or waiter.submit(task)
             return future.result()
         except KeyboardInterrupt:
             clock.called_off.set()
