@@ -160,6 +160,7 @@ def test_the_map_shows_every_command(capsys):
             "required: RECORDING (name recordings and files before the options)",
         ),
         (["--hlep"], "did you mean --help?"),
+        (["data", "library", "--names", "x"], "unrecognized arguments: --names\n"),
     ],
 )
 def test_a_wrong_word_is_answered_with_the_nearest(words, said, capsys):

@@ -85,8 +85,12 @@ def build_parser(name: str, command: CommandEntry, *, every: bool = False) -> Co
     """
     kind = options_class(command)
     essential = None if every or not command.essential else command.essential
-    known = [word_of(entry.name) for entry in fields(kind) if not entry.metadata["hidden"]]
     positional = [entry for entry in fields(kind) if entry.metadata["positional"]]
+    known = [
+        word_of(entry.name)
+        for entry in fields(kind)
+        if not entry.metadata["hidden"] and entry not in positional
+    ]
     hidden = essential is not None and any(
         not entry.metadata["hidden"] and entry.name not in essential for entry in fields(kind)
     )

@@ -229,7 +229,7 @@ def _cut_off_normal(low: Array, high: Array, level: Array) -> Array:
     """
     from scipy.special import ndtr, ndtri  # not at the top: files are read where SciPy is missing
 
-    mirrored = low + high > 0.0
+    mirrored = low > -high
     first, last = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
     below, above = ndtr(first), ndtr(last)
     found = np.where(above > 0.0, ndtri(below + level * (above - below)), last)
