@@ -19,6 +19,9 @@ RAMP = 0.5
 FULL_TORQUE = 1000
 """Of the register ``Torque_Limit``."""
 
+RETRIES = 3
+"""Further attempts to switch off a servo that did not answer, once all others were told."""
+
 P_GAIN = 16
 """LeRobot's for the follower, with which its drives are recorded."""
 
@@ -98,15 +101,34 @@ class StribeckLeader(SOLeader):
             self._yielding.feel(torque, time.perf_counter())
 
     def disconnect(self) -> None:
-        """End the thread, then switch torque off and disconnect as LeRobot does."""
-        self._thread.end()
-        super().disconnect()
+        """End the thread, switch torque off, and close the port.
 
-    def _let_go(self) -> None:
-        try:
-            self.bus.disable_torque(num_retry=3)
-        except Exception:  # the bus is gone: nothing more can be written
-            return
+        :raises ConnectionError: once the port is closed, if there are servos whose torque could not be switched off; names them.
+        """
+        self._thread.end()
+        if not self.is_connected:
+            return super().disconnect()  # which refuses
+        silent = self._let_go()
+        self.bus.disconnect(disable_torque=False)
+        if silent:
+            raise ConnectionError(
+                f"disconnected, but {', '.join(silent)} did not answer and may still hold: switch the supply off"
+            )
+        return None
+
+    def _let_go(self) -> list[str]:
+        """Switch torque off, each servo by itself; returns those that do not answer, which are asked last once more."""
+        return [name for name in self._holding(list(self.bus.motors), 0) if self._holding([name], RETRIES)]
+
+    def _holding(self, names: list[str], retries: int) -> list[str]:
+        """Servos of which torque off was not confirmed."""
+        silent = []
+        for name in names:
+            try:
+                self.bus.disable_torque(name, num_retry=retries)
+            except Exception:  # the others are told all the same
+                silent.append(name)
+        return silent
 
     def _cycle(self) -> None:
         """One reading, and the goals that follow from it."""
