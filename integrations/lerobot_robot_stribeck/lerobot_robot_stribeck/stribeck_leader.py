@@ -75,17 +75,21 @@ class StribeckLeader(SOLeader):
         return {f"{name}.torque": float for name in self._joints}
 
     def connect(self, calibrate: bool = True) -> None:
-        """Connect and configure as LeRobot does, then hold the pose."""
+        """Connect and configure as LeRobot does, then hold the pose; if that fails, torque goes off again."""
         super().connect(calibrate)
-        self._present = self.bus.sync_read("Present_Position")
-        for name in self._joints:
-            self.bus.write(
-                "Torque_Limit", name, round(FULL_TORQUE * self.config.torque_limit), normalize=False
-            )
-            self.bus.write("P_Coefficient", name, P_GAIN)
-        self.bus.sync_write("Goal_Position", {name: self._present[name] for name in self._joints})
-        self.bus.enable_torque(self._joints)
-        self._thread.start()
+        try:
+            self._present = self.bus.sync_read("Present_Position")
+            for name in self._joints:
+                self.bus.write(
+                    "Torque_Limit", name, round(FULL_TORQUE * self.config.torque_limit), normalize=False
+                )
+                self.bus.write("P_Coefficient", name, P_GAIN)
+            self.bus.sync_write("Goal_Position", {name: self._present[name] for name in self._joints})
+            self.bus.enable_torque(self._joints)
+            self._thread.start()
+        except BaseException:
+            self._let_go()
+            raise
 
     def get_action(self) -> dict[str, float]:
         """The last positions of the servos."""

@@ -253,6 +253,18 @@ def test_a_silent_servo_keeps_no_other_energised(files):
     assert not leader.bus.is_connected
 
 
+def test_a_leader_that_does_not_become_connected_holds_nothing(files, monkeypatch):
+    """What happened: servos that were on when the next one failed stayed on, without a thread."""
+    leader = device(make_teleoperator_from_config, StribeckLeaderConfig(**common(files)))
+    leader.bus.is_connected = False
+    monkeypatch.setattr(leader, "configure", lambda: setattr(leader.bus, "silent", ("elbow_flex",)))
+    with pytest.raises(ConnectionError, match="elbow_flex"):
+        leader.connect()
+    assert leader.bus.torque == dict.fromkeys([name for name in NAMES if name != "elbow_flex"], False)
+    with pytest.raises(ConnectionError, match="not connected"):
+        leader.get_action()
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
