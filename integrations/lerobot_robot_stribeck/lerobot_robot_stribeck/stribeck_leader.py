@@ -77,6 +77,8 @@ class StribeckLeader(SOLeader):
     def connect(self, calibrate: bool = True) -> None:
         """Connect and configure as LeRobot does, then hold the pose; if that fails, torque goes off again."""
         super().connect(calibrate)
+        self._compensator.restart()
+        self._yielding.restart()
         try:
             self._present = self.bus.sync_read("Present_Position")
             for name in self._joints:

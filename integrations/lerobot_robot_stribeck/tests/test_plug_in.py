@@ -266,6 +266,35 @@ def test_a_leader_that_does_not_become_connected_holds_nothing(files, monkeypatc
 
 
 @pytest.mark.parametrize(
+    ("make", "configuration"),
+    [
+        (make_robot_from_config, StribeckFollowerConfig),
+        (make_teleoperator_from_config, StribeckLeaderConfig),
+    ],
+)
+def test_connected_again_the_torque_begins_at_zero(files, cycles, monkeypatch, make, configuration):
+    """What happened: the whole weight was borne at once, 0.025 rad of the goal, about the pose of before. The first goal is the position."""
+    one = device(make, configuration(**common(files)))
+    monkeypatch.setattr(one._thread, "start", lambda: None)
+    monkeypatch.setattr(one._thread, "check", lambda: None)
+    offsets = []
+    for at in (20.0, 40.0):
+        one.bus.is_connected = False
+        one.bus.position |= dict.fromkeys(NAMES, at)
+        one.connect()
+        if isinstance(one.config, StribeckFollowerConfig):
+            one.send_action({f"{name}.pos": at for name in NAMES})
+        monkeypatch.setattr(one.bus, "settle", lambda: None)
+        cycles(one, 1)
+        offsets.append(math.radians(one.bus.goal["elbow_flex"] - at))
+        cycles(one, 100)
+        risen = math.radians(one.bus.goal["elbow_flex"] - at)
+        assert risen > 0.9 * MASS * LENGTH * 9.81 * math.sin(math.radians(at)) / STIFFNESS
+        one.disconnect()
+    assert offsets == pytest.approx([0.0, 0.0], abs=2e-3)
+
+
+@pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"drives": ""}, "drives"),
