@@ -11,11 +11,15 @@ mode. This module stands apart: driver, recorder and nodes do not use it.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from stribeck.errors import ConfigError, ServoError
+
+BACKLOG = 1024
+"""Most frames that are read to empty the line before commands are sent."""
 
 HOST = 0xFD
 """ID of the host in frames of RobStride."""
@@ -215,6 +219,7 @@ class MitBus:
     :param codec: :class:`Damiao` or :class:`RobStride`.
     :param drives: ranges of each drive by its ID.
     :param message: makes a message of a frame; by default ``can.Message``.
+    :param clock: time [s].
     """
 
     def __init__(
@@ -223,9 +228,10 @@ class MitBus:
         codec: type[Damiao] | type[RobStride],
         drives: dict[int, MitRanges],
         message: Callable[[CanFrame], Any] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._line, self._codec, self.drives = line, codec, dict(drives)
-        self._message = message or _can_message
+        self._message, self._clock = message or _can_message, clock
 
     def enable(self) -> None:
         """Switch all drives on, each with a command of no torque first."""
@@ -250,24 +256,47 @@ class MitBus:
     def exchange(self, commands: dict[int, MitCommand], wait: float) -> dict[int, MitState]:
         """Send a command to each drive and return the states that come back.
 
-        :param wait: for each answer [s].
+        Frames that wait on the line are dropped first: they answer earlier commands. If so many wait that the line is not
+        empty after :data:`BACKLOG` frames or by the deadline, the commands are sent and no state is returned, since new ones cannot be told from old ones.
+
+        :param wait: for all answers together, from the call on [s]; frames of others do not prolong it.
         :raises ServoError: if the bus fails; drives that have not answered are missing in the result.
         """
+        deadline = self._clock() + wait
+        emptied = self._empty(deadline)
         for drive, command in commands.items():
             self._send(self._codec.command(drive, command, self.drives[drive]))
         states: dict[int, MitState] = {}
-        while len(states) < len(commands):
-            try:
-                message = self._line.recv(wait)
-            except Exception as problem:
-                raise ServoError(f"the CAN bus failed: {problem}") from problem
-            if message is None:
+        late = 0
+        while emptied and len(states) < len(commands) and late < len(commands):
+            left = deadline - self._clock()
+            late += left <= 0.0  # what has arrived by then is still read, one frame for each drive
+            frame = self._receive(max(left, 0.0))
+            if frame is None:
                 break
-            frame = CanFrame(message.arbitration_id, bytes(message.data), bool(message.is_extended_id))
             state = self._state(frame)
             if state is not None and state.drive in commands:
                 states[state.drive] = state
         return states
+
+    def _empty(self, deadline: float) -> bool:
+        """Drop the frames that wait; whether none is left."""
+        for _ in range(BACKLOG):
+            if self._receive(0.0) is None:
+                return True
+            if self._clock() >= deadline:
+                return False
+        return False
+
+    def _receive(self, wait: float) -> CanFrame | None:
+        """The next frame, ``None`` after a time [s]."""
+        try:
+            message = self._line.recv(wait)
+        except Exception as problem:
+            raise ServoError(f"the CAN bus failed: {problem}") from problem
+        if message is None:
+            return None
+        return CanFrame(message.arbitration_id, bytes(message.data), bool(message.is_extended_id))
 
     def _state(self, frame: CanFrame) -> MitState | None:
         first = self._codec.state(frame, MitRanges(1.0, 1.0, 1.0))
