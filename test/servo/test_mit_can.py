@@ -123,6 +123,32 @@ def test_drives_that_do_not_answer_are_missing():
     assert [states[k].position for k in (1, 3)] == pytest.approx([3.0, 3.0], abs=1e-3)
 
 
+def test_an_id_that_feedback_cannot_hold_is_refused():
+    """What happened: the state of drive 17 of Damiao was taken for that of drive 1. RobStride has eight bits."""
+    refusal(lambda: MitBus(Line(), Damiao, {17: RANGES}, message=lambda frame: frame), "17", "0 to 15")
+    MitBus(Line(), RobStride, {17: RANGES}, message=lambda frame: frame)
+    refusal(lambda: MitBus(Line(), RobStride, {256: RANGES}, message=lambda frame: frame), "256", "0 to 255")
+
+
+def test_drives_that_were_on_go_off_when_another_fails():
+    """What happened: they stayed on. The first failure is raised, whether they can be told or not."""
+
+    class Failing(Line):
+        fails = (2,)
+
+        def send(self, msg, timeout=None):
+            """Fail for some drives."""
+            if msg.identifier in self.fails:
+                raise OSError(f"no buffer for {msg.identifier}")
+            super().send(msg, timeout)
+
+    line = Failing()
+    bus = MitBus(line, Damiao, dict.fromkeys((1, 2, 3), RANGES), message=lambda frame: frame)
+    with pytest.raises(ServoError, match="no buffer for 2"):
+        bus.enable()
+    assert [(frame.identifier, frame.data[7]) for frame in line.sent[1:]] == [(1, 0xFC), (1, 0xFD)]
+
+
 class BusyLine(Line):
     """A line on which others send without end, a frame each millisecond of its clock, from some time on."""
 
