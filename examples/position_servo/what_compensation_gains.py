@@ -11,14 +11,13 @@ goals. The arm moves: keep clear of it.
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import stribeck as sb
-from position_servo import follow
+from position_servo import Goals, follow, position, smooth
 from stribeck.servo.config import read_driver_config
 from stribeck.servo.driver import Driver, DriverSample
 from stribeck.session.excitation_file import read_excitation_file
@@ -28,14 +27,6 @@ PLACES, MOVE, REST, SETTLE = 8, 2.5, 3.0, 2.0
 
 SLOWLY, SPEED = 1.5, 0.5
 """Times the duration of the trajectory for the motion without rests; largest speed of the way to its begin [rad/s]."""
-
-Goals = Callable[[float], np.ndarray]
-
-
-def smooth(share: float) -> float:
-    """From 0 to 1, at rest at both ends."""
-    share = min(max(share, 0.0), 1.0)
-    return share * share * (3.0 - 2.0 * share)
 
 
 def course(path: Goals, duration: float, lies: np.ndarray) -> tuple[Goals, float, float, float]:
@@ -82,10 +73,7 @@ def main() -> None:
         config = replace(config, port=given.port)
     motion = read_excitation_file(given.trajectory).trajectory
     order = [motion.joints.index(name) for name in config.names]
-    driver = Driver(config)
-    driver.connect()
-    lies = driver.cycle().position
-    driver.close()
+    lies = position(config)
 
     def path(t: float) -> np.ndarray:
         return motion.states(np.array([t]))[0][0, order]
