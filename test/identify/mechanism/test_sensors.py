@@ -177,3 +177,11 @@ def test_expressions_that_are_none_are_refused(sensor, words):
     """In one line that says what is valid."""
     with pytest.raises(ConfigError, match="(?s)" + words.replace("(", r"\(").replace("*", r"\*")):
         model_of(changed(BLOCK, sensors={"place": sensor}), Path("test.yaml"))
+
+
+def test_units_are_those_of_expressions_and_of_joints():
+    """Pictures showed signals of expressions in the unit of the last joint."""
+    of_joint = {"angle": {"joint": "shaft"}, "rate": {"joint": "shaft", "quantity": "velocity"}}
+    model = model_of(pendulum(ALL | of_joint), Path("test.yaml")).mechanism
+    found = {sensor.name: model.unit(sensor) for sensor in model.sensors}
+    assert found == {name: sensor["unit"] for name, sensor in ALL.items()} | {"angle": "rad", "rate": "rad/s"}

@@ -236,6 +236,13 @@ class Mechanism:
         used = np.any(np.concatenate([parts["coulomb"], parts["viscous"]]) != 0.0, axis=0)
         return frozenset(name for name, one in zip(self.parameters.names, used.tolist(), strict=True) if one)
 
+    def unit(self, sensor: Sensor) -> str:
+        """SI unit of a sensor's signal."""
+        if sensor.formula is not None:
+            return sensor.unit
+        length = "rad" if self.joints[sensor.joint].kind == "revolute" else "m"
+        return length if sensor.quantity == "position" else f"{length}/s"
+
     def values(self) -> Array:
         """Values of all parameters (p,), in order."""
         return np.array([parameter.value for parameter in self.parameters])
