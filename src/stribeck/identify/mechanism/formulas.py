@@ -81,6 +81,29 @@ class Formula:
         used = {call.id for call in calls if isinstance(call, ast.Name)}
         return not used & (QUANTITIES.keys() - {"point", "position"})
 
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """Joints whose coordinates it adds or subtracts; none for anything but a sum of these, numbers and parameters."""
+
+        def inside(node: ast.expr) -> list[str]:
+            match node:
+                case ast.Constant() | ast.Name():
+                    return []
+                case ast.UnaryOp(operand=operand):
+                    return inside(operand)
+                case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                    return inside(left) + inside(right)
+                case ast.Call(
+                    func=ast.Name(id="position"), args=[ast.Name(id=owner) | ast.Constant(value=owner)]
+                ):
+                    return [str(owner)]
+            raise ValueError
+
+        try:
+            return tuple(inside(ast.parse(self.text.strip(), mode="eval").body))
+        except ValueError:
+            return ()
+
     def value(self, parameters: Any, ask: Ask, where: str = "expression") -> Any:
         """The value for parameters (p) and quantities.
 

@@ -243,6 +243,14 @@ class Mechanism:
         length = "rad" if self.joints[sensor.joint].kind == "revolute" else "m"
         return length if sensor.quantity == "position" else f"{length}/s"
 
+    def is_angle(self, sensor: Sensor) -> bool:
+        """Whether a signal is an angle that a turn more leaves the same: of a revolute joint, or a sum of such, unscaled."""
+        names = {joint.name for joint in self.joints if joint.kind == "revolute"}
+        if sensor.formula is not None:
+            summed = set(sensor.formula.summed)
+            return sensor.unit == "rad" and bool(summed) and summed <= names
+        return sensor.quantity == "position" and self.joints[sensor.joint].name in names
+
     def values(self) -> Array:
         """Values of all parameters (p,), in order."""
         return np.array([parameter.value for parameter in self.parameters])

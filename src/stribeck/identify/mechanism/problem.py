@@ -157,13 +157,7 @@ class EstimationProblem:
         self.movable = np.array(
             [k for k, joint in enumerate(mechanism.joints) if joint.kind not in UNMOVED], int
         )
-        self.angles = np.array(
-            [
-                s.quantity == "position" and mechanism.joints[s.joint].kind == "revolute"
-                for s in mechanism.sensors
-            ],
-            bool,
-        )
+        self.angles = np.array([mechanism.is_angle(sensor) for sensor in mechanism.sensors], bool)
         self.deviation = np.array([sensor.deviation for sensor in mechanism.sensors])
         self.noise = self._noise()
         self.loose = self.dynamics.layout.loose
