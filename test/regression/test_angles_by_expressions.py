@@ -22,7 +22,7 @@ def wheel(sensor):
     joint = {"kind": "revolute", "point": [0, 0, 0], "axis": [1, 0, 0]}
     return changed(
         BLOCK,
-        bodies={name: BLOCK["bodies"]["block"] for name in ("wheel", "cap")},
+        bodies=dict.fromkeys(("wheel", "cap"), BLOCK["bodies"]["block"]),
         joints={
             "hinge": joint | {"parent": "world", "child": "wheel", "coulomb": "friction"},
             "top": joint | {"kind": "prismatic", "parent": "wheel", "child": "cap"},
