@@ -244,6 +244,21 @@ class Compensator:
         return Command(*(picked(values, order) for values in (position, velocity, effort)))
 
     @property
+    def trusted_state(self) -> State | None:
+        """The last state, ``None`` while it, or the position of a joint in it, is not trusted."""
+        return self.state if self._admission.frozen is None else None
+
+    def carried(self, effort: Array) -> None:
+        """Torque that somebody else than a controller sends beside that against friction after the last state, (n,) [N m]."""
+        self._loads.commanded(self._admission.stamp, effort)
+
+    def passes_on(self, now: float) -> bool:
+        """Whether a controller commands at ``now`` [s]: its last command is fresh and holds for every joint what the output needs."""
+        command = self.wishes.latest(now)
+        needed = {"sum": "effort", "goal_offset": "position"}.get(self.settings.mode)
+        return command is not None and (needed is None or finite(getattr(command, needed)))
+
+    @property
     def joints_off(self) -> Mask:
         """Joints without torque while the others are compensated, (n,).
 
