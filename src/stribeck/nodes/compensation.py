@@ -30,7 +30,7 @@ from stribeck.live.supervision import TICK, EnableState
 from stribeck.live.telemetry import apply_telemetry
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.command_output import DEPTH, REVOKED, CommandOutput
-from stribeck.nodes.figures import figures_of, latency
+from stribeck.nodes.figures import fading_of, figures_of, latency
 from stribeck.nodes.messages import (
     CommandReader,
     GoalReader,
@@ -262,7 +262,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             arrival = self.clock.now()
             self._enabling.check_pause(arrival)
             stamp = self._commands.take(self._compensator, data, arrival, self._now(arrival))
-            if self._compensator.present.passes_on(arrival):
+            if self._compensator.present.commanded(arrival) is not None:
                 self._zero.commanded(arrival)
             if not (self._on_each_state or self._zero.on):
                 self._send(arrival, stamp)
@@ -280,10 +280,10 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 self._command_output.take_back()  # suspended while it computed: nobody may correct this effort
 
     def _publish_torque(self, stamp: Stamp) -> None:
-        if self._compensator is not None and self._torque.get_subscription_count():
-            self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
         if self._compensator is None:
             return
+        if self._torque.get_subscription_count():
+            self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
         if self._external.get_subscription_count():
             external = self._compensator.present.external_torque
             if external is not None:
@@ -311,8 +311,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._publish_sign()
             ticking = self._simulated and self.get_clock().now().nanoseconds > 0
             if self._compensator.expire(now, self._now(now) if ticking else None):
-                if not self._zero.on:  # otherwise the weight stays, and then fades
-                    self._send_zero()
+                self._send_zero()
                 self._publish_torque(self._command_output.now())
             self._zero.send(now, None)
             if self._enabling.muted:
@@ -329,7 +328,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._alive.publish(Int64(data=self._enabling.spell))
 
     def _send_zero(self) -> None:
-        if self._on_each_state:
+        if self._on_each_state and not self._zero.on:  # whose weight stays, and then fades
             self._send(self.clock.now(), None)
 
     def _enable(self) -> None:
@@ -355,10 +354,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self.require_active()
         if self._compensator is not None:
             self._enabling.returned = 0
-        if on:
-            self._enable()
-        else:
-            self._disable()
+        (self._enable if on else self._disable)()
         return "compensating" if on else "friction torque is zero"
 
     # -- what was learnt
@@ -415,10 +411,9 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             if self._compensator is None:
                 return "ok", "not configured", {}
             compensator, zero = self._compensator.present, self._zero.status
-            learning_gap = self._in_use.learning.gap
-            figures = {"states": self._count, **figures_of(compensator, self._enabling, learning_gap)}
+            figures = figures_of(compensator, self._enabling, self._count, self._in_use.learning.gap)
             durations = self._durations[: self._count].copy()
-            doubt, notice, fading = compensator.doubt, compensator.notice, compensator.account().energy < 1.0
+            doubt, notice = compensator.doubt, fading_of(compensator) or compensator.notice
             off = compensator.off_reasons
         figures |= latency(durations)  # without the lock, on which a state would wait
         if doubt is not None and compensator.enabled:
@@ -431,12 +426,6 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             return *zero, figures
         if self._settings.guarded and not self._alive.get_subscription_count():
             return "warn", "guarded, but no guard is running: start it, or set guarded to false", figures
-        if fading.any():
-            names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
-            notice = (
-                f"{', '.join(names)}: moving for long without a goal, or with one that is never ahead of it: the friction "
-                "torque fades to its certain share; it returns at rest without a goal, or behind one"
-            )
         if notice:
             self.get_logger().warning(notice, throttle_duration_sec=60.0)
             return "warn", notice, figures
