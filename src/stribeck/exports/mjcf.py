@@ -414,9 +414,7 @@ def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
         if present:
             raise ConfigError(f"plain MJCF cannot express {feature}: {instead}")
     if not servo.kp:
-        raise ConfigError(
-            "kp is 0: a servo without a proportional gain does not follow its goal; give the firmware's gain"
-        )
+        raise ConfigError("kp is 0: a servo without a proportional gain does not move; state the firmware's")
 
 
 def _notes(servo: Servo) -> tuple[str, ...]:

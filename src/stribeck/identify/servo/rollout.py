@@ -38,10 +38,7 @@ LANES, FEWEST_LANES = 128, 16
 """Usual and smallest number of candidates per compiled call; all calls have one, so that one shape is compiled."""
 
 OF_ONE_CORE = 384
-"""Simulations per compiled call on a processor: XLA divides more among cores, for up to twice the processor time.
-
-More runs than allow :data:`FEWEST_LANES` candidates exceed it, with :data:`LANES`: see :func:`lanes_for`.
-"""
+"""Simulations per compiled call on a processor: XLA divides more among cores, for up to twice the processor time."""
 
 TANGENT_LANES = 16
 """Points per compiled call with derivatives."""
@@ -55,11 +52,7 @@ CHUNK = 50
 
 
 def lanes_for(runs: int) -> int:
-    """Candidates per compiled call for so many runs on the device of JAX.
-
-    On a processor as many as keep within :data:`OF_ONE_CORE` simulations: down to :data:`FEWEST_LANES`, for 24 runs. More runs have
-    :data:`LANES` again, because it was measured: sixteen candidates of 36 runs cost half as much again.
-    """
+    """Candidates per compiled call; on a processor for up to 24 runs within :data:`OF_ONE_CORE`: 16 of 36 runs cost half as much again."""
     if jax.default_backend() != "cpu":
         return LANES
     fitting = OF_ONE_CORE // max(runs, 1) // FEWEST_LANES * FEWEST_LANES
