@@ -16,12 +16,48 @@ from pathlib import Path
 import numpy as np
 
 import stribeck as sb
-from stribeck.servo.config import read_driver_config
+from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample
+
+SWING, PERIOD, PERIODS = 0.2, 15.0, 2
+"""Amplitude [rad], period [s] and number of periods of the motion."""
+
+SPEED, REST = 0.5, 2.0
+"""Largest speed of the way to its middle [rad/s], and time that this way takes besides [s]."""
+
+Goals = Callable[[float], np.ndarray]
+
+
+def position(config: DriverConfig) -> np.ndarray:
+    """Where the joints are [rad]; torque stays off."""
+    driver = Driver(config)
+    driver.connect()
+    try:
+        return driver.cycle().position
+    finally:
+        driver.close()
+
+
+def smooth(share: float) -> float:
+    """From 0 to 1, at rest at both ends; its largest rate is 1.5."""
+    share = min(max(share, 0.0), 1.0)
+    return share * share * (3.0 - 2.0 * share)
+
+
+def swing(lies: np.ndarray, middle: np.ndarray) -> tuple[Goals, float, float]:
+    """Goals from where the joints lie to the middle and whole periods about it; when they begin and end [s]."""
+    way = 1.5 * float(np.abs(middle - lies).max()) / SPEED + REST
+
+    def goals(t: float) -> np.ndarray:
+        if t < way:
+            return lies + smooth(t / way) * (middle - lies)
+        return middle + SWING * math.sin(2.0 * math.pi * (t - way) / PERIOD)
+
+    return goals, way, way + PERIODS * PERIOD
 
 
 def follow(
-    driver: Driver, goals: Callable[[float], np.ndarray], seconds: float, compensator: sb.Compensator | None
+    driver: Driver, goals: Goals, seconds: float, compensator: sb.Compensator | None
 ) -> list[DriverSample]:
     """Follow goals [rad] over time [s] in the cycle of the bus; returns the samples.
 
@@ -50,13 +86,13 @@ def follow(
     return samples
 
 
-def distance(samples: list[DriverSample], goals: Callable[[float], np.ndarray]) -> np.ndarray:
-    """Root mean square of goal - position of each joint [rad], the first two seconds left out."""
+def distance(samples: list[DriverSample], goals: Goals, way: float) -> np.ndarray:
+    """Root mean square of goal - position of each joint [rad], the way to the motion [s] left out."""
     begin = samples[0].stamp
     errors = [
         goals(sample.stamp - begin) - sample.position
         for sample in samples
-        if sample.valid.all() and sample.stamp > begin + 2.0
+        if sample.valid.all() and sample.stamp > begin + way
     ]
     return np.sqrt(np.mean(np.square(errors), axis=0))
 
@@ -66,16 +102,10 @@ def main(bus: Path, drives: Path, urdf: Path | None = None) -> None:
     config = read_driver_config(bus)
     gains = [joint.p_gain for joint in config.joints] if urdf is None else None
     compensator = sb.Compensator(drives, urdf, joints=config.names, p_gain=gains)
-    driver = Driver(config)
-    driver.connect()
-    middle = driver.cycle().position
-    driver.close()
-
-    def swing(t: float) -> np.ndarray:
-        return middle + 0.2 * math.sin(0.5 * t)
-
+    middle = position(config)
     for title, used in (("without compensation", None), ("with compensation", compensator)):
-        errors = 1e3 * distance(follow(Driver(config), swing, 30.0, used), swing)
+        goals, way, seconds = swing(position(config), middle)
+        errors = 1e3 * distance(follow(Driver(config), goals, seconds, used), goals, way)
         figures = ", ".join(f"{name} {error:.1f}" for name, error in zip(config.names, errors, strict=True))
         print(f"{title}: {figures} mrad from the goals")
 

@@ -11,62 +11,62 @@ goals. The arm moves: keep clear of it.
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import stribeck as sb
-from position_servo import follow
+from position_servo import Goals, follow, position, smooth
 from stribeck.servo.config import read_driver_config
 from stribeck.servo.driver import Driver, DriverSample
 from stribeck.session.excitation_file import read_excitation_file
 
 PLACES, MOVE, REST, SETTLE = 8, 2.5, 3.0, 2.0
-"""Places, time to the next one [s], rest there [s], and how long of it is not counted [s]."""
+"""Places, shortest time to the next one [s], rest there [s], and how long of it is not counted [s]."""
 
 SLOWLY, SPEED = 1.5, 0.5
 """Times the duration of the trajectory for the motion without rests; largest speed of the way to its begin [rad/s]."""
 
-Goals = Callable[[float], np.ndarray]
 
+class Course:
+    """Goals from where the arm lies along a path and back, nowhere faster than along the path itself.
 
-def smooth(share: float) -> float:
-    """From 0 to 1, at rest at both ends."""
-    share = min(max(share, 0.0), 1.0)
-    return share * share * (3.0 - 2.0 * share)
+    :param path: positions (n,) [rad] over time, at rest at both ends.
+    :param duration: of the path [s].
+    :param lies: where the arm lies (n,) [rad].
+    """
 
+    def __init__(self, path: Goals, duration: float, lies: np.ndarray):
+        self._path, self._duration, self._lies = path, duration, lies
+        self.begin = 1.5 * float(np.abs(path(0.0) - lies).max()) / SPEED + 1.0
+        self.move = max(MOVE, 1.5 * duration / PLACES)
+        self.rests = self.begin + PLACES * (self.move + REST)
+        self.ends = self.rests + SLOWLY * duration
+        back = 1.5 * float(np.abs(path(duration) - lies).max()) / SPEED + 1.0
+        self._back, self.seconds = back, self.ends + back + 0.5
 
-def course(path: Goals, duration: float, lies: np.ndarray) -> tuple[Goals, float, float, float]:
-    """Goals from where the arm lies along the path and back; when the rests begin, when they end, and when all ends [s]."""
-    way = float(np.abs(path(0.0) - lies).max()) / SPEED + 1.0
-    rests = way + PLACES * (MOVE + REST)
-    ends = rests + SLOWLY * duration
+    def __call__(self, t: float) -> np.ndarray:
+        """Goals at a time [s]."""
+        path, duration, lies = self._path, self._duration, self._lies
+        if t < self.begin:
+            return lies + smooth(t / self.begin) * (path(0.0) - lies)
+        if t < self.rests:
+            place, within = divmod(t - self.begin, self.move + REST)
+            return path(duration * (place + smooth(within / self.move)) / PLACES)
+        if t < self.ends:
+            return path((t - self.rests) / SLOWLY)
+        return path(duration) + smooth((t - self.ends) / self._back) * (lies - path(duration))
 
-    def goals(t: float) -> np.ndarray:
-        if t < way:
-            return lies + smooth(t / way) * (path(0.0) - lies)
-        if t < rests:
-            place, within = divmod(t - way, MOVE + REST)
-            return path(duration * (place + smooth(within / MOVE)) / PLACES)
-        if t < ends:
-            return path((t - rests) / SLOWLY)
-        return path(duration) + smooth((t - ends) / way) * (lies - path(duration))
-
-    return goals, way, rests, ends + way + 0.5
-
-
-def errors(
-    samples: list[DriverSample], goals: Goals, begin: float, rests: float, end: float
-) -> list[list[float]]:
-    """Root mean squares of goal - position of each joint, at rest and in slow motion [rad]."""
-    times = np.array([sample.stamp for sample in samples])
-    times -= times[0]
-    found = np.array([goals(t) for t in times]) - np.array([sample.position for sample in samples])
-    resting = (times > begin) & (times < rests) & ((times - begin) % (MOVE + REST) > MOVE + SETTLE)
-    moving = (times > rests + 1.0) & (times < end)
-    return [np.sqrt(np.nanmean(found[part] ** 2, axis=0)).tolist() for part in (resting, moving)]
+    def errors(self, samples: list[DriverSample]) -> list[list[float]]:
+        """Root mean squares of goal - position of each joint, at rest and in slow motion [rad]."""
+        times = np.array([sample.stamp for sample in samples])
+        times -= times[0]
+        found = np.array([self(t) for t in times]) - np.array([sample.position for sample in samples])
+        within = (times - self.begin) % (self.move + REST)
+        resting = (times > self.begin) & (times < self.rests) & (within > self.move + SETTLE)
+        moving = (times > self.rests + 1.0) & (times < self.ends)
+        return [np.sqrt(np.nanmean(found[part] ** 2, axis=0)).tolist() for part in (resting, moving)]
 
 
 def main() -> None:
@@ -82,15 +82,12 @@ def main() -> None:
         config = replace(config, port=given.port)
     motion = read_excitation_file(given.trajectory).trajectory
     order = [motion.joints.index(name) for name in config.names]
-    driver = Driver(config)
-    driver.connect()
-    lies = driver.cycle().position
-    driver.close()
+    lies = position(config)
 
     def path(t: float) -> np.ndarray:
         return motion.states(np.array([t]))[0][0, order]
 
-    goals, begin, rests, seconds = course(path, motion.duration, lies)
+    course = Course(path, motion.duration, lies)
     compensators = {
         "none": None,
         "weight": sb.Compensator(given.drives, given.urdf, joints=config.names, gain=0.0),
@@ -98,15 +95,16 @@ def main() -> None:
     }
     found = {}
     for name, compensator in compensators.items():
-        samples = follow(Driver(config), goals, seconds, compensator)
-        found[name] = errors(samples, goals, begin, rests, rests + SLOWLY * motion.duration)
+        found[name] = course.errors(follow(Driver(config), course, course.seconds, compensator))
     print("RMS error [mrad]          " + "".join(f"{name:>15}" for name in config.names))
     for k, part in enumerate(("at rest", "slowly")):
         for name, rows in found.items():
             print(f"{part:8}{name:20}" + "".join(f"{1e3 * value:15.1f}" for value in rows[k]))
     if given.json:
         content = {name: dict(zip(("rest", "slow"), rows, strict=True)) for name, rows in found.items()}
-        given.json.write_text(json.dumps({"joints": config.names, "errors": content, "seconds": 3 * seconds}))
+        given.json.write_text(
+            json.dumps({"joints": config.names, "errors": content, "seconds": 3 * course.seconds})
+        )
 
 
 if __name__ == "__main__":

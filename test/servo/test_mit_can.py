@@ -1,6 +1,7 @@
 """Frames of Damiao and RobStride at points computed by hand, and a bus of python-can's virtual interface."""
 
 import math
+import threading
 
 import pytest
 from hypothesis import given
@@ -122,6 +123,78 @@ def test_drives_that_do_not_answer_are_missing():
     assert [states[k].position for k in (1, 3)] == pytest.approx([3.0, 3.0], abs=1e-3)
 
 
+def test_an_id_that_feedback_cannot_hold_is_refused():
+    """What happened: the state of drive 17 of Damiao was taken for that of drive 1. RobStride has eight bits."""
+    refusal(lambda: MitBus(Line(), Damiao, {17: RANGES}, message=lambda frame: frame), "17", "0 to 15")
+    MitBus(Line(), RobStride, {17: RANGES}, message=lambda frame: frame)
+    refusal(lambda: MitBus(Line(), RobStride, {256: RANGES}, message=lambda frame: frame), "256", "0 to 255")
+
+
+def test_drives_that_were_on_go_off_when_another_fails():
+    """What happened: they stayed on. The first failure is raised, whether they can be told or not."""
+
+    class Failing(Line):
+        fails = (2,)
+
+        def send(self, msg, timeout=None):
+            """Fail for some drives."""
+            if msg.identifier in self.fails:
+                raise OSError(f"no buffer for {msg.identifier}")
+            super().send(msg, timeout)
+
+    line = Failing()
+    bus = MitBus(line, Damiao, dict.fromkeys((1, 2, 3), RANGES), message=lambda frame: frame)
+    with pytest.raises(ServoError, match="no buffer for 2"):
+        bus.enable()
+    assert [(frame.identifier, frame.data[7]) for frame in line.sent[1:]] == [(1, 0xFC), (1, 0xFD)]
+
+
+class BusyLine(Line):
+    """A line on which others send without end, a frame each millisecond of its clock, from some time on."""
+
+    def __init__(self, clock, begin=0.0):
+        super().__init__(silent=(2,))
+        self.clock, self.begin = clock, begin
+
+    def recv(self, timeout=None):
+        """The next answer, else a frame of others."""
+        self.clock[0] += 0.001
+        if self.answers or self.clock[0] < self.begin:
+            return super().recv(timeout)
+        return Answer(0x321, b"\x17" + bytes(3))
+
+
+def test_frames_of_others_do_not_prolong_an_exchange():
+    """What happened: each began the wait anew, so that a silent drive held the cycle up for ever. It ends at its deadline."""
+    clock = [100.0]
+    line = BusyLine(clock, begin=100.0015)
+    bus = MitBus(line, Damiao, {1: RANGES, 2: RANGES}, message=lambda frame: frame, clock=lambda: clock[0])
+    states = bus.exchange({1: MitCommand(position=3.0), 2: MitCommand()}, 0.02)
+    assert set(states) == {1}
+    assert clock[0] == pytest.approx(100.02, abs=0.0031)
+
+
+def test_a_line_that_does_not_become_empty_gives_no_states():
+    """The commands are sent all the same, within the deadline."""
+    clock = [100.0]
+    line = BusyLine(clock)
+    bus = MitBus(line, Damiao, {1: RANGES}, message=lambda frame: frame, clock=lambda: clock[0])
+    assert bus.exchange({1: MitCommand(position=3.0)}, 0.02) == {}
+    assert [frame.identifier for frame in line.sent] == [1]
+    assert clock[0] == pytest.approx(100.02, abs=0.0011)
+
+
+def test_a_late_answer_is_not_taken_for_a_new_one():
+    """What happened: the state of the cycle before was returned, and each later one a cycle late."""
+    line = Line()
+    bus = MitBus(line, Damiao, {1: RANGES}, message=lambda frame: frame)
+    line.send(Damiao.command(1, MitCommand(position=-2.0), RANGES))
+    assert len(line.answers) == 1
+    state = bus.exchange({1: MitCommand(position=3.0)}, 1.0)[1]
+    assert state.position == pytest.approx(3.0, abs=1e-3)
+    assert not line.answers
+
+
 def test_a_bus_that_fails_is_said_after_all_drives_were_told():
     """Switching off tries every drive."""
     line = Line()
@@ -148,7 +221,14 @@ def test_the_virtual_bus_of_python_can():
         assert drive.recv(1.0).arbitration_id == 0x0300FD07
         feedback = 0x02 << 24 | 2 << 22 | 7 << 8 | 0xFD
         data = bytes.fromhex("ffff800080000102")
-        drive.send(can.Message(arbitration_id=feedback, data=data, is_extended_id=True))
+
+        def answer():
+            if drive.recv(5.0) is not None:
+                drive.send(can.Message(arbitration_id=feedback, data=data, is_extended_id=True))
+
+        answering = threading.Thread(target=answer)
+        answering.start()
         state = bus.exchange({7: MitCommand(kd=1.0)}, 1.0)[7]
+        answering.join()
         assert state.enabled
         assert state.position == pytest.approx(12.5)

@@ -49,6 +49,7 @@ class StribeckFollower(SOFollower):
     def connect(self, calibrate: bool = True) -> None:
         """Connect and configure as LeRobot does, then start the thread."""
         super().connect(calibrate)
+        self._compensator.restart()
         self._present = self.bus.sync_read("Present_Position")
         self._goal = {}
         self._thread.start()

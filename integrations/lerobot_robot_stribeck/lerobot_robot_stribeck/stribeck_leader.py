@@ -19,6 +19,9 @@ RAMP = 0.5
 FULL_TORQUE = 1000
 """Of the register ``Torque_Limit``."""
 
+RETRIES = 3
+"""Further attempts to switch off a servo that did not answer, once all others were told."""
+
 P_GAIN = 16
 """LeRobot's for the follower, with which its drives are recorded."""
 
@@ -72,17 +75,23 @@ class StribeckLeader(SOLeader):
         return {f"{name}.torque": float for name in self._joints}
 
     def connect(self, calibrate: bool = True) -> None:
-        """Connect and configure as LeRobot does, then hold the pose."""
+        """Connect and configure as LeRobot does, then hold the pose; if that fails, torque goes off again."""
         super().connect(calibrate)
-        self._present = self.bus.sync_read("Present_Position")
-        for name in self._joints:
-            self.bus.write(
-                "Torque_Limit", name, round(FULL_TORQUE * self.config.torque_limit), normalize=False
-            )
-            self.bus.write("P_Coefficient", name, P_GAIN)
-        self.bus.sync_write("Goal_Position", {name: self._present[name] for name in self._joints})
-        self.bus.enable_torque(self._joints)
-        self._thread.start()
+        self._compensator.restart()
+        self._yielding.restart()
+        try:
+            self._present = self.bus.sync_read("Present_Position")
+            for name in self._joints:
+                self.bus.write(
+                    "Torque_Limit", name, round(FULL_TORQUE * self.config.torque_limit), normalize=False
+                )
+                self.bus.write("P_Coefficient", name, P_GAIN)
+            self.bus.sync_write("Goal_Position", {name: self._present[name] for name in self._joints})
+            self.bus.enable_torque(self._joints)
+            self._thread.start()
+        except BaseException:
+            self._let_go()
+            raise
 
     def get_action(self) -> dict[str, float]:
         """The last positions of the servos."""
@@ -98,15 +107,34 @@ class StribeckLeader(SOLeader):
             self._yielding.feel(torque, time.perf_counter())
 
     def disconnect(self) -> None:
-        """End the thread, then switch torque off and disconnect as LeRobot does."""
-        self._thread.end()
-        super().disconnect()
+        """End the thread, switch torque off, and close the port.
 
-    def _let_go(self) -> None:
-        try:
-            self.bus.disable_torque(num_retry=3)
-        except Exception:  # the bus is gone: nothing more can be written
-            return
+        :raises ConnectionError: once the port is closed, if there are servos whose torque could not be switched off; names them.
+        """
+        self._thread.end()
+        if not self.is_connected:
+            return super().disconnect()  # which refuses
+        silent = self._let_go()
+        self.bus.disconnect(disable_torque=False)
+        if silent:
+            raise ConnectionError(
+                f"disconnected, but {', '.join(silent)} did not answer and may still hold: switch the supply off"
+            )
+        return None
+
+    def _let_go(self) -> list[str]:
+        """Switch torque off, each servo by itself; returns those that do not answer, which are asked last once more."""
+        return [name for name in self._holding(list(self.bus.motors), 0) if self._holding([name], RETRIES)]
+
+    def _holding(self, names: list[str], retries: int) -> list[str]:
+        """Servos of which torque off was not confirmed."""
+        silent = []
+        for name in names:
+            try:
+                self.bus.disable_torque(name, num_retry=retries)
+            except Exception:  # the others are told all the same
+                silent.append(name)
+        return silent
 
     def _cycle(self) -> None:
         """One reading, and the goals that follow from it."""

@@ -26,6 +26,10 @@ class Yielding:
     def __init__(self, slip: Sequence[float], stiffness: Sequence[float], largest: Sequence[float]):
         self._slip, self._stiffness = np.asarray(slip, dtype=float), np.asarray(stiffness, dtype=float)
         self._largest = np.asarray(largest, dtype=float)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin again: the pose is that of the next position, and no feedback is felt."""
         self._held: Array | None = None
         self._torque, self._felt = np.zeros_like(self._slip), -np.inf
 

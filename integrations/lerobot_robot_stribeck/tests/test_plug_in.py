@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -26,14 +27,14 @@ MASS, LENGTH = 0.3, 0.12
 
 
 class NumbersBus:
-    """A bus of servos that go to their goals at once, less their friction and the weight; it may lose packets."""
+    """A bus of servos that go to their goals at once, less their friction and the weight; it, or single ones, may lose packets."""
 
     def __init__(self, motors):
         self.motors, self.goal, self.torque, self.written = motors, {}, {}, {}
         self.position = dict.fromkeys(motors, 0.0)
         self.pull = dict.fromkeys(motors, 0.0)
-        self.lost = False
-        self.is_connected = True
+        self.lost, self.silent = False, ()
+        self.is_connected = self.is_calibrated = True
 
     def sync_read(self, register):
         """Positions in degrees."""
@@ -53,13 +54,39 @@ class NumbersBus:
         """A setting."""
         self.written[register, motor] = value
 
-    def enable_torque(self, motors):
-        """Torque on."""
-        self.torque |= dict.fromkeys(motors, True)
+    def connect(self):
+        """Open the port."""
+        self.is_connected = True
+
+    def disconnect(self, disable_torque=True):
+        """Close it, as lerobot does: not if a servo is silent that shall be switched off."""
+        if disable_torque:
+            self.disable_torque()
+        self.is_connected = False
+
+    def configure_motors(self):
+        """Nothing to set."""
+
+    @contextmanager
+    def torque_disabled(self):
+        """Torque off meanwhile, then on."""
+        self.disable_torque()
+        yield
+        self.enable_torque()
+
+    def enable_torque(self, motors=None):
+        """Torque on, in order; the first silent servo ends it, as in lerobot."""
+        self._switch(motors, True)
 
     def disable_torque(self, motors=None, num_retry=0):
-        """Torque off."""
-        self.torque = dict.fromkeys(self.motors, False)
+        """Torque off, in order; the first silent servo ends it, as in lerobot."""
+        self._switch(motors, False)
+
+    def _switch(self, motors, on):
+        for name in self.motors if motors is None else [motors] if isinstance(motors, str) else motors:
+            if name in self.silent:
+                raise ConnectionError(f"no answer of {name}")
+            self.torque[name] = on
 
     def settle(self):
         """Let every driven joint come to rest: where spring, pull and weight differ by no more than the friction."""
@@ -208,6 +235,63 @@ def test_servos_that_are_lost_end_the_leader_with_torque_off(files):
     assert not any(leader.bus.torque.values())
     with pytest.raises(ConnectionError, match="lost"):
         leader.get_action()
+
+
+def test_a_silent_servo_keeps_no_other_energised(files):
+    """What happened: the first that was silent ended it, and those after it held on. All others go off, and the port is closed."""
+    leader = device(make_teleoperator_from_config, StribeckLeaderConfig(**common(files)))
+    leader.bus.enable_torque(NAMES[:5])
+    leader.bus.silent = ("shoulder_lift",)
+    leader._let_go()
+    assert [name for name, on in leader.bus.torque.items() if on] == ["shoulder_lift"]
+    leader.bus.silent = ()
+    leader.bus.enable_torque(NAMES[:5])
+    leader.bus.silent = ("shoulder_lift",)
+    with pytest.raises(ConnectionError, match="shoulder_lift did not answer"):
+        leader.disconnect()
+    assert [name for name, on in leader.bus.torque.items() if on] == ["shoulder_lift"]
+    assert not leader.bus.is_connected
+
+
+def test_a_leader_that_does_not_become_connected_holds_nothing(files, monkeypatch):
+    """What happened: servos that were on when the next one failed stayed on, without a thread."""
+    leader = device(make_teleoperator_from_config, StribeckLeaderConfig(**common(files)))
+    leader.bus.is_connected = False
+    monkeypatch.setattr(leader, "configure", lambda: setattr(leader.bus, "silent", ("elbow_flex",)))
+    with pytest.raises(ConnectionError, match="elbow_flex"):
+        leader.connect()
+    assert leader.bus.torque == dict.fromkeys([name for name in NAMES if name != "elbow_flex"], False)
+    with pytest.raises(ConnectionError, match="not connected"):
+        leader.get_action()
+
+
+@pytest.mark.parametrize(
+    ("make", "configuration"),
+    [
+        (make_robot_from_config, StribeckFollowerConfig),
+        (make_teleoperator_from_config, StribeckLeaderConfig),
+    ],
+)
+def test_connected_again_the_torque_begins_at_zero(files, cycles, monkeypatch, make, configuration):
+    """What happened: the whole weight was borne at once, 0.025 rad of the goal, about the pose of before. The first goal is the position."""
+    one = device(make, configuration(**common(files)))
+    monkeypatch.setattr(one._thread, "start", lambda: None)
+    monkeypatch.setattr(one._thread, "check", lambda: None)
+    offsets = []
+    for at in (20.0, 40.0):
+        one.bus.is_connected = False
+        one.bus.position |= dict.fromkeys(NAMES, at)
+        one.connect()
+        if isinstance(one.config, StribeckFollowerConfig):
+            one.send_action({f"{name}.pos": at for name in NAMES})
+        monkeypatch.setattr(one.bus, "settle", lambda: None)
+        cycles(one, 1)
+        offsets.append(math.radians(one.bus.goal["elbow_flex"] - at))
+        cycles(one, 100)
+        risen = math.radians(one.bus.goal["elbow_flex"] - at)
+        assert risen > 0.9 * MASS * LENGTH * 9.81 * math.sin(math.radians(at)) / STIFFNESS
+        one.disconnect()
+    assert offsets == pytest.approx([0.0, 0.0], abs=2e-3)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import numpy as np
 
 from stribeck.advise.hunting import Hunting, describing, hunting
 from stribeck.advise.plant import DELAY, JointPlant, plant_of
-from stribeck.advise.stairs import slowest_speed, stable_speed, stair_height
+from stribeck.advise.stairs import FASTEST, slowest_speed, stable_speed, stair_height
 from stribeck.errors import ConfigError
 from stribeck.evaluate.draws import draws_of
 from stribeck.model.joint import STIFFNESS, Drive
@@ -87,8 +87,8 @@ class JointAdvice:
     :param sufficient: gain at which the error is within the tolerance.
     :param hunts: gain from which on a deflection does not die away; infinite for none.
     :param hunting: details of it.
-    :param slowest: slowest smooth speed [rad/s], 0 if every speed is.
-    :param stair: height of the stairs below it [rad].
+    :param slowest: slowest smooth speed [rad/s], 0 if every speed is, infinite if none was found.
+    :param stair: height of the stairs below it [rad], 0 where there is no such speed.
     :param largest: torque limit [N m].
     :param notes: what the file cannot tell.
     """
@@ -171,10 +171,10 @@ def advise(
         hunts=value(lambda one: kp * shift * describing(one)[0] / one.stiffness, HUNTS_ERROR),
         hunting=found,
         slowest=value(lambda one: slowest / stable * stable_speed(one) if stable else 0.0, SLOWEST_ERROR),
-        stair=stair_height(plant, 0.5 * slowest) if slowest else 0.0,
+        stair=stair_height(plant, 0.5 * slowest) if 0.0 < slowest < math.inf else 0.0,
         largest=plant.largest,
         tolerance=asked.tolerance,
-        notes=_notes(drive, plant, stable, load, inertia),
+        notes=_notes(drive, plant, (stable, slowest), load, inertia),
     )
 
 
@@ -235,9 +235,17 @@ def _with_offsets(plant: JointPlant) -> float:
     return max(rest / plant.stiffness, plant.resolution)
 
 
-def _notes(drive: Drive, plant: JointPlant, slowest: float, load: float, inertia: float) -> tuple[str, ...]:
+def _notes(
+    drive: Drive, plant: JointPlant, speeds: tuple[float, float], load: float, inertia: float
+) -> tuple[str, ...]:
+    """What the file cannot tell, with the speeds of stable and of smooth motion."""
     notes = []
-    if not slowest and not drive.law.of_kind("fading"):
+    stable, slowest = speeds
+    if math.isinf(slowest):
+        notes.append(
+            f"the joint sticks at all simulated speeds, to {FASTEST:g} rad/s and more: its damping is too small to state a slowest smooth speed"
+        )
+    if not stable and not drive.law.of_kind("fading"):
         notes.append(
             f"the law {drive.law.name.upper()} has no friction that falls with speed, so that no stairs can follow from it: identify with "
             "law m2 or m4 and record ramps of 0.01 to 0.3 rad/s for two minutes"

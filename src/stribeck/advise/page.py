@@ -89,9 +89,9 @@ def _curve(one: JointAdvice) -> Element:
     return figure(246, one.joint, caption, panel.draw(*lines))
 
 
-def _text(one: Value, scale: float = 1.0) -> str:
+def _text(one: Value, scale: float = 1.0, none: str = "no gain") -> str:
     if not math.isfinite(one.value):
-        return "no gain"
+        return none
     ends = f" ({scale * one.lower:.3g} to {scale * one.upper:.3g})" if math.isfinite(one.lower) else ""
     return f"{scale * one.value:.3g}{ends}"
 
@@ -114,7 +114,7 @@ def _numbers(advice: Sequence[JointAdvice]) -> Element:
             plain(float(f"{1e3 * one.with_offsets:.3g}")),
             _text(one.sufficient),
             _text(one.hunts),
-            _text(one.slowest) if one.slowest.value else "all",
+            _text(one.slowest, none="none") if one.slowest.value else "all",
             plain(float(f"{1e3 * one.stair:.3g}")),
         ]
         for one in advice

@@ -13,8 +13,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from stribeck.advise.plant import JointPlant
+from stribeck.model.arrays import Array
 
 SAMPLED = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 2000)])
 """Speeds at which friction is tabulated [rad/s]."""
@@ -42,7 +44,13 @@ SLIPS = 12.0
 
 
 RAMPS = np.geomspace(0.25, 2.5, 48)
-"""Speeds of simulated ramps, in those at which a constant motion becomes stable."""
+"""Speeds of simulated ramps, in those at which a constant motion becomes stable; ten times as fast ones follow while the fastest sticks."""
+
+FASTEST = float(SAMPLED[-1])
+"""Speed beyond which no faster ramps follow [rad/s]."""
+
+MOST_STEPS = 200_000
+"""Most steps of a simulation."""
 
 
 def stable_speed(plant: JointPlant) -> float:
@@ -53,17 +61,33 @@ def stable_speed(plant: JointPlant) -> float:
 
 
 def slowest_speed(plant: JointPlant) -> float:
-    r"""Speed below which a joint stops again and again while its goal rises from rest [rad/s]; 0 if it never does.
+    r"""Speed below which a joint stops again and again while its goal rises from rest [rad/s]; 0 if it never does, infinite if on all ramps.
 
     In the simulation friction builds up over the presliding length :math:`\delta`: :math:`\tau_f = z\,g(v)`,
     :math:`\dot z = (v - |v|\,z)/\delta`, with the law g. A law knows nothing of :math:`\delta`: it is :data:`PRESLIDING`.
+    Ramps on which the joint has not moved within half of :data:`MOST_STEPS` count as stopped, so that the speed is then an upper bound.
     """
     stable = stable_speed(plant)
     if not stable:
         return 0.0
-    speeds, dt = stable * RAMPS, min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness), STICKING)
+    speeds = stable * RAMPS
+    while True:
+        last = np.flatnonzero(_stops(plant, speeds, stable))
+        if not len(last):
+            return float(speeds[0]) if speeds[0] > stable else 0.0
+        if last[-1] + 1 < len(speeds):
+            return math.sqrt(speeds[last[-1]] * speeds[last[-1] + 1])
+        if speeds[-1] >= FASTEST:
+            return math.inf
+        speeds = speeds[-1] / speeds[0] * speeds
+
+
+def _stops(plant: JointPlant, speeds: Array, stable: float) -> npt.NDArray[np.bool_]:
+    """Whether the joint stands in the second half of ramps at some speeds (n,) [rad/s]."""
+    dt = min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness), STICKING)
     against, _ = plant.friction(SAMPLED, -plant.load)
-    steps = int((SLIPS * float(against[0]) / plant.stiffness / speeds[0] + SETTLED) / dt)
+    duration = SLIPS * float(against[0]) / plant.stiffness / speeds[0] + SETTLED
+    steps = min(int(duration / dt), MOST_STEPS)
     bristles = 1.4 * math.sqrt(float(against[0]) / PRESLIDING * plant.inertia)
     position, velocity, built, least = (np.zeros_like(speeds) for _ in range(4))
     least += math.inf
@@ -78,10 +102,7 @@ def slowest_speed(plant: JointPlant) -> float:
         position = position + dt * velocity
         if step > steps // 2:
             least = np.minimum(least, velocity)
-    last = np.flatnonzero(least < STANDS * speeds)
-    return (
-        float(math.sqrt(speeds[last[-1]] * speeds[min(last[-1] + 1, len(speeds) - 1)])) if len(last) else 0.0
-    )
+    return np.asarray(least < STANDS * speeds)
 
 
 def stair_height(plant: JointPlant, speed: float) -> float:

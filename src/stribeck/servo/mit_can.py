@@ -11,11 +11,15 @@ mode. This module stands apart: driver, recorder and nodes do not use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from stribeck.errors import ConfigError, ServoError
+
+BACKLOG = 1024
+"""Most frames that are read to empty the line before commands are sent."""
 
 HOST = 0xFD
 """ID of the host in frames of RobStride."""
@@ -134,7 +138,9 @@ def _counts(command: MitCommand, ranges: MitRanges, bits: tuple[int, int, int, i
 
 
 class Damiao:
-    """Frames of Damiao's drives: 16 bits of position, 12 of everything else."""
+    """Frames of Damiao's drives: 16 bits of position, 12 of everything else; feedback has four bits for the ID."""
+
+    largest = 0x0F
 
     @staticmethod
     def command(drive: int, command: MitCommand, ranges: MitRanges) -> CanFrame:
@@ -152,11 +158,17 @@ class Damiao:
         return CanFrame(drive, b"\xff" * 7 + (b"\xfc" if on else b"\xfd"))
 
     @staticmethod
+    def sender(frame: CanFrame) -> int | None:
+        """ID of the drive whose feedback a frame is; ``None`` if it is none."""
+        return None if frame.extended or len(frame.data) != 8 else frame.data[0] & 0x0F
+
+    @staticmethod
     def state(frame: CanFrame, ranges: MitRanges) -> MitState | None:
         """What a frame reports; ``None`` if it is no feedback."""
-        if frame.extended or len(frame.data) != 8:
+        drive = Damiao.sender(frame)
+        if drive is None:
             return None
-        code, drive = frame.data[0] >> 4, frame.data[0] & 0x0F
+        code = frame.data[0] >> 4
         whole = int.from_bytes(frame.data[1:6], "big")
         position = from_counts(whole >> 24, -ranges.position, ranges.position, 16)
         velocity = from_counts(whole >> 12 & 0xFFF, -ranges.velocity, ranges.velocity, 12)
@@ -167,6 +179,8 @@ class Damiao:
 
 class RobStride:
     """Frames of RobStride's drives in their private protocol: 16 bits each, 29 bits of identifier."""
+
+    largest = 0xFF
 
     @staticmethod
     def command(drive: int, command: MitCommand, ranges: MitRanges) -> CanFrame:
@@ -180,15 +194,22 @@ class RobStride:
         return CanFrame((0x03 if on else 0x04) << 24 | HOST << 8 | drive, bytes(8), True)
 
     @staticmethod
+    def sender(frame: CanFrame) -> int | None:
+        """ID of the drive whose feedback a frame is; ``None`` if it is none."""
+        feedback = frame.extended and frame.identifier >> 24 == 0x02 and len(frame.data) == 8
+        return frame.identifier >> 8 & 0xFF if feedback else None
+
+    @staticmethod
     def state(frame: CanFrame, ranges: MitRanges) -> MitState | None:
         """What a frame reports; ``None`` if it is no feedback."""
-        if not frame.extended or frame.identifier >> 24 != 0x02 or len(frame.data) != 8:
+        drive = RobStride.sender(frame)
+        if drive is None:
             return None
         p, v, t, heat = (int.from_bytes(frame.data[k : k + 2], "big") for k in (0, 2, 4, 6))
         bits = frame.identifier >> 16 & 0x3F
         faults = tuple(name for k, name in enumerate(ROBSTRIDE_FAULTS) if bits >> k & 1)
         return MitState(
-            frame.identifier >> 8 & 0xFF,
+            drive,
             from_counts(p, -ranges.position, ranges.position, 16),
             from_counts(v, -ranges.velocity, ranges.velocity, 16),
             from_counts(t, -ranges.torque, ranges.torque, 16),
@@ -215,6 +236,8 @@ class MitBus:
     :param codec: :class:`Damiao` or :class:`RobStride`.
     :param drives: ranges of each drive by its ID.
     :param message: makes a message of a frame; by default ``can.Message``.
+    :param clock: time [s].
+    :raises ConfigError: for an ID that feedback of the maker cannot hold, and without python-can.
     """
 
     def __init__(
@@ -223,57 +246,97 @@ class MitBus:
         codec: type[Damiao] | type[RobStride],
         drives: dict[int, MitRanges],
         message: Callable[[CanFrame], Any] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._line, self._codec, self.drives = line, codec, dict(drives)
-        self._message = message or _can_message
+        for drive in self.drives:
+            if not 0 <= drive <= codec.largest:
+                raise ConfigError(
+                    f"drive {drive}: the feedback of {codec.__name__} holds IDs from 0 to {codec.largest}; give the drive another one"
+                )
+        self._message, self._clock = message or _can_messages(), clock
 
     def enable(self) -> None:
-        """Switch all drives on, each with a command of no torque first."""
-        for drive in self.drives:
-            self._send(self._codec.command(drive, MitCommand(), self.drives[drive]))
-            self._send(self._codec.enable(drive, True))
+        """Switch all drives on, each with a command of no torque first.
+
+        :raises ServoError: if a drive could not be told; those before it are off again.
+        """
+        told: list[int] = []
+        try:
+            for drive, ranges in self.drives.items():
+                self._send(self._codec.command(drive, MitCommand(), ranges))
+                told.append(drive)
+                self._send(self._codec.enable(drive, True))
+        except BaseException:
+            self._switch_off(told)
+            raise
 
     def disable(self) -> None:
         """Switch all drives off; all are told, and the first failure is raised then.
 
         :raises ServoError: if a drive could not be told.
         """
+        problems = self._switch_off(self.drives)
+        if problems:
+            raise problems[0]
+
+    def _switch_off(self, drives: Iterable[int]) -> list[ServoError]:
+        """Tell each of some drives, whatever becomes of the others; what failed."""
         problems = []
-        for drive in self.drives:
+        for drive in drives:
             try:
                 self._send(self._codec.enable(drive, False))
             except ServoError as problem:
                 problems.append(problem)
-        if problems:
-            raise problems[0]
+        return problems
 
     def exchange(self, commands: dict[int, MitCommand], wait: float) -> dict[int, MitState]:
         """Send a command to each drive and return the states that come back.
 
-        :param wait: for each answer [s].
+        Frames that wait on the line are dropped first: they answer earlier commands. If so many wait that the line is not
+        empty after :data:`BACKLOG` frames or by the deadline, the commands are sent and no state is returned, since new ones cannot be told from old ones.
+
+        :param wait: for all answers together, from the call on [s]; frames of others do not prolong it.
         :raises ServoError: if the bus fails; drives that have not answered are missing in the result.
         """
+        deadline = self._clock() + wait
+        emptied = self._empty(deadline)
         for drive, command in commands.items():
             self._send(self._codec.command(drive, command, self.drives[drive]))
         states: dict[int, MitState] = {}
-        while len(states) < len(commands):
-            try:
-                message = self._line.recv(wait)
-            except Exception as problem:
-                raise ServoError(f"the CAN bus failed: {problem}") from problem
-            if message is None:
+        late = 0
+        while emptied and len(states) < len(commands) and late < len(commands):
+            left = deadline - self._clock()
+            late += left <= 0.0  # what has arrived by then is still read, one frame for each drive
+            frame = self._receive(max(left, 0.0))
+            if frame is None:
                 break
-            frame = CanFrame(message.arbitration_id, bytes(message.data), bool(message.is_extended_id))
-            state = self._state(frame)
-            if state is not None and state.drive in commands:
-                states[state.drive] = state
+            sender = self._codec.sender(frame)
+            if sender is None or sender not in commands:
+                continue
+            state = self._codec.state(frame, self.drives[sender])
+            if state is not None:
+                states[sender] = state
         return states
 
-    def _state(self, frame: CanFrame) -> MitState | None:
-        first = self._codec.state(frame, MitRanges(1.0, 1.0, 1.0))
-        if first is None or first.drive not in self.drives:
+    def _empty(self, deadline: float) -> bool:
+        """Drop the frames that wait; whether none is left."""
+        for _ in range(BACKLOG):
+            if self._receive(0.0) is None:
+                return True
+            if self._clock() >= deadline:
+                return False
+        return False
+
+    def _receive(self, wait: float) -> CanFrame | None:
+        """The next frame, ``None`` after a time [s]."""
+        try:
+            message = self._line.recv(wait)
+        except Exception as problem:
+            raise ServoError(f"the CAN bus failed: {problem}") from problem
+        if message is None:
             return None
-        return self._codec.state(frame, self.drives[first.drive])
+        return CanFrame(message.arbitration_id, bytes(message.data), bool(message.is_extended_id))
 
     def _send(self, frame: CanFrame) -> None:
         try:
@@ -282,8 +345,8 @@ class MitBus:
             raise ServoError(f"the CAN bus failed: {problem}") from problem
 
 
-def _can_message(frame: CanFrame) -> Any:
-    """A message of python-can.
+def _can_messages() -> Callable[[CanFrame], Any]:
+    """What makes messages of python-can.
 
     :raises ConfigError: without python-can.
     """
@@ -291,4 +354,8 @@ def _can_message(frame: CanFrame) -> Any:
         import can
     except ImportError:
         raise ConfigError("drives on CAN need python-can: pip install python-can") from None
-    return can.Message(arbitration_id=frame.identifier, data=frame.data, is_extended_id=frame.extended)
+
+    def message(frame: CanFrame) -> Any:
+        return can.Message(arbitration_id=frame.identifier, data=frame.data, is_extended_id=frame.extended)
+
+    return message
