@@ -637,8 +637,12 @@ void FrictionCompensationController::guide()
   const bool trusted = state != nullptr;
   const stribeck::Vector bears = zero_.torque(
     now_, trusted ? &state->q : nullptr, trusted ? &state->v : nullptr, trusted ? state->stamp : 0.0, temperature_);
-  for (int k = 0; zero_.on && k < zero_.guiding.joints; ++k) {
-    stage_.take(k, bears[k]);
+  for (int k = 0; k < zero_.guiding.joints; ++k) {
+    if (zero_.on) {
+      stage_.take(k, bears[k]);
+    } else {
+      stage_.drop(k);
+    }
   }
   guiding_ended_ = !zero_.on && zero_.reason != Reason::left;
 }

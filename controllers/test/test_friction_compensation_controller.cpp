@@ -114,6 +114,18 @@ typename Service::Response::SharedPtr asked(
   return answer.get();
 }
 
+/// Parameters of joints with an inertia and a gravity torque [N m], before further ones.
+Parameters weighing(double gravity_torque, const Parameters & further = {})
+{
+  Parameters found;
+  for (const char * joint : {"a", "b"}) {
+    found.emplace_back(std::string("friction.") + joint + ".inertia", 0.05);
+    found.emplace_back(std::string("friction.") + joint + ".gravity_torque", gravity_torque);
+  }
+  found.insert(found.end(), further.begin(), further.end());
+  return found;
+}
+
 std_srvs::srv::SetBool::Request::SharedPtr switched(bool on)
 {
   auto request = std::make_shared<std_srvs::srv::SetBool::Request>();
@@ -291,12 +303,7 @@ TEST(FrictionCompensationController, OffsetsGoalsOfServos)
 TEST(FrictionCompensationController, BearsTheWeightOfGuidedJoints)
 {
   using SetBool = std_srvs::srv::SetBool;
-  Parameters weights;
-  for (const char * joint : {"a", "b"}) {
-    weights.emplace_back(std::string("friction.") + joint + ".inertia", 0.05);
-    weights.emplace_back(std::string("friction.") + joint + ".gravity_torque", 2.0);
-  }
-  Driven driven(weights);
+  Driven driven(weighing(2.0));
   ASSERT_TRUE(driven.ready);
   driven.run(50, 0.0, {missing, missing});
   EXPECT_DOUBLE_EQ(driven.command(0), 0.0);
@@ -313,6 +320,41 @@ TEST(FrictionCompensationController, BearsTheWeightOfGuidedJoints)
   ASSERT_TRUE(asked<SetBool>(driven, "zero_torque", switched(false))->success);
   driven.run(2000, 0.0, {missing, missing});
   EXPECT_DOUBLE_EQ(driven.command(0), 0.0);
+}
+
+/// The cycle in which the mode ends bears nothing, whether it was left, states were lost, or another joint is commanded.
+TEST(FrictionCompensationController, BearsNothingInTheCycleThatEndsZeroTorque)
+{
+  using SetBool = std_srvs::srv::SetBool;
+  const auto guided = [](double ramp_time) {
+      auto made = std::make_unique<Driven>(
+        weighing(2.0, {{"gain", 0.0}, {"ramp_time", ramp_time}, {"state_timeout", 0.0405}}));
+      made->run(50, 0.0, {missing, missing});
+      EXPECT_TRUE(asked<SetBool>(*made, "zero_torque", switched(true))->success);
+      made->run(100, 0.0, {missing, missing});
+      EXPECT_NEAR(made->command(0), 2.0 * std::sin(0.2), 1e-6);
+      return made;
+    };
+  const auto left = guided(0.0105);
+  EXPECT_TRUE(asked<SetBool>(*left, "zero_torque", switched(false))->success);
+  left->run(10, 0.01, {missing, missing});  // slower than what counts as motion
+  const double damping = 2.0 * 0.05 * 25.0, q = left->position - 1e-5;  // the state before counts
+  const double held = 0.05 * 25.0 * 25.0 * (0.2 - q) - damping * 0.01;
+  EXPECT_NEAR(left->command(0), 0.5 / 10.5 * (2.0 * std::sin(q) + held) - damping * 0.01, 1e-6);
+  left->run(1, 0.01, {missing, missing});
+  EXPECT_DOUBLE_EQ(left->command(0), 0.0);
+
+  const auto lost = guided(0.0);
+  lost->run(41, 0.0, {missing, missing}, missing);  // in the first the state before counts
+  EXPECT_NEAR(lost->command(0), 2.0 * std::sin(0.2), 1e-6);
+  lost->run(1, 0.0, {missing, missing}, missing);
+  EXPECT_DOUBLE_EQ(lost->command(0), 0.0);
+  EXPECT_DOUBLE_EQ(lost->command(1), 0.0);
+
+  const auto commanded = guided(0.0);
+  commanded->run(1, 0.0, {0.5, missing});
+  EXPECT_DOUBLE_EQ(commanded->command(0), 0.5);
+  EXPECT_DOUBLE_EQ(commanded->command(1), 0.0);
 }
 
 /// Without a weight nothing can be borne.

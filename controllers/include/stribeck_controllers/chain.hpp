@@ -246,6 +246,15 @@ public:
     reference[k] = valid(k) || !efforts_ ? last_[k] : 0.0;
   }
 
+  /// Without a reference in this update a joint has none from now on: the last one does not count for another cycle.
+  void drop(int k) noexcept
+  {
+    if (missed_[k] > 0) {
+      missed_[k] = bridged_cycles + 1;
+      reference[k] = efforts_ ? 0.0 : last_[k];
+    }
+  }
+
   /// Whether a joint has a reference.
   bool valid(int k) const noexcept { return missed_[k] <= bridged_cycles && std::isfinite(last_[k]); }
 
