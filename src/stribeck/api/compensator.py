@@ -215,7 +215,8 @@ class Compensator:
         if qd_goal is None:
             return goal
         delays = [drive.stated["delay"].value if "delay" in drive.stated else 0.0 for drive in self._drives]
-        return goal + np.maximum(delays, 0.0) * np.nan_to_num(np.asarray(qd_goal, dtype=float))
+        rates: Array = np.nan_to_num(np.asarray(qd_goal, dtype=float))
+        return np.asarray(goal + np.maximum(delays, 0.0) * rates)
 
     def _turn_to_goals(self) -> None:
         """Begin again with the gains of the file."""
