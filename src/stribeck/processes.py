@@ -167,6 +167,23 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def interrupts_to(call: Callable[[], object]) -> Iterator[None]:
+    """Call a function on Ctrl-C in place of the exception, which could come between any two instructions.
+
+    Ctrl-C that the process ignores stays ignored. It arrives in the main thread alone: in another one this does nothing.
+    """
+    in_charge = threading.current_thread() is threading.main_thread()
+    if not in_charge or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: call())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
 def interrupts_deferred() -> Iterator[Callable[[], bool]]:
     """Deliver Ctrl-C when this context ends; for libraries that call back to Python and lose its exceptions.
 
@@ -174,18 +191,14 @@ def interrupts_deferred() -> Iterator[Callable[[], bool]]:
     """
     pending = False
 
-    def note(number: int, frame: object) -> None:
+    def note() -> None:
         nonlocal pending
         pending = True
 
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, note)
     try:
-        yield lambda: pending
+        with interrupts_to(note):
+            yield lambda: pending
     finally:
-        signal.signal(signal.SIGINT, before)
         if pending:
             signal.raise_signal(signal.SIGINT)
 

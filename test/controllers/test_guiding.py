@@ -89,3 +89,22 @@ def test_torques_are_those_of_python_to_the_last_digit(library, end):
             biggest = max(biggest, float(np.abs(compared(library, python, time, state, heat)).max()))
         assert not python.on
         assert biggest > 0.01
+
+
+def test_the_state_at_which_the_mode_ends_has_no_torque(library):
+    """Left while a joint creeps: damped to the last state, and nothing at the one at which all rest."""
+    made(library, np.random.default_rng(1))
+    library.begun(ctypes.c_double(1.0))
+    library.released()
+    out, found, v = np.empty(2 * JOINTS), [], np.full(JOINTS, 0.01)
+    for step in range(400):
+        time = 1.0 + STEP * step
+        q, heat = row(step * STEP * v), row(np.full(JOINTS, 40.0))
+        on = library.updated(
+            ctypes.c_double(time), pointer(q), pointer(row(v)), ctypes.c_double(time), pointer(heat), pointer(out)
+        )  # fmt: skip
+        found.append((on, out[:JOINTS].copy()))
+    states = [on for on, _ in found]
+    end = states.index(0)
+    assert np.abs(found[end - 1][1]).min() > 1e-3
+    np.testing.assert_array_equal([torque for _, torque in found[end:]], 0.0)

@@ -131,7 +131,7 @@ def test_same_seed_gives_the_same_trajectory(criterion: Criterion) -> None:
 def test_called_off_the_best_random_trajectory_is_left(criterion: Criterion) -> None:
     """Ctrl-C before anything is drawn: a few trajectories of each thread, and the best as the result."""
     clock = Clock(60.0)
-    clock.called_off.set()
+    clock.call_off()
     found = search(criterion, clock, starts=2, random=400, seed=0)
     assert len(found.baseline.z) < 128
     assert found.climbs[0].log_det == found.baseline.log_det[0]

@@ -38,14 +38,38 @@ def test_the_controller_takes_every_parameter_of_the_file(name):
     assert knee["max_torque"] > 0.0
 
 
-def test_with_a_urdf_the_controller_knows_what_each_joint_moves(tmp_path):
-    """Parents, axes, placements and inertias of the tree, from which the weight of the robot follows as from the URDF."""
+def exported(folder, names):
+    """The controller's parameters for joints of a robot of three."""
     values, law = {**published("xl330", "m1"), "q_offset": 0.0}, LAWS["m1"]
     servo = Servo(Drive(load_actuator("xl330"), law, values), kp=400.0)
-    names, output, urdf = ("j1", "j2", "j3"), tmp_path / "out.yaml", arm_of_three(tmp_path)
-    joints = tuple(JointServo(name, servo) for name in names)
-    task = ExportTask(joints, output, urdf, sources=(Path("m1.json"),) * 3)
-    controller = yaml.safe_load(write(task).files[output])["friction_compensation"]["ros__parameters"]
+    joints, output = tuple(JointServo(name, servo) for name in names), folder / "out.yaml"
+    task = ExportTask(joints, output, arm_of_three(folder), sources=(Path("m1.json"),) * len(names))
+    return yaml.safe_load(write(task).files[output])["friction_compensation"]["ros__parameters"]
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        (("j3", "j1", "j2"), ["j1", "j2", "j3"]),
+        (("j3", "j2"), ["j2", "j3"]),
+        (("j1", "j2", "j3"), ["j1", "j2", "j3"]),
+    ],
+)
+def test_joints_follow_the_one_that_carries_them(tmp_path, given, written):
+    """The controller refused a file with another order: "expected a joint before it in joints"."""
+    controller = exported(tmp_path, given)
+    assert controller["joints"] == written
+    assert list(controller["friction"]) == written
+    parents = [controller["friction"][name]["link_parent"] for name in written]
+    assert parents == ["", *written[:-1]]
+    sorted_alike = exported(tmp_path, written)["friction"]
+    assert controller["friction"] == sorted_alike
+
+
+def test_with_a_urdf_the_controller_knows_what_each_joint_moves(tmp_path):
+    """Parents, axes, placements and inertias of the tree, from which the weight of the robot follows as from the URDF."""
+    names, urdf = ("j1", "j2", "j3"), arm_of_three(tmp_path)
+    controller = exported(tmp_path, names)
     links = [controller["friction"][name] for name in names]
     assert [link["link_parent"] for link in links] == ["", "j1", "j2"]
     built = [

@@ -112,7 +112,7 @@ def test_absurd_telemetry_changes_nothing() -> None:
     for kp, supply in ((NAN, NAN), (math.inf, math.inf), (-1.0, 0.0), (-math.inf, -5.0)):
         driven.compensator.on_telemetry("a", kp=kp, supply_voltage=supply)
         driven.compensator.on_telemetry("nobody", kp=1.0, supply_voltage=1.0)
-    assert (driven.compensator.kp[0], driven.compensator.supply[0]) == (200.0, 5.0)
+    assert (driven.compensator.servos.kp[0], driven.compensator.servos.supply[0]) == (200.0, 5.0)
 
 
 def test_a_gain_next_to_nothing_gives_no_goal() -> None:
@@ -133,13 +133,13 @@ def test_telemetry_counts_by_its_stamp() -> None:
     driven.compensator.on_telemetry("a", kp=300.0, stamp=driven.time)
     for _ in range(20):
         driven.state()
-        assert driven.compensator.kp[0] == 200.0
+        assert driven.compensator.servos.kp[0] == 200.0
     driven.state()
     driven.state()
-    assert driven.compensator.kp[0] == 300.0
+    assert driven.compensator.servos.kp[0] == 300.0
     driven.compensator.disable()
     driven.compensator.on_telemetry("a", kp=400.0, stamp=driven.time + 5.0)
-    assert driven.compensator.kp[0] == 400.0
+    assert driven.compensator.servos.kp[0] == 400.0
 
 
 @pytest.mark.parametrize("own", [1e9, -1e308, 1e308])

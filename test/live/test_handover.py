@@ -98,3 +98,29 @@ def test_while_it_is_off_another_one_takes_over_at_once():
     handover.exchange(compensator(2.0))
     handover.enable()
     assert Moving(handover).run(1.0)[-1] == pytest.approx(0.08)
+
+
+def test_states_that_stop_right_after_an_exchange_leave_no_torque():
+    """The new one has not seen a state, and has none to lose."""
+    handover = Handover(compensator(), RAMP)
+    handover.enable()
+    moving = Moving(handover)
+    assert moving.run(1.0)[-1] == pytest.approx(0.04)
+    handover.exchange(compensator(2.0))
+    assert handover.expire(moving.time + 5.0)
+    assert handover.torque[0] == 0.0
+    assert not handover.expire(moving.time + 5.1)
+
+
+def test_time_that_jumps_back_begins_the_handover_anew():
+    """As after a simulator's reset: it ends as late as any other, and the next one is not refused."""
+    handover = Handover(compensator(), RAMP)
+    handover.enable()
+    moving = Moving(handover)
+    moving.time = 1000.0
+    moving.run(1.0)
+    handover.exchange(compensator(2.0))
+    moving.run(RAMP)
+    moving.time = 1.0
+    assert moving.run(4.0 * RAMP)[-1] == pytest.approx(0.08)
+    handover.revert()

@@ -39,4 +39,4 @@ def test_what_parameters_say_telemetry_does_not_change(tmp_path, p_gain, supply,
     compensator.on_telemetry("a", kp=200.0, supply_voltage=5.0)
     apply_telemetry(compensator, joint, {"p_gain": 300.0, "voltage": 4.8, "pwm": math.nan}, 1.0)
     apply_telemetry(compensator, joint, {"temperature": 30.0}, 1.1)
-    assert (compensator.kp[0], compensator.supply[0]) == (kp, voltage)
+    assert (compensator.servos.kp[0], compensator.servos.supply[0]) == (kp, voltage)

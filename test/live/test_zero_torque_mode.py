@@ -67,6 +67,19 @@ def test_left_at_rest_the_torque_falls_within_the_ramp_time():
     assert made.reason == "left"
 
 
+def test_the_last_torque_is_zero_also_where_velocities_are_noisy():
+    """The receiver may keep it: no damping of a velocity that is noise."""
+    made = zero_torque()
+    at_rest(made, 0.0, 1.0)
+    made.release("left")
+    time, found = 1.0, math.nan
+    while made.on:
+        time += STEP
+        found = float(made.torque(time, state(time, v=0.01), NONE, COLD)[0])
+        assert time < 10.0
+    assert found == 0.0
+
+
 def test_a_joint_that_sinks_is_damped():
     """Its speed stays below the weight by the damping, and the mode stays on until it rests."""
     made, q, v, time = zero_torque(), 0.3, 0.0, 0.0

@@ -211,3 +211,62 @@ def test_another_file_is_taken_over_by_its_parameter_and_given_back(tmp_path):
         (result,) = rig.node.set_parameters([Parameter("drives_file", value=str(tmp_path / "nothing.json"))])
         assert not result.successful
         assert rig.send(3, 0.5)[-1] == pytest.approx(FREE)
+
+
+def test_a_command_that_cannot_be_passed_on_does_not_end_the_mode(tmp_path):
+    """Without an effort in the mode sum the weight stays borne; one with an effort counts at once."""
+    with Graph() as graph:
+        rig = Rig(graph, tmp_path, output_mode="sum")
+        rig.states.publish(JointState(name=["hinge"], position=[0.3], velocity=[0.0], effort=[0.0]))
+        wait_for(lambda: rig.node._compensator.present.trusted_state, "a state")
+        rig.node._on_zero_torque(True)
+        np.testing.assert_allclose(rig.send(3), WEIGHT, rtol=1e-6)
+        rig.commands.publish(JointState(name=["hinge"], effort=[math.nan]))
+        wait_for(lambda: rig.node._compensator.present.wishes.commands, "the command arrives")
+        np.testing.assert_allclose(rig.send(3), WEIGHT, rtol=1e-6)
+        rig.commands.publish(JointState(name=["hinge"], effort=[0.05]))
+        wait_for(lambda: not rig.node._zero.on, "the command arrives")
+        wait_for(lambda: rig.out[-1].data[0] == 0.05, "it is passed on")
+
+
+def test_left_in_the_mode_sum_the_last_torque_is_zero(tmp_path):
+    """Nothing follows it, and its receiver keeps it."""
+    with Graph() as graph:
+        rig = Rig(graph, tmp_path, output_mode="sum")
+        rig.states.publish(JointState(name=["hinge"], position=[0.3], velocity=[0.0], effort=[0.0]))
+        wait_for(lambda: rig.node._compensator.present.trusted_state, "a state")
+        rig.node._on_zero_torque(True)
+        rig.send(3)
+        rig.node._on_zero_torque(False)
+        while rig.node._zero.on:
+            rig.send(1)
+        count = len(rig.out)
+        wait_for(lambda: len(rig.out) >= count + 3, "zero is repeated")
+        assert {found.data[0] for found in rig.out[-4:]} == {0.0}
+
+
+def test_a_file_that_was_overwritten_is_given_back_as_it_was_read(tmp_path):
+    """The former drives take over from memory; what the file holds now does not matter."""
+    with Graph() as graph:
+        rig = Rig(graph, tmp_path)
+        assert rig.send(50, 0.5)[-1] == pytest.approx(FREE)
+        same = file_of(tmp_path / "one.json", 3.0)
+        rig.node.set_parameters([Parameter("drives_file", value=same)])
+        assert rig.send(60, 0.5)[-1] == pytest.approx(3.0 * FREE)
+        (tmp_path / "one.json").unlink()
+        rig.node._on_revert()
+        assert rig.send(60, 0.5)[-1] == pytest.approx(FREE)
+
+
+def test_drives_stay_while_a_hand_guides(tmp_path):
+    """Their weight must not change under it."""
+    with Graph() as graph:
+        rig = Rig(graph, tmp_path)
+        rig.send(3)
+        rig.node._on_zero_torque(True)
+        rig.send(3)
+        other = file_of(tmp_path / "other.json", 3.0)
+        (result,) = rig.node.set_parameters([Parameter("drives_file", value=other)])
+        assert not result.successful
+        assert "leave zero torque first" in result.reason
+        np.testing.assert_allclose(rig.send(3), WEIGHT, rtol=1e-6)

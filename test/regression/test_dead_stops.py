@@ -87,11 +87,13 @@ def test_a_frozen_encoder_concerns_its_joint_alone() -> None:
             assert torque[1] == 0.0
             assert stopping.found.joints_off.tolist() == [False, True, False]
             assert "position of j1 stands still" in stopping.found.off_reasons[0]
+            assert stopping.found.trusted_state is None, "its weight at a pose that is not that of the robot"
     for k in range(100):
         torque = stopping.step(1.0)
         if k < 3:
             assert abs(torque[1]) <= (k + 1) * STEP / 0.02 * abs(torque[0]) * (1.0 + 1e-9)
     assert not stopping.found.off_reasons
+    assert stopping.found.trusted_state is not None
     assert torque[1] == pytest.approx(torque[0])
 
 

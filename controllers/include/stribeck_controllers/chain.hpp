@@ -156,9 +156,19 @@ public:
     present->disable();
   }
 
+  /// A goal that a controller publishes beside its commands, as Compensator::on_goal().
+  void on_goal(double arrival, const double * stamp, const Measurement & goal) noexcept
+  {
+    for (Compensator * one : {leaving, present}) {
+      if (one != nullptr) {
+        one->on_goal(arrival, stamp, goal);
+      }
+    }
+  }
+
   void on_telemetry(int joint, double kp, double supply, double temperature) noexcept
   {
-    for (Compensator * one : {leaving, present}) {  // the former one may be prepared for other drives by another thread
+    for (Compensator * one : {former, present}) {
       if (one != nullptr) {
         one->on_telemetry(joint, kp, supply, temperature);
       }
@@ -244,6 +254,15 @@ public:
       beyond_[k] = last_[k] != *value;
     }
     reference[k] = valid(k) || !efforts_ ? last_[k] : 0.0;
+  }
+
+  /// Without a reference in this update a joint has none from now on: the last one does not count for another cycle.
+  void drop(int k) noexcept
+  {
+    if (missed_[k] > 0) {
+      missed_[k] = bridged_cycles + 1;
+      reference[k] = efforts_ ? 0.0 : last_[k];
+    }
   }
 
   /// Whether a joint has a reference.

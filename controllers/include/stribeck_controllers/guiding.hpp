@@ -47,7 +47,7 @@ public:
   /// Leave the mode: joints are damped and borne less and less.
   void release() noexcept { released_ = released_ > 0.0 ? released_ : 0.0; }
 
-  /// Torque at positions q [rad] and velocities v [rad/s]. \param inertia diagonal of the mass matrix, \param gravity weight.
+  /// Torque at positions q [rad] and velocities v [rad/s], 0 from the state on at which the mode has ended. \param inertia diagonal of the mass matrix, \param gravity weight.
   Vector torque(
     const Vector & q, const Vector & v, const Matrix & inertia, const Vector & gravity, double dt) noexcept
   {
@@ -82,7 +82,7 @@ public:
     }
     has_anchor_ = true;
     ended = leaves && share == 0.0 && all;
-    return found;
+    return ended ? filled(0.0) : found;
   }
 
 private:

@@ -98,7 +98,7 @@ class Compensator:
         self._first_goal: float | None = None
         self._zero: ZeroTorque | None = None
         self._handover = Handover(self._build(), self._parameters.ramp_time)
-        self._former = self._parameters, self._dynamics, self.notes
+        self._former = self._in_use
         self._handover.enable()
 
     def _build(self) -> Engine:
@@ -122,13 +122,13 @@ class Compensator:
         :raises ParameterFileError: for a file that cannot be read; the present one goes on.
         :raises ConfigError: for one that lacks a joint or would not be stable, or while another one is being taken over; the present one goes on.
         """
-        before = self._parameters, self._dynamics, self.notes
+        before = self._in_use
         drives, _ = _drives(Path(path), self.joints)
         try:
             self._parameters = replace(self._parameters, drives_file=str(path))
             self._handover.exchange(self._build())
         except StribeckError:
-            self._parameters, self._dynamics, self.notes = before
+            self._in_use = before
             raise
         self._knows_gains, self._former = all(drive.gains is not None for drive in drives), before
 
@@ -138,8 +138,16 @@ class Compensator:
         :raises ConfigError: if there was none, or while another one is being taken over.
         """
         self._handover.revert()
-        before = self._parameters, self._dynamics, self.notes
-        (self._parameters, self._dynamics, self.notes), self._former = self._former, before
+        self._in_use, self._former = self._former, self._in_use
+
+    @property
+    def _in_use(self) -> tuple[Any, ...]:
+        """What belongs to the present file of drives."""
+        return self._parameters, self._dynamics, self.notes, self._knows_gains
+
+    @_in_use.setter
+    def _in_use(self, former: tuple[Any, ...]) -> None:
+        self._parameters, self._dynamics, self.notes, self._knows_gains = former
 
     def torque(
         self,
@@ -235,7 +243,7 @@ class Compensator:
             self._zero = ZeroTorque(self._engine, self._dynamics, GuidingSettings(fastest, gravity_error))
             self._zero.begin(now)
         friction, engine = self.torque(q, qd, effort=effort, t=now), self._engine
-        return self._zero.torque(now, engine.state, friction, engine.servos.temperature)
+        return self._zero.torque(now, engine.trusted_state, friction, engine.servos.temperature)
 
     def release(self) -> None:
         """Leave the mode of :meth:`zero_torque`: joints are damped and borne less and less within ``ramp_time``; it has ended once they rest."""

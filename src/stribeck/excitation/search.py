@@ -6,14 +6,12 @@ The descents run in threads, within a time limit.
 from __future__ import annotations
 
 import os
-import threading
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from scipy import optimize
@@ -22,8 +20,7 @@ from stribeck.excitation.baseline import Baseline, random_baseline, shrunk
 from stribeck.excitation.criterion import Criterion
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array
-
-Result = TypeVar("Result")
+from stribeck.processes import interrupts_to
 
 WEIGHTS = (0.2, 0.04, 0.008, 0.0015)
 """Weights of the barrier; one descent per weight."""
@@ -60,7 +57,7 @@ class Clock:
         self.started = time.perf_counter() if started is None else started
         self.seconds = self.deadline = seconds
         self.ready = 0.0
-        self.called_off = threading.Event()
+        self.called_off = False
 
     @property
     def elapsed(self) -> float:
@@ -72,10 +69,14 @@ class Clock:
         self.ready = self.elapsed
         self.deadline = max(self.seconds, self.ready + RESERVED * self.seconds)
 
+    def call_off(self) -> None:
+        """End the work at its next step."""
+        self.called_off = True
+
     def runs(self, share: float = 1.0) -> bool:
         """Whether a share of the time between the end of compilation and the deadline has not yet elapsed."""
         end = self.ready + share * (self.deadline - self.ready)
-        return not self.called_off.is_set() and self.elapsed < end
+        return not self.called_off and self.elapsed < end
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,21 +150,11 @@ def search(
             climbs = [climb for climb in (future.result() for future in futures) if climb is not None]
             return baseline, sorted(climbs, key=lambda climb: climb.log_det, reverse=True)
 
-    with warnings.catch_warnings(), ThreadPoolExecutor(1) as waiter:
+    # Ctrl-C reaches the main thread alone, which is free for it while the work is done in another one.
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as worker, interrupts_to(clock.call_off):
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's line search warns about infinite values
-        baseline, climbs = _patiently(waiter, whole, clock)
-    return Search(baseline, tuple(climbs), clock.called_off.is_set())
-
-
-def _patiently(waiter: ThreadPoolExecutor, task: Callable[[], Result], clock: Clock) -> Result:
-    """Result of a task in a thread of its own; Ctrl-C, which reaches the main thread alone, calls it off, whenever it comes."""
-    future: Future[Result] | None = None
-    while True:
-        try:
-            future = future or waiter.submit(task)
-            return future.result()
-        except KeyboardInterrupt:
-            clock.called_off.set()
+        baseline, climbs = worker.submit(whole).result()
+    return Search(baseline, tuple(climbs), clock.called_off)
 
 
 def _climb(

@@ -43,6 +43,9 @@ from stribeck.mujoco.joints import actuators_of, check_options, friction_solver,
 TIMESTEP = 0.002
 """MuJoCo's default time step [s]."""
 
+ROUNDING = 1e-9
+"""Share by which a time step may exceed the longest one: quotients of times have rounding errors."""
+
 CORNERS = ((0.0, 0.0, 0.0), (0.01, 0.0, 0.0), (0.0, 0.01, 0.0), (0.0, 0.0, 0.01))
 FACES = ((1, 3, 2), (1, 2, 4), (2, 3, 4), (1, 4, 3))
 OBJ = "\n".join(
@@ -114,7 +117,7 @@ class PlainJoint:
         :raises ConfigError: if it is not.
         """
         longest = self.longest_step(inertia)
-        if timestep > longest:
+        if timestep > longest * (1.0 + ROUNDING):
             raise ConfigError(
                 f"joint {joint!r}: a time step of {timestep:g} s is too long: its damping stops it in {longest:.3g} s; "
                 "use a shorter one"
@@ -151,7 +154,7 @@ def simulated(servo: Servo, runs: Batch, stepping: Stepping) -> Array:
     held = zip(own, inertia(runs.pendulum, 0.0), strict=True)  # loads: shafts of mechanisms have no inertia
     shafts = ((exported(one.servo), float(load)) for one, load in held)
     longest = (shaft.longest_step(shaft.armature or load) for shaft, load in shafts)
-    substeps = math.ceil(runs.dt / min(TIMESTEP, *longest) - 1e-9)
+    substeps = math.ceil(runs.dt / min(TIMESTEP, *longest) - ROUNDING)
     texts = [(snippet([one], runs.dt / substeps), class_of(one)) for one in own]
     return runs_of(servo, runs, texts, substeps, np.stack([runs.position[0], runs.velocity[0]]))
 
@@ -411,9 +414,7 @@ def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
         if present:
             raise ConfigError(f"plain MJCF cannot express {feature}: {instead}")
     if not servo.kp:
-        raise ConfigError(
-            "kp is 0: a servo without a proportional gain does not follow its goal; give the firmware's gain"
-        )
+        raise ConfigError("kp is 0: a servo without a proportional gain does not move; state the firmware's")
 
 
 def _notes(servo: Servo) -> tuple[str, ...]:

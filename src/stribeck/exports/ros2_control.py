@@ -14,7 +14,7 @@ import yaml
 
 from stribeck.exports.affine import affine
 from stribeck.exports.task import ExportTask, JointServo, Written
-from stribeck.rigid.tree import BASE
+from stribeck.rigid.tree import BASE, TreeJoint
 from stribeck.rigid.urdf import read_urdf
 
 SHARE = 0.5
@@ -34,12 +34,12 @@ def write(task: ExportTask) -> Written:
             "p_gain": float(servo.servo.kp),
             "supply_voltage": float(servo.servo.voltage),
         }
-    names = [servo.joint for servo in task.joints]
-    links = {} if task.model is None else _links(task.model, names)
+    servos = {servo.joint: servo for servo in task.joints}
+    links = {name: {} for name in servos} if task.model is None else _links(task.model, list(servos))
     controller = {
         "type": "stribeck_controllers/FrictionCompensationController",
-        "joints": joints["joints"],
-        "friction": {servo.joint: _friction(servo) | links.get(servo.joint, {}) for servo in task.joints},
+        "joints": list(links),
+        "friction": {name: _friction(servos[name]) | link for name, link in links.items()},
     }
     sections = {"/**": joints, "friction_compensation": controller}
     text = yaml.safe_dump(
@@ -53,8 +53,14 @@ def write(task: ExportTask) -> Written:
 
 
 def _links(urdf: Path, names: list[str]) -> dict[str, dict[str, object]]:
-    """What each joint moves, with all others locked at 0: placement, axis and inertia as the controller takes them."""
-    tree = read_urdf(urdf).model(names).tree
+    """What each joint moves, with all others locked at 0: placement, axis and inertia as the controller takes them.
+
+    In the given order, except that a joint comes after the one that carries it, as the controller requires.
+    """
+    waiting, carried = list(read_urdf(urdf).model(names).tree.joints), list[TreeJoint]()
+    while waiting:
+        before = {BASE, *(names.index(joint.name) for joint in carried)}
+        carried.append(waiting.pop([joint.parent in before for joint in waiting].index(True)))
     return {
         joint.name: {
             "link_parent": "" if joint.parent == BASE else names[joint.parent],
@@ -63,7 +69,7 @@ def _links(urdf: Path, names: list[str]) -> dict[str, dict[str, object]]:
             "link_axis": joint.axis.tolist(),
             "link_inertia": joint.pseudo_inertia.ravel().tolist(),
         }
-        for joint in tree.joints
+        for joint in carried
     }
 
 

@@ -113,20 +113,9 @@ class Compensator:
         return self.feed_forward.gain
 
     @property
-    def kp(self) -> Array:
-        """Firmware gains, NaN where unknown, (n,)."""
-        return self.servos.kp
-
-    @property
-    def supply(self) -> Array:
-        """Supply voltages (n,) [V]."""
-        return self.servos.supply
-
-    @property
     def learned(self) -> tuple[Learned, ...] | None:
         """Learnt scales of each joint; ``None`` before the first state."""
-        observer = self.feed_forward.observer
-        return None if observer is None else observer.learned
+        return None if self.feed_forward.observer is None else self.feed_forward.observer.learned
 
     @property
     def external_torque(self) -> ExternalTorque | None:
@@ -244,6 +233,22 @@ class Compensator:
         return Command(*(picked(values, order) for values in (position, velocity, effort)))
 
     @property
+    def trusted_state(self) -> State | None:
+        """The last state, ``None`` while it, or the position of a joint in it, is not trusted."""
+        return self.state if self._admission.frozen is None else None
+
+    def carried(self, effort: Array) -> None:
+        """Torque that somebody else than a controller sends beside that against friction after the last state, (n,) [N m]."""
+        self._loads.commanded(self._admission.stamp, effort)
+
+    def commanded(self, now: float) -> Command | None:
+        """The controller's last command, if it is fresh at ``now`` [s] and holds for every joint what the output needs."""
+        command, mode = self.wishes.latest(now), self.settings.mode
+        if command is None or (mode == "sum" and not np.isfinite(command.effort).all()):
+            return None
+        return None if mode == "goal_offset" and not np.isfinite(command.position).all() else command
+
+    @property
     def joints_off(self) -> Mask:
         """Joints without torque while the others are compensated, (n,).
 
@@ -356,16 +361,12 @@ class Compensator:
             return Output(self.torque, self.torque)
         if mode == "current":
             return Output(self.map.sign * self.model.currents(self._applied), self.torque)
-        command = self.wishes.latest(now)
-        if command is None:
-            return None
-        commanded = command.effort if mode == "sum" else command.position
-        if not np.isfinite(commanded).all():
+        if (command := self.commanded(now)) is None:
             return None
         if mode == "sum":
-            return Output(commanded + self.torque, self.torque)
+            return Output(command.effort + self.torque, self.torque)
         with np.errstate(all="ignore"):  # a firmware gain near zero gives arbitrarily large offsets
-            goal = commanded + self.map.velocity(self._loads.goal_offset(command, self._applied))
+            goal = command.position + self.map.velocity(self._loads.goal_offset(command, self._applied))
         return Output(goal, self.torque) if np.isfinite(goal).all() else None
 
     # -- internals

@@ -116,6 +116,11 @@ class Handover:
         for one in self._each():
             one.on_command(*command, **more)
 
+    def carried(self, effort: Array) -> None:
+        """As :meth:`Compensator.carried`."""
+        for one in self._each():
+            one.carried(effort)
+
     def on_goal(self, *goal: Any, **more: Any) -> None:
         """As :meth:`Compensator.on_goal`."""
         for one in self._each():
@@ -139,7 +144,7 @@ class Handover:
         return self.torque
 
     def _advance(self, stamp: float) -> None:
-        if math.isnan(self._begun):
+        if math.isnan(self._begun) or stamp < self._begun:  # time jumped back
             self._begun = stamp
         passed = (stamp - self._begun) / self._ramp_time - 1.0 if self._ramp_time > 0.0 else 1.0
         self._share = max(self._share, min(passed, 1.0))
@@ -150,9 +155,9 @@ class Handover:
     def expire(self, now: float, time: float | None = None) -> bool:
         """As :meth:`Compensator.expire`."""
         expired = [one.expire(now, time) for one in self._each()]
-        if expired[-1]:
+        if any(expired):  # a successor that still waits for its first state has none to lose
             self.torque = self.present.torque
-        return expired[-1]
+        return any(expired)
 
     def output(self, now: float) -> Output | None:
         """As :meth:`Compensator.output`."""

@@ -136,7 +136,7 @@ class ZeroTorque:
         self._seen, self._stamp, self._weight = now, state.stamp, weight
         found = self._guiding.torque(at, state.joint_velocity, inertia, weight, dt)
         self.on = not self._guiding.ended
-        return found
+        return found if self.on else np.zeros(len(self._names))
 
     def _lost(self, now: float) -> Array:
         """Torque without a trusted state: the weight at the last pose, which fades after the time-out."""

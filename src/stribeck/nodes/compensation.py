@@ -30,7 +30,7 @@ from stribeck.live.supervision import TICK, EnableState
 from stribeck.live.telemetry import apply_telemetry
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.command_output import DEPTH, REVOKED, CommandOutput
-from stribeck.nodes.figures import figures_of, latency
+from stribeck.nodes.figures import fading_of, figures_of, latency
 from stribeck.nodes.messages import (
     CommandReader,
     GoalReader,
@@ -68,6 +68,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._goals: GoalReader | None = None
         self._newest: float | None = None
         self._former: DrivesInUse | None = None
+        self._reverting = False
         self.answer(SetBool, "~/enable", self._on_enable)
         self.answer(SetBool, "~/zero_torque", self._on_zero_torque)
         self.answer(Trigger, "~/revert", self._on_revert)
@@ -168,21 +169,27 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             with self._lock:
                 self._compensator.set_gain(value)
         elif name == "drives_file":
-            self._exchange(self._in_use.from_file(value))
+            former = self._former if self._reverting else None
+            self._exchange(self._in_use.from_file(value) if former is None else former)
 
     def _exchange(self, in_use: DrivesInUse) -> None:
         """Let other drives take over; those that were in use before do with what was learnt about them."""
         self._save()
         former, before = self._former, self._in_use
-        returns = in_use.same_as(former)
+        returns = in_use is former or in_use.same_as(former)
         with self._lock:
             if self._compensator is None:
                 return
+            if self._zero.on:
+                raise NodeStateError(
+                    "a hand guides the robot, whose weight must not change: leave zero torque first"
+                )
             if former is not None and returns:
                 self._compensator.revert()
                 in_use = former
             else:
                 self._compensator.exchange(in_use.compensator)
+            self._zero.dynamics, _ = dynamics_of(in_use.parameters, in_use.joints)
         self._former = before
         self._use(in_use)
 
@@ -192,7 +199,11 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 "there is no former file of drives: set the parameter drives_file to take one over"
             )
         path = self._former.parameters.drives_file
-        result = self.set_parameters([Parameter("drives_file", value=path)])[0]
+        self._reverting = True  # to what was read then, whatever the file holds now
+        try:
+            result = self.set_parameters([Parameter("drives_file", value=path)])[0]
+        finally:
+            self._reverting = False
         if not result.successful:
             raise NodeStateError(result.reason)
         return f"the drives of {path} take over"
@@ -215,7 +226,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             if compensator.present.merger.foreign != foreign:
                 return  # a state of other joints only
             if self._zero.on:
-                self._zero.send(arrival, state.stamp, now)
+                self._zero.send(arrival, state.stamp)
             elif self._on_each_state:
                 self._send(arrival, state.stamp)
             self._durations[self._count % len(self._durations)] = time.perf_counter() - began
@@ -250,9 +261,10 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return
             arrival = self.clock.now()
             self._enabling.check_pause(arrival)
-            self._zero.commanded(arrival)
             stamp = self._commands.take(self._compensator, data, arrival, self._now(arrival))
-            if not self._on_each_state:
+            if self._compensator.present.commanded(arrival) is not None:
+                self._zero.commanded(arrival)
+            if not (self._on_each_state or self._zero.on):
                 self._send(arrival, stamp)
 
     def _on_revoked(self, message: Int64) -> None:
@@ -268,10 +280,10 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 self._command_output.take_back()  # suspended while it computed: nobody may correct this effort
 
     def _publish_torque(self, stamp: Stamp) -> None:
-        if self._compensator is not None and self._torque.get_subscription_count():
-            self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
         if self._compensator is None:
             return
+        if self._torque.get_subscription_count():
+            self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
         if self._external.get_subscription_count():
             external = self._compensator.present.external_torque
             if external is not None:
@@ -316,7 +328,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._alive.publish(Int64(data=self._enabling.spell))
 
     def _send_zero(self) -> None:
-        if self._on_each_state:
+        if self._on_each_state and not self._zero.on:  # whose weight stays, and then fades
             self._send(self.clock.now(), None)
 
     def _enable(self) -> None:
@@ -342,10 +354,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self.require_active()
         if self._compensator is not None:
             self._enabling.returned = 0
-        if on:
-            self._enable()
-        else:
-            self._disable()
+        (self._enable if on else self._disable)()
         return "compensating" if on else "friction torque is zero"
 
     # -- what was learnt
@@ -402,28 +411,21 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             if self._compensator is None:
                 return "ok", "not configured", {}
             compensator, zero = self._compensator.present, self._zero.status
-            learning_gap = self._in_use.learning.gap
-            figures = {"states": self._count, **figures_of(compensator, self._enabling, learning_gap)}
+            figures = figures_of(compensator, self._enabling, self._count, self._in_use.learning.gap)
             durations = self._durations[: self._count].copy()
-            doubt, notice, fading = compensator.doubt, compensator.notice, compensator.account().energy < 1.0
+            doubt, notice = compensator.doubt, fading_of(compensator) or compensator.notice
             off = compensator.off_reasons
         figures |= latency(durations)  # without the lock, on which a state would wait
-        if zero[0] == "warn":
-            return *zero, figures
         if doubt is not None and compensator.enabled:
             return "warn", f"zero torque: {doubt}{self._missing_states(compensator)}", figures
         if self._enabling.tripped:
             return "warn", self._enabling.tripped, figures
         if off and compensator.enabled:
             return "warn", f"zero torque of single joints: {'; '.join(off)}", figures
+        if zero[0] == "warn":
+            return *zero, figures
         if self._settings.guarded and not self._alive.get_subscription_count():
             return "warn", "guarded, but no guard is running: start it, or set guarded to false", figures
-        if fading.any():
-            names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
-            notice = (
-                f"{', '.join(names)}: moving for long without a goal, or with one that is never ahead of it: the friction "
-                "torque fades to its certain share; it returns at rest without a goal, or behind one"
-            )
         if notice:
             self.get_logger().warning(notice, throttle_duration_sec=60.0)
             return "warn", notice, figures

@@ -11,13 +11,15 @@ from stribeck.live.supervision import EnableState
 from stribeck.model.arrays import Array
 
 
-def figures_of(compensator: Compensator, enabling: EnableState, gap: str) -> dict[str, Any]:
+def figures_of(compensator: Compensator, enabling: EnableState, states: int, gap: str) -> dict[str, Any]:
     """What the compensator does, by name.
 
+    :param states: how many were taken.
     :param gap: why nothing is learnt; empty if something is.
     """
     account = compensator.account()
     figures: dict[str, Any] = {
+        "states": states,
         "enabled": compensator.enabled,
         "gain": compensator.gain,
         "automatic returns": f"{enabling.returned} of {enabling.returns}",
@@ -35,6 +37,18 @@ def figures_of(compensator: Compensator, enabling: EnableState, gap: str) -> dic
     if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:
         figures["load terms"] = "zero: effort_meaning is none"
     return figures
+
+
+def fading_of(compensator: Compensator) -> str:
+    """A warning that names joints whose torque fades; empty without one."""
+    fading = compensator.account().energy < 1.0
+    names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)}: moving for long without a goal, or with one that is never ahead of it: the friction "
+        "torque fades to its certain share; it returns at rest without a goal, or behind one"
+    )
 
 
 def latency(durations: Array) -> dict[str, float]:

@@ -12,6 +12,7 @@ from stribeck.errors import ConfigError, NodeStateError
 from stribeck.files.cdr import Stamp
 from stribeck.live.compensator import Compensator
 from stribeck.live.handover import Handover
+from stribeck.live.samples import State
 from stribeck.live.setup import base_link_of
 from stribeck.live.zero_torque import ZeroTorque, guiding_of
 from stribeck.nodes.command_output import DEPTH, CommandOutput
@@ -33,7 +34,7 @@ class ZeroTorqueOutput:
     def __init__(
         self, parameters: CompensationParameters, handover: Handover, dynamics: Dynamics | None, output: CommandOutput
     ) -> None:  # fmt: skip
-        self._handover, self._output, self._dynamics = handover, output, dynamics
+        self._handover, self._output, self.dynamics = handover, output, dynamics
         self._mode, self._settings = parameters.output_mode, guiding_of(parameters)
         self._guarded, self._timeout = parameters.guarded, parameters.command_timeout
         self._zero: ZeroTorque | None = None
@@ -51,7 +52,7 @@ class ZeroTorqueOutput:
         if zero is None or (not zero.on and zero.reason == _LEFT):
             return "", ""
         if not zero.on:
-            return "warn", f"zero-torque mode has ended: {zero.reason}"
+            return "ok" if zero.reason == _COMMANDED else "warn", f"zero-torque mode has ended: {zero.reason}"
         if zero.reason:
             return "warn", f"zero-torque mode ends: {zero.reason}"
         held = f": holds {', '.join(zero.holding)}, whose friction does not" if zero.holding else ""
@@ -77,40 +78,49 @@ class ZeroTorqueOutput:
             raise NodeStateError("compensation is off: call ~/enable first")
         if now - self._commanded <= self._timeout:
             raise NodeStateError("a controller sends commands, which count: stop it first")
-        if self._handover.present.state is None:
+        if self._handover.present.trusted_state is None:
             raise NodeStateError("no trusted states: the robot cannot be borne where nobody knows it is")
-        zero = ZeroTorque(self._handover.present, self._dynamics, self._settings)
+        zero = ZeroTorque(self._handover.present, self.dynamics, self._settings)
         zero.begin(now)
+        self._output.parting.forget()  # of the controller that was stopped
         self._zero = zero
         return "a hand guides the robot"
 
     def commanded(self, now: float) -> None:
-        """A controller has sent a command, which ends the mode."""
+        """A controller has sent a command that counts, which ends the mode."""
         self._commanded = now
         if self._zero is not None:
-            self._zero.stop("a controller sends commands")
+            self._zero.stop(_COMMANDED)
 
     def stop(self, reason: str) -> None:
         """End the mode at once, with a torque of zero."""
         if self._zero is not None and self._zero.on:
             self._zero.stop(reason)
             self._publish(np.zeros(len(self._handover.names)), None)
+            self._leave()
 
-    def send(self, now: float, stamp: Stamp | None, time: float | None = None) -> None:
+    def send(self, now: float, stamp: Stamp | None) -> None:
         """Publish the torque after a state, or without one.
 
         :param stamp: of the state; ``None`` without one.
-        :param time: current time on the clock of the stamps, if that is not the steady clock [s].
         """
-        zero, handover = self._zero, self._handover
-        if zero is None or not zero.on or (stamp is None and handover.present.state is not None):
-            return
-        present = handover.present
-        torque = zero.torque(now, present.state, handover.torque, present.servos.temperature)
+        zero, state = self._zero, self._handover.present.trusted_state
+        if zero is not None and zero.on and (stamp is not None or state is None):
+            self._carry(zero, now, state, stamp)
+
+    def _carry(self, zero: ZeroTorque, now: float, state: State | None, stamp: Stamp | None) -> None:
+        torque = zero.torque(now, state, self._handover.torque, self._handover.present.servos.temperature)
         self._publish(torque, stamp)
-        if stamp is not None and self._mode == "sum":  # the part beside friction is that of a controller
-            rest = torque - handover.torque
-            handover.on_command(now, stamp.seconds, None, (), (), rest, now=time)
+        if not zero.on:
+            self._leave()
+        elif stamp is not None and self._mode == "sum":  # the part beside friction is that of a controller
+            self._handover.carried(torque - self._handover.torque)
+
+    def _leave(self) -> None:
+        """In the mode ``sum`` nothing follows the last torque, which is zero and may get lost: it is sent a few more times."""
+        if self._mode == "sum":
+            nothing = np.zeros(len(self._handover.names))
+            self._output.parting.left_behind(0.0, nothing, nothing)
 
     def _publish(self, torque: Any, stamp: Stamp | None) -> None:
         present: Compensator = self._handover.present
@@ -119,7 +129,7 @@ class ZeroTorqueOutput:
         self._output.publish(torque, stamp)
 
 
-_LEFT = "left"
+_LEFT, _COMMANDED = "left", "a controller sends commands"
 
 
 class WrenchOutput:

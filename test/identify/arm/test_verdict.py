@@ -29,11 +29,16 @@ def clean(tmp_path_factory):
     return run, urdf(folder, mass=2.6)
 
 
-def judged(run, path):
-    """The verdict, by key."""
+def fitted(run, path):
+    """The identification, and its fits by name."""
     given = load_arm(path, JOINTS)
     work = Identification(machine_of(JOINTS, given, {}), CONFIG, [run])
-    fits = {name: work.fit(name) for name in ("ols", "full")}
+    return work, {name: work.fit(name) for name in ("ols", "full")}
+
+
+def judged(run, path):
+    """The verdict, by key."""
+    work, fits = fitted(run, path)
     verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood)
     return verdict, {reason.key: reason.text for reason in verdict.reasons}
 
@@ -59,12 +64,18 @@ def test_an_effort_against_gravity_is_named(clean):
 
 
 def test_currents_taken_for_torques_are_noticed(clean):
-    """So are rotor inertias of zero, which follow from it."""
+    """So are rotor inertias of zero, which follow from it; the intervals of what is not at its bound keep a width."""
     run, path = clean
-    verdict, reasons = judged(scaled(run, 0.12, 0.12, 0.12), path)
+    small = scaled(run, 0.12, 0.12, 0.12)
+    verdict, reasons = judged(small, path)
     assert verdict.use == "unusable"
     assert "a current or a torque of the motor" in reasons["effort_unit"]
     assert {"worse_than_ols", "no_rotor_inertia"} <= set(reasons)
+    assert "zero_intervals" not in reasons
+    estimates = fitted(small, path)[1]["full"].estimates("rotary")
+    intervals = [one.interval for one in estimates.values() if one.side is None and one.interval is not None]
+    assert len(intervals) > len(JOINTS)
+    assert all(high > low for low, high in intervals), estimates
 
 
 def test_efforts_of_another_machine_are_not_explained(clean):

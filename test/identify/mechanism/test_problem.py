@@ -72,7 +72,7 @@ def test_linear_model_is_that_of_finite_differences(estimator):
 
 def test_true_states_need_no_impulse(estimator, solution):
     """At the true parameters nothing is unexplained but the encoders' steps, whose deviation is known."""
-    residuals = estimator.problem.residuals(solution.point, estimator.samples, 100.0)
+    residuals = estimator.problem.residuals(solution.point, estimator.samples, estimator.starts, 100.0)
     assert np.sqrt(np.mean(residuals.impulses**2)) < 0.1
     seen = residuals.samples[estimator.samples.count > 0]
     assert 0.9 < np.sqrt(np.mean(seen**2)) < 1.1

@@ -165,6 +165,10 @@ def test_friction_comes_back_from_sensors_that_see_no_joint(of):
             "joins a vector and a number",
         ),
         ({"expression": "__import__('os').x", "unit": "m"}, "calls __import__"),
+        ({"expression": "position(slide) / 0", "unit": "m"}, "divides by zero"),
+        ({"expression": "position(slide) / (friction - friction)", "unit": "m"}, "divides by zero"),
+        ({"expression": "position(slide) / sin(0)", "unit": "m"}, "divides by zero"),
+        ({"expression": "point(block, 0, 0, 0).x / (1 - 1)", "unit": "m"}, "divides by zero"),
         ({"expression": "position(slide)"}, "unit"),
         ({"expression": "position(slide)", "unit": "m", "joint": "slide"}, "either the joint"),
     ],
@@ -173,3 +177,11 @@ def test_expressions_that_are_none_are_refused(sensor, words):
     """In one line that says what is valid."""
     with pytest.raises(ConfigError, match="(?s)" + words.replace("(", r"\(").replace("*", r"\*")):
         model_of(changed(BLOCK, sensors={"place": sensor}), Path("test.yaml"))
+
+
+def test_units_are_those_of_expressions_and_of_joints():
+    """Pictures showed signals of expressions in the unit of the last joint."""
+    of_joint = {"angle": {"joint": "shaft"}, "rate": {"joint": "shaft", "quantity": "velocity"}}
+    model = model_of(pendulum(ALL | of_joint), Path("test.yaml")).mechanism
+    found = {sensor.name: model.unit(sensor) for sensor in model.sensors}
+    assert found == {name: sensor["unit"] for name, sensor in ALL.items()} | {"angle": "rad", "rate": "rad/s"}

@@ -123,7 +123,7 @@ def test_derivatives_by_the_free_impulses_are_those_of_the_stepper(run):
 def test_the_cost_counts_the_first_deviation(run):
     """A deviation of one slack costs one half."""
     problem = EstimationProblem(cart(PLAY), STEP)
-    samples, *_ = joined([run])
+    samples, _, starts = joined([run])
     q = np.tile(np.array([0, 0, 0, 1.0, 0, 0, 0]), (len(samples.count), 2, 1))
     at_rest = Point(
         problem.mechanism.parameters.vector(), q, np.zeros((len(q), 2, 6)), np.zeros((len(q), 2 + 12))
@@ -131,7 +131,7 @@ def test_the_cost_counts_the_first_deviation(run):
     q_off = q.copy()
     q_off[0, 1, 0] = PLAY
     costs = [
-        problem.residuals(Point(at_rest.chi, one, at_rest.v, at_rest.impulse), samples, 1000.0).cost
+        problem.residuals(Point(at_rest.chi, one, at_rest.v, at_rest.impulse), samples, starts, 1000.0).cost
         for one in (q, q_off)
     ]
     assert costs[1] - costs[0] == pytest.approx(0.5, rel=1e-6)

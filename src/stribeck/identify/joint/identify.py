@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stribeck.errors import RecordingError
-from stribeck.identify.joint.fit import JointFit, measured
+from stribeck.identify.joint.fit import JointFit, kept_rows, measured
 from stribeck.identify.joint.plausibility import Notice
 from stribeck.identify.joint.recording import Recording
 from stribeck.identify.joint.run import JointRun, joined
@@ -103,10 +103,9 @@ def identify_joint(
     known = uncertainty_of(fit, fitted)
     scale = measured_torque(fitted)
     left_out = {kind: error / scale for kind, error in best.errors.items()}
-    train, others = (
-        tuple(error_of(fit, one.name, _even(one.runs)[0] if plateaus else one.runs) for one in some)
-        for some in (recordings, validation)
-    )
+    train = _errors(fit, recordings, fitted)
+    unseen = [_kept(one.runs, plateaus_of(one.runs) if plateaus else []) for one in validation]
+    others = _errors(fit, validation, [run for some in unseen for run in some])
     verdict = judge_joint(fit, fitted, left_out, train, others, known.estimates)
     said = [Reason(one.key, one.use, one.text) for one in notices if one.use != "note"]
     verdict = Verdict((*said, *verdict.reasons))
@@ -128,9 +127,28 @@ def _even(runs: Sequence[JointRun]) -> tuple[list[JointRun], list[Plateau]]:
     """Of a constant-velocity sweep the runs whose plateaus alone are kept, and these; other runs as they are."""
     plateaus = plateaus_of(runs)
     if not is_sweep(runs, plateaus):
-        return list(runs), []
+        plateaus = []
+    return _kept(runs, plateaus), plateaus
+
+
+def _kept(runs: Sequence[JointRun], plateaus: Sequence[Plateau]) -> list[JointRun]:
+    """Runs of which the plateaus alone are kept; without any they are as they are."""
+    if not plateaus:
+        return list(runs)
     rows = rows_in(runs, plateaus)
-    return [replace(run, kept=kept.astype(float)) for run, kept in zip(runs, rows, strict=True)], plateaus
+    return [replace(run, kept=kept.astype(float)) for run, kept in zip(runs, rows, strict=True)]
+
+
+def _errors(
+    fit: JointFit, recordings: Sequence[Recording], runs: Sequence[JointRun]
+) -> tuple[FileError, ...]:
+    """Errors of recordings on the rows kept in these runs, all of theirs in order; of one without such rows, on all its rows."""
+    following = iter(runs)
+    own = [[next(following) for _ in one.runs] for one in recordings]
+    return tuple(
+        error_of(fit, one.name, some if kept_rows(some).any() else one.runs)
+        for one, some in zip(recordings, own, strict=True)
+    )
 
 
 def _check_sign(runs: Sequence[JointRun]) -> None:

@@ -2,7 +2,9 @@ r"""Intervals of the parameters of a joint, from blocks of time longer than the 
 
 With the Jacobian :math:`J_g` and the residual :math:`r_g` of block g, the score is :math:`J_g^Tr_g` and the curvature
 :math:`J_g^TJ_g`; the covariance is that of leaving out one block after the other
-(:func:`~stribeck.identify.common.clusters.leave_one_out`). Parameters at a bound are held there.
+(:func:`~stribeck.identify.common.clusters.leave_one_out`). The covariance of what the law lacks is added as far as it exceeds this noise:
+errors that are alike wherever the joint is as fast, or at the same angle, by the same sums over cells of velocities and of positions in
+place of blocks (:func:`~stribeck.identify.common.clusters.between_conditions`). Parameters at a bound are held there.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ CORRELATED = 3.0
 
 MOST, SPARE = 60, 3
 """Largest number of blocks, and how many more than parameters there are at least."""
+
+CELLS = 2
+"""Cells of velocities, and of positions, for each parameter: with no more than parameters nothing could be left out."""
 
 STEP = 1e-3
 """Relative step of differences."""
@@ -68,9 +73,9 @@ def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     covariance = leave_one_out(scores, curvatures)
     rows = np.flatnonzero(kept > 0.0)
     conditions = np.stack([joined(few, name)[rows] for name in ("velocity", "position")], axis=1)
-    count = 2 * len(free)
-    lacking = between_conditions([(jacobian[rows], residual[rows], conditions)], count=count)
-    covariance = covariance.beyond(lacking, count - len(free))
+    cells = CELLS * len(free)
+    lacking = between_conditions([(jacobian[rows], residual[rows], conditions)], count=cells)
+    covariance = covariance.beyond(lacking, cells - len(free))
     widths = dict(zip(free, covariance.half_widths().tolist(), strict=True))
     estimates = {name: _estimate(fit, name, widths.get(name)) for name in fit.values}
     return JointUncertainty(tuple(free), covariance.matrix, estimates, covariance.correlation(free))

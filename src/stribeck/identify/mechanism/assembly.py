@@ -47,6 +47,11 @@ def _places(problem: EstimationProblem, values: Any, q: Any) -> Any:
     return jnp.stack(found) if found else jnp.zeros(0)
 
 
+def _nearest(difference: Any, angles: Any) -> Any:
+    """Differences of signals, those of angles within half a turn."""
+    return jnp.where(angles, jnp.arctan2(jnp.sin(difference), jnp.cos(difference)), difference)
+
+
 def _shortest(matrix: Any, right: Any) -> Any:
     """Minimum-norm solution of a possibly redundant system."""
     square = matrix @ matrix.T
@@ -72,7 +77,7 @@ def configurations(problem: EstimationProblem, values: Any, path: Any, begins: A
         q, target, place = carry
         constraints = layout.constraints(physical, q)
         missing = target - jnp.stack(layout.coordinates(layout.pose(physical, q)))[joints]
-        missing = jnp.where(layout.rotates[joints], jnp.arctan2(jnp.sin(missing), jnp.cos(missing)), missing)
+        missing = _nearest(missing, problem.angles[chosen])
         rows = [constraints.jacobian, constraints.motion[joints]]
         right = [-constraints.deviation, missing]
         if len(placed):
@@ -81,7 +86,7 @@ def configurations(problem: EstimationProblem, values: Any, path: Any, begins: A
                 return _places(problem, values, rotation.plus(q, by.reshape(-1, 6)))
 
             rows.append(jax.jacfwd(near)(still))
-            right.append(place - near(still))
+            right.append(_nearest(place - near(still), problem.angles[placed]))
         step = _shortest(jnp.concatenate(rows), jnp.concatenate(right))
         step = step * jnp.minimum(1.0, LONGEST / (jnp.max(jnp.abs(step)) + 1e-300))
         return rotation.plus(q, step.reshape(-1, 6)), target, place

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from stribeck.errors import ConfigError
 from stribeck.identify.mechanism.affine import index_of
 from stribeck.identify.mechanism.vectors import ZERO, Vector, add, cos, dot, scale, sin, sqrt, sub
@@ -53,14 +55,24 @@ class Formula:
     parameters: tuple[str, ...]
 
     def check(self, where: str) -> None:
-        """Refuse expressions that name unknown things, mix vectors and numbers, or give a vector.
+        """Refuse expressions that name unknown things, mix vectors and numbers, give a vector, or divide by zero whatever the motion is.
 
         :raises ConfigError: with ``where``.
         """
-        numbers = [1.0] * len(self.parameters)
-        value = self.value(numbers, lambda name, *_: 1.0 if name in SCALARS else (1.0, 2.0, 3.0), where)
-        if isinstance(value, tuple):
+        # Different numbers for all parameters and quantities: what is zero with these is zero with any.
+        draws, drawn = np.random.default_rng(0), dict[str, Any]()
+        numbers = draws.uniform(1.0, 2.0, len(self.parameters)).tolist()
+
+        def ask(name: str, index: int, place: Vector) -> Any:
+            x, y, z = draws.uniform(1.0, 2.0, 3).tolist()
+            return drawn.setdefault(f"{name} {index} {place}", x if name in SCALARS else (x, y, z))
+
+        if isinstance(self.value(numbers, ask, where), tuple):
             raise ConfigError(f"{where}: {self.text!r} is a vector: take .x, .y, .z, norm(…) or dot(…) of it")
+        for node in ast.walk(ast.parse(self.text.strip())):
+            match node:  # JAX divides by the sine of zero
+                case ast.BinOp(op=ast.Div(), right=by) if float(self._of(by, numbers, ask, where)) == 0.0:
+                    raise self._refused(where, "divides by zero")
 
     @property
     def of_pose(self) -> bool:
@@ -69,13 +81,42 @@ class Formula:
         used = {call.id for call in calls if isinstance(call, ast.Name)}
         return not used & (QUANTITIES.keys() - {"point", "position"})
 
-    def value(self, parameters: Any, ask: Ask, where: str = "") -> Any:
-        """The value for parameters (p) and quantities."""
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """Joints whose coordinates it adds or subtracts; none for anything but a sum of these, numbers and parameters."""
+
+        def inside(node: ast.expr) -> list[str]:
+            match node:
+                case ast.Constant() | ast.Name():
+                    return []
+                case ast.UnaryOp(operand=operand):
+                    return inside(operand)
+                case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                    return inside(left) + inside(right)
+                case ast.Call(
+                    func=ast.Name(id="position"), args=[ast.Name(id=owner) | ast.Constant(value=owner)]
+                ):
+                    return [str(owner)]
+            raise ValueError
+
+        try:
+            return tuple(inside(ast.parse(self.text.strip(), mode="eval").body))
+        except ValueError:
+            return ()
+
+    def value(self, parameters: Any, ask: Ask, where: str = "expression") -> Any:
+        """The value for parameters (p) and quantities.
+
+        :raises ConfigError: for a division by a plain number that is zero, such as a difference of equal parameters that are known.
+        """
         try:
             tree = ast.parse(self.text.strip(), mode="eval").body
         except SyntaxError:
             raise self._refused(where, "is no expression") from None
-        return self._of(tree, parameters, ask, where)
+        try:
+            return self._of(tree, parameters, ask, where)
+        except ZeroDivisionError:
+            raise self._refused(where, "divides by zero") from None
 
     def _of(self, node: ast.expr, parameters: Any, ask: Ask, where: str) -> Any:
         def inner(one: ast.expr) -> Any:
@@ -133,6 +174,8 @@ class Formula:
             case ast.Mult(), (True, False) | (False, True):
                 return scale(a, b) if vectors[1] else scale(b, a)
             case ast.Div(), (_, False):
+                if isinstance(b, float) and b == 0.0:  # CasADi divides its symbols by zero
+                    raise ZeroDivisionError
                 return scale(1.0 / b, a) if vectors[0] else a / b
         raise self._refused(where, "joins a vector and a number, or uses an operator other than + - * /")
 

@@ -236,6 +236,21 @@ class Mechanism:
         used = np.any(np.concatenate([parts["coulomb"], parts["viscous"]]) != 0.0, axis=0)
         return frozenset(name for name, one in zip(self.parameters.names, used.tolist(), strict=True) if one)
 
+    def unit(self, sensor: Sensor) -> str:
+        """SI unit of a sensor's signal."""
+        if sensor.formula is not None:
+            return sensor.unit
+        length = "rad" if self.joints[sensor.joint].kind == "revolute" else "m"
+        return length if sensor.quantity == "position" else f"{length}/s"
+
+    def is_angle(self, sensor: Sensor) -> bool:
+        """Whether a signal is an angle that a turn more leaves the same: of a revolute joint, or a sum of such, unscaled."""
+        names = {joint.name for joint in self.joints if joint.kind == "revolute"}
+        if sensor.formula is not None:
+            summed = set(sensor.formula.summed)
+            return sensor.unit == "rad" and bool(summed) and summed <= names
+        return sensor.quantity == "position" and self.joints[sensor.joint].name in names
+
     def values(self) -> Array:
         """Values of all parameters (p,), in order."""
         return np.array([parameter.value for parameter in self.parameters])

@@ -436,9 +436,8 @@ def _source(value: str | SignalSource, units: tuple[str, ...], where: str) -> Si
 
 
 def _units(mechanism: Mechanism, sensor: Sensor) -> tuple[str, ...]:
-    if sensor.formula is not None:
-        return tuple(unit for unit in UNITS if unit.replace("mm", "m").replace("deg", "rad") == sensor.unit)
-    turns = mechanism.joints[sensor.joint].kind == "revolute"
-    if sensor.quantity == "position":
-        return ("rad", "deg", "turn", "counts") if turns else ("m", "mm")
-    return ("rad/s", "deg/s", "rpm") if turns else ("m/s", "mm/s")
+    """Units in which recordings may have the signal of a sensor; turns and counts are those of a joint alone."""
+    of_joint = {} if sensor.formula is not None else {"rad": ("turn", "counts"), "rad/s": ("rpm",)}
+    unit = mechanism.unit(sensor)
+    same = (one for one in UNITS if one.replace("mm", "m").replace("deg", "rad") == unit)
+    return (*same, *of_joint.get(unit, ()))

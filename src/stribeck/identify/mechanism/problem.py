@@ -157,13 +157,7 @@ class EstimationProblem:
         self.movable = np.array(
             [k for k, joint in enumerate(mechanism.joints) if joint.kind not in UNMOVED], int
         )
-        self.angles = np.array(
-            [
-                s.quantity == "position" and mechanism.joints[s.joint].kind == "revolute"
-                for s in mechanism.sensors
-            ],
-            bool,
-        )
+        self.angles = np.array([mechanism.is_angle(sensor) for sensor in mechanism.sensors], bool)
         self.deviation = np.array([sensor.deviation for sensor in mechanism.sensors])
         self.noise = self._noise()
         self.loose = self.dynamics.layout.loose
@@ -269,15 +263,22 @@ class EstimationProblem:
         with np.errstate(invalid="ignore"):  # diverged trials
             return np.asarray(misfit - TURN * np.where(self.angles, np.round(misfit / TURN), 0.0))
 
-    def residuals(self, point: Point, samples: GridSamples, ratio: float) -> Residuals:
-        """Residuals at a point."""
+    def residuals(self, point: Point, samples: GridSamples, starts: Array, ratio: float) -> Residuals:
+        """Residuals at a point.
+
+        :param starts: index of the first state of each run.
+        """
         with np.errstate(over="ignore"):  # diverged trials
             weighted = self.signals(point, samples) * np.sqrt(samples.count) / self.deviation
-            starts = np.flatnonzero(np.concatenate([[True], ~samples.linked[:-1]]))
-            missing = self.functions.violation(*self._first(point, starts))[..., 0][:, self._open]
-            return Residuals(
-                weighted, self.kicks(point) / self.kick_deviation(ratio), missing / self.across[1]
-            )
+            kicks = self.kicks(point) / self.kick_deviation(ratio)
+            return Residuals(weighted, kicks, self._off(point, starts))
+
+    def _off(self, point: Point, starts: Array) -> Array:
+        """Deviations of joints with slack in the first states and their rates, over their standard deviations (runs, 2 l)."""
+        if not len(self.loose):
+            return np.zeros((len(starts), 0))
+        missing = self.functions.violation(*self._first(point, starts))[..., 0][:, self._open]
+        return np.asarray(missing / self.across[1])
 
     @property
     def _open(self) -> Indices:
@@ -345,7 +346,7 @@ class EstimationProblem:
         answer[..., :d] += seen[..., :d]
         answer[..., d + e :] += seen[..., d + half :]
         weight = np.sqrt(samples.count) / self.deviation
-        residuals = self.residuals(point, samples, ratio)
+        residuals = self.residuals(point, samples, starts, ratio)
         sample = np.concatenate(
             [answer[..., d : d + e], answer[..., :d], answer[..., d + e :], np.zeros((*weight.shape, 1))],
             axis=2,
@@ -353,7 +354,7 @@ class EstimationProblem:
         sample *= weight[..., None]
         sample[..., -1] = residuals.samples
         deviation = self.kick_deviation(ratio)
-        first, first_drift, known = self._tangents(point, starts)
+        first, first_drift, known = self._tangents(point, starts, residuals.first)
         first = first * ~released[:, None, None]
         return StateChain(
             turn,
@@ -368,7 +369,7 @@ class EstimationProblem:
             known,
         )
 
-    def _first(self, point: Point, starts: Array | Indices) -> tuple[Array, Array, Array]:
+    def _first(self, point: Point, starts: Array) -> tuple[Array, Array, Array]:
         q, v = point.q[starts].reshape(len(starts), -1), point.v[starts].reshape(len(starts), -1)
         return q, v, np.broadcast_to(point.chi, (len(starts), len(point.chi)))
 
@@ -377,13 +378,15 @@ class EstimationProblem:
         r"""Scales of translations and rotations of a state: :math:`\ell` and 1 (12 nb,)."""
         return np.tile([self.length] * 3 + [1.0] * 3, 2 * self.bodies)
 
-    def _tangents(self, point: Point, starts: Array) -> tuple[Array, Array, Array]:
+    def _tangents(self, point: Point, starts: Array, first: Array) -> tuple[Array, Array, Array]:
         """Basis (runs, 12 nb, f) of first-state increments that keep g = 0 and Gv = 0, their drift with the parameters, and rows
         [C, D, y] of the deviations that slack leaves free (runs, 2 l, 12 nb + p + 1).
+
+        :param first: y (runs, 2 l), of :class:`Residuals`.
         """
-        d, at = 2 * self.half, self._first(point, starts)
-        change = self.functions.violation_jacobian(*at)
-        off = np.concatenate([change, self.functions.violation(*at)], axis=2)[:, self._open]
+        d = 2 * self.half
+        change = self.functions.violation_jacobian(*self._first(point, starts))
+        slopes = change[:, self._open] / self.across[1][:, None]
         bases, drifts = [], []
         for jacobian in np.delete(change, self._open, axis=1):
             left, size, right = np.linalg.svd(jacobian[:, :d] * self._lengths)
@@ -393,7 +396,7 @@ class EstimationProblem:
             drifts.append(-self._lengths[:, None] * shortest)
         fewest = min(base.shape[1] for base in bases)
         basis = np.stack([base[:, :fewest] for base in bases])
-        return basis, np.stack(drifts), off / self.across[1][:, None]
+        return basis, np.stack(drifts), np.concatenate([slopes, first[..., None]], axis=2)
 
     def closed(self, q: Array, v: Array, chi: Array) -> tuple[Array, Array]:
         """First states (runs, nb, 7), (runs, nb, 6) projected onto g = 0 and Gv = 0, but for joints with slack."""

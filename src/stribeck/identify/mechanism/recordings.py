@@ -161,7 +161,7 @@ def _checked(
     for k, sensor in enumerate(mechanism.sensors):
         if np.isfinite(signals[:, k]).sum() < 2:
             raise RecordingError(f"{name}: {sensor.name} has fewer than two values")
-        if sensor.quantity == "position" and mechanism.joints[sensor.joint].kind == "revolute":
+        if mechanism.is_angle(sensor):
             _check_angle(name, time, signals[:, k], sensor)
             ends = np.concatenate([lead[:, k], signals[:, k]])
             seen = np.isfinite(ends)

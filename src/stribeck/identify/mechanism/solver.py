@@ -149,7 +149,7 @@ class ManifoldSolver:
 
     def cost(self, point: Point, ratio: float) -> float:
         """Half the weighted sum of squares."""
-        return self.problem.residuals(point, self.samples, ratio).cost
+        return self.problem.residuals(point, self.samples, self.starts, ratio).cost
 
     def _descend(self, point: Point, ratio: float, before: float, damping: float) -> _Step:
         """One step, with damping increased until it succeeds."""

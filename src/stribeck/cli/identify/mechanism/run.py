@@ -156,11 +156,7 @@ def _draw(
 
     chi, problem = estimation.solution.point.chi, estimator.problem
     sensors = model.mechanism.sensors
-    units = [
-        ("rad" if model.mechanism.joints[s.joint].kind == "revolute" else "m")
-        + ("/s" if s.quantity == "velocity" else "")
-        for s in sensors
-    ]
+    units = [model.mechanism.unit(sensor) for sensor in sensors]
     deviation = estimator.signal_deviation(estimation)
     names = [sensor.name for sensor in sensors]
     whole = estimation.solution.point
