@@ -90,6 +90,8 @@ stribeck::JointModel model_of(const Joint & p)
   return joint;
 }
 
+constexpr const char * taking_over = "other drives are taking over: try again when they have";
+
 constexpr double largest_torque = 1e4;  ///< of joints whose motors have no limit [N m]
 
 }  // namespace
@@ -98,8 +100,8 @@ CallbackReturn FrictionCompensationController::on_init()
 {
   try {
     listener_ = std::make_shared<friction_compensation_controller::ParamListener>(get_node());
-    drives_ = std::make_unique<std::array<Drives, 2>>();
-    handover_.present = &drives_->front().compensator;
+    drives_ = std::make_unique<Drives>();
+    handover_.present = &drives_->compensator;
     serve();
     watch_gain();
   } catch (const std::exception & error) {
@@ -179,9 +181,10 @@ std::string FrictionCompensationController::configured()
   }
   change_ = Change::none, changing_ = handing_over_ = false;
   handover_ = stribeck::Handover();
-  Drives & drives = drives_->front();
-  handover_.present = &drives.compensator, handover_.ramp_time = p.ramp_time, present_ = 0;
-  std::string problem = filled(p, drives);
+  former_.reset(), next_.reset();
+  drives_ = std::make_unique<Drives>();
+  handover_.present = &drives_->compensator, handover_.ramp_time = p.ramp_time;
+  std::string problem = filled(p, *drives_);
   if (!problem.empty()) {
     return problem;
   }
@@ -190,7 +193,7 @@ std::string FrictionCompensationController::configured()
   switched_on_ = p.enabled && !switched_off_;
   largest_gain_ = handover_.present->largest_gain();
   gain_ = p.gain;
-  problem = gain_problem(p.gain);
+  problem = gain_problem(p.gain, largest_gain_);
   return problem.empty() ? limit_problem() : problem;
 }
 
@@ -237,7 +240,6 @@ std::string FrictionCompensationController::filled(const Params & p, Drives & dr
 std::string FrictionCompensationController::known_dynamics(const Params & p, Drives & drives) const
 {
   std::size_t inertias = 0, bodies = 0;
-  drives.independent = {};
   drives.independent.joints = drives.bodies.joints = static_cast<int>(joints_);
   for (std::size_t k = 0; k < joints_; ++k) {
     const std::string & name = p.joints[k];
@@ -279,7 +281,6 @@ std::string FrictionCompensationController::known_dynamics(const Params & p, Dri
       last[e] += p.payload[0] * at[e / 4] * at[e % 4];
     }
   }
-  drives.dynamics = nullptr;
   if (bodies == joints_) {
     drives.dynamics = &drives.bodies;
   } else if (inertias == joints_) {
@@ -288,12 +289,10 @@ std::string FrictionCompensationController::known_dynamics(const Params & p, Dri
   return {};
 }
 
-/// Set up the zero-torque mode for the drives that are compensated.
+/// Set up the zero-torque mode.
 void FrictionCompensationController::prepare_guiding()
 {
-  const Drives & drives = drives_->front();
   zero_ = stribeck::ZeroTorque();
-  zero_.dynamics = drives.dynamics;
   zero_.hottest = parameters_.guiding_temperature > 0.0 ? parameters_.guiding_temperature : stribeck::infinity;
   zero_.timeout = parameters_.state_timeout;
   stribeck::Guiding & guiding = zero_.guiding;
@@ -302,13 +301,21 @@ void FrictionCompensationController::prepare_guiding()
   const double delay = parameters_.loop_delay > 0.0 ? parameters_.loop_delay : 1.0 / std::max(get_update_rate(), 1u);
   guiding.bandwidth = std::min(stribeck::hold_bandwidth, stribeck::hold_loop_share / delay);
   for (int k = 0; k < guiding.joints; ++k) {
-    guiding.level[k] = drives.compensator.level(k);
-    guiding.limit[k] = std::min(drives.compensator.largest_torque(k), largest_torque);
     guiding.fastest[k] = parameters_.guiding_speed;
   }
   temperature_.fill(stribeck::not_a_number);
-  can_guide_ = sums_ && drives.dynamics != nullptr;
   guiding_ended_ = false;
+}
+
+/// Bear the joints from now on, with the dynamics and the limits of the present drives.
+void FrictionCompensationController::begin_guiding()
+{
+  zero_.dynamics = drives_->dynamics;
+  for (int k = 0; k < zero_.guiding.joints; ++k) {
+    zero_.guiding.level[k] = drives_->compensator.level(k);
+    zero_.guiding.limit[k] = std::min(drives_->compensator.largest_torque(k), largest_torque);
+  }
+  zero_.begin(now_);
 }
 
 /// Services of the zero-torque mode and of other drives, which are built in the thread of the service; the loop lets them take over.
@@ -321,18 +328,40 @@ void FrictionCompensationController::serve()
       });
   zero_torque_service_ = get_node()->create_service<Switch>(
     "~/zero_torque", [this](const Switch::Request::SharedPtr request, const Switch::Response::SharedPtr response) {
-      response->success = can_guide_ || !request->data;
+      const std::string problem = request->data ? guiding_problem() : "";
+      response->success = problem.empty();
       if (response->success) {
         guide_ = request->data ? Guide::begin : Guide::leave;
       }
-      response->message = !response->success ?
-        "needs output_mode sum, and the weight of the joints: link_inertia or inertia of each" :
-        request->data ? "a hand guides the robot, unless a controller gives references" :
-        "joints are damped and borne less and less";
+      response->message = !response->success ? problem : request->data ? "a hand guides the robot" :
+        situation_ == Situation::guided ? "joints are damped and borne less and less" : "zero-torque mode is off";
     });
   revert_service_ = get_node()->create_service<Trigger>("~/revert", [this](const Request, const Response response) {
         change_drives(Change::revert, *response);
       });
+}
+
+/// Why the zero-torque mode cannot begin now, empty if it can.
+std::string FrictionCompensationController::guiding_problem() const
+{
+  if (changing_) {
+    return taking_over;
+  }
+  if (!sums_ || drives_->dynamics == nullptr) {
+    return "needs output_mode sum, and the weight of the joints: link_inertia or inertia of each";
+  }
+  switch (situation_) {
+    case Situation::inactive:
+      return "activate the controller first";
+    case Situation::off:
+      return "compensation is off: call ~/enable first";
+    case Situation::commanded:
+      return "a controller gives references, which count: stop it first";
+    case Situation::unknown:
+      return "no trusted states: the robot cannot be borne where nobody knows it is";
+    default:
+      return {};
+  }
 }
 
 void FrictionCompensationController::change_drives(Change change, Trigger::Response & response)
@@ -340,24 +369,48 @@ void FrictionCompensationController::change_drives(Change change, Trigger::Respo
   std::string problem;
   if (joints_ == 0) {
     problem = "configure the controller first";
+  } else if (guide_ == Guide::begin || situation_ == Situation::guided) {
+    problem = "a hand guides the robot, whose weight would change: end it with ~/zero_torque false, and try again at rest";
   } else if (changing_.exchange(true)) {
-    problem = "other drives are taking over: try again when they have";
-  } else if (change == Change::revert) {
-    problem = handover_.former == nullptr ? "there are no former drives: ~/exchange lets others take over" : "";
+    problem = taking_over;
   } else {
-    try {
-      const Params p = listener_->get_params();
-      problem = p.joints == parameters_.joints ? filled(p, (*drives_)[1 - present_]) : "joints: they have to stay the same";
-    } catch (const std::exception & error) {
-      problem = error.what();
+    problem = prepared(change);
+    if (problem.empty()) {
+      change_ = change;
+    } else {
+      changing_ = false;
     }
   }
   response.success = problem.empty(), response.message = response.success ? "they take over" : problem;
-  if (response.success) {
-    change_ = change;
-  } else if (problem.rfind("other drives", 0) != 0) {
-    changing_ = false;
+}
+
+/// Build the drives that are to take over, beside the present and the former ones; \returns why they cannot, empty if they can.
+std::string FrictionCompensationController::prepared(Change change)
+{
+  const Drives * successor = former_.get();
+  if (change == Change::revert && successor == nullptr) {
+    return "there are no former drives: ~/exchange lets others take over";
   }
+  if (change == Change::exchange) {
+    try {
+      const Params p = listener_->get_params();
+      next_ = std::make_unique<Drives>();
+      const std::string problem =
+        p.joints == parameters_.joints ? filled(p, *next_) : "joints: they have to stay the same";
+      if (!problem.empty()) {
+        return problem;
+      }
+    } catch (const std::exception & error) {
+      return error.what();
+    }
+    successor = next_.get();
+  }
+  const double most = successor->compensator.largest_gain();
+  const std::string problem = gain_problem(gain_, most);
+  if (problem.empty()) {
+    largest_gain_ = std::min<double>(largest_gain_, most);  // of both, until they have taken over
+  }
+  return problem;
 }
 
 /// Set the limits of the commands: those of the parameters, and of the robot description with its command interfaces.
@@ -392,10 +445,9 @@ std::string FrictionCompensationController::limit_problem()
   return {};
 }
 
-/// Why a gain cannot be used, empty if it can; the same for the parameter and for the topic.
-std::string FrictionCompensationController::gain_problem(double gain) const
+/// Why a gain cannot be used, empty if it can; the same for the parameter, for the topic and for other drives.
+std::string FrictionCompensationController::gain_problem(double gain, double most)
 {
-  const double most = largest_gain_;
   if (std::isfinite(gain) && gain >= 0.0 && gain <= most) {
     return {};
   }
@@ -412,7 +464,7 @@ void FrictionCompensationController::watch_gain()
       result.successful = true;
       for (const rclcpp::Parameter & parameter : parameters) {
         if (parameter.get_name() == "gain" && parameter.get_type() == rclcpp::ParameterType::PARAMETER_DOUBLE) {
-          result.reason = gain_problem(parameter.as_double());
+          result.reason = gain_problem(parameter.as_double(), largest_gain_);
           result.successful = result.reason.empty();
         }
       }
@@ -542,7 +594,7 @@ CallbackReturn FrictionCompensationController::on_activate(const rclcpp_lifecycl
   }
   handover_.disable();
   zero_.stop(stribeck::ZeroTorque::Reason::switched_off);
-  guide_ = Guide::none, guiding_ended_ = false;
+  guide_ = Guide::none, guiding_ended_ = false, situation_ = Situation::unknown;
   if (switched_on_) {
     handover_.enable();
   }
@@ -563,6 +615,7 @@ CallbackReturn FrictionCompensationController::on_deactivate(const rclcpp_lifecy
 {
   handover_.disable();
   zero_.stop(stribeck::ZeroTorque::Reason::switched_off);
+  situation_ = Situation::inactive;
   bool all = true;
   for (std::size_t k = 0; k < joints_; ++k) {
     const double position = state_interfaces_[k].get_optional().value_or(position_[k]);
@@ -618,22 +671,28 @@ void FrictionCompensationController::guide()
 {
   using Reason = stribeck::ZeroTorque::Reason;
   const Guide asked = guide_.exchange(Guide::none);
-  const stribeck::State * state = handover_.present->trusted_state();
+  guiding_ended_ = guiding_ended_ && asked == Guide::none && !referenced_;
   if (asked == Guide::leave) {
     zero_.release(Reason::left);
-    guiding_ended_ = false;
   } else if (asked == Guide::begin) {
-    guiding_ended_ = referenced_ || state == nullptr;
-    if (!guiding_ended_) {
-      zero_.begin(now_);
-    }
+    begin_guiding();
   }
-  if (!zero_.on) {
-    return;
+  if (zero_.on) {
+    bear();
+    guiding_ended_ = !zero_.on && zero_.reason != Reason::left && zero_.reason != Reason::commanded;
   }
+  situation_ = zero_.on ? Situation::guided : !handover_.present->enabled ? Situation::off :
+    referenced_ ? Situation::commanded : handover_.present->trusted_state() == nullptr ? Situation::unknown : Situation::ready;
+}
+
+/// Give the joints the torques that bear them, or none in the cycle in which the mode ends.
+void FrictionCompensationController::bear()
+{
+  using Reason = stribeck::ZeroTorque::Reason;
   if (referenced_ || !handover_.present->enabled) {
     zero_.stop(referenced_ ? Reason::commanded : Reason::switched_off);
   }
+  const stribeck::State * state = handover_.present->trusted_state();
   const bool trusted = state != nullptr;
   const stribeck::Vector bears = zero_.torque(
     now_, trusted ? &state->q : nullptr, trusted ? &state->v : nullptr, trusted ? state->stamp : 0.0, temperature_);
@@ -644,14 +703,13 @@ void FrictionCompensationController::guide()
       stage_.drop(k);
     }
   }
-  guiding_ended_ = !zero_.on && zero_.reason != Reason::left;
 }
 
-/// Say of joints that nobody commands any more that the zero-torque mode has ended.
+/// Say of joints that nobody commands that the zero-torque mode has ended by itself.
 void FrictionCompensationController::mark_faults()
 {
   for (std::size_t k = 0; guiding_ended_ && k < joints_; ++k) {
-    if (stage_.fault[k] == stribeck::Fault::none || stage_.fault[k] == stribeck::Fault::no_reference) {
+    if (stage_.fault[k] == stribeck::Fault::no_reference) {
       stage_.fault[k] = stribeck::Fault::zero_torque_ended;
     }
   }
@@ -662,19 +720,14 @@ void FrictionCompensationController::follow_switches()
 {
   const bool on = switched_on_;
   const Change change = change_.exchange(Change::none);
-  if (change == Change::exchange) {
-    (void)handover_.exchange((*drives_)[1 - present_].compensator);
-  } else if (change == Change::revert) {
-    (void)handover_.revert();
+  if (change == Change::exchange && handover_.exchange(next_->compensator)) {
+    former_.swap(next_);  // those before them are freed in the thread of the service, when it prepares others
+    drives_.swap(former_);
+  } else if (change == Change::revert && handover_.revert()) {
+    drives_.swap(former_);
   }
-  present_ = handover_.present == &drives_->front().compensator ? 0 : 1;
-  const stribeck::Dynamics * const dynamics = (*drives_)[present_].dynamics;
-  if (zero_.dynamics != dynamics) {  // those of drives that are not present may change
-    zero_.dynamics = dynamics;
-    can_guide_ = sums_ && dynamics != nullptr;
-    if (dynamics == nullptr) {
-      zero_.stop(stribeck::ZeroTorque::Reason::switched_off);
-    }
+  if (change != Change::none) {
+    largest_gain_ = handover_.present->largest_gain();
   }
   if (on && !handover_.present->enabled) {
     handover_.enable();
@@ -686,7 +739,7 @@ void FrictionCompensationController::follow_switches()
     handover_.present->set_gain(gain_);
   }
   handing_over_ = handing_over_ || change != Change::none;
-  if (handing_over_ && handover_.leaving == nullptr) {  // before, the other drives must not be prepared for a further change
+  if (handing_over_ && handover_.leaving == nullptr) {
     handing_over_ = changing_ = false;
   }
 }
@@ -739,7 +792,7 @@ void FrictionCompensationController::take_goal(const rclcpp::Time & time)
   const std::int64_t now =
     time.get_clock_type() == RCL_ROS_TIME ? time.nanoseconds() : get_node()->now().nanoseconds();
   const double made = now_ - std::max(1e-9 * static_cast<double>(now - goal.value.stamp), 0.0);
-  handover_.present->on_goal(now_, &made, {goal.value.position.data(), goal.value.velocity.data()});
+  handover_.on_goal(now_, &made, {goal.value.position.data(), goal.value.velocity.data()});
 }
 
 void FrictionCompensationController::write()

@@ -61,11 +61,14 @@ public:
       commands.push_back(std::make_shared<CommandInterface>(joint, kind));
       loaned_commands.emplace_back(commands.back(), nullptr);
     }
-    for (const char * name : {"position", "velocity"}) {
+    for (const char * name : {"position", "velocity", "effort"}) {  // the last one where it is read
       for (const char * joint : {"a", "b"}) {
         states.push_back(std::make_shared<StateInterface>(joint, name));
         loaned_states.emplace_back(states.back(), nullptr);
       }
+    }
+    while (loaned_states.size() > state_interface_configuration().names.size()) {
+      loaned_states.pop_back();
     }
     assign_interfaces(std::move(loaned_commands), std::move(loaned_states));
     set_chained_mode(true);
@@ -81,8 +84,11 @@ public:
       position += 1e-3 * velocity;
       (void)states[0]->set_value(position + told), (void)states[1]->set_value(0.1);
       (void)states[2]->set_value(velocity), (void)states[3]->set_value(0.0);
+      (void)states[4]->set_value(0.0), (void)states[5]->set_value(0.0);
       (void)references[0]->set_value(reference.first), (void)references[1]->set_value(reference.second);
-      (void)references[2]->set_value(velocity), (void)references[3]->set_value(0.0);
+      if (references.size() > 2) {
+        (void)references[2]->set_value(velocity), (void)references[3]->set_value(0.0);
+      }
       ASSERT_EQ(update(time, period), return_type::OK);
     }
   }
@@ -394,6 +400,182 @@ TEST(FrictionCompensationController, LetsOtherDrivesTakeOver)
   ASSERT_TRUE(asked<Trigger>(driven, "revert", request)->success);
   driven.run(300, 1.0, {2.0, -1.0});
   EXPECT_NEAR(driven.command(0), before, 1e-6);
+}
+
+/// A trigger of the controller: its answer, with the message if it is a refusal.
+std::pair<bool, std::string> triggered(Driven & driven, const std::string & name)
+{
+  using Trigger = std_srvs::srv::Trigger;
+  const auto answer = asked<Trigger>(driven, name, std::make_shared<Trigger::Request>());
+  return {answer->success, answer->success ? "" : answer->message};
+}
+
+/// Set parameters of the friction of both joints.
+void sets(Driven & driven, const Parameters & parameters)
+{
+  for (const rclcpp::Parameter & parameter : parameters) {
+    ASSERT_TRUE(driven.get_node()->set_parameter(parameter).successful) << parameter.get_name();
+  }
+}
+
+/// Drives that are refused leave those before the last exchange as they were, with their own weight.
+TEST(FrictionCompensationController, GoesBackToTheFormerDrivesAfterARefusal)
+{
+  using SetBool = std_srvs::srv::SetBool;
+  Driven driven(weighing(2.0, {{"ramp_time", 0.1}, {"gain", 0.0}}));
+  ASSERT_TRUE(driven.ready);
+  sets(driven, weighing(1.0));
+  ASSERT_TRUE(triggered(driven, "exchange").first);
+  driven.run(300, 0.0, {0.0, 0.0});
+  sets(driven, weighing(3.0, {{"friction.a.friction_base", -0.1}}));
+  const auto refused = triggered(driven, "exchange");
+  EXPECT_FALSE(refused.first);
+  EXPECT_NE(refused.second.find("joint a: friction_base"), std::string::npos) << refused.second;
+  const auto borne = [&driven] {
+      driven.run(10, 0.0, {missing, missing});
+      EXPECT_TRUE(asked<SetBool>(driven, "zero_torque", switched(true))->success);
+      driven.run(500, 0.0, {missing, missing});
+      const double found = driven.command(0);
+      driven.run(1, 0.0, {0.0, 0.0});
+      return found / std::sin(0.2);
+    };
+  EXPECT_NEAR(borne(), 1.0, 1e-6);
+  ASSERT_TRUE(triggered(driven, "revert").first);
+  driven.run(300, 0.0, {0.0, 0.0});
+  EXPECT_NEAR(borne(), 2.0, 1e-6);
+}
+
+/// Drives change neither while a hand guides the robot nor while the mode begins, and it does not begin while they take over.
+TEST(FrictionCompensationController, KeepsItsDrivesWhileAHandGuides)
+{
+  using SetBool = std_srvs::srv::SetBool;
+  Driven driven(weighing(2.0, {{"ramp_time", 0.1}, {"gain", 0.0}}));
+  ASSERT_TRUE(driven.ready);
+  driven.run(50, 0.0, {missing, missing});
+  sets(driven, weighing(1.0, {{"friction.a.output_max", 0.1}}));
+  ASSERT_TRUE(triggered(driven, "exchange").first);
+  driven.run(50, 0.0, {missing, missing});
+  EXPECT_FALSE(asked<SetBool>(driven, "zero_torque", switched(true))->success);
+  driven.run(200, 0.0, {missing, missing});
+  ASSERT_TRUE(asked<SetBool>(driven, "zero_torque", switched(true))->success);
+  for (const int updates : {0, 500}) {
+    driven.run(updates, 0.0, {missing, missing});
+    const double before = driven.command(0);
+    for (const char * name : {"exchange", "revert"}) {
+      const auto refused = triggered(driven, name);
+      EXPECT_FALSE(refused.first);
+      EXPECT_NE(refused.second.find("~/zero_torque"), std::string::npos) << refused.second;
+    }
+    EXPECT_DOUBLE_EQ(driven.command(0), before);
+  }
+  EXPECT_DOUBLE_EQ(driven.command(0), 0.1) << "the limit of the present drives";
+  EXPECT_NEAR(driven.command(1), std::sin(0.1), 1e-6);
+  ASSERT_TRUE(asked<SetBool>(driven, "zero_torque", switched(false))->success);
+  driven.run(1000, 0.0, {missing, missing});
+  EXPECT_TRUE(triggered(driven, "revert").first);
+}
+
+/// A gain that other drives do not bear refuses them; the bound of the gain is that of the drives that are present.
+TEST(FrictionCompensationController, BoundsTheGainByThePresentDrives)
+{
+  Driven driven(
+    Parameters{{"ramp_time", 0.1}, {"effort_meaning", "motor"}, {"friction.a.law", "m3"}, {"friction.b.law", "m3"},
+      {"state_interfaces", std::vector<std::string>{"position", "velocity", "effort"}}});
+  ASSERT_TRUE(driven.ready);
+  const auto loaded = [](double slope) { return Parameters{{"friction.a.load_friction_base", slope}}; };
+  const auto accepts = [&driven](double gain) { return driven.get_node()->set_parameter({"gain", gain}).successful; };
+  sets(driven, loaded(1.2));  // 0.9 / 1.2 is the largest gain, 0.8 the present one
+  const auto refused = triggered(driven, "exchange");
+  EXPECT_FALSE(refused.first);
+  EXPECT_NE(refused.second.find("gain"), std::string::npos) << refused.second;
+  EXPECT_TRUE(accepts(1.2));
+  EXPECT_TRUE(accepts(0.8));
+  sets(driven, loaded(0.9));
+  ASSERT_TRUE(triggered(driven, "exchange").first);
+  EXPECT_FALSE(accepts(1.01));
+  driven.run(300, 0.0, {0.0, 0.0});
+  EXPECT_FALSE(accepts(1.01));
+  EXPECT_TRUE(accepts(0.99));
+  ASSERT_TRUE(triggered(driven, "revert").first);
+  driven.run(300, 0.0, {0.0, 0.0});
+  EXPECT_TRUE(accepts(1.2));
+}
+
+/// The fault of joints that the zero-torque mode left without a torque: not where a controller commands, and no longer than until it does.
+TEST(FrictionCompensationController, SaysOfJointsWithoutCommandsThatZeroTorqueHasEnded)
+{
+  using SetBool = std_srvs::srv::SetBool;
+  using Codes = std_msgs::msg::UInt8MultiArray;
+  Driven driven(weighing(2.0, {{"gain", 0.0}}));
+  ASSERT_TRUE(driven.ready);
+  std::vector<std::uint8_t> codes;
+  const auto node = std::make_shared<rclcpp::Node>("faults");
+  const auto faults = node->create_subscription<Codes>(
+    "/friction/fault", 10, [&codes](const Codes & message) { codes = message.data; });
+  rclcpp::executors::SingleThreadedExecutor executor;
+  executor.add_node(node);
+  const auto coded = [&](double a, double b, std::uint8_t first, std::uint8_t second, double told = 0.0) {
+      const std::vector<std::uint8_t> wanted{first, second};
+      for (int k = 0; k < 500 && codes != wanted; ++k) {
+        driven.run(10, 0.0, {a, b}, told);
+        executor.spin_once(std::chrono::milliseconds(10));
+      }
+      driven.run(100, 0.0, {a, b}, told);
+      for (int k = 0; k < 10; ++k) {
+        executor.spin_once(std::chrono::milliseconds(10));
+      }
+      EXPECT_EQ(codes, wanted);
+    };
+  const auto begin = [&driven] { return asked<SetBool>(driven, "zero_torque", switched(true)); };
+  coded(0.5, missing, 0, 64);
+  EXPECT_NE(begin()->message.find("stop it first"), std::string::npos);
+  coded(missing, missing, 64, 64);
+  ASSERT_TRUE(begin()->success);
+  coded(missing, missing, 0, 0);
+  coded(0.5, missing, 0, 64);  // a controller's command ends the mode
+  coded(missing, missing, 64, 64);
+  ASSERT_TRUE(begin()->success);
+  coded(missing, missing, 0, 0);
+  coded(missing, missing, 66, 66, missing);  // states are lost
+  EXPECT_NE(begin()->message.find("no trusted states"), std::string::npos);
+  coded(0.5, missing, 0, 64);
+  coded(missing, missing, 64, 64);
+  ASSERT_TRUE(asked<SetBool>(driven, "enable", switched(false))->success);
+  driven.run(1, 0.0, {missing, missing});
+  EXPECT_NE(begin()->message.find("~/enable"), std::string::npos);
+}
+
+/// Goals of the topic count for the drives that leave, too: equal drives take over without a change of the torque.
+TEST(FrictionCompensationController, FollowsGoalsOfTheTopicDuringAHandover)
+{
+  using Goals = control_msgs::msg::JointTrajectoryControllerState;
+  Driven driven(
+    Parameters{{"ramp_time", 0.5}, {"goal_topic", "/goals"}, {"goal_interfaces", std::vector<std::string>{}}});
+  ASSERT_TRUE(driven.ready);
+  const auto node = std::make_shared<rclcpp::Node>("goals");
+  const auto goals = node->create_publisher<Goals>("/goals", rclcpp::SensorDataQoS());
+  const auto moved = [&](int count, int from) {
+      rclcpp::executors::SingleThreadedExecutor executor;
+      executor.add_node(driven.get_node()->get_node_base_interface());
+      for (int k = 0; k < 1000 && goals->get_subscription_count() == 0; ++k) {
+        executor.spin_once(std::chrono::milliseconds(10));
+      }
+      for (int k = 0; k < count; k += 25) {  // goals time out after 100 updates
+        Goals goal;
+        goal.header.stamp = driven.time;
+        goal.joint_names = {"a", "b"};
+        goal.reference.velocities = {1.0, 0.0};
+        goals->publish(goal);
+        executor.spin_once(std::chrono::seconds(10));
+        driven.run(25, 1.0, {2.0, -1.0});
+        if (k >= from) {
+          EXPECT_NEAR(driven.command(0), 2.0 + 0.8 * (coulomb + viscous), 1e-6) << k;
+        }
+      }
+    };
+  moved(1500, 600);  // the first ramp
+  ASSERT_TRUE(triggered(driven, "exchange").first);
+  moved(1200, 0);
 }
 
 int main(int count, char ** arguments)

@@ -156,9 +156,19 @@ public:
     present->disable();
   }
 
+  /// A goal that a controller publishes beside its commands, as Compensator::on_goal().
+  void on_goal(double arrival, const double * stamp, const Measurement & goal) noexcept
+  {
+    for (Compensator * one : {leaving, present}) {
+      if (one != nullptr) {
+        one->on_goal(arrival, stamp, goal);
+      }
+    }
+  }
+
   void on_telemetry(int joint, double kp, double supply, double temperature) noexcept
   {
-    for (Compensator * one : {leaving, present}) {  // the former one may be prepared for other drives by another thread
+    for (Compensator * one : {former, present}) {
       if (one != nullptr) {
         one->on_telemetry(joint, kp, supply, temperature);
       }

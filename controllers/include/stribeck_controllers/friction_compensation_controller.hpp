@@ -81,6 +81,8 @@ private:
   };
   enum class Change : int { none, exchange, revert };
   enum class Guide : int { none, begin, leave };
+  /// What the zero-torque mode depends on: not active, not enabled, commanded by a controller, states not trusted; it can begin; it is on.
+  enum class Situation : int { inactive, off, commanded, unknown, ready, guided };
   using Trigger = std_srvs::srv::Trigger;
   using Params = friction_compensation_controller::Params;
   struct TopicGoal
@@ -104,10 +106,14 @@ private:
   std::string known_dynamics(const Params & parameters, Drives & drives) const;
   void serve();
   void change_drives(Change change, Trigger::Response & response);
+  std::string prepared(Change change);
+  std::string guiding_problem() const;
   void prepare_guiding();
+  void begin_guiding();
   void guide();
+  void bear();
   void mark_faults();
-  std::string gain_problem(double gain) const;
+  static std::string gain_problem(double gain, double most);
   void watch_gain();
   void subscribe();
   void advertise();
@@ -122,17 +128,19 @@ private:
 
   std::shared_ptr<friction_compensation_controller::ParamListener> listener_;
   Params parameters_;
-  std::unique_ptr<std::array<Drives, 2>> drives_;
-  std::atomic<int> present_{0};  ///< index of the drives that are compensated, or are taking over
+  std::unique_ptr<Drives> drives_;  ///< that are compensated, or are taking over
+  std::unique_ptr<Drives> former_;  ///< before the last exchange
+  std::unique_ptr<Drives> next_;    ///< that a service has prepared
   stribeck::Handover handover_;
   stribeck::ZeroTorque zero_;
   stribeck::Vector temperature_{};
   bool referenced_ = false;      ///< another controller gives references
   bool handing_over_ = false;    ///< a change of drives has begun
-  bool guiding_ended_ = false;   ///< the zero-torque mode has ended by itself, or could not begin
+  bool guiding_ended_ = false;   ///< the zero-torque mode has ended by itself, and nobody has commanded since
   std::atomic<Change> change_{Change::none};
-  std::atomic<bool> changing_{false}, can_guide_{false};
+  std::atomic<bool> changing_{false};  ///< a service prepares other drives, or they take over; then it touches none
   std::atomic<Guide> guide_{Guide::none};
+  std::atomic<Situation> situation_{Situation::inactive};
   std::size_t joints_ = 0;
   bool sums_ = true, position_goals_ = false, velocity_goals_ = false;
   bool reads_velocity_ = false, reads_effort_ = false, reads_temperature_ = false;
