@@ -81,13 +81,13 @@ KINDS = ("gravity", "friction", "frictionless")
 REST_KP = 100
 REST_GAIN = 1.2
 REST_GOAL = 1.0
-PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 2.0
+PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 1.5
 """Torque of a push [N m], its duration [s], and its time after the start of the motion [s]."""
 
-SETTLING, WATCHED = 1.0, 3.0
+SETTLING, WATCHED = 1.0, 2.5
 """Time to settle after the push, and time at rest that is evaluated [s]."""
 
-BETWEEN = 1.0
+BETWEEN = 0.5
 """Time at 0 rad before each motion [s]."""
 
 NOISE = {"record": 0.3, "compensate": 0.4}

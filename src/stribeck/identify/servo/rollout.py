@@ -237,7 +237,8 @@ class Rollout:
                 return traced.lower(lanes, inputs).compile(OPTIMISATION)
 
         if ahead:
-            return self._programs.ahead(key, compiled), lanes
+            self._programs.ahead(key, compiled)
+            return None, lanes
         if key in self._programs:
             return self._programs.get(key, compiled), lanes
         begin = time.perf_counter()
