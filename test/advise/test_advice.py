@@ -110,11 +110,14 @@ def test_the_slowest_smooth_speed_is_that_of_the_simulation(joint):
 
 
 def test_the_speed_of_stable_motion_by_hand():
-    """Where the slope of the fading friction is the damping: v ln(ΔF / (v (D + b))); stairs are below twice ΔF / K and F / K."""
+    """Where the slope of the fading friction is the damping: v ln(ΔF / (v (D + b))); stairs are below twice ΔF / K and F / K.
+
+    From rest the joint stops at higher speeds already: up to 1.23 times that one, by the simulation, in steps of 5 %.
+    """
     joint = Joint(static=0.2, speed=0.05, damping=0.2)
     expected = 0.05 * math.log(0.1 / (0.05 * 0.25))
     assert stable_speed(plant(joint)) == pytest.approx(expected, rel=0.02)
-    assert slowest_speed(plant(joint)) == pytest.approx(expected, rel=0.5)
+    assert slowest_speed(plant(joint)) == pytest.approx(0.1275, rel=0.03)
     height = stair_height(plant(joint), 0.5 * expected)
     assert 0.2 * 0.1 / joint.stiffness < height < 3.0 * 0.2 / joint.stiffness
 

@@ -104,14 +104,16 @@ def test_a_missing_library_is_one_line_that_says_what_to_install():
     assert "pip install 'stribeck[fit]'" in in_fresh_interpreter(code).stdout
 
 
-def test_the_lines_of_the_documentation_run_as_they_stand(tmp_path, monkeypatch):
-    """Every Python block of docs/api.md, one after another, on the bags of the repository; with a small search."""
+@pytest.mark.parametrize("trials", [8_000, pytest.param(None, marks=pytest.mark.slow)])
+def test_the_lines_of_the_documentation_run_as_they_stand(tmp_path, monkeypatch, trials):
+    """Every Python block of docs/api.md, one after another, on the bags of the repository; with a small search, and as it is."""
     text = (REPOSITORY / "docs" / "api.md").read_text()
     blocks = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
     assert len(blocks) == 2
     (tmp_path / "bags").symlink_to(REPOSITORY / "bags")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sb, "identify_servo", partial(sb.identify_servo, trials=8_000))
+    if trials is not None:
+        monkeypatch.setattr(sb, "identify_servo", partial(sb.identify_servo, trials=trials))
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.StribeckWarning)

@@ -15,7 +15,7 @@ from stribeck.evaluate.draws import draws_of, uncertain_of
 from stribeck.files.drives import Drives
 from stribeck.model.verdict import Reason, Verdict
 
-BAGS = REPOSITORY / "bags" / "xl330_simulated" / "m0.1_l0.1"
+BAGS = REPOSITORY / "bags" / "xl330_simulated"
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_a_prediction_has_motion_band_and_picture(runs, tmp_path):
 
 def test_a_prediction_is_of_one_run_of_the_same_servo(runs):
     fit = sb.Fit(Drives({"": drive_made()}))
-    with pytest.raises(sb.StribeckError, match=r"of one run, found 12: choose one, as in runs\[0\]"):
+    with pytest.raises(sb.StribeckError, match=r"of one run, found 36: choose one, as in runs\[0\]"):
         fit.predict(runs)
     assert fit.predict(runs[:1]).name == runs[0].name
 

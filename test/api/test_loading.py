@@ -13,26 +13,25 @@ from stribeck.cli.parser import options_class
 from stribeck.errors import ConfigError
 
 BAGS = REPOSITORY / "bags" / "xl330_simulated"
-ONE_LOAD = BAGS / "m0.1_l0.1"
 SOURCE = REPOSITORY / "src" / "stribeck"
 
 
 def test_runs_are_a_sequence():
     """A folder, as text or path; one run, some runs, those with a property; names in the order of the paths."""
-    runs = sb.load(str(ONE_LOAD))
-    assert repr(runs) == f"Recordings({ONE_LOAD})", "nothing has been read yet"
-    assert len(runs) == 12
-    assert repr(runs).endswith("12 runs)")
+    runs = sb.load(str(BAGS))
+    assert repr(runs) == f"Recordings({BAGS})", "nothing has been read yet"
+    assert len(runs) == 36
+    assert repr(runs).endswith("36 runs)")
     assert runs[0].name == runs.names[0]
     assert runs[2:5].names == runs.names[2:5]
     soft = runs.where(lambda run: run.setup.kp == 200)
-    assert 0 < len(soft) < 12
+    assert 0 < len(soft) < 36
     assert {run.setup.kp for run in soft} == {200}
 
 
 def test_several_paths_are_read_together_and_names_must_differ():
     folders = sorted(path for path in BAGS.iterdir() if path.is_dir())
-    assert len(sb.load(folders[:2])) == 24
+    assert len(sb.load(folders)) == 36
     with pytest.raises(sb.StribeckError, match="more than one run named"):
         len(sb.load([folders[0], folders[0]]))
 
@@ -59,7 +58,7 @@ def test_unknown_words_are_refused_with_the_valid_ones():
     with pytest.raises(sb.StribeckError, match="neither `machine` nor `model`"):
         sb.identify_arm(BAGS)
     with pytest.raises(sb.StribeckError, match="hold out no others"):
-        sb.identify_servo(ONE_LOAD, validate=sb.load(ONE_LOAD)[:1], hold_out=0.5)
+        sb.identify_servo(BAGS, validate=sb.load(BAGS)[:1], hold_out=0.5)
 
 
 ALLOWED = {

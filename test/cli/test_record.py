@@ -128,9 +128,7 @@ def test_ctrl_c_or_a_closed_terminal_ends_softly_and_leaves_a_readable_bag(tmp_p
     assert 1.0 < log.position.time[-1] - log.position.time[0] < 119.0
 
 
-@pytest.mark.parametrize(
-    "key", [b" ", *(pytest.param(key, marks=pytest.mark.slow) for key in (b"q", b"\x1b"))]
-)
+@pytest.mark.parametrize("key", [b" ", b"q", b"\x1b"])
 def test_a_key_is_an_emergency_stop(tmp_path, emulator, key):
     """On a terminal, which is told so before anything moves: torque off at once, exit code 130, the bag is readable."""
     path = config_file(tmp_path, emulator(), trajectories=[long_play(tmp_path)])

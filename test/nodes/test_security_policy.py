@@ -16,8 +16,8 @@ KINDS = {"publish": "publisher", "subscribe": "subscriber", "reply": "service", 
 EITHER = {"/servo_status", "/dynamic_joint_states"}
 """Telemetry: the latter with control_msgs, the former without."""
 
-SOMETIMES = {"subscribe": {"/clock", "/parameter_events"}, "publish": {"/external_wrench"}}
-"""With use_sim_time; of the distribution. With the URDF of three joints or more."""
+SOMETIMES = {"subscribe": {"/clock", "/parameter_events"}}
+"""With use_sim_time; of the distribution."""
 
 
 def allowed():
@@ -45,6 +45,7 @@ def allowed():
 USED = """
 import json, sys
 from pathlib import Path
+from api_made import file_of_joints
 from ros_graph import Graph, wait_for
 from driving import emulated
 from exciting import record_yaml
@@ -56,9 +57,13 @@ from stribeck.nodes.guard import GuardNode
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.recording import RecorderNode
 from stribeck.nodes.servo import ServoNode
+from three_joints import arm_of_three
 
 folder, law = Path(sys.argv[1]), sys.argv[2]
 joints = {"joints": ["j1"], "j1.parameter_file": law, "effort_meaning": "none", "output_mode": "goal_offset"}
+names = ["j1", "j2", "j3"]
+arm = {"joints": names, "drives_file": str(file_of_joints(folder / "arm.json", *names)), "urdf": str(arm_of_three(folder))}
+arm |= {"effort_meaning": "none", "output_mode": "goal_offset"}  # three joints have a wrench
 (folder / "bags").mkdir()
 with EmulatedBus(emulated("xl330")) as bus, Graph() as graph:
     config = {"config": str(record_yaml(folder / "record.yaml", bus.path))}
@@ -67,7 +72,7 @@ with EmulatedBus(emulated("xl330")) as bus, Graph() as graph:
         graph.add(ExcitationNode, config),
         graph.add(RecorderNode, {"output": str(folder / "all")}),
         graph.add(IdentificationNode, {"watch": str(folder / "bags"), "output": str(folder / "m6.json")}),
-        graph.add(CompensationNode, {**joints, "guarded": True}),
+        graph.add(CompensationNode, {**arm, "guarded": True}),
         graph.add(GuardNode, joints),
     ]
     for node in nodes:

@@ -56,8 +56,10 @@ class Joint:
         return abs(self.speed)
 
     def pushed(self, seconds: float = 10.0) -> tuple[float, float, float]:
-        """Speed when let go, the highest one afterwards, and the last; it ends early where compensation has ended and the
-        joint is slow, which nothing drives any more.
+        """Speed when let go, the highest one afterwards, and the last.
+
+        Where compensation has ended and the joint is slow, the motion is cut short after a further second, in which nothing
+        drives the joint.
         """
         for _ in range(100):
             released = self.step(0.03)
@@ -65,8 +67,17 @@ class Joint:
         for _ in range(round(seconds / STEP)):
             speeds.append(self.step())
             if self.torque == 0.0 and self.found.joints_off.all() and speeds[-1] < 0.04:
+                self.stays_off(speeds)
                 break
         return released, max(speeds), speeds[-1]
+
+    def stays_off(self, speeds: list[float]) -> None:
+        """Without a hand the joint gets no torque and becomes no faster; its speeds are appended."""
+        for _ in range(500):
+            speeds.append(self.step())
+            assert self.torque == 0.0
+            assert self.found.joints_off.all()
+            assert speeds[-1] <= speeds[-2]
 
 
 @pytest.mark.parametrize(("share", "scale"), [(0.3, 1.0), (0.3, 2.2), (0.28, 1.5)])

@@ -1,5 +1,7 @@
 """Posteriors of servos, simulated."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,20 @@ def test_cautious_quantile_takes_less_friction(known):
     assert cautious_values(content, 0.5) == dict(content.values)
     with pytest.raises(ParameterFileError, match="intervals"):
         cautious_values(Drive(SERVO, LAW, TRUTH), 0.1)
+
+
+@pytest.mark.parametrize("width", [0.1, 0.6, 2.4])
+def test_cautious_quantile_of_a_symmetric_interval_is_half_its_width_below(known, width):
+    """That is its lower end, or zero where the interval reaches below zero; widths as multiples of the value."""
+    found, logs = known
+    content = drawn_drive(found, split_runs(logs), FitSettings())
+    value = content.values["friction_viscous"]
+    lower, upper = value - 0.5 * width * value, value + 0.5 * width * value
+    symmetric = replace(content.stated["friction_viscous"], interval=(lower, upper))
+    content = replace(content, stated={**content.stated, "friction_viscous": symmetric})
+    assert cautious_values(content, 0.025)["friction_viscous"] == pytest.approx(
+        max(value - 0.5 * (upper - lower), 0.0)
+    )
 
 
 WITHOUT_PRIOR = (
