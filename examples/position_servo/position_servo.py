@@ -57,10 +57,15 @@ def swing(lies: np.ndarray, middle: np.ndarray) -> tuple[Goals, float, float]:
 
 
 def follow(
-    driver: Driver, goals: Goals, seconds: float, compensator: sb.Compensator | None
+    driver: Driver,
+    goals: Goals,
+    seconds: float,
+    compensator: sb.Compensator | None,
+    rates: Goals | None = None,
 ) -> list[DriverSample]:
     """Follow goals [rad] over time [s] in the cycle of the bus; returns the samples.
 
+    :param rates: velocities of the goals [rad/s] over time, where they are planned.
     :raises StribeckError: if the driver stops with a fault, torque off.
     """
     samples: list[DriverSample] = []
@@ -70,7 +75,8 @@ def follow(
         now = driver.clock.now() - start
         goal = goals(now)
         if compensator is not None and sample.valid.all():
-            goal = compensator.goal(sample.position, goal, sample.stamp)
+            rate = None if rates is None else rates(now)
+            goal = compensator.goal(sample.position, goal, sample.stamp, rate)
         driver.set_goals(goal, driver.clock.now())
         return now < seconds and sample.state != "fault"
 

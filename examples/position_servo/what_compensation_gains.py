@@ -28,6 +28,9 @@ PLACES, MOVE, REST, SETTLE = 8, 2.5, 3.0, 2.0
 SLOWLY, SPEED = 1.5, 0.5
 """Times the duration of the trajectory for the motion without rests; largest speed of the way to its begin [rad/s]."""
 
+STEP = 1e-3
+"""Difference of times from which velocities of goals follow [s]."""
+
 
 class Course:
     """Goals from where the arm lies along a path and back, nowhere faster than along the path itself.
@@ -57,6 +60,10 @@ class Course:
         if t < self.ends:
             return path((t - self.rests) / SLOWLY)
         return path(duration) + smooth((t - self.ends) / self._back) * (lies - path(duration))
+
+    def rates(self, t: float) -> np.ndarray:
+        """Velocities of the goals at a time [rad/s]."""
+        return (self(t + STEP) - self(t)) / STEP
 
     def errors(self, samples: list[DriverSample]) -> list[list[float]]:
         """Root mean squares of goal - position of each joint, at rest and in slow motion [rad]."""
@@ -95,7 +102,8 @@ def main() -> None:
     }
     found = {}
     for name, compensator in compensators.items():
-        found[name] = course.errors(follow(Driver(config), course, course.seconds, compensator))
+        samples = follow(Driver(config), course, course.seconds, compensator, course.rates)
+        found[name] = course.errors(samples)
     print("RMS error [mrad]          " + "".join(f"{name:>15}" for name in config.names))
     for k, part in enumerate(("at rest", "slowly")):
         for name, rows in found.items():

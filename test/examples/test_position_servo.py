@@ -13,7 +13,7 @@ import stribeck as sb
 from driving import config_for, emulated
 from position_servo import follow
 from stribeck.emulator.joint import published_parameters
-from stribeck.files.drives import Drives, write_drives
+from stribeck.files.drives import Drives, read_drives, write_drives
 from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.model.bench import Pendulum
 from stribeck.model.estimate import fixed
@@ -44,8 +44,23 @@ def files(tmp_path):
     return tmp_path
 
 
-def errors(compensator, rate=100.0, delay=0.0):
-    """Error over a slow sine about 0.8 rad [rad], without the first two seconds."""
+def with_delay(files, delay):
+    """The same file with a delay from goals to positions [s], as `identify robot` states it."""
+    drive = read_drives(files / "robot.json").joints["j1"]
+    late = replace(drive, stated={**drive.stated, "delay": fixed(delay, "s")})
+    write_drives(files / "late.json", Drives({"j1": late}))
+    return files / "late.json"
+
+
+def errors(compensator, rate=100.0, delay=0.0, *, omega=0.2, planned=False):
+    """Error over a slow sine about 0.8 rad [rad], without the first two seconds; whether its velocity is known."""
+
+    def goals(t):
+        return np.array([min(t, 0.8) + 0.3 * math.sin(omega * max(t - 1.0, 0.0))])
+
+    def rates(t):
+        return np.array([1.0 * (t < 0.8) + 0.3 * omega * math.cos(omega * (t - 1.0)) * (t > 1.0)])
+
     parameters = published_parameters("sts3215")
     parameters = replace(parameters, values={**parameters.values, "command_delay": delay})
     servo = emulated("sts3215", pendulum=Pendulum(MASS, LENGTH, 0.0))[0]
@@ -63,12 +78,13 @@ def errors(compensator, rate=100.0, delay=0.0):
         )
         samples = follow(
             driver,
-            lambda t: np.array([min(t, 0.8) + 0.3 * math.sin(0.2 * max(t - 1.0, 0.0))]),
+            goals,
             18.0,
             compensator,
+            rates if planned else None,
         )
     times = np.array([sample.stamp for sample in samples]) - samples[0].stamp
-    wanted = np.array([min(t, 0.8) + 0.3 * math.sin(0.2 * max(t - 1.0, 0.0)) for t in times])
+    wanted = np.array([goals(t)[0] for t in times])
     found = np.array([sample.position[0] for sample in samples])
     return (found - wanted)[times > 2.0]
 
@@ -97,6 +113,24 @@ def test_a_servo_that_answers_late_does_not_swing(files):
     assert np.sqrt(np.mean(found**2)) < 0.4 * np.sqrt(np.mean(none**2))
     swing = found - np.convolve(found, np.full(100, 0.01), mode="same")
     assert np.abs(swing[200:-200]).max() < 0.004
+
+
+def test_planned_goals_are_led_by_the_delay_of_the_file(files):
+    """With 100 ms of delay at up to 0.3 rad/s: less than 0.6 of the error that goals without their velocities leave."""
+    path = with_delay(files, 0.1)
+    plain, led = (
+        np.std(errors(sb.Compensator(path, files / "arm.urdf"), delay=0.1, omega=1.0, planned=planned))
+        for planned in (False, True)
+    )
+    assert 0.015 < plain < 0.04
+    assert led < 0.6 * plain
+
+
+def test_goals_are_led_by_delay_times_velocity_and_no_other(files):
+    """At the first state, without torque: θ* + T dθ*/dt; velocities that are unknown, and delays below zero, lead nothing."""
+    for delay, rate, wanted in ((0.1, 0.5, 0.35), (0.1, math.nan, 0.3), (-0.02, 0.5, 0.3)):
+        one = sb.Compensator(with_delay(files, delay))
+        assert one.goal([0.3], [0.3], 0.0, [rate]) == pytest.approx([wanted])
 
 
 def test_a_firmware_gain_in_place_of_a_stiffness_is_noticed(files):

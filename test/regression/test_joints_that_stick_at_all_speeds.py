@@ -25,7 +25,7 @@ PLANT = JointPlant(8.0, 0.0, 0.001, math.inf, 0.0, 0.0, 1e-3, law_named("m2"), F
 
 def sticking_below(monkeypatch, limit):
     """Let joints stop on all ramps that are slower than a limit [rad/s]."""
-    monkeypatch.setattr(stairs, "_stops", lambda plant, speeds, stable: speeds < limit)
+    monkeypatch.setattr(stairs, "_stops", lambda plant, speeds: speeds < limit)
 
 
 @pytest.mark.parametrize("share", [0.5, 2.4, 7.0, 60.0])
@@ -56,14 +56,15 @@ def test_ramps_end_after_a_number_of_steps(monkeypatch):
     monkeypatch.setattr(stairs, "MOST_STEPS", 2000)
     monkeypatch.setattr(stairs.np, "sign", lambda x, sign=np.sign: counted.append(0) or sign(x))
     speeds = np.array([1e-5, 1e-4, 1.0])
-    stopped = stairs._stops(PLANT, speeds, 1e-5)
-    assert len(counted) == 2 * 2000
+    stopped = stairs._stops(PLANT, speeds)
+    assert len(counted) == 2000
     assert stopped[:2].tolist() == [True, True]
 
 
 @pytest.mark.slow
 def test_a_light_joint_with_little_damping_sticks_beyond_the_first_ramps():
     """Its speed lies within the ramps that follow: the joint stops below it and not above."""
-    stable, found = stable_speed(PLANT), slowest_speed(PLANT)
+    plant = PLANT.with_stiffness(4.0)
+    stable, found = stable_speed(plant), slowest_speed(plant)
     assert 2.5 * stable < found < 25.0 * stable
-    assert stairs._stops(PLANT, found * np.array([0.97, 1.2]), stable).tolist() == [True, False]
+    assert stairs._stops(plant, found * np.array([0.97, 1.2])).tolist() == [True, False]

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from helpers import REPOSITORY
 
@@ -14,13 +15,13 @@ def blocks(page):
 
 
 def executed(folder, language, text):
-    """Run a block as a user would; processes in the background end with it."""
+    """Run a block as a user of an activated environment would; processes in the background end with it."""
     shell = folder / "bin" / "stribeck"
     if not shell.exists():
         shell.parent.mkdir()
         shell.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m stribeck "$@"\n')
         shell.chmod(0o755)
-    path = f"{shell.parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(shell.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     sources = f"{REPOSITORY / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": sources, "MPLBACKEND": "agg"}
     ended = "trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT\n"

@@ -28,7 +28,7 @@ SHORT = 0.05
 """Time step as a share of the time constant of the joint."""
 
 PRESLIDING = 5e-4
-"""Length over which friction builds up in simulated ramps [rad]."""
+"""Assumed length over which friction builds up [rad]."""
 
 STICKING = 5e-4
 """Longest time step of these ramps [s]."""
@@ -63,8 +63,8 @@ def stable_speed(plant: JointPlant) -> float:
 def slowest_speed(plant: JointPlant) -> float:
     r"""Speed below which a joint stops again and again while its goal rises from rest [rad/s]; 0 if it never does, infinite if on all ramps.
 
-    In the simulation friction builds up over the presliding length :math:`\delta`: :math:`\tau_f = z\,g(v)`,
-    :math:`\dot z = (v - |v|\,z)/\delta`, with the law g. A law knows nothing of :math:`\delta`: it is :data:`PRESLIDING`.
+    In the simulation friction follows the law g over a way, as LuGre's: :math:`\dot\tau_f = \sigma_0\,(v - |v|\,\tau_f/g(v))`, :math:`\sigma_0 =
+    g(0)/\delta`. That it lags behind the law makes more speeds smooth. A law knows nothing of :math:`\delta`: it is :data:`PRESLIDING`.
     Ramps on which the joint has not moved within half of :data:`MOST_STEPS` count as stopped, so that the speed is then an upper bound.
     """
     stable = stable_speed(plant)
@@ -72,7 +72,7 @@ def slowest_speed(plant: JointPlant) -> float:
         return 0.0
     speeds = stable * RAMPS
     while True:
-        last = np.flatnonzero(_stops(plant, speeds, stable))
+        last = np.flatnonzero(_stops(plant, speeds))
         if not len(last):
             return float(speeds[0]) if speeds[0] > stable else 0.0
         if last[-1] + 1 < len(speeds):
@@ -82,21 +82,19 @@ def slowest_speed(plant: JointPlant) -> float:
         speeds = speeds[-1] / speeds[0] * speeds
 
 
-def _stops(plant: JointPlant, speeds: Array, stable: float) -> npt.NDArray[np.bool_]:
+def _stops(plant: JointPlant, speeds: Array) -> npt.NDArray[np.bool_]:
     """Whether the joint stands in the second half of ramps at some speeds (n,) [rad/s]."""
     dt = min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness), STICKING)
     against, _ = plant.friction(SAMPLED, -plant.load)
     duration = SLIPS * float(against[0]) / plant.stiffness / speeds[0] + SETTLED
     steps = min(int(duration / dt), MOST_STEPS)
-    bristles = 1.4 * math.sqrt(float(against[0]) / PRESLIDING * plant.inertia)
-    position, velocity, built, least = (np.zeros_like(speeds) for _ in range(4))
+    bristles = float(against[0]) / PRESLIDING
+    position, velocity, friction, least = (np.zeros_like(speeds) for _ in range(4))
     least += math.inf
     for step in range(steps):
         size = np.abs(velocity)
-        later = np.sign(velocity) + (built - np.sign(velocity)) * np.exp(-size * dt / PRESLIDING)
-        friction = np.interp(size, SAMPLED, against) * later
-        friction += bristles * np.exp(-size / (0.1 * stable)) * PRESLIDING * (later - built) / dt
-        built = later
+        law = np.interp(size, SAMPLED, against)
+        friction = friction + (np.sign(velocity) * law - friction) * -np.expm1(-size * dt * bristles / law)
         drive = plant.stiffness * (speeds * dt * step - position) - plant.damping * velocity
         velocity = velocity + (drive - friction) * dt / plant.inertia
         position = position + dt * velocity

@@ -22,7 +22,7 @@ from stribeck.live.parameters import CompensatedJointParameters, CompensationPar
 from stribeck.live.setup import compensated_joints, compensator_of, learning_of
 from stribeck.live.zero_torque import GuidingSettings, ZeroTorque
 from stribeck.model.arrays import Array
-from stribeck.model.joint import Drive
+from stribeck.model.joint import STIFFNESS, Drive
 from stribeck.rigid.rigid_body import RigidBodyModel
 from stribeck.rigid.wrench import Wrench, wrench_of
 
@@ -80,21 +80,23 @@ class Compensator:
     ) -> None:
         check_valid(effort_meaning, EFFORT_MEANINGS, "unknown effort_meaning")
         drives, names = _drives(Path(path), joints)
-        self._knows_gains = all(drive.gains is not None for drive in drives)
+        self._drives = drives
+        late = settings.get("loop_delay", 0.0) > 0.0 and all(STIFFNESS in drive.stated for drive in drives)
+        moves_goals = p_gain is not None or late  # torques refuse delays that goals do not
         if p_gain is not None:
             _compare_gains(path, names, drives, _each("p_gain", p_gain, names))
         parameters = CompensationParameters(
             joints=list(names),
             by_joint=_by_joint(names, p_gain, max_torque),
             drives_file=str(path),
-            output_mode="friction_only" if p_gain is None else "goal_offset",
+            output_mode="goal_offset" if moves_goals else "friction_only",
             effort_meaning=effort_meaning,
             urdf="" if urdf is None else str(urdf),
             gain=gain,
         )
         self._parameters = replace(parameters, **_checked(settings))
         self.joints: tuple[str, ...] = names
-        self._has_effort, self._moves_goals, self._begun = effort_meaning != "none", p_gain is not None, False
+        self._has_effort, self._moves_goals, self._begun = effort_meaning != "none", moves_goals, False
         self._first_goal: float | None = None
         self._zero: ZeroTorque | None = None
         self._handover = Handover(self._build(), self._parameters.ramp_time)
@@ -130,7 +132,7 @@ class Compensator:
         except StribeckError:
             self._in_use = before
             raise
-        self._knows_gains, self._former = all(drive.gains is not None for drive in drives), before
+        self._drives, self._former = drives, before
 
     def revert(self) -> None:
         """Go back to the file before the last :meth:`exchange`, in the same way.
@@ -143,11 +145,11 @@ class Compensator:
     @property
     def _in_use(self) -> tuple[Any, ...]:
         """What belongs to the present file of drives."""
-        return self._parameters, self._dynamics, self.notes, self._knows_gains
+        return self._parameters, self._dynamics, self.notes, self._drives
 
     @_in_use.setter
     def _in_use(self, former: tuple[Any, ...]) -> None:
-        self._parameters, self._dynamics, self.notes, self._knows_gains = former
+        self._parameters, self._dynamics, self.notes, self._drives = former
 
     def torque(
         self,
@@ -183,28 +185,42 @@ class Compensator:
         handover.expire(now)
         return np.array(handover.on_state(now, now, self.joints, position, velocity, measured))
 
-    def goal(self, q: npt.ArrayLike, q_goal: npt.ArrayLike, t: float | None = None) -> Array:
-        """Goals for position servos, moved so that their firmware applies the torque against friction (n,) [rad].
+    def goal(
+        self,
+        q: npt.ArrayLike,
+        q_goal: npt.ArrayLike,
+        t: float | None = None,
+        qd_goal: npt.ArrayLike | None = None,
+    ) -> Array:
+        r"""Goals for position servos, moved so that their firmware applies the torque against friction (n,) [rad].
 
         With a URDF it applies the torque that holds the robot at its goals, too, rising within ``ramp_time`` after the first call.
-        Where the state cannot be trusted, there is no torque against friction. A compensator is for goals or for torques.
+        With the velocities of the goals they are sent as they will be when the servos answer, after the delay T of a file of ``identify robot``:
+        :math:`\theta^* + T\dot\theta^* + \tau/K`. Where the state cannot be trusted, there is no torque against friction. A compensator is for
+        goals or for torques.
 
         :param q: measured positions [rad].
         :param q_goal: goals of the controller [rad].
         :param t: time of the measurement on any clock that runs evenly [s]; by default now.
+        :param qd_goal: velocities of the goals [rad/s], where they are planned; goals that a hand gives or that come in steps are better not led.
         :raises ConfigError: if the firmware gain is neither given nor in the file, after :meth:`torque`, and for arrays of another
             length.
         """
         if not self._moves_goals:
             self._turn_to_goals()
         now = time.monotonic() if t is None else float(t)
-        self.torque(q, q_goal=q_goal, t=now)
+        self.torque(q, q_goal=q_goal, qd_goal=qd_goal, t=now)
         found = self._handover.output(now)
-        return np.array(q_goal if found is None else found.values, dtype=float)
+        goal = np.array(q_goal if found is None else found.values, dtype=float)
+        if qd_goal is None:
+            return goal
+        delays = [drive.stated["delay"].value if "delay" in drive.stated else 0.0 for drive in self._drives]
+        rates: Array = np.nan_to_num(np.asarray(qd_goal, dtype=float))
+        return np.asarray(goal + np.maximum(delays, 0.0) * rates)
 
     def _turn_to_goals(self) -> None:
         """Begin again with the gains of the file."""
-        if not self._knows_gains:
+        if any(drive.gains is None for drive in self._drives):
             raise ConfigError("goals need the gain of the servos' firmware: give p_gain once")
         if self._begun:
             raise ConfigError("this compensator gives torques: make another one for goals")

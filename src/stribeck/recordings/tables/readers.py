@@ -101,7 +101,10 @@ def read_table(path: Path) -> Table:
 def find_tables(
     paths: Sequence[Path], suffixes: Sequence[str] | None = None, *, ignore: Sequence[str] = ()
 ) -> list[Path]:
-    """Files and bags among ``paths`` and directly in folders among them, each once; a bag's folder may lack metadata.yaml.
+    """Files and bags among ``paths`` and directly in folders among them, each once.
+
+    Where bags are accepted, storage files in folders of such a folder count, too: their folder may lack metadata.yaml. Of these
+    folders those that cannot be read are left out; they are named if nothing else is found.
 
     :param suffixes: accepted suffixes, by default all that :func:`read_table` reads. ``".mcap"`` stands for bags.
     :param ignore: suffixes of files that are skipped silently.
@@ -113,25 +116,25 @@ def find_tables(
         [*(suffix for suffix in wanted if suffix != ".mcap"), *(["a bag"] if bags else [])]
     )
     files: list[Path] = []
+    closed: list[Path] = []
     for path in paths:
         if not path.exists():
             raise RecordingError(f"{path}: no such file")
         if path.is_dir() and not is_bag(path):
             inside = sorted(path.iterdir())
-            without_metadata = [
-                file
-                for each in inside
-                if each.is_dir() and not is_bag(each)
-                for file in sorted(each.iterdir())
-            ]
-            files += [file for file in inside if _counts(file, wanted, bags)]
-            files += [file for file in without_metadata if bags and is_bag(file)]
+            files += [file for file in inside if not file.is_dir() and _counts(file, wanted, bags)]
+            for folder in (file for file in inside if bags and file.is_dir()):
+                try:
+                    files += [folder] if is_bag(folder) else filter(is_bag, sorted(folder.iterdir()))
+                except PermissionError:
+                    closed.append(folder)
         elif _counts(path, wanted, bags):
             files.append(path)
         elif path.suffix.lower() not in ignore:
             raise RecordingError(f"{path}: expected {expected}")
     if not files:
-        raise RecordingError(f"no recordings in {', '.join(map(str, paths))}: expected {expected}")
+        without = f"; {', '.join(map(str, closed))} cannot be read" if closed else ""
+        raise RecordingError(f"no recordings in {', '.join(map(str, paths))}: expected {expected}{without}")
     return list(dict.fromkeys(files))
 
 
