@@ -20,7 +20,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from stribeck.errors import ServoError
-from stribeck.files.goal_messages import seconds
+from stribeck.files.cdr import JointStateReader
 from stribeck.live.friction import FrictionModel, JointModel
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum, gravity_torque
@@ -120,7 +120,8 @@ class DemoController(LockstepNode, Node):
         self._position = np.zeros(len(joints))
         self._commands = self.create_publisher(JointState, "controller_command", DEPTH)
         self._goals = self.create_publisher(JointState, "joint_goals", DEPTH)
-        self.create_subscription(JointState, "joint_states", self._on_state, DEPTH)
+        self.create_subscription(JointState, "joint_states", self._on_state, DEPTH, raw=True)
+        self._reader = JointStateReader()
         self._command = JointState(name=list(joints))
         self._direct_goals = JointState(name=direct.names)
         self._directly = [self.joints.index(name) for name in direct.names]
@@ -143,16 +144,17 @@ class DemoController(LockstepNode, Node):
             raise self.failure
         return name in self.traces
 
-    def _on_state(self, message: JointState) -> None:
-        stamp = seconds(message.header.stamp)
+    def _on_state(self, data: bytes) -> None:
+        message = self._reader.read(data)
+        stamp = message.stamp.seconds
         self._start = stamp if self._start is None else self._start
         time, motion = stamp - self._start, self._motion
         goal = motion.goal(min(time, motion.duration))
-        places = [self.joints.index(name) for name in message.name]
-        self._position[places] = message.position
+        places = [self.joints.index(name) for name in message.names]
+        self._position[places] = message.numbers[0]
         gravity = -gravity_torque(self._pendulum, self._position, np.float64(self._q_offset))
         command = self._command
-        command.header.stamp = message.header.stamp
+        command.header.stamp.sec, command.header.stamp.nanosec = message.stamp
         command.position = [goal] * len(self.joints)
         command.effort = array("d", gravity.tobytes())
         self._commands.publish(command)

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from stribeck.errors import NodeStateError, ServoError
+from stribeck.files.cdr import JointStateReader
 from stribeck.files.folders import check_writable
 from stribeck.live.parameters import ExcitationParameters
 from stribeck.nodes.base import ServiceNode, run
@@ -62,6 +61,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self._player: Player | None = None
         self._ended = ""
         self._subscriber: TopicSubscriber | None = None
+        self._states_reader, self._sent_reader = JointStateReader(), JointStateReader()
         super().__init__("excitation", **kwargs)
         self.steady_timer(OFFERS_PERIOD, self._follow_publishers)
         self.answer(Trigger, "~/start", self._on_start)
@@ -235,23 +235,23 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
             return
         arrival = self.clock.now()
         player.record(JOINT_STATES, data)
-        message = deserialize_message(data, JointState)
-        velocities = message.velocity
-        if any(name in self._index for name in message.name):
+        message = self._states_reader.read(data)
+        positions, velocities, _ = (numbers.tolist() for numbers in message.numbers)
+        if any(name in self._index for name in message.names):
             player.states.source_alive(arrival)
-        for place, name in enumerate(message.name):
+        for place, name in enumerate(message.names):
             joint = self._index.get(name)
-            if joint is not None and place < len(message.position):
+            if joint is not None and place < len(positions):
                 velocity = velocities[place] if place < len(velocities) else np.nan
-                player.states.move(joint, arrival, message.position[place], velocity)
+                player.states.move(joint, arrival, positions[place], velocity)
 
     def _on_sent(self, data: bytes) -> None:
         """Handle commands sent by the servo node or by the commander."""
         if (player := self._playing()) is None:
             return
         player.record(JOINT_COMMANDS, data)
-        message = deserialize_message(data, JointState)
-        for name, position in zip(message.name, message.position, strict=False):
+        message = self._sent_reader.read(data)
+        for name, position in zip(message.names, message.numbers[0].tolist(), strict=False):
             if name in self._index:
                 player.sent(self._index[name], position)
 

@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from stribeck.errors import ConfigError, NodeStateError, ServoError
+from stribeck.files.cdr import JointStateReader
 from stribeck.live.parameters import ServoParameters
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.emergency_stop import PRESSED, EmergencyStop
@@ -76,7 +77,7 @@ class ServoNode(ServiceNode[ServoParameters]):
         self._enable_at_start = parameters.enabled
         self._figures = SampleStatistics(config.names, self.clock)
         self._trouble = ""
-        self._goals = JointGoals(config.joints)
+        self._goals, self._reader = JointGoals(config.joints), JointStateReader()
         telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
         followers = [joint.servo.follows_position for joint in config.joints]
         self._messages = SampleMessages(config.names, followers, telemetry, driver.clock)
@@ -86,7 +87,7 @@ class ServoNode(ServiceNode[ServoParameters]):
         }
         if self.turns is not None:
             self._shown_time = self.managed_publisher(Clock, "clock", 1)
-        self.serve_fast(self.hot_subscription(JointState, "joint_goals", self._on_goals, 10, raw=False))
+        self.serve_fast(self.hot_subscription(JointState, "joint_goals", self._on_goals, 10))
 
     def _activate(self) -> None:
         driver = self._connected()
@@ -156,7 +157,7 @@ class ServoNode(ServiceNode[ServoParameters]):
             self.get_logger().fatal(self._trouble)
 
     def _take(self, sample: DriverSample) -> bool:
-        for message in self._messages(sample):
+        for message in self._messages(sample, self._unheard):
             self._topics[message.topic].publish(message.data)
         if self.turns is not None and self._shown_time.get_subscription_count():
             self._shown_time.publish(Clock(clock=self.get_clock().now().to_msg()))
@@ -167,19 +168,28 @@ class ServoNode(ServiceNode[ServoParameters]):
             self.publish_diagnostics()
         return not self._ending.is_set()
 
+    @property
+    def _unheard(self) -> list[Topic]:
+        """Topics to which nobody listens."""
+        if self.turns is not None and self.turns.unconnected:
+            return []
+        return [topic for topic, one in self._topics.items() if not one.get_subscription_count()]
+
     def _say(self, event: Event) -> None:
         self.say("error" if event.kind == "fault" else event.kind, event.text)
 
     # -- what comes in
 
-    def _on_goals(self, message: JointState) -> None:
+    def _on_goals(self, data: bytes) -> None:
         driver = self._driver
         if driver is None or driver.state != "on":
             return
         try:
-            unknown = self._goals.take(message.name, message.position, message.effort, driver.clock.now())
+            message = self._reader.read(data)
+            position, _, effort = (numbers.tolist() for numbers in message.numbers)
+            unknown = self._goals.take(message.names, position, effort, driver.clock.now())
             driver.set_goals(*self._goals.command)
-        except ConfigError as error:
+        except (ConfigError, ValueError) as error:
             self.get_logger().warning(f"{error}; the message is ignored", throttle_duration_sec=5.0)
             return
         if unknown:

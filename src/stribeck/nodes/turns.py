@@ -149,10 +149,15 @@ class Turns(SimulatedClock):
         """Serve these subscriptions before others in every turn, in this order."""
         self._first = list(subscriptions)
 
+    @property
+    def unconnected(self) -> bool:
+        """Whether messages are held back until all subscriptions of the simulation are connected."""
+        return self._changed or self._unmatched
+
     def publish(self, publisher: CountedPublisher, message: Any) -> None:
         """Publish a message, as soon as all subscriptions of the simulation are connected."""
         self._sent[publisher.topic_name] += 1
-        if self._changed or self._unmatched:
+        if self.unconnected:
             data = message if isinstance(message, bytes) else serialize_message(message)
             self._outbox.append((publisher, data))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -93,7 +94,7 @@ def reading_of_joints(joints: Sequence[JointConfig], reading: Reading | None, no
     }
     return JointReading(
         **{**vars(reading), **changes},
-        stamp=float(np.median(reading.times[valid])) if valid.any() else now,
+        stamp=statistics.median(reading.times[valid].tolist()) if valid.any() else now,
         effort=np.array([m.effort(i, k) for m, i, k in zip(maps, reading.current, constants, strict=True)]),
     )
 

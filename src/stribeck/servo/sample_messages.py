@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import statistics
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -61,18 +62,23 @@ class SampleMessages:
         """Convert a steady time [s] to wall-clock time [ns]."""
         return self._offset + round(steady * 1e9)
 
-    def __call__(self, sample: DriverSample) -> Iterator[RawMessage]:
-        """Messages of a sample: goals as sent, then states and telemetry."""
+    def __call__(self, sample: DriverSample, unheard: Collection[Topic] = ()) -> Iterator[RawMessage]:
+        """Messages of a sample: goals as sent, then states and telemetry.
+
+        :param unheard: topics to which nobody listens: their messages are not made.
+        """
         sent = np.flatnonzero(np.isfinite(sample.goal) & self._followers)
-        if sent.size:
+        if sent.size and JOINT_COMMANDS not in unheard:
             stamp = self.stamp(sample.goal_stamp)
             data = joint_state(stamp, [self.joints[j] for j in sent], sample.goal[sent])
             yield RawMessage(JOINT_COMMANDS, stamp, data)
         for present in _together(sample):
-            stamp = self.stamp(float(np.median(sample.times[present])))
+            stamp = self.stamp(statistics.median(sample.times[present].tolist()))
             names = [self.joints[j] for j in present]
             measured = (values[present] for values in (sample.position, sample.velocity, sample.effort))
             yield RawMessage(JOINT_STATES, stamp, joint_state(stamp, names, *measured))
+            if self._telemetry in unheard:
+                continue
             table = np.stack([getattr(sample, name) for name in TELEMETRY])[:, present].T.tolist()
             telemetry = {
                 name: {key: value for key, value in zip(TELEMETRY, row, strict=True) if value == value}

@@ -8,8 +8,9 @@ import pytest
 from helpers import XL330, needs_xl330
 from recovery import EROB, MX106, truth_of, virtual_runs
 from stribeck.files.actuators import load_actuator
+from stribeck.identify.servo.lanes import lanes_for
 from stribeck.identify.servo.objective import equivalent_error, smooth_absolute
-from stribeck.identify.servo.rollout import Rollout, lanes_for
+from stribeck.identify.servo.rollout import Rollout
 from stribeck.model import LAWS, batch_of, law_named, simulate
 from stribeck.recordings.sources import read_recordings
 
@@ -82,6 +83,23 @@ def test_another_reset_period_needs_no_compilation():
     short = first.with_reset_period(0.5)
     np.testing.assert_allclose(short.losses(point), reference_losses(short, point), rtol=1e-7, atol=1e-12)
     assert first.meter.compile_seconds == spent
+
+
+def test_programs_compiled_ahead_are_those_that_are_called():
+    """After the compilation ahead no further program is compiled, and derivatives and scores are the same."""
+    batch, truth = few(MX106, "m1", 4)
+    plain, prepared = (
+        Rollout(batch, load_actuator("mx106"), law_named("m1"), truth, dtype="float64", tangent_lanes=2)
+        for _ in range(2)
+    )
+    point = truth.to_unit(truth.vector())[None]
+    prepared.prepare(1.0)
+    for found, expected in zip(prepared.normal_equations(point), plain.normal_equations(point), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for found, expected in zip(prepared.scores(point, 1.0), plain.scores(point, 1.0), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    compiled = prepared._programs._found
+    assert len(compiled) == 2
 
 
 @needs_xl330

@@ -37,6 +37,7 @@ from stribeck.cli.main import main
 from stribeck.cli.table import print_table
 from stribeck.errors import OutputError, StribeckError
 from stribeck.evaluate.assessment import Recordings, stepping_of
+from stribeck.files.cdr import header_stamp
 from stribeck.files.drives import read_drive
 from stribeck.files.folders import check_writable
 from stribeck.live.friction import JointModel
@@ -45,6 +46,8 @@ from stribeck.model.bench import Pendulum
 from stribeck.model.joint import Drive
 from stribeck.nodes.demo import DemoController, DemoMotion, DirectGoals, SessionWatcher, Spinner, Trace
 from stribeck.recordings.bags.bag import EVERY_JOINT
+from stribeck.recordings.bags.messages import JOINT_STATES
+from stribeck.recordings.bags.storage import read_messages
 from stribeck.recordings.sources import read_recordings
 from stribeck.report.figures import CompensationDrawing, draw_compensation
 from stribeck.report.style import save
@@ -78,13 +81,13 @@ KINDS = ("gravity", "friction", "frictionless")
 REST_KP = 100
 REST_GAIN = 1.2
 REST_GOAL = 1.0
-PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 2.0
+PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 1.5
 """Torque of a push [N m], its duration [s], and its time after the start of the motion [s]."""
 
-SETTLING, WATCHED = 1.0, 3.0
+SETTLING, WATCHED = 1.0, 2.5
 """Time to settle after the push, and time at rest that is evaluated [s]."""
 
-BETWEEN = 1.0
+BETWEEN = 0.5
 """Time at 0 rad before each motion [s]."""
 
 NOISE = {"record": 0.3, "compensate": 0.4}
@@ -146,10 +149,12 @@ def run(options: DemoOptions) -> int:
     try:
         bags = record(output)
         unseen = [bag for bag in bags if bag.name.startswith(UNSEEN)]
-        fitted = fit(output, options.seed)
-        held_out = Recordings(read_recordings(unseen[0].parent, joint=EVERY_JOINT))
-        mae = evaluation(output / "m6.json", fitted, held_out, stepping_of(fitted))["mae"]
-        cases, rest, drawings = compensate(output, fitted)
+        with NodeProcesses(output / "nodes") as nodes:
+            socket = emulate_compensated(nodes)  # starts while the law is fitted
+            fitted = fit(output, options.seed)
+            held_out = Recordings(read_recordings(unseen[0].parent, joint=EVERY_JOINT))
+            mae = evaluation(output / "m6.json", fitted, held_out, stepping_of(fitted))["mae"]
+            cases, rest, drawings = compensate(nodes, socket, output, fitted)
     finally:
         rclpy.try_shutdown()
     picture = output / "compensation.png"
@@ -211,16 +216,18 @@ def record(output: Path) -> list[Path]:
         flush=True,
     )
     with NodeProcesses(folder) as nodes, Spinner(SessionWatcher(tuple(ROBOTS))) as spinner:
+        sockets = {}
         for seed, (name, robot) in enumerate(ROBOTS.items()):
             servos = [EmulatedLoad(load, truth()) for load in robot["loads"].values()]
             together = [f"/{name}/servo", f"/{name}/excitation"]
-            socket = nodes.emulate(name, servos, together, seed=seed, noise=NOISE["record"])
+            sockets[name] = nodes.emulate(name, servos, together, seed=seed, noise=NOISE["record"])
+        for name, robot in ROBOTS.items():
             config = folder / f"{name}_servos.yaml"
             chosen = {key: robot[key] for key in ("trajectories", "gains")}
-            config.write_text(servo_yaml(socket, robot["loads"], chosen, output / "bags"))
-            nodes.start("servo", {"config": str(config)}, socket, namespace=name)
+            config.write_text(servo_yaml(sockets[name], robot["loads"], chosen, output / "bags"))
+            nodes.start("servo", {"config": str(config)}, sockets[name], namespace=name)
             values = {"config": str(config), "autoplay": True, "servo_node": f"/{name}/servo"}
-            nodes.start("excitation", values, socket, namespace=name)
+            nodes.start("excitation", values, sockets[name], namespace=name)
         results = watch(nodes, spinner.node)
     bags = [Path(bag) for result in results.values() for bag in result["bags"]]
     failed = [
@@ -258,10 +265,10 @@ def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> dict[str, dict[str, 
 def lost_samples(output: Path) -> int:
     """Number of samples missing in the bags: cycles between the first and last sample, minus samples."""
     lost = 0
-    for folder in ("bags", "unseen"):
-        for log in read_recordings(output / folder, joint=EVERY_JOINT):
-            stamps = log.position.time
-            lost += max(0, round((stamps[-1] - stamps[0]) * RATE) + 1 - len(stamps))
+    for path in (path for folder in ("bags", "unseen") for path in (output / folder).iterdir()):
+        states = [one.data for one in read_messages(path).messages if one.topic.name == JOINT_STATES.name]
+        first, last = (header_stamp(bytes(data)).seconds for data in (states[0], states[-1]))
+        lost += max(0, round((last - first) * RATE) + 1 - len(states))
     return lost
 
 
@@ -282,38 +289,42 @@ def fit(output: Path, seed: int) -> Drive:
 # -- compensate
 
 
-def compensate(output: Path, fitted: Drive) -> tuple[list[Case], dict[str, float], list[CompensationDrawing]]:
-    """Follow trajectories with and without friction compensation, then measure rest after a push."""
-    joints = [f"{kind}_{kp}" for kp in FIRMWARE_GAINS for kind in KINDS] + ["firm", "naive"]
-    gains = [float(kp) for kp in FIRMWARE_GAINS for _ in KINDS] + [float(REST_KP)] * 2
-    servos = [
-        EmulatedLoad(LOAD, frictionless() if name.startswith("frictionless") else truth()) for name in joints
-    ]
-    print(
-        f"\nCompensate: {len(joints)} emulated XL330 on one bus, law M6 as identified, gain {GAIN:g}",
-        flush=True,
-    )
-    compensated = {name for _, _, members in compensators(joints) for name in members}
-    direct = {name: kp for name, kp in zip(joints, gains, strict=True) if name not in compensated}
-    models = [JointModel(name, fitted.actuator, fitted.law, fitted.values, MAX_TORQUE) for name in direct]
-    plan = motions()
-    before = sum(motion.duration for motion in plan[:-1])
+JOINTS = [f"{kind}_{kp}" for kp in FIRMWARE_GAINS for kind in KINDS] + ["firm", "naive"]
+GAINS = dict(zip(JOINTS, [*(kp for kp in FIRMWARE_GAINS for _ in KINDS), REST_KP, REST_KP], strict=True))
+"""Firmware gains of the joints that are compensated, or not."""
+
+
+def emulate_compensated(nodes: NodeProcesses) -> Path:
+    """Start the servos on which compensation is shown; returns their socket."""
+    servos = [EmulatedLoad(LOAD, frictionless() if "frictionless" in name else truth()) for name in JOINTS]
+    before = sum(motion.duration for motion in motions()[:-1])
     pushes = [
-        f"push:after={before + PUSHED_AT:g},torque={PUSH:g},for={PUSH_TIME:g},id={joints.index(name) + 1}"
+        f"push:after={before + PUSHED_AT:g},torque={PUSH:g},for={PUSH_TIME:g},id={JOINTS.index(name) + 1}"
         for name in WATCHED_JOINTS.values()
     ]
-    together = ["/servo", "/demo_controller", *(f"/{name}" for name, _, _ in compensators(joints))]
-    with NodeProcesses(output / "nodes") as nodes:
-        socket = nodes.emulate(
-            "compensated", servos, together, seed=7, noise=NOISE["compensate"], faults=pushes
-        )
-        goals = DirectGoals(models, "naive", REST_GAIN, list(direct.values()), SUPPLY)
-        controller = DemoController(joints, LOAD, fitted.values["q_offset"], goals, plan, socket)
-        with Spinner(controller):
-            start_compensation(nodes, output, socket, dict(zip(joints, gains, strict=True)))
-            follow(nodes, controller)
-    rest = rest_counts(controller.traces["rest"], joints)
-    cases, drawings = distances(controller.traces, joints)
+    together = ["/servo", "/demo_controller", *(f"/{name}" for name, _, _ in compensators())]
+    return nodes.emulate("compensated", servos, together, seed=7, noise=NOISE["compensate"], faults=pushes)
+
+
+def compensate(
+    nodes: NodeProcesses, socket: Path, output: Path, fitted: Drive
+) -> tuple[list[Case], dict[str, float], list[CompensationDrawing]]:
+    """Follow trajectories with and without friction compensation, then measure rest after a push."""
+    print(
+        f"\nCompensate: {len(JOINTS)} emulated XL330 on one bus, law M6 as identified, gain {GAIN:g}",
+        flush=True,
+    )
+    compensated = {name for _, _, members in compensators() for name in members}
+    direct = {name: float(kp) for name, kp in GAINS.items() if name not in compensated}
+    models = [JointModel(name, fitted.actuator, fitted.law, fitted.values, MAX_TORQUE) for name in direct]
+    goals = DirectGoals(models, "naive", REST_GAIN, list(direct.values()), SUPPLY)
+    nodes.wait_until(socket.is_socket)
+    controller = DemoController(JOINTS, LOAD, fitted.values["q_offset"], goals, motions(), socket)
+    with Spinner(controller):
+        start_compensation(nodes, output, socket)
+        follow(nodes, controller)
+    rest = rest_counts(controller.traces["rest"])
+    cases, drawings = distances(controller.traces)
     return cases, rest, drawings
 
 
@@ -340,21 +351,23 @@ def follow(nodes: NodeProcesses, controller: DemoController) -> None:
             nodes.wait_until(partial(controller.has_measured, name))
 
 
-def compensators(joints: Sequence[str]) -> list[tuple[str, float, list[str]]]:
+def compensators() -> list[tuple[str, float, list[str]]]:
     """Name, gain and joints of each compensation node; other joints have none."""
     return [
-        ("compensation", GAIN, [joint for joint in joints if joint.startswith("friction_")]),
+        ("compensation", GAIN, [joint for joint in JOINTS if joint.startswith("friction_")]),
         ("compensation_strong", REST_GAIN, ["firm"]),
     ]
 
 
-def start_compensation(nodes: NodeProcesses, output: Path, socket: Path, gains: dict[str, float]) -> None:
+def start_compensation(nodes: NodeProcesses, output: Path, socket: Path) -> None:
     """Start the servo node and the compensation nodes."""
     config = output / "nodes" / "compensated_servos.yaml"
     plays: dict[str, list[Any]] = {"trajectories": ["half_sine"], "gains": [100]}
-    config.write_text(servo_yaml(socket, dict.fromkeys(gains, LOAD), plays, output / "bags"))
-    nodes.start("servo", {"config": str(config), "p_gain": list(gains.values())}, socket, name="servo")
-    for name, gain, members in compensators(list(gains)):
+    config.write_text(servo_yaml(socket, dict.fromkeys(GAINS, LOAD), plays, output / "bags"))
+    nodes.start(
+        "servo", {"config": str(config), "p_gain": [float(kp) for kp in GAINS.values()]}, socket, name="servo"
+    )
+    for name, gain, members in compensators():
         values: dict[str, Any] = {
             "joints": members,
             "output_mode": "goal_offset",
@@ -366,27 +379,25 @@ def start_compensation(nodes: NodeProcesses, output: Path, socket: Path, gains: 
         for joint in members:
             values[joint] = {
                 "parameter_file": str(output / "m6.json"),
-                "p_gain": gains[joint],
+                "p_gain": float(GAINS[joint]),
                 "supply_voltage": SUPPLY,
                 "max_torque": MAX_TORQUE,
             }
         nodes.start("compensation", values, socket, name=name, remap={"compensated_command": "joint_goals"})
 
 
-def rest_counts(trace: Trace, joints: Sequence[str]) -> dict[str, float]:
+def rest_counts(trace: Trace) -> dict[str, float]:
     """Largest distance from the median position at rest after a push, in encoder counts, by compensator."""
     after = trace.time >= PUSHED_AT + PUSH_TIME + SETTLING
     counts = {}
     for key, name in WATCHED_JOINTS.items():
-        position = trace.position[after, joints.index(name)]
+        position = trace.position[after, JOINTS.index(name)]
         distance = np.max(np.abs(position - np.median(position))) / ENCODER_STEP
         counts[key] = 0.5 * round(2.0 * float(distance))  # the median may lie between two counts
     return counts
 
 
-def distances(
-    traces: dict[str, Trace], joints: Sequence[str]
-) -> tuple[list[Case], list[CompensationDrawing]]:
+def distances(traces: dict[str, Trace]) -> tuple[list[Case], list[CompensationDrawing]]:
     """RMS distances to the motion without friction, and drawings of them."""
 
     def rms(values: Array) -> float:
@@ -396,7 +407,7 @@ def distances(
     for kp in FIRMWARE_GAINS:
         for name, show in SHOWCASES.items():
             trace = traces[name]
-            gravity, friction, free = (trace.position[:, joints.index(f"{kind}_{kp}")] for kind in KINDS)
+            gravity, friction, free = (trace.position[:, JOINTS.index(f"{kind}_{kp}")] for kind in KINDS)
             case = Case(f"{name}_kp{kp}", rms(gravity - free), rms(friction - free))
             title = f"{show.title}, firmware gain {kp}"
             cases.append(case)

@@ -140,10 +140,11 @@ class NodeProcesses:
         remap: Mapping[str, str] | None = None,
         name: str = "",
     ) -> None:
-        """Start a node in lock-step, configured and activated automatically.
+        """Start a node in lock-step, configured and activated automatically, once its servos are emulated.
 
         :param socket: of the emulated servos.
         """
+        self.wait_until(socket.is_socket)
         label = name or f"{namespace}_{node}".strip("_")
         config = self.folder / f"{label}.yaml"
         started = {"autostart": True, "exit_on_failure": True, "lockstep": str(socket)}
@@ -168,7 +169,7 @@ class NodeProcesses:
         noise: float,
         faults: Sequence[str] = (),
     ) -> Path:
-        """Start a process that emulates servos on a bus in simulated time; returns its socket once it is served.
+        """Start a process that emulates servos on a bus in simulated time; returns its socket, on which :meth:`start` waits.
 
         :param nodes: that run in lock-step with it.
         :param noise: standard deviation of the encoder noise in counts.
@@ -187,7 +188,6 @@ class NodeProcesses:
         for fault in faults:
             command += ["--fault", fault]
         self._run(f"{name}_servos", command)
-        self.wait_until(socket.is_socket)
         return socket
 
     def _run(self, label: str, command: Sequence[str]) -> None:

@@ -236,6 +236,8 @@ def search(
     """
     floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
     incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
+    if task.settings.method in ("hybrid", "lm") and trials >= FROM_SIMPLER_LAWS:
+        rollout.prepare()
     if start is None and task.settings.method == "hybrid" and trials >= FROM_SIMPLER_LAWS:
         start = _from_simpler_laws(task, rollout, incumbent)
     incumbent.start = start

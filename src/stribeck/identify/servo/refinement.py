@@ -14,7 +14,7 @@ from stribeck.identify.servo.objective import smooth_absolute
 from stribeck.identify.servo.prior import WithPrior, prior_for
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.task import FitTask
-from stribeck.identify.servo.uncertainty import Uncertainty, estimate_uncertainty
+from stribeck.identify.servo.uncertainty import Uncertainty, cluster_length, estimate_uncertainty
 from stribeck.model.arrays import Array
 from stribeck.model.step import simulate
 
@@ -90,7 +90,9 @@ def with_finer_step(
         halvings = np.ceil(0.5 * np.log2(excess))  # the error is of second order
         dt = max(task.settings.dt * 0.5 ** int(np.clip(halvings, 1, 3)), FINEST_STEP)
         task = replace(task, settings=replace(task.settings, dt=dt))
+        length = cluster_length(rollout, unit, residual)
         rollout = replace(task.rollout(), lanes=LANES_OF_ONE, tangent_lanes=1)
+        rollout.prepare(length)  # the blocks have hardly another length at the finer step
         meter = rollout.meter
         finer = Incumbent(BUDGET_OF_FINER_STEP, partial(getattr, meter, "evaluations"))
         with suppress(BudgetSpentError):

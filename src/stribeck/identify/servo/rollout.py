@@ -8,7 +8,7 @@ The time step is that of ``core`` on jax.numpy arrays. In float32 a run's mean e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
@@ -18,11 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.identify.servo.lanes import LANES, TANGENT_LANES, batches, joined
 from stribeck.identify.servo.objective import (
     smooth_absolute,
     smooth_absolute_curvature,
     smooth_absolute_weight,
 )
+from stribeck.identify.servo.programs import Programs
 from stribeck.model.actuator import Actuator, ServoCommand, initial_control_state
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
@@ -34,29 +36,12 @@ from stribeck.model.step import Integrator, Plant, PlantState, delayed, plant_of
 
 Inputs = dict[str, Any]
 
-LANES, FEWEST_LANES = 128, 16
-"""Usual and smallest number of candidates per compiled call; all calls have one, so that one shape is compiled."""
-
-OF_ONE_CORE = 384
-"""Simulations per compiled call on a processor: XLA divides more among cores, for up to twice the processor time."""
-
-TANGENT_LANES = 16
-"""Points per compiled call with derivatives."""
-
 OPTIMISATION: dict[str, Any] = {"xla_backend_optimization_level": 1, "xla_cpu_prefer_vector_width": 512}
 """Options of the compiler: at this level it takes a fifth less time, and the programs run as fast; processors with wide
 registers use them."""
 
 CHUNK = 50
 """Time steps between accumulations of the normal equations; bounds the memory for derivatives."""
-
-
-def lanes_for(runs: int) -> int:
-    """Candidates per compiled call; on a processor for up to 24 runs within :data:`OF_ONE_CORE`: 16 of 36 runs cost half as much again."""
-    if jax.default_backend() != "cpu":
-        return LANES
-    fitting = OF_ONE_CORE // max(runs, 1) // FEWEST_LANES * FEWEST_LANES
-    return min(fitting, LANES) if fitting else LANES
 
 
 class NormalEquations(NamedTuple):
@@ -119,7 +104,7 @@ class Rollout:
     tangent_lanes: int = TANGENT_LANES
     meter: Meter = field(default_factory=Meter)
     # Compiled programs contain this rollout's loads, gains, law and fixed values, so dataclasses.replace clears them.
-    _compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict, init=False)
+    _programs: Programs = field(default_factory=Programs, init=False)
 
     @property
     def dimension(self) -> int:
@@ -129,7 +114,7 @@ class Rollout:
     def with_reset_period(self, reset_period: float | None) -> Rollout:
         """The same simulations with another reset period, sharing the compiled programs."""
         same = replace(self, reset_period=reset_period)
-        object.__setattr__(same, "_compiled", self._compiled)  # resets are inputs of the programs
+        object.__setattr__(same, "_programs", self._programs)  # resets are inputs of the programs
         return same
 
     def losses(self, unit: npt.ArrayLike) -> Array:
@@ -153,7 +138,7 @@ class Rollout:
         points = np.asarray(unit, dtype=np.float64)
         results = [
             np.asarray(self._call(function, batch, self._inputs), dtype=np.float64)
-            for batch in _batches(points, self.lanes)
+            for batch in batches(points, self.lanes)
         ]
         self.meter.evaluations += len(points)
         return np.concatenate(results, axis=1)[:, : len(points)].T
@@ -178,7 +163,7 @@ class Rollout:
             for batch, inputs in self._with_own(points, measured, self.tangent_lanes, shares)
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
-        loss, gradient, hessian = _joined(batch_results, len(points))
+        loss, gradient, hessian = joined(batch_results, len(points))
         return NormalEquations(loss, gradient.T, np.moveaxis(hessian, 2, 0))
 
     def scores(
@@ -195,7 +180,7 @@ class Rollout:
             for batch, inputs in self._with_own(points, measured, min(self.tangent_lanes, len(points)))
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
-        gradient, curvature = _joined(batch_results, len(points))
+        gradient, curvature = joined(batch_results, len(points))
         # The scan returns (B, n, R, S) and (B, n, n, R, S).
         return Scores(np.transpose(gradient, (3, 0, 2, 1)), np.transpose(curvature, (4, 0, 3, 1, 2)))
 
@@ -212,9 +197,9 @@ class Rollout:
             own["position"] = np.asarray(measured, dtype=self.dtype)
         if shares is not None:
             own["weight"] = np.asarray(shares, dtype=self.dtype)[:, None] * self.batch.weight
-        for begin, batch in zip(range(0, len(points), lanes), _batches(points, lanes), strict=True):
+        for begin, batch in zip(range(0, len(points), lanes), batches(points, lanes), strict=True):
             parts = {
-                name: next(_batches(values[begin : begin + lanes], lanes)) for name, values in own.items()
+                name: next(batches(values[begin : begin + lanes], lanes)) for name, values in own.items()
             }
             lanes_last = {
                 name: np.ascontiguousarray(np.moveaxis(part, 0, 2), dtype=self.dtype)
@@ -222,21 +207,44 @@ class Rollout:
             }
             yield batch, {**self._inputs, **lanes_last}
 
+    def prepare(self, block_length: float | None = None) -> None:
+        """Compile ahead what :meth:`normal_equations` needs, and :meth:`scores` of one point in blocks of a length [s]."""
+        points = np.zeros((self.tangent_lanes, self.dimension))
+        self._program(True, self._normal_equations, points, self._inputs)
+        if block_length is not None:
+            steps = self.batch.block_steps(block_length)
+            self._program(True, self._scores, points[:1], self._inputs, steps)
+
     def _call(self, function: Callable[..., Any], points: Array, inputs: Inputs, *static: int) -> Any:
         """Call the compiled form of a function of (n, C) values and measure its time."""
-        lanes = np.ascontiguousarray(points.T, dtype=self.dtype)
-        shapes = inputs["position"].shape, inputs["weight"].shape
-        key = (function.__name__, lanes.shape, shapes, static)
+        program, lanes = self._program(False, function, points, inputs, *static)
+        begin = time.perf_counter()
         with jax.enable_x64(self.dtype == "float64"):
-            if key not in self._compiled:
-                begin = time.perf_counter()
-                traced = jax.jit(lambda unit, given: function(unit, given, *static))
-                self._compiled[key] = traced.lower(lanes, inputs).compile(OPTIMISATION)
-                self.meter.compile_seconds += time.perf_counter() - begin
-            begin = time.perf_counter()
-            result = jax.block_until_ready(self._compiled[key](lanes, inputs))  # type: ignore[no-untyped-call]
-            self.meter.simulation_seconds += time.perf_counter() - begin
+            result = jax.block_until_ready(program(lanes, inputs))  # type: ignore[no-untyped-call]
+        self.meter.simulation_seconds += time.perf_counter() - begin
         return result
+
+    def _program(
+        self, ahead: bool, function: Callable[..., Any], points: Array, inputs: Inputs, *static: int
+    ) -> tuple[Any, Array]:
+        """The compiled form of a function of (n, C) values, or nothing yet if it is compiled ahead, and the values."""
+        lanes = np.ascontiguousarray(points.T, dtype=self.dtype)
+        key = function.__name__, lanes.shape, inputs["position"].shape, inputs["weight"].shape, static
+
+        def compiled() -> Callable[..., Any]:
+            with jax.enable_x64(self.dtype == "float64"):
+                traced = jax.jit(lambda unit, given: function(unit, given, *static))
+                return traced.lower(lanes, inputs).compile(OPTIMISATION)
+
+        if ahead:
+            self._programs.ahead(key, compiled)
+            return None, lanes
+        if key in self._programs:
+            return self._programs.get(key, compiled), lanes
+        begin = time.perf_counter()
+        program = self._programs.get(key, compiled)
+        self.meter.compile_seconds += time.perf_counter() - begin
+        return program, lanes
 
     def _array(self, values: npt.ArrayLike) -> npt.NDArray[Any]:
         """Per-run values (…, R) as lanes (…, R, 1)."""
@@ -435,16 +443,3 @@ def _scan_in_stretches(
     if rest:
         cut["weight"] = cut["weight"].at[-1, steps - rest :].set(0.0)
     return jax.lax.scan(body, carry, cut)
-
-
-def _joined(batches: Sequence[Sequence[Any]], count: int) -> Iterator[Array]:
-    """Each result of all batches, with the first ``count`` points along the last axis; the others are padding."""
-    for parts in zip(*batches, strict=True):
-        yield np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[..., :count]
-
-
-def _batches(points: npt.NDArray[Any], size: int) -> Iterator[npt.NDArray[Any]]:
-    """Points in batches of one size, the last one padded with its last point."""
-    for begin in range(0, len(points), size):
-        batch = points[begin : begin + size]
-        yield np.concatenate([batch, np.repeat(batch[-1:], size - len(batch), axis=0)])

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from stribeck.errors import ConfigError
 from stribeck.files.drive_entry import check_possible
+from stribeck.identify.servo.lanes import lanes_for
 from stribeck.identify.servo.objective import Split
 from stribeck.identify.servo.result import FitSettings
-from stribeck.identify.servo.rollout import Rollout, lanes_for
+from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.search import SEARCHES
 from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.model.law import FrictionLaw

@@ -98,7 +98,7 @@ def estimate_uncertainty(
     :param unit: the optimum in the unit cube of the free parameters (n,).
     :param residual: simulated minus measured position there (T, R) [rad].
     """
-    length = _cluster_length(rollout, unit, residual)
+    length = cluster_length(rollout, unit, residual)
     scores = rollout.scores(unit[None], length)
     estimated = _estimated(rollout, unit, scores, 0, length, confidence)
     return replace(estimated, step_errors=_step_errors(rollout, unit, residual, scores, length))
@@ -115,7 +115,7 @@ def with_prediction(
     """The uncertainty with the predictive distribution of motions around an optimum (:mod:`stribeck.identify.servo.prediction`)."""
     if uncertainty.covariance is None:
         return uncertainty
-    scores = rollout.scores(unit[None], _cluster_length(rollout, unit, residual))
+    scores = rollout.scores(unit[None], cluster_length(rollout, unit, residual))
     model = Model(
         rollout.batch,
         rollout.actuator,
@@ -171,7 +171,7 @@ def estimate_at_points(
     :param points: the optima (S, n).
     :param measured: the measured positions of each (S, T, R) [rad].
     """
-    length = _cluster_length(rollout, points[0], measured[0] - np.mean(measured, axis=0))
+    length = cluster_length(rollout, points[0], measured[0] - np.mean(measured, axis=0))
     scores = rollout.scores(points, length, measured)
     return [_estimated(rollout, point, scores, k, length, confidence) for k, point in enumerate(points)]
 
@@ -181,7 +181,7 @@ def _by_run(rollout: Rollout, unit: Array) -> bool:
     return len(rollout.batch.logs) >= RUNS_PER_PARAMETER * free
 
 
-def _cluster_length(rollout: Rollout, unit: Array, residual: Array) -> float:
+def cluster_length(rollout: Rollout, unit: Array, residual: Array) -> float:
     """Length of the clusters [s]: that of whole runs if there are enough of them."""
     batch = rollout.batch
     if _by_run(rollout, unit):

@@ -1,0 +1,42 @@
+"""Points side by side in one compiled call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.model.arrays import Array
+
+LANES, FEWEST_LANES = 128, 16
+"""Usual and smallest number of candidates per compiled call; all calls have one, so that one shape is compiled."""
+
+OF_ONE_CORE = 384
+"""Simulations per compiled call on a processor: XLA divides more among cores, for up to twice the processor time."""
+
+TANGENT_LANES = 16
+"""Points per compiled call with derivatives."""
+
+
+def lanes_for(runs: int) -> int:
+    """Candidates per compiled call; on a processor for up to 24 runs within :data:`OF_ONE_CORE`: 16 of 36 runs cost half as much again."""
+    if jax.default_backend() != "cpu":
+        return LANES
+    fitting = OF_ONE_CORE // max(runs, 1) // FEWEST_LANES * FEWEST_LANES
+    return min(fitting, LANES) if fitting else LANES
+
+
+def joined(batches: Sequence[Sequence[Any]], count: int) -> Iterator[Array]:
+    """Each result of all batches, with the first ``count`` points along the last axis; the others are padding."""
+    for parts in zip(*batches, strict=True):
+        yield np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[..., :count]
+
+
+def batches(points: npt.NDArray[Any], size: int) -> Iterator[npt.NDArray[Any]]:
+    """Points in batches of one size, the last one padded with its last point."""
+    for begin in range(0, len(points), size):
+        batch = points[begin : begin + size]
+        yield np.concatenate([batch, np.repeat(batch[-1:], size - len(batch), axis=0)])
