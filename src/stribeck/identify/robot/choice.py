@@ -30,6 +30,9 @@ SMALL, FINER = 5e-4, 4
 STEPS = 3
 """Steps of the search from the solution of all runs to that of one half of them."""
 
+LEAST_GAIN = 0.01
+"""Least relative fall of the squared error of runs left out where a further effect counts: of two runs a standard error tells little."""
+
 AUTO = ("m2", "m3", "m4", "m5")
 """Laws that ``auto`` compares with M1."""
 
@@ -157,12 +160,17 @@ def _gain_counts(poorer: Array, richer: Array) -> Any:
     return gain.mean(axis=0) > gain.std(axis=0, ddof=1) / np.sqrt(len(gain))
 
 
+def _effect_counts(poorer: Array, richer: Array) -> Any:
+    """Whether the errors by run fall by more than one standard error, and by :data:`LEAST_GAIN` at least."""
+    return _gain_counts(poorer, richer) & (richer.mean(axis=0) < (1.0 - LEAST_GAIN) * poorer.mean(axis=0))
+
+
 def _where_it_counts(
     richer: RobotProblem, poorer: Fitted, tree: RobotTree, effect: str, note: Callable[[str], None]
 ) -> Fitted:
     """The terms that are new in a problem, of the joints whose error in runs left out falls by more than a standard error."""
     richer, x = continued(richer, *poorer)
-    counts = _gain_counts(left_out_squares(*poorer), left_out_squares(richer, x))
+    counts = _effect_counts(left_out_squares(*poorer), left_out_squares(richer, x))
     groups = set(np.flatnonzero(counts))
     if not groups:
         return poorer
