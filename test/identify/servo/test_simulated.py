@@ -12,7 +12,7 @@ from stribeck.identify.common.minimise import minimise_batch
 from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.parallel import ParallelFits
 from stribeck.identify.servo.result import FitSettings
-from stribeck.identify.servo.simulated import REACH, Simulated
+from stribeck.identify.servo.simulated import REACH, SimulatedPoints
 from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
 from stribeck.model import law_named
@@ -45,7 +45,7 @@ def offered(simulated, law, seed):
 
 def test_a_point_counts_for_every_subset_strength_and_richer_law(fits):
     """Points of a fit of M1 to one subset are the best of all fits of M1, M4 and M6; a point of M4 is none of M1."""
-    simulated = Simulated(fits)
+    simulated = SimulatedPoints(fits)
     points, by_run = offered(simulated, 0, 0)
     for k in range(len(fits.every.law)):
         row = fits.every.take(np.array([k]))
@@ -65,7 +65,7 @@ def test_a_point_counts_for_every_subset_strength_and_richer_law(fits):
 
 def test_minima_hold_the_best_point_of_every_fit(fits):
     """Ranked by each fit, the pool begins with the lowest loss that was simulated."""
-    simulated = Simulated(fits)
+    simulated = SimulatedPoints(fits)
     for law, seed in ((0, 2), (1, 3), (2, 4), (1, 5)):
         offered(simulated, law, seed)
     pool = simulated.minima()
@@ -92,7 +92,7 @@ def test_a_law_is_out_of_reach_by_its_loss_on_all_runs(excess, expected):
     """The first law predicts runs left out to 1; the other has 0.9 and 1.1 times the limit already where it is fitted."""
     subsets = np.concatenate([np.ones((1, 2), dtype=bool), np.eye(2, dtype=bool)])
     made = SimpleNamespace(tasks=(0, 1), subsets=subsets, strengths=(1.0,), dimension=1)
-    simulated = Simulated(made)
+    simulated = SimulatedPoints(made)
     simulated.best_by_run[0], simulated.best_by_run[1] = 1.0, 2.0
     simulated.best_by_run[1, 0] = excess * REACH
     assert simulated.within_reach().tolist() == [True, expected]

@@ -15,7 +15,7 @@ from scipy.stats import qmc
 from stribeck.identify.common.minimise import BatchEquations, minimise_batch
 from stribeck.identify.servo.descent import random_steps
 from stribeck.identify.servo.objective import EQUALLY_GOOD
-from stribeck.identify.servo.simulated import APART, MOST_MINIMA, Pool, Simulated, apart
+from stribeck.identify.servo.simulated import APART, MOST_MINIMA, Pool, SimulatedPoints, apart
 from stribeck.identify.servo.subset_losses import IntArray, Rows, SubsetLosses
 from stribeck.model.arrays import Array
 
@@ -87,7 +87,7 @@ class ParallelFits(SubsetLosses):
         rows: Rows,
         stage: Stage,
         tolerance: float = 2e-4,
-        simulated: Simulated | None = None,
+        simulated: SimulatedPoints | None = None,
         together: bool = False,
     ) -> Fitted:
         """Damped steps with random trial points; each search ends when an iteration gains less than ``tolerance``.
@@ -158,7 +158,7 @@ class ParallelFits(SubsetLosses):
         """
         points, rows = self.starts(count, seed)
         share, tries = min(1.0, count / QUASI_RANDOM), self._tries
-        distance, simulated, reach = FAR, Simulated(self), np.ones(len(self.tasks), dtype=bool)
+        distance, simulated, reach = FAR, SimulatedPoints(self), np.ones(len(self.tasks), dtype=bool)
         for stages in zip(*(RUGGED if task.law.name == "m4" else FIRST for task in self.tasks), strict=True):
             stage = stages[0]._replace(tries=min(stages[0].tries, 2 * tries))
             counts = [max(round(one.starts * share), 2) for one in stages]

@@ -29,7 +29,7 @@ class Pool(NamedTuple):
     by_run: Array
 
 
-class Simulated:
+class SimulatedPoints:
     """Points that were simulated over whole runs: the best of every fit, and those that are equally good for some fit.
 
     :param derivatives: contributions of the runs to the normal equations at points of the general law, by their bytes.
