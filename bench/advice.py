@@ -89,12 +89,12 @@ class Joints:
 
 
 def true_dead_bands(joints: Joints) -> FloatArray:
-    """Twice the largest spring torque while the goal of a joint rises by 0.004 rad/s from rest, over the stiffness [rad]."""
+    """Twice the largest torque on a joint while its goal rises by 0.004 rad/s from rest, over the stiffness [rad]."""
     friction, p = joints.repeated(1)
     q, v, largest = (np.zeros_like(p["delay"]) for _ in range(3))
     for step in range(int(40.0 / STEP)):
-        torque = p["stiffness"] * (0.004 * STEP * step - q)
-        v = v + (torque - p["damping"] * v - friction.torque(v, STEP)) / p["inertia"] * STEP
+        torque = p["stiffness"] * (0.004 * STEP * step - q) - p["damping"] * v
+        v = v + (torque - friction.torque(v, STEP)) / p["inertia"] * STEP
         q = q + v * STEP
         largest = np.maximum(largest, torque)
     return np.asarray(2.0 * largest / p["stiffness"])

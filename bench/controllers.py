@@ -1,6 +1,6 @@
 """Time of an update in C++: seven joints, law M6, rigid-body dynamics and learning, one update each millisecond.
 
-Beside it the same number of updates of the Python compensator (commands, states, learning of uncoupled joints).
+Beside it an update without a model, where nothing is learnt, and the same number of updates of the Python compensator (commands, states, learning of uncoupled joints).
 """
 
 from __future__ import annotations
@@ -35,20 +35,22 @@ def measure() -> dict[str, dict[str, float]]:
     if compiler is None:
         print("no g++ here: nothing is measured in C++")
     else:
-        found["c++"] = in_cpp(compiler)
+        found["c++"], found["no model"] = in_cpp(compiler, []), in_cpp(compiler, ["--without-model"])
     for name, figures in found.items():
         print(f"  {name:8}" + "".join(f"  {key} {value:g}" for key, value in figures.items()))
     return found
 
 
-def in_cpp(compiler: str) -> dict[str, float]:
+def in_cpp(compiler: str, options: list[str]) -> dict[str, float]:
     """Compile and run ``controllers/bench/update_time.cpp``."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "update_time"
         source = CONTROLLERS / "bench" / "update_time.cpp"
         flags = ["-std=c++17", "-O2", "-ffp-contract=off", f"-I{CONTROLLERS / 'include'}"]
         subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True)
-        done = subprocess.run([str(program), str(STEPS)], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [str(program), str(STEPS), *options], check=True, capture_output=True, text=True
+        )
     return json.loads(done.stdout)
 
 

@@ -32,9 +32,11 @@ import numpy.typing as npt
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.conditions import kinds_of
 from stribeck.identify.servo.objective import split_runs
-from stribeck.identify.servo.parallel import ParallelFits, Pool, Rows, Stage
+from stribeck.identify.servo.parallel import ParallelFits, Stage
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Inputs, Rollout
+from stribeck.identify.servo.simulated import Pool, apart
+from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
 from stribeck.model.actuator import (
     firmware_output,
@@ -620,17 +622,16 @@ class ExtendedRollout(Rollout):
         state = (inputs["position"][0], start, control, *own)
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=self.dtype), state)
 
-    def _sums(self, unit: jax.Array, inputs: Inputs, measure: Callable[[jax.Array], jax.Array]) -> jax.Array:
-        advance = self._advance(unit)
 
-        def body(carry: Any, now: Inputs) -> tuple[Any, None]:
-            state, total = carry
-            state, residual = advance(state, now)
-            return (state, total + now["weight"] * measure(residual)), None
-
-        state = self._initial(unit, inputs)
-        (_, total), _ = jax.lax.scan(body, (state, jnp.zeros_like(state[0])), inputs)
-        return total
+def starts_in(fits: ParallelFits, pool: Pool, count: int) -> tuple[FloatArray, Rows]:
+    """For each fit the best ``count`` points of a pool that differ."""
+    starts, indices, every = [], [], fits.every
+    for k in range(len(every.law)):
+        _, points, _ = fits.ranked(pool, every.take(np.array([k])))
+        picked = points[apart(points, count)]
+        starts.append(picked)
+        indices += [k] * len(picked)
+    return np.concatenate(starts), every.take(np.array(indices))
 
 
 @dataclass(frozen=True, eq=False)
@@ -743,7 +744,7 @@ class Study:
         if not isinstance(effect, ByRun) and not self.quick:
             wide = fits.fit(count=64 if isinstance(effect, Substepped) else 128)
             pool = Pool(*map(np.concatenate, zip(pool, wide, strict=True)))
-        starts, rows = fits._from_pool(pool, 2)
+        starts, rows = starts_in(fits, pool, 2)
         found = fits.refine(starts, rows, Stage(2, 6, 12))
         pool = Pool(
             *map(
@@ -771,7 +772,7 @@ class Study:
         """Mean error of each law fitted to every run alone [rad]: what its terms could reach with parameters of their own."""
         fits = self.fits(Effect(), np.eye(len(self.logs), dtype=bool))
         _, pool = self.plain
-        starts, rows = fits._from_pool(pool, 4)
+        starts, rows = starts_in(fits, pool, 4)
         found = fits.refine(starts, rows, Stage(4, 15, 12))
         pool = Pool(
             *map(

@@ -3,9 +3,9 @@
 /// Time and heap allocations of an update of the controller, without ROS: references, seven joints with law M6, rigid-body
 /// dynamics and learning, faults of a state and of a reference now and then, and commands within limits.
 ///
-///     update_time [STEPS] [--free-running]
+///     update_time [STEPS] [--free-running] [--without-model]
 ///
-/// One update each millisecond (clock_nanosleep), or without waiting. Prints JSON: times in microseconds, the number of
+/// One update each millisecond (clock_nanosleep), or without waiting; without a model of the dynamics nothing is learnt. Prints JSON: times in microseconds, the number of
 /// allocations after configuring, and the final torque.
 #include <time.h>
 
@@ -87,7 +87,12 @@ void chain(RigidBodyModel & model, int n)
 int main(int count, char ** arguments)
 {
   const long steps = count > 1 ? std::atol(arguments[1]) : 10000;
-  const bool waits = !(count > 2 && std::strcmp(arguments[2], "--free-running") == 0);
+  const auto chosen = [&](const char * option) {
+      return std::any_of(arguments + std::min(count, 2), arguments + count, [option](const char * given) {
+        return std::strcmp(given, option) == 0;
+      });
+    };
+  const bool waits = !chosen("--free-running");
   constexpr int n = 7;
   const auto model = std::make_unique<RigidBodyModel>();
   const auto compensator = std::make_unique<Compensator>();
@@ -96,7 +101,7 @@ int main(int count, char ** arguments)
   joints.fill(joint());
   Settings settings;
   settings.effort_meaning = EffortMeaning::motor, settings.isolate_joints = true;
-  const std::string problem = compensator->configure(n, joints, settings, model.get());
+  const std::string problem = compensator->configure(n, joints, settings, chosen("--without-model") ? nullptr : model.get());
   if (!problem.empty()) {
     std::fprintf(stderr, "%s\n", problem.c_str());
     return 1;

@@ -538,23 +538,17 @@ void FrictionCompensationController::advertise()
 {
   const auto node = get_node();
   const auto reliable = rclcpp::SystemDefaultsQoS();
-  torque_message_.data.assign(joints_, 0.0), scale_message_.data.assign(joints_, 1.0);
-  external_message_.data.assign(3 * joints_, 0.0);
-  fault_message_.data.assign(joints_, 0);
-  const auto sized = [](auto & publisher, const auto & message) {
-      publisher->lock();
-      publisher->msg_ = message;
-      publisher->unlock();
-    };
-  torque_publisher_ = std::make_unique<Publisher<Values>>(
-    node->create_publisher<Values>("~/friction_torque", reliable));
-  scale_publisher_ = std::make_unique<Publisher<Values>>(node->create_publisher<Values>("~/scale", reliable));
-  fault_publisher_ = std::make_unique<Publisher<Codes>>(node->create_publisher<Codes>("~/fault", reliable));
-  external_publisher_ = std::make_unique<Publisher<Values>>(
-    node->create_publisher<Values>("~/external_torque", reliable));
-  sized(torque_publisher_, torque_message_), sized(scale_publisher_, scale_message_);
-  sized(external_publisher_, external_message_);
-  sized(fault_publisher_, fault_message_);
+  state_message_.joint_names = parameters_.joints;
+  state_message_.interface_values.resize(joints_);
+  for (auto & joint : state_message_.interface_values) {
+    joint.interface_names = {"friction_torque", "scale", "external_torque", "external_torque_half_width",
+      "contact_threshold", "fault"};
+    joint.values.assign(joint.interface_names.size(), 0.0);
+  }
+  state_publisher_ = std::make_unique<Publisher<State>>(node->create_publisher<State>("~/state", reliable));
+  state_publisher_->lock();
+  state_publisher_->msg_ = state_message_;
+  state_publisher_->unlock();
 }
 
 std::vector<hardware_interface::CommandInterface::SharedPtr>
@@ -662,7 +656,7 @@ return_type FrictionCompensationController::update_and_write_commands(
   stage_.update(handover_, now_, dt, measured, {goal_.data(), goal_velocity_.data()});
   mark_faults();
   write();
-  publish();
+  publish(time);
   return return_type::OK;
 }
 
@@ -805,32 +799,30 @@ void FrictionCompensationController::write()
 }
 
 /// Publish at the rate of the parameter, and at once when a fault comes or goes.
-void FrictionCompensationController::publish()
+void FrictionCompensationController::publish(const rclcpp::Time & time)
 {
   bool due = now_ - published_ >= 1.0 / parameters_.state_publish_rate;
   for (std::size_t k = 0; k < joints_; ++k) {
-    const auto code = static_cast<std::uint8_t>(stage_.fault[k]);
-    due = due || code != fault_message_.data[k];
-    fault_message_.data[k] = code;
+    const double code = static_cast<std::uint8_t>(stage_.fault[k]);
+    double & fault = state_message_.interface_values[k].values[5];
+    due = due || code != fault;
+    fault = code;
   }
   if (!due) {
     return;
   }
   published_ = now_;
+  state_message_.header.stamp = time;
   const stribeck::Account account = handover_.present->account();
-  bool external = true;
   for (std::size_t k = 0; k < joints_; ++k) {
-    torque_message_.data[k] = stage_.friction[k];
-    scale_message_.data[k] = account.dry[k];
-    double * row = &external_message_.data[3 * k];
-    external = handover_.present->external_torque(static_cast<int>(k), row[0], row[1], row[2]) && external;
+    double * values = state_message_.interface_values[k].values.data();
+    values[0] = stage_.friction[k];
+    values[1] = account.dry[k];
+    if (!handover_.present->external_torque(static_cast<int>(k), values[2], values[3], values[4])) {
+      values[2] = values[3] = values[4] = stribeck::not_a_number;
+    }
   }
-  if (external) {
-    (void)external_publisher_->try_publish(external_message_);
-  }
-  (void)torque_publisher_->try_publish(torque_message_);
-  (void)scale_publisher_->try_publish(scale_message_);
-  (void)fault_publisher_->try_publish(fault_message_);
+  (void)state_publisher_->try_publish(state_message_);
 }
 
 }  // namespace stribeck_controllers

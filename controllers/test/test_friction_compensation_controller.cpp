@@ -505,13 +505,17 @@ TEST(FrictionCompensationController, BoundsTheGainByThePresentDrives)
 TEST(FrictionCompensationController, SaysOfJointsWithoutCommandsThatZeroTorqueHasEnded)
 {
   using SetBool = std_srvs::srv::SetBool;
-  using Codes = std_msgs::msg::UInt8MultiArray;
+  using State = control_msgs::msg::DynamicJointState;
   Driven driven(weighing(2.0, {{"gain", 0.0}}));
   ASSERT_TRUE(driven.ready);
   std::vector<std::uint8_t> codes;
   const auto node = std::make_shared<rclcpp::Node>("faults");
-  const auto faults = node->create_subscription<Codes>(
-    "/friction/fault", 10, [&codes](const Codes & message) { codes = message.data; });
+  const auto states = node->create_subscription<State>("/friction/state", 10, [&codes](const State & message) {
+      codes.clear();
+      for (const auto & joint : message.interface_values) {
+        codes.push_back(static_cast<std::uint8_t>(joint.values.back()));
+      }
+    });
   rclcpp::executors::SingleThreadedExecutor executor;
   executor.add_node(node);
   const auto coded = [&](double a, double b, std::uint8_t first, std::uint8_t second, double told = 0.0) {

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "control_msgs/msg/dynamic_joint_state.hpp"
 #include "control_msgs/msg/joint_trajectory_controller_state.hpp"
 #include "controller_manager/controller_manager.hpp"
 #include "controller_manager_msgs/srv/switch_controller.hpp"
@@ -24,7 +25,6 @@
 #include "rclcpp/rclcpp.hpp"
 #include "rosgraph_msgs/msg/clock.hpp"
 #include "std_msgs/msg/float64_multi_array.hpp"
-#include "std_msgs/msg/u_int8_multi_array.hpp"
 #include "std_srvs/srv/set_bool.hpp"
 #include "test_commander.hpp"
 #include "trajectory_msgs/msg/joint_trajectory.hpp"
@@ -236,15 +236,24 @@ double tracked(Managed & m, bool compensated)
         sum += measuring ? error * error : 0.0, count += measuring;
       }
     });
-  std::vector<unsigned char> codes{255};
+  std::vector<int> codes{255};
   const auto sound = [&codes] { return std::all_of(codes.begin(), codes.end(), [](auto code) { return code == 0; }); };
-  auto faults = m.user->create_subscription<std_msgs::msg::UInt8MultiArray>(
-    "/friction_compensation/fault", 10, [&](const std_msgs::msg::UInt8MultiArray & message) { codes = message.data; });
+  auto states_of_ours = m.user->create_subscription<control_msgs::msg::DynamicJointState>(
+    "/friction_compensation/state", 10, [&](const control_msgs::msg::DynamicJointState & message) {
+      EXPECT_EQ(message.joint_names, (std::vector<std::string>{"shoulder", "elbow"}));
+      EXPECT_GT(rclcpp::Time(message.header.stamp).nanoseconds(), 0);
+      codes.clear();
+      for (const auto & joint : message.interface_values) {
+        EXPECT_EQ(joint.interface_names.back(), "fault");
+        EXPECT_TRUE(std::isfinite(joint.values[0])) << joint.interface_names[0];
+        codes.push_back(static_cast<int>(joint.values.back()));
+      }
+    });
   EXPECT_TRUE(m.until([&] { return enable->service_is_ready() && paths->get_subscription_count() > 0; }));
   const auto on = std::make_shared<std_srvs::srv::SetBool::Request>();
   on->data = compensated;
   const auto answer = enable->async_send_request(on);
-  EXPECT_TRUE(m.until([&] { return heard > 0 && sound() == compensated; })) << int{codes[0]};
+  EXPECT_TRUE(m.until([&] { return heard > 0 && sound() == compensated; })) << codes[0];
   trajectory_msgs::msg::JointTrajectory path;
   path.joint_names = {"shoulder", "elbow"};
   for (int k = 1; k <= 400; ++k) {
@@ -267,7 +276,7 @@ double tracked(Managed & m, bool compensated)
   measuring = false;
   go(550);
   EXPECT_GT(count, 1900);
-  EXPECT_TRUE(sound() == compensated) << int{codes[0]};
+  EXPECT_TRUE(sound() == compensated) << codes[0];
   for (const auto & joint : simulated_joints()) {
     EXPECT_LT(std::abs(joint.position), 0.05) << "rests at the end of the motion";
   }

@@ -32,8 +32,8 @@ def test_joints_with_less_than_the_guaranteed_friction_stay_slow():
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("seed", range(100, 105))
+@pytest.mark.parametrize("seed", range(100, 110))
 @pytest.mark.parametrize("guaranteed", [True, False])
 def test_no_counterexample_among_ten_thousand(guaranteed, seed):
-    """Ten compensators of 100 joints each."""
+    """Ten compensators of 100 joints each; with ten seeds 10 000 joints for either claim."""
     assert_claims(guaranteed, seed, 10, 100)

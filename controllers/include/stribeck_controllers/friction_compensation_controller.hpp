@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "control_msgs/msg/dynamic_joint_state.hpp"
 #include "control_msgs/msg/joint_trajectory_controller_state.hpp"
 #include "controller_interface/chainable_controller_interface.hpp"
 #include "rclcpp/node_interfaces/node_parameters_interface.hpp"
@@ -22,7 +23,6 @@
 #include "realtime_tools/realtime_publisher.hpp"
 #include "std_msgs/msg/float64.hpp"
 #include "std_msgs/msg/float64_multi_array.hpp"
-#include "std_msgs/msg/u_int8_multi_array.hpp"
 #include "std_srvs/srv/set_bool.hpp"
 #include "std_srvs/srv/trigger.hpp"
 #include "stribeck_controllers/chain.hpp"
@@ -61,7 +61,7 @@ protected:
 
 private:
   using Values = std_msgs::msg::Float64MultiArray;
-  using Codes = std_msgs::msg::UInt8MultiArray;
+  using State = control_msgs::msg::DynamicJointState;
   using Switch = std_srvs::srv::SetBool;
   using Goal = control_msgs::msg::JointTrajectoryControllerState;
   /// A value from a topic and how many there were; plain, so that the loop neither counts references nor frees memory.
@@ -122,7 +122,7 @@ private:
   void read_references();
   void take_goal(const rclcpp::Time & time);
   void write();
-  void publish();
+  void publish(const rclcpp::Time & time);
   bool forget_references();
   const char * commanded_interface() const;
 
@@ -167,10 +167,8 @@ private:
   Box<TopicGoal> goals_;
   Counted<stribeck::Vector> reference_message_;
   Counted<TopicGoal> goal_message_;
-  std::unique_ptr<Publisher<Values>> torque_publisher_, scale_publisher_, external_publisher_;
-  std::unique_ptr<Publisher<Codes>> fault_publisher_;
-  Values torque_message_, scale_message_, external_message_;
-  Codes fault_message_;
+  std::unique_ptr<Publisher<State>> state_publisher_;
+  State state_message_;
 };
 
 }  // namespace stribeck_controllers

@@ -28,6 +28,10 @@ constexpr double band_quantile = 2.17;      ///< Standard deviations of a band o
 constexpr double pushed_share = 0.6;        ///< The same that shows the controller's intention fully, while a joint rests.
 constexpr double driven_share = 0.3;        ///< Controller's torque beside gravity that drives a joint, of the friction at rest.
 constexpr double normalised_time = 10.0;    ///< Time constant of the normalised innovation squared [s].
+constexpr double outside_share = 0.03;      ///< Share of the time that torques of free motion are outside their band.
+constexpr double conformal_rate = 1.0;      ///< Relative change of the band's factor while they are outside [1/s].
+constexpr double narrowest = 0.1, widest = 10.0;  ///< Bounds of that factor.
+constexpr double assumed_time = 1.0;        ///< Motion for which the assumed noise counts in the mean [s].
 constexpr double least_error = 0.02;        ///< Least deviation of the external torque, as a fraction of the friction at rest.
 constexpr double sure_deviations = 2.0;    ///< Standard deviations between estimated and guaranteed friction.
 constexpr double recalled_deviation = 0.15;  ///< Standard deviation of the change since an earlier run.
@@ -460,7 +464,7 @@ public:
     n_ = n, settings_ = settings, residual.time_constant = time_constant;
     const double crossings = std::acos(std::exp(-learning_period / time_constant)) / (pi * learning_period);
     alarm_ = std::sqrt(2.0 * std::log(maximum(alarm_period * n * crossings, 1.0)));
-    fastest_.fill(0.0), excess_.fill(1.0);
+    fastest_.fill(0.0), excess_.fill(1.0), factor_.fill(1.0), taught_.fill(assumed_time);
     restart();
     for (int k = 0; k < n; ++k) {
       ScaleFilter & filter = filters_[k];
@@ -560,9 +564,7 @@ public:
       foreign = foreign || (surprising && surprised_[k] < surprise_time);
       const bool driven = drive_[k] * direction > driven_share * joint.level && motion.free[k];
       moving[k] = std::abs(direction) > reversed && ((motion.led[k] && motion.follows[k]) || driven) && !foreign;
-      const double found = external[k] / joint.level, part = moving[k] ? elapsed / normalised_time : 0.0;
-      const double least = least_error / settings_.noise;
-      excess_[k] = maximum(excess_[k] + part * (found * found / spread_[k] - excess_[k]), least * least);
+      calibrate(k, moving[k] ? elapsed : 0.0);
       any = any || moving[k];
     }
     learning = moving;
@@ -596,13 +598,26 @@ private:
     const double free = maximum(1.0 - std::abs(moved_[2][k]), 0.0);
     const double held = free * (scales[k].dry + 2.0 * std::sqrt(filter.covariance[0][0])) * level;
     const double whole = unexplained + scales[k].dry * dry + scales[k].viscous * viscous;
-    external[k] = whole - clipped(whole, held);
+    const bool outside = std::abs(whole) > held;
+    external[k] = outside ? whole : 0.0;
     spread_[k] = filter.variance(dry, viscous) + settings_.noise * settings_.noise;
     const double factor = 1.0 + minimum(std::abs(moved_[2][k]), 1.0) * (excess_[k] - 1.0);
     const double spread = std::sqrt(factor * spread_[k]) * level;
-    external_band[k] =
-      band_quantile * spread + held + minimum(std::abs(whole), held) + offset_size_[k] * level;
+    width_[k] = band_quantile * factor_[k] * spread;
+    external_band[k] = width_[k] + held + (outside ? 0.0 : std::abs(whole));
+    loose_[k] = maximum(std::abs(external[k]) - held, 0.0);
     external_threshold[k] = alarm_ * spread + held;
+  }
+
+  /// Correct the band of a joint by its torque in a motion that teaches friction. \param taught time of it since the last call [s].
+  void calibrate(int k, double taught) noexcept
+  {
+    const double found = loose_[k] / joints[k].level, least = least_error / settings_.noise;
+    taught_[k] = minimum(taught_[k] + taught, normalised_time);
+    const double share = taught / taught_[k];
+    excess_[k] = maximum(excess_[k] + share * (found * found / spread_[k] - excess_[k]), least * least);
+    const double change = conformal_rate * taught * ((loose_[k] > width_[k] ? 1.0 : 0.0) - outside_share);
+    factor_[k] = minimum(maximum(factor_[k] * (1.0 + change), narrowest), widest);
   }
 
   static bool exceeds(double friction, double direction, double base, double offset, double level) noexcept
@@ -646,7 +661,7 @@ private:
   std::array<Vector, 3> friction_{};  ///< dry and viscous friction and direction, filtered like the residual
   std::array<Vector, 3> moved_{};     ///< the same in the direction of the measured motion
   std::array<Scales, max_joints> upper_{};
-  Vector offset_size_{}, excess_{}, spread_{}, surprised_{}, impulse_{}, fastest_{}, drive_{}, driving_{};
+  Vector offset_size_{}, excess_{}, taught_{}, factor_{}, width_{}, loose_{}, spread_{}, surprised_{}, impulse_{}, fastest_{}, drive_{}, driving_{};
   double elapsed_ = 0.0;
 };
 

@@ -10,9 +10,10 @@ from recovery import MX106, truth_of, virtual_logs
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.conditions import MOST_LEVELS, ConditionKind, kinds_of
 from stribeck.identify.servo.objective import split_runs
-from stribeck.identify.servo.parallel import ParallelFits, Rows
+from stribeck.identify.servo.parallel import ParallelFits
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.selection import LeftOutErrors, expected_of, select, subsets_for
+from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
 from stribeck.model import law_named
 from stribeck.model.step import simulate

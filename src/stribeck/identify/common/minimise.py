@@ -280,6 +280,7 @@ def minimise_batch(
     together: bool = False,
     rounding: float = 1e-300,
     scatter: Callable[[BatchEquations, IntArray], Array] | None = None,
+    lowest: Callable[[IntArray], tuple[Array, Array]] | None = None,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> BatchMinimum:
     """Search from many points of the unit cube in parallel.
@@ -295,6 +296,7 @@ def minimise_batch(
     :param together: all searches go on as long as one of them gains.
     :param rounding: costs below this are rounding errors, and gains are relative to it.
     :param scatter: changes (A, T, n) added to damped steps, for T more trial points in each iteration.
+    :param lowest: points (A, n) and costs (A,) from which the searches (A,) go on; by default their own best trial points.
     :param may_go_on: asked before each iteration; ``False`` ends the searches.
     """
     points, best_losses = points.copy(), start_losses.copy()
@@ -308,26 +310,35 @@ def minimise_batch(
         if scatter is not None:
             steps, factors = _scattered(steps, dampings, scatter(here, active))
         candidates = np.clip(points[active, None] + steps, 0.0, 1.0)
-        tried = losses(candidates.reshape(-1, points.shape[1]), np.repeat(active, len(factors)))
-        tried = tried.reshape(len(active), len(factors))
-        rows, best = np.arange(len(active)), np.argmin(tried, axis=1)
-        gain = _gain(best_losses[active], tried[rows, best], rounding)
+        best, reached, costs = _best_tried(losses, candidates, active)
+        if lowest is not None:
+            reached, costs = lowest(active)
+        gain = _gain(best_losses[active], costs, rounding)
         better = gain > 0.0
         hoped = _promised(here, points[active], undamped, best_losses[active])
         promised[active] = np.where(better, 0.0, hoped)
-        points[active[better]] = candidates[rows, best][better]
-        best_losses[active[better]] = tried[rows, best][better]
+        points[active[better]], best_losses[active[better]] = reached[better], costs[better]
         # Centre the dampings on the last successful one; increase them where none was successful.
         wanted = np.where(better, scale[active] * factors[best], scale[active] * RAISED)
         scale[active] = np.clip(wanted, NARROWEST, WIDEST)
+        goes_on = (gain > tolerance) | (~better & (scale[active] < HOPELESS))
         if together:
-            ends = np.full(len(active), bool(np.max(gain) < tolerance))
-        else:
-            ends = ~((gain > tolerance) | (~better & (scale[active] < HOPELESS)))
-        active = active[~ends]
+            goes_on[:] = not np.max(gain) < tolerance
+        active = active[goes_on]
         if not len(active):
             return BatchMinimum(points, best_losses, True, promised)
     return BatchMinimum(points, best_losses, False, promised)
+
+
+def _best_tried(
+    losses: Callable[[Array, IntArray], Array], candidates: Array, active: IntArray
+) -> tuple[IntArray, Array, Array]:
+    """Of candidates (A, D, n) of searches (A,) the best of each: its index, point and cost."""
+    count = candidates.shape[1]
+    tried = losses(candidates.reshape(-1, candidates.shape[2]), np.repeat(active, count))
+    tried = tried.reshape(-1, count)
+    rows, best = np.arange(len(active)), np.argmin(tried, axis=1)
+    return best, candidates[rows, best], tried[rows, best]
 
 
 def _scattered(steps: Array, dampings: Array, changes: Array) -> tuple[Array, Array]:

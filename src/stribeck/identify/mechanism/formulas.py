@@ -135,7 +135,7 @@ class Formula:
             case ast.Attribute(value=vector, attr="x" | "y" | "z" as axis):
                 value = inner(vector)
                 if not isinstance(value, tuple):
-                    raise self._refused(where, f"has .{axis} behind a number")
+                    raise self._refused(where, f"has .{axis} after a number; only vectors have components")
                 return value["xyz".index(axis)]
             case ast.Call(func=ast.Name(id=name), args=found, keywords=[]) if name in QUANTITIES:
                 return self._quantity(name, found, inner, ask, where)

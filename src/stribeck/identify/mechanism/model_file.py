@@ -190,7 +190,8 @@ class DataSection(Schema):
     sensors: dict[str, str | SignalSource]
     motors: dict[str, str | SignalSource] = msgspec.field(default_factory=dict)
     clamped: Annotated[
-        dict[str, dict[str, Positive]], Meta(description="brakes by recording and joint [N m or N]")
+        dict[str, dict[str, Positive]],
+        Meta(description="for each recording, the friction of the brakes that hold joints [N m or N]"),
     ] = msgspec.field(default_factory=dict)
     release: Annotated[
         dict[str, float], Meta(description="positions before a release from rest, by sensor")

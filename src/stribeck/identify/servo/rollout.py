@@ -47,9 +47,9 @@ CHUNK = 50
 class NormalEquations(NamedTuple):
     """Weighted least-squares problems at S points, in the unit cube of the free parameters.
 
-    :param loss: (S,).
-    :param gradient: of the loss, (S, n).
-    :param hessian: Gauss-Newton matrix of iteratively reweighted least squares, (S, n, n).
+    :param loss: (S,); the contributions of the runs are (S, R).
+    :param gradient: of the loss, (S, n) or (S, R, n).
+    :param hessian: Gauss-Newton matrix of iteratively reweighted least squares, (S, n, n) or (S, R, n, n).
     """
 
     loss: Array
@@ -128,43 +128,41 @@ class Rollout:
 
     def run_losses(self, unit: npt.ArrayLike) -> Array:
         """Contribution of each run to the losses of candidates (C, n), shape (C, R); not finite if it diverges."""
-        return self._by_run(self._run_losses, unit)
+        return self._by_run(unit)[0]
 
     def run_errors(self, unit: npt.ArrayLike) -> Array:
         """Mean absolute error of each run [rad] of candidates (C, n), shape (C, R); not finite if it diverges."""
-        return self._by_run(self._run_errors, unit) * len(self.batch.logs)
+        return self._by_run(unit)[1] * len(self.batch.logs)
 
-    def _by_run(self, function: Callable[..., Any], unit: npt.ArrayLike) -> Array:
+    def _by_run(self, unit: npt.ArrayLike) -> tuple[Array, Array]:
+        """Contributions of the runs to losses and mean absolute errors (C, R)."""
         points = np.asarray(unit, dtype=np.float64)
-        results = [
-            np.asarray(self._call(function, batch, self._inputs), dtype=np.float64)
-            for batch in batches(points, self.lanes)
-        ]
+        results = [self._call(self._run_losses, batch, self._inputs) for batch in batches(points, self.lanes)]
         self.meter.evaluations += len(points)
-        return np.concatenate(results, axis=1)[:, : len(points)].T
+        losses, errors = joined(results, len(points))
+        return losses.T, errors.T
 
-    def normal_equations(
-        self,
-        unit: npt.ArrayLike,
-        measured: npt.ArrayLike | None = None,
-        shares: npt.ArrayLike | None = None,
-    ) -> NormalEquations:
-        """Loss, gradient and Gauss-Newton matrix at points (S, n), by forward-mode differentiation.
+    def normal_equations(self, unit: npt.ArrayLike, measured: npt.ArrayLike | None = None) -> NormalEquations:
+        """Loss, gradient and Gauss-Newton matrix at points (S, n): sums of those of the runs."""
+        loss, gradient, hessian = self.run_equations(unit, measured)
+        return NormalEquations(np.sum(loss, axis=1), np.sum(gradient, axis=1), np.sum(hessian, axis=1))
+
+    def run_equations(self, unit: npt.ArrayLike, measured: npt.ArrayLike | None = None) -> NormalEquations:
+        """Contributions of the runs to the normal equations at points (S, n), by forward-mode differentiation.
 
         Points are evaluated ``tangent_lanes`` at a time, padded like candidates.
 
         :param measured: measured positions for each point (S, T, R) [rad] in place of the batch's; for parallel fits to
             many recordings of the same commands.
-        :param shares: factors on the weights of the runs for each point (S, R); for parallel fits to subsets.
         """
         points = np.asarray(unit, dtype=np.float64)
         batch_results = [
-            self._call(self._normal_equations, batch, inputs)
-            for batch, inputs in self._with_own(points, measured, self.tangent_lanes, shares)
+            self._call(self._run_equations, batch, inputs)
+            for batch, inputs in self._with_own(points, measured, self.tangent_lanes)
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
         loss, gradient, hessian = joined(batch_results, len(points))
-        return NormalEquations(loss, gradient.T, np.moveaxis(hessian, 2, 0))
+        return NormalEquations(loss.T, np.transpose(gradient, (2, 1, 0)), np.transpose(hessian, (3, 2, 0, 1)))
 
     def scores(
         self, unit: npt.ArrayLike, block_length: float, measured: npt.ArrayLike | None = None
@@ -185,32 +183,21 @@ class Rollout:
         return Scores(np.transpose(gradient, (3, 0, 2, 1)), np.transpose(curvature, (4, 0, 3, 1, 2)))
 
     def _with_own(
-        self,
-        points: Array,
-        measured: npt.ArrayLike | None,
-        lanes: int,
-        shares: npt.ArrayLike | None = None,
+        self, points: Array, measured: npt.ArrayLike | None, lanes: int
     ) -> Iterator[tuple[Array, Inputs]]:
-        """Batches of points with the inputs of their own."""
-        own: dict[str, npt.NDArray[Any]] = {}
-        if measured is not None:
-            own["position"] = np.asarray(measured, dtype=self.dtype)
-        if shares is not None:
-            own["weight"] = np.asarray(shares, dtype=self.dtype)[:, None] * self.batch.weight
+        """Batches of points with the measured positions of their own."""
+        own = None if measured is None else np.asarray(measured, dtype=self.dtype)
         for begin, batch in zip(range(0, len(points), lanes), batches(points, lanes), strict=True):
-            parts = {
-                name: next(batches(values[begin : begin + lanes], lanes)) for name, values in own.items()
-            }
-            lanes_last = {
-                name: np.ascontiguousarray(np.moveaxis(part, 0, 2), dtype=self.dtype)
-                for name, part in parts.items()
-            }
-            yield batch, {**self._inputs, **lanes_last}
+            inputs = self._inputs
+            if own is not None:
+                part = next(batches(own[begin : begin + lanes], lanes))
+                inputs = {**inputs, "position": np.ascontiguousarray(np.moveaxis(part, 0, 2))}
+            yield batch, inputs
 
     def prepare(self, block_length: float | None = None) -> None:
         """Compile ahead what :meth:`normal_equations` needs, and :meth:`scores` of one point in blocks of a length [s]."""
         points = np.zeros((self.tangent_lanes, self.dimension))
-        self._program(True, self._normal_equations, points, self._inputs)
+        self._program(True, self._run_equations, points, self._inputs)
         if block_length is not None:
             steps = self.batch.block_steps(block_length)
             self._program(True, self._scores, points[:1], self._inputs, steps)
@@ -229,7 +216,7 @@ class Rollout:
     ) -> tuple[Any, Array]:
         """The compiled form of a function of (n, C) values, or nothing yet if it is compiled ahead, and the values."""
         lanes = np.ascontiguousarray(points.T, dtype=self.dtype)
-        key = function.__name__, lanes.shape, inputs["position"].shape, inputs["weight"].shape, static
+        key = function.__name__, lanes.shape, inputs["position"].shape, static
 
         def compiled() -> Callable[..., Any]:
             with jax.enable_x64(self.dtype == "float64"):
@@ -341,26 +328,27 @@ class Rollout:
         :param measured: measured positions for each candidate (T, R, C) [rad] in place of the batch's.
         """
         inputs = self._inputs if measured is None else {**self._inputs, "position": measured}
-        return self._sums(unit, inputs, jnp.square) * len(self.batch.logs)
+        return self._sums(unit, inputs, jnp.square)[0] * len(self.batch.logs)
 
-    def _run_losses(self, unit: jax.Array, inputs: Inputs) -> jax.Array:
-        return self._sums(unit, inputs, smooth_absolute)
+    def _run_losses(self, unit: jax.Array, inputs: Inputs) -> tuple[jax.Array, ...]:
+        return self._sums(unit, inputs, smooth_absolute, jnp.abs)
 
-    def _run_errors(self, unit: jax.Array, inputs: Inputs) -> jax.Array:
-        return self._sums(unit, inputs, jnp.abs)
-
-    def _sums(self, unit: jax.Array, inputs: Inputs, measure: Callable[[jax.Array], jax.Array]) -> jax.Array:
-        """Weighted sums over time of a measure of the residual, (R, C)."""
+    def _sums(
+        self, unit: jax.Array, inputs: Inputs, *measures: Callable[[jax.Array], jax.Array]
+    ) -> tuple[jax.Array, ...]:
+        """Weighted sums over time of measures of the residual, (R, C) each."""
         advance = self._advance(unit)
 
-        def body(carry: tuple[PlantState, jax.Array], now: Inputs) -> tuple[Any, None]:
-            state, total = carry
+        def body(carry: tuple[PlantState, tuple[jax.Array, ...]], now: Inputs) -> tuple[Any, None]:
+            state, totals = carry
             state, residual = advance(state, now)
-            return (state, total + now["weight"] * measure(residual)), None
+            added = (now["weight"] * measure(residual) for measure in measures)
+            return (state, tuple(map(jnp.add, totals, added))), None
 
         state = self._initial(unit, inputs)
-        (_, total), _ = jax.lax.scan(body, (state, jnp.zeros_like(state.position)), inputs)
-        return total
+        none = tuple(jnp.zeros_like(state[0]) for _ in measures)
+        (_, totals), _ = jax.lax.scan(body, (state, none), inputs)
+        return totals
 
     def _with_tangents(self, unit: jax.Array) -> Callable[..., Any]:
         """Function that steps through inputs and returns states and derivatives along each unit direction (n, …)."""
@@ -389,27 +377,22 @@ class Rollout:
         tangents = jax.tree.map(lambda leaf: jnp.zeros((self.dimension, *leaf.shape), leaf.dtype), state)
         return state, tangents
 
-    def _normal_equations(self, unit: jax.Array, inputs: Inputs) -> tuple[jax.Array, ...]:
+    def _run_equations(self, unit: jax.Array, inputs: Inputs) -> tuple[jax.Array, ...]:
         stretch = self._with_tangents(unit)
 
         def accumulate(carry: Any, now: Inputs) -> tuple[Any, None]:
             states, loss, gradient, hessian = carry
             states, (residual, jacobian) = stretch(states, now)
             weighted = jacobian * (now["weight"] * smooth_absolute_weight(residual))
-            loss = loss + jnp.sum(now["weight"] * smooth_absolute(residual), axis=(0, 1))
-            gradient = gradient + jnp.einsum("itrs,trs->is", weighted, residual)
-            hessian = hessian + jnp.einsum("itrs,jtrs->ijs", weighted, jacobian)
+            loss = loss + jnp.sum(now["weight"] * smooth_absolute(residual), axis=0)
+            gradient = gradient + jnp.sum(weighted * residual, axis=1)
+            hessian = hessian + jnp.einsum("itrs,jtrs->ijrs", weighted, jacobian)
             return (states, loss, gradient, hessian), None
 
-        n, points = unit.shape
-        zero = jnp.zeros(points, dtype=self.dtype)
-        carry = (
-            self._initial_with_tangents(unit, inputs),
-            zero,
-            jnp.broadcast_to(zero, (n, points)),
-            jnp.broadcast_to(zero, (n, n, points)),
-        )
-        carry, _ = _scan_in_stretches(accumulate, carry, inputs, CHUNK)
+        states = self._initial_with_tangents(unit, inputs)
+        n, zero = len(unit), jnp.zeros_like(states[0][0])
+        sums = (zero, jnp.broadcast_to(zero, (n, *zero.shape)), jnp.broadcast_to(zero, (n, n, *zero.shape)))
+        carry, _ = _scan_in_stretches(accumulate, (states, *sums), inputs, CHUNK)
         return tuple(carry[1:])
 
     def _scores(self, unit: jax.Array, inputs: Inputs, steps: int) -> tuple[jax.Array, jax.Array]:

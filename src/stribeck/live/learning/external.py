@@ -3,15 +3,19 @@ r"""External torque on joints: the momentum residual less friction, with a band.
 The residual r of :mod:`stribeck.live.learning.residual` holds friction and all other unmodelled torques. With the learnt scales
 :math:`s_c, s_v` and the identified friction :math:`\varphi_c, \varphi_v` through the same filter,
 
-.. math:: \tau_e = \mathrm{d}_u(r + s_c\,\varphi_c + s_v\,\varphi_v), \qquad u = (1 - |d|)\,(s_c + 2\sigma_c)\,b
+.. math:: w = r + s_c\,\varphi_c + s_v\,\varphi_v, \qquad u = (1 - |d|)\,(s_c + 2\sigma_c)\,b
 
-A joint at rest, or within its presliding range after a reversal (filtered direction \|d\| < 1), holds any torque up to its friction at rest b: what is
-smaller cannot be told from friction, and the dead-zone :math:`\mathrm{d}_u` takes it away.
+A joint at rest, or within its presliding range after a reversal (filtered direction \|d\| < 1), holds any torque up to its friction at rest b, so that the
+torque from outside is between w - u and w + u: :math:`\tau_e = w`, or 0 where \|w\| ≤ u, which cannot be told from friction.
 
-Its standard deviation is :math:`\sqrt{\kappa(\sigma_s^2 + \sigma_n^2)}\,b` with the variance of the scales' friction and the noise that the filter of the scales assumes.
-The factor :math:`\kappa` is the mean of :math:`(\tau_e/b)^2/(\sigma_s^2 + \sigma_n^2)` in motions that teach friction, the normalised innovation squared (Y. Bar-Shalom,
-X. R. Li, T. Kirubarajan, "Estimation with Applications to Tracking and Navigation", 2001, section 5.4): what noise, law and model really are wrong by in this run, 1 before it. A joint at rest or after a reversal has no such motion:
-the factor is :math:`1 + |d|(\kappa - 1)`.
+Its standard deviation is :math:`\sigma = \sqrt{\kappa(\sigma_s^2 + \sigma_n^2)}\,b` with the variance of the scales' friction and the noise that the filter of the scales assumes.
+The factor :math:`\kappa` is the mean of :math:`(\mathrm{d}_u(w)/b)^2/(\sigma_s^2 + \sigma_n^2)`, of what friction cannot hold (:func:`loose`), in motions that teach friction: the normalised innovation squared (Y. Bar-Shalom,
+X. R. Li, T. Kirubarajan, "Estimation with Applications to Tracking and Navigation", 2001, section 5.4): what noise, law and model really are wrong by in this run. Before any motion it is 1,
+which counts as :data:`ASSUMED_TIME` of motion. A joint at rest or after a reversal has no such motion: the factor is :math:`1 + |d|(\kappa - 1)`.
+
+Errors of a model are bounded waves rather than noise, and 2.17 deviations of a wave hold all of it. The band is therefore :math:`q \cdot 2.17\,\sigma + u`, with a factor q that falls while
+motions that teach friction stay within :math:`q \cdot 2.17\,\sigma` and rises while they do not, so that in the long run 3 % of them do not, however errors are distributed
+(I. Gibbs, E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS 2021).
 
 A band that holds 97 % of the time is left some times a second by noise alone. The threshold of an alarm is that of first passage: the noise of a
 first-order filter with time constant T, taken every :math:`\Delta`, crosses u standard deviations :math:`\nu = \arccos(e^{-\Delta/T})\,e^{-u^2/2}/(\pi\Delta)`
@@ -32,6 +36,15 @@ from stribeck.model.namespace import array_namespace
 QUANTILE = 2.17
 """Standard deviations of a band of 97 % [1]."""
 
+OUTSIDE = 0.03
+"""Share of the time that torques of free motion are outside the band [1]."""
+
+CONFORMAL_RATE, NARROWEST, WIDEST = 1.0, 0.1, 10.0
+"""Relative change of the band's factor while they are outside, :data:`OUTSIDE` of it while they are not [1/s], and bounds of the factor [1]."""
+
+ASSUMED_TIME = 1.0
+"""Motion for which the assumed noise counts in the mean of the normalised innovation squared [s]."""
+
 ALARM_PERIOD = 600.0
 """Mean time from one false alarm of the robot to the next [s]."""
 
@@ -39,9 +52,9 @@ ALARM_PERIOD = 600.0
 class ExternalTorque(NamedTuple):
     """Torque that something outside exerts on joints, (n,) each, in the robot's coordinates.
 
-    :param torque: in the direction of positive positions, behind the filter of the residual [N m].
+    :param torque: in the direction of positive positions, behind the filter of the residual; 0 where friction may be all of it [N m].
     :param band: half-width of the pointwise band of 97 %: uncertainty of the scales of friction, noise, errors of the law and of the model as they were
-        in this run, the learnt offset, and the dead-zone of a joint at rest [N m].
+        in this run, and what a joint at rest may hold [N m].
     :param threshold: torque beyond which it is a contact: noise passes it once in ten minutes of free motion of the robot [N m].
     """
 
@@ -76,7 +89,7 @@ def agreement(measured: Any, direction: Any) -> Any:
 
 
 def held(direction: Any, dry: Any, deviation: Any, level: Any) -> Any:
-    r"""Half-width u of the dead-zone [N m].
+    r"""Torque u that friction may hold in either direction [N m].
 
     :param direction: d, filtered, in [-1, 1].
     :param dry: :math:`s_c`.
@@ -85,6 +98,12 @@ def held(direction: Any, dry: Any, deviation: Any, level: Any) -> Any:
     """
     xp = array_namespace(direction)
     return xp.maximum(1.0 - xp.abs(direction), 0.0) * (dry + 2.0 * deviation) * level
+
+
+def loose(torque: Any, held: Any) -> Any:
+    r"""Size of a torque that friction cannot hold, :math:`\mathrm{d}_u(w) = \max(|\tau_e| - u, 0)` [N m]."""
+    xp = array_namespace(torque)
+    return xp.maximum(xp.abs(torque) - held, 0.0)
 
 
 def unexplained(residual: Any, dry: Any, viscous: Any, scale_dry: Any, scale_viscous: Any) -> Any:
@@ -97,9 +116,9 @@ def unexplained(residual: Any, dry: Any, viscous: Any, scale_dry: Any, scale_vis
 
 
 def external(whole: Any, held: Any) -> Any:
-    r"""External torque :math:`\tau_e = \mathrm{d}_u(w)` [N m]."""
+    r"""External torque :math:`\tau_e` [N m]: w, or 0 where friction may be all of it."""
     xp = array_namespace(whole)
-    return whole - xp.minimum(xp.maximum(whole, -held), held)
+    return xp.where(xp.abs(whole) > held, whole, 0.0)
 
 
 def alarm_quantile(time_constant: float, period: float, joints: int) -> float:
@@ -114,7 +133,7 @@ def alarm_quantile(time_constant: float, period: float, joints: int) -> float:
 
 
 def deviation(excess: Any, spread: Any, direction: Any, level: Any) -> Any:
-    r"""Standard deviation of the external torque [N m].
+    r"""Standard deviation :math:`\sigma` of the external torque [N m].
 
     :param excess: :math:`\kappa`.
     :param spread: :math:`\sigma_s^2 + \sigma_n^2`, per b² [1].
@@ -125,15 +144,26 @@ def deviation(excess: Any, spread: Any, direction: Any, level: Any) -> Any:
     return xp.sqrt(factor * spread) * level
 
 
-def band(deviation: Any, whole: Any, held: Any, offset: Any) -> Any:
-    """Half-width of the band of 97 % [N m]: friction may hold u in either direction, and what the dead-zone took away is not lost.
+def band(width: Any, whole: Any, held: Any) -> Any:
+    r"""Half-width of the band of 97 % [N m]: friction may hold u in either direction, and w that is reported as 0 is not lost.
 
-    :param offset: size of the learnt offset, which stands for errors of the model that do not change from sample to sample [N m].
+    :param width: :math:`q \cdot 2.17\,\sigma` [N m].
     """
     xp = array_namespace(whole)
-    return QUANTILE * deviation + held + xp.minimum(xp.abs(whole), held) + offset
+    return width + held + xp.where(xp.abs(whole) > held, 0.0, xp.abs(whole))
 
 
 def normalised(excess: Any, found: Any, spread: Any, share: Any, least: Any) -> Any:
-    r""":math:`\kappa` after a torque ``found`` of a motion that nothing touches, per b; ``share`` of it in the mean, at least ``least``."""
+    r""":math:`\kappa` after a torque ``found`` (:func:`loose`) of a motion that nothing touches, per b; ``share`` of it in the mean, at least ``least``."""
     return array_namespace(excess, found).maximum(excess + share * (found * found / spread - excess), least)
+
+
+def conformal(factor: Any, found: Any, width: Any, taught: Any) -> Any:
+    r"""Factor q after a torque ``found`` (:func:`loose`) of a motion that nothing touches.
+
+    :param width: :math:`q \cdot 2.17\,\sigma`.
+    :param taught: time of this motion [s].
+    """
+    xp = array_namespace(factor, found)
+    change = CONFORMAL_RATE * taught * (xp.where(found > width, 1.0, 0.0) - OUTSIDE)
+    return xp.minimum(xp.maximum(factor * (1.0 + change), NARROWEST), WIDEST)

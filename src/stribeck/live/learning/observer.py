@@ -18,13 +18,17 @@ from stribeck.live.formulas import Compiler, as_written, compiled_by
 from stribeck.live.friction import FrictionModel, Scales
 from stribeck.live.learning.adaptation import AdaptationSettings, ScaleFilter
 from stribeck.live.learning.external import (
+    ASSUMED_TIME,
+    QUANTILE,
     ExternalTorque,
     agreement,
     alarm_quantile,
     band,
+    conformal,
     deviation,
     external,
     held,
+    loose,
     normalised,
     unexplained,
 )
@@ -129,15 +133,24 @@ class FrictionObserver:
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
+        self._loose = compiled(loose)
         self._whole, self._deviation = compiled(unexplained), compiled(deviation)
         self._agreement, self._driven = compiled(agreement), compiled(_driven)
-        self._pushed, self._normalised = compiled(_pushed), compiled(normalised)
+        self._pushed, self._normalised, self._conformal = (
+            compiled(_pushed),
+            compiled(normalised),
+            compiled(conformal),
+        )
         self._model, self._map = model, joint_map
         self.level = model.at_rest
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
         self.filter = ScaleFilter(self.level, settings)
         self._excess: Array = np.ones(n)
         """Mean normalised innovation squared (n,) [1]."""
+        self._taught: Array = np.full(n, ASSUMED_TIME)
+        """Motion in that mean (n,) [s]."""
+        self._factor: Array = np.ones(n)
+        """Factor of the band (n,) [1]."""
         self._alarm = alarm_quantile(float(np.max(time_constant)), PERIOD, n)
         self._friction = LowPass((3, n), time_constant)
         self._moved = LowPass((3, n), time_constant)
@@ -246,10 +259,7 @@ class FrictionObserver:
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
         driven = self._driven(self._drive.value, direction, level) & motion.free
         moving = (np.abs(direction) > ONE_WAY) & ((motion.led & motion.follows) | driven) & ~foreign
-        self._excess = self._normalised(
-            self._excess, self.external.torque / level, self._spread, moving * (elapsed / NORMALISED_TIME),
-            (LEAST_ERROR / learned.settings.noise) ** 2,
-        )  # fmt: skip
+        self._calibrate(moving * elapsed)
         self.learning = learned.update(friction, dry, viscous, moving, self.residual.time_constant, elapsed)
         if True in self.learning.tolist():
             self._fastest = np.where(moving, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
@@ -260,13 +270,28 @@ class FrictionObserver:
 
     def _external_of(self, residual: Array, dry: Array, viscous: Array, direction: Array) -> ExternalTorque:
         learned, scales = self.filter, self.scales
-        still = self._held(direction, scales.dry, self._deviations[:, 0], self.level)
+        still = self._still = self._held(direction, scales.dry, self._deviations[:, 0], self.level)
         whole = self._whole(residual, dry, viscous, *scales)
         self._spread = learned.variance(dry, viscous) + learned.settings.noise**2
         spread = self._deviation(self._excess, self._spread, direction, self.level)
-        band = self._band(spread, whole, still, self._offset_size * self.level)
+        self._width = QUANTILE * self._factor * spread
+        band = self._band(self._width, whole, still)
         parts = self._external(whole, still), band, self._alarm * spread + still
         return ExternalTorque(*map(np.asarray, parts))
+
+    def _calibrate(self, taught: Array) -> None:
+        """Correct the band by torques of motions that teach friction.
+
+        :param taught: time of them since the last call, (n,) [s].
+        """
+        self._taught = np.minimum(self._taught + taught, NORMALISED_TIME)
+        least, torque = (
+            (LEAST_ERROR / self.filter.settings.noise) ** 2,
+            self._loose(self.external.torque, self._still),
+        )
+        share = taught / self._taught
+        self._excess = self._normalised(self._excess, torque / self.level, self._spread, share, least)
+        self._factor = self._conformal(self._factor, torque, self._width, taught)
 
     def _conclude(self) -> None:
         """Update the estimates that hold until the next call of :meth:`conclude`."""
