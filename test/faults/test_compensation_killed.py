@@ -25,11 +25,13 @@ from stribeck.live.friction import goal_offset
 pytestmark = pytest.mark.real_time
 
 M1 = {**published("xl330", "m1"), "q_offset": 0.0}
-SPEED = 0.3
-"""Of the joint [rad/s]: slow enough to move for half a minute, in which a joint without a goal ahead keeps its torque."""
-FRICTION = 0.8 * (M1["friction_base"] + SPEED * M1["friction_viscous"])
+SPEED = {"friction_only": 0.1, "current": 0.1, "sum": 0.1, "goal_offset": 1.0}
+"""Of the joint [rad/s]: slow enough to move for a minute, in which a joint without a goal ahead keeps its torque."""
+FRICTION = {
+    mode: 0.8 * (M1["friction_base"] + speed * M1["friction_viscous"]) for mode, speed in SPEED.items()
+}
 KP, SUPPLY = 200.0, 5.0
-OFFSET = goal_offset(load_actuator("xl330"), M1, KP, SUPPLY, FRICTION)
+OFFSET = goal_offset(load_actuator("xl330"), M1, KP, SUPPLY, FRICTION["goal_offset"])
 GOAL, EFFORT = 0.3, 0.05
 SLOWER = 20.0
 """All times are so many times their defaults, in the same relation: a machine with other work stands still for 50 ms.
@@ -42,7 +44,11 @@ SLEW = 0.01
 """At which the guard takes friction torque back [N m/s]."""
 QUICK = (("friction_only", signal.SIGSTOP), ("sum", signal.SIGKILL), ("goal_offset", signal.SIGKILL))
 MODES = ("friction_only", "current", "sum", "goal_offset")
-WORKING = {"friction_only": FRICTION, "current": FRICTION / M1["kt"], "sum": EFFORT + FRICTION}
+WORKING = {
+    "friction_only": FRICTION["friction_only"],
+    "current": FRICTION["current"] / M1["kt"],
+    "sum": EFFORT + FRICTION["sum"],
+}
 PASSED = {"friction_only": 0.0, "current": 0.0, "sum": EFFORT, "goal_offset": GOAL}
 
 
@@ -83,8 +89,8 @@ def write_config(folder: Path, mode: str) -> Path:
 class Robot:
     """A joint that moves and a controller, both at 200 Hz, and what the robot is told."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, mode: str) -> None:
+        self.graph, self.mode = graph, mode
         self.received: list[tuple[float, float]] = []
         self.feeding = threading.Event()
         self.feeding.set()
@@ -110,18 +116,18 @@ class Robot:
         while not self._ended.wait(max(0.0, due - time.monotonic())):
             due += period
             stamp = self.graph.user.get_clock().now().to_msg()
-            at = GOAL + SPEED * (due - begin)
-            command = JointState(name=["hinge"], position=[at], velocity=[SPEED], effort=[EFFORT])
+            speed = SPEED[self.mode]
+            at = GOAL + speed * (due - begin)
+            command = JointState(name=["hinge"], position=[at], velocity=[speed], effort=[EFFORT])
             if self.mode == "goal_offset":
-                command = JointState(name=["hinge"], position=[GOAL], velocity=[SPEED])
+                command = JointState(name=["hinge"], position=[GOAL], velocity=[speed])
             command.header.stamp = stamp
             self._commands.publish(command)
             if self.feeding.is_set():
-                state = JointState(name=["hinge"], position=[at], velocity=[SPEED], effort=[0.0])
+                state = JointState(name=["hinge"], position=[at], velocity=[speed], effort=[0.0])
                 state.header.stamp = stamp
                 self._states.publish(state)
 
-    mode = ""
     guard: subprocess.Popen[bytes]
 
     def tell(self, data: bytes) -> None:
@@ -155,8 +161,7 @@ def stack(tmp_path: Path, mode: str) -> Iterator[tuple[Robot, subprocess.Popen[b
         for name in ("guard", "compensation")
     ]
     with Graph() as graph:
-        robot = Robot(graph)
-        robot.mode = mode
+        robot = Robot(graph, mode)
         robot.guard = processes[0]
         try:
             working = {**WORKING, "goal_offset": GOAL + OFFSET}[mode]
@@ -210,7 +215,7 @@ def test_guard_takes_over_from_a_node_that_dies_or_hangs(tmp_path, mode, how):
     with stack(tmp_path, mode) as (robot, node):
         moment = time.monotonic()
         node.send_signal(how)
-        allowed = SLOWER * 0.1 + (FRICTION / SLEW if mode in ("sum", "goal_offset") else 0.0)
+        allowed = SLOWER * 0.1 + (FRICTION[mode] / SLEW if mode in ("sum", "goal_offset") else 0.0)
         took = first_after(robot, moment, PASSED[mode], 1e-9)
         around = [(round(t - moment, 4), v) for t, v in robot.received if t > moment - 0.02][:12]
         assert took <= allowed, f"took {took:.3f} s: {around}"
@@ -219,7 +224,7 @@ def test_guard_takes_over_from_a_node_that_dies_or_hangs(tmp_path, mode, how):
             assert min(after) >= GOAL - 1e-9, "a goal is never replaced by zero"
         if mode in ("sum", "goal_offset"):
             steps = np.abs(np.diff(after))
-            most = OFFSET if mode == "goal_offset" else FRICTION
+            most = OFFSET if mode == "goal_offset" else FRICTION[mode]
             assert steps.max() <= 0.6 * most, "the friction is taken back in steps"
 
 
@@ -233,7 +238,7 @@ def test_node_that_wakes_up_again_stays_quiet_until_it_is_enabled(tmp_path):
         wait_for(lambda: len(robot.received) > count + 60, "0.3 s of commands")
         others = [v for _, v in robot.received[count:] if abs(v - EFFORT) > 1e-9]
         assert len(others) <= 1, "but the command on whose way out it was stopped, it says nothing"
-        enable(robot, EFFORT + FRICTION)
+        enable(robot, WORKING["sum"])
 
 
 @pytest.mark.parametrize("mode", ["friction_only", pytest.param("sum", marks=pytest.mark.slow)])
@@ -257,12 +262,12 @@ def agree(robot: Robot, count: int) -> bool:
 def test_a_name_that_is_no_text_ends_nobody(tmp_path):
     """Damaged bytes on the controller's topic: logged by both; the next command is served."""
     with stack(tmp_path, "sum") as (robot, node):
-        message = JointState(name=["hinge"], position=[GOAL], velocity=[SPEED], effort=[EFFORT])
+        message = JointState(name=["hinge"], position=[GOAL], velocity=[SPEED["sum"]], effort=[EFFORT])
         robot.tell(serialize_message(message).replace(b"hinge", b"h\xff\xfe\xffe"))
         count = len(robot.received)
         wait_for(lambda: len(robot.received) > count + 60, "0.3 s of commands")
         assert (robot.guard.poll(), node.poll()) == (None, None)
-        enable(robot, EFFORT + FRICTION)
+        enable(robot, WORKING["sum"])
 
 
 @pytest.mark.parametrize("mode", ["friction_only", pytest.param("sum", marks=pytest.mark.slow)])
