@@ -143,7 +143,7 @@ def _ended(child: subprocess.Popen[bytes], seconds: float) -> bool:
 def pytest_runtest_logreport(report: Any) -> None:
     """Hook of pytest in the process that runs the tests: append a finished test and its time."""
     finished = report.when == "call" or report.outcome == "skipped"
-    if (finished or report.failed) and report.outcome != "rerun" and REPORTS in os.environ:
+    if (finished or report.failed) and REPORTS in os.environ:
         with open(os.environ[REPORTS], "a") as file:
             file.write(json.dumps([report.nodeid, round(report.duration, 1)]) + "\n")
 

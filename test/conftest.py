@@ -25,8 +25,6 @@ else:  # a busy machine takes longer for an example; that is no failure
     settings.register_profile("explore", deadline=None, max_examples=1000)
     settings.load_profile("repeatable")
 
-TRIES = 3
-
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false"
 """Tests compile more than they compute: programs compile in half the time and take up to half as long again to run."""
 
@@ -56,15 +54,6 @@ def _jaxlib() -> tuple[int, ...]:
         return (0,)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked ``real_time`` fail on a machine that stands still for 50 ms: they get two more tries."""
-    if not items or not items[0].config.pluginmanager.hasplugin("rerunfailures"):
-        return  # as with the packages of a ROS distribution alone
-    for item in items:
-        if item.get_closest_marker("real_time") is not None:
-            item.add_marker(pytest.mark.flaky(reruns=TRIES - 1))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Modules that need an extra are skipped without it, as in `colcon test` with the packages of ROS alone."""
@@ -90,8 +79,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     if item.config.getoption("usepdb") or not limit:
         return (yield)
     shown = item.config.stash[fault_handler_stderr_fd_key]  # pytest keeps sys.stderr to itself
-    tries = TRIES if item.get_closest_marker("flaky") is not None else 1
-    faulthandler.dump_traceback_later((tries + 0.5) * limit, exit=True, file=shown)
+    faulthandler.dump_traceback_later(1.5 * limit, exit=True, file=shown)
     try:
         return (yield)
     finally:

@@ -27,7 +27,7 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def until(condition, timeout: float = 20.0):
+def until(condition, timeout: float = 100.0):
     end = time.monotonic() + timeout
     while not (value := condition()):
         assert time.monotonic() < end, "timed out"
@@ -119,7 +119,7 @@ def test_workers_do_not_hear_interrupts() -> None:
     with interrupts_blocked():
         worker = context.Process(target=report_blocked, args=(reports,))
         worker.start()
-    assert reports.get(timeout=60.0)
+    assert reports.get(timeout=200.0)
     worker.join()
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
@@ -172,5 +172,5 @@ def test_a_supervised_process_ends_soon_after_an_interrupt(handling, waiting, nu
         assert child != process.pid
         if number is not None:
             process.send_signal(number)
-        process.communicate(timeout=60.0)
+        process.communicate(timeout=200.0)
     assert process.returncode == code

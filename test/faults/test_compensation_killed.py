@@ -25,13 +25,30 @@ from stribeck.live.friction import goal_offset
 pytestmark = pytest.mark.real_time
 
 M1 = {**published("xl330", "m1"), "q_offset": 0.0}
-FRICTION = 0.8 * (M1["friction_base"] + 1.0 * M1["friction_viscous"])
+SPEED = {"friction_only": 0.1, "current": 0.1, "sum": 0.1, "goal_offset": 1.0}
+"""Of the joint [rad/s]: slow enough to move for a minute, in which a joint without a goal ahead keeps its torque."""
+FRICTION = {
+    mode: 0.8 * (M1["friction_base"] + speed * M1["friction_viscous"]) for mode, speed in SPEED.items()
+}
 KP, SUPPLY = 200.0, 5.0
-OFFSET = goal_offset(load_actuator("xl330"), M1, KP, SUPPLY, FRICTION)
+OFFSET = goal_offset(load_actuator("xl330"), M1, KP, SUPPLY, FRICTION["goal_offset"])
 GOAL, EFFORT = 0.3, 0.05
+SLOWER = 20.0
+"""All times are so many times their defaults, in the same relation: a machine with other work stands still for 50 ms.
+
+Virtual time has the defaults: test/live/test_supervision.py, test/live/test_compensator.py.
+"""
+TIMES = {"heartbeat_timeout": 0.05, "pause_limit": 0.04, "command_timeout": 0.1}
+OWN_TIMES = {"state_timeout": 0.04, "state_lag": 0.1}
+SLEW = 0.01
+"""At which the guard takes friction torque back [N m/s]."""
 QUICK = (("friction_only", signal.SIGSTOP), ("sum", signal.SIGKILL), ("goal_offset", signal.SIGKILL))
 MODES = ("friction_only", "current", "sum", "goal_offset")
-WORKING = {"friction_only": FRICTION, "current": FRICTION / M1["kt"], "sum": EFFORT + FRICTION}
+WORKING = {
+    "friction_only": FRICTION["friction_only"],
+    "current": FRICTION["current"] / M1["kt"],
+    "sum": EFFORT + FRICTION["sum"],
+}
 PASSED = {"friction_only": 0.0, "current": 0.0, "sum": EFFORT, "goal_offset": GOAL}
 
 
@@ -46,11 +63,13 @@ def write_config(folder: Path, mode: str) -> Path:
         "output_type": "joint_state",
         "hinge": joint,
         "autostart": True,
+        **{name: SLOWER * value for name, value in TIMES.items()},
     }
     own = {
         **common,
         "effort_meaning": "none",
         "ramp_time": 0.0,
+        **{name: SLOWER * value for name, value in OWN_TIMES.items()},
         "slew_limit": 1e4,
         "guarded": True,
         "enabled": False,
@@ -60,7 +79,7 @@ def write_config(folder: Path, mode: str) -> Path:
         json.dumps(
             {
                 "compensation": {"ros__parameters": own},
-                "guard": {"ros__parameters": {**common, "slew_limit": 0.1}},
+                "guard": {"ros__parameters": {**common, "slew_limit": SLEW}},
             }
         )
     )
@@ -68,10 +87,10 @@ def write_config(folder: Path, mode: str) -> Path:
 
 
 class Robot:
-    """A joint that moves at 1 rad/s and a controller, both at 200 Hz, and what the robot is told."""
+    """A joint that moves and a controller, both at 200 Hz, and what the robot is told."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, mode: str) -> None:
+        self.graph, self.mode = graph, mode
         self.received: list[tuple[float, float]] = []
         self.feeding = threading.Event()
         self.feeding.set()
@@ -97,18 +116,18 @@ class Robot:
         while not self._ended.wait(max(0.0, due - time.monotonic())):
             due += period
             stamp = self.graph.user.get_clock().now().to_msg()
-            at = GOAL + 1.0 * (due - begin)
-            command = JointState(name=["hinge"], position=[at], velocity=[1.0], effort=[EFFORT])
+            speed = SPEED[self.mode]
+            at = GOAL + speed * (due - begin)
+            command = JointState(name=["hinge"], position=[at], velocity=[speed], effort=[EFFORT])
             if self.mode == "goal_offset":
-                command = JointState(name=["hinge"], position=[GOAL], velocity=[1.0])
+                command = JointState(name=["hinge"], position=[GOAL], velocity=[speed])
             command.header.stamp = stamp
             self._commands.publish(command)
             if self.feeding.is_set():
-                state = JointState(name=["hinge"], position=[at], velocity=[1.0], effort=[0.0])
+                state = JointState(name=["hinge"], position=[at], velocity=[speed], effort=[0.0])
                 state.header.stamp = stamp
                 self._states.publish(state)
 
-    mode = ""
     guard: subprocess.Popen[bytes]
 
     def tell(self, data: bytes) -> None:
@@ -142,13 +161,12 @@ def stack(tmp_path: Path, mode: str) -> Iterator[tuple[Robot, subprocess.Popen[b
         for name in ("guard", "compensation")
     ]
     with Graph() as graph:
-        robot = Robot(graph)
-        robot.mode = mode
+        robot = Robot(graph, mode)
         robot.guard = processes[0]
         try:
             working = {**WORKING, "goal_offset": GOAL + OFFSET}[mode]
             # Only the guard speaks before the node is enabled: its way to the robot is open from then on.
-            wait_for(lambda: robot.told(PASSED[mode], 1e-9), f"{PASSED[mode]} in {mode}", 30.0)
+            wait_for(lambda: robot.told(PASSED[mode], 1e-9), f"{PASSED[mode]} in {mode}")
             enable(robot, working)
             yield robot, processes[1]
         finally:
@@ -157,7 +175,7 @@ def stack(tmp_path: Path, mode: str) -> Iterator[tuple[Robot, subprocess.Popen[b
                 with contextlib.suppress(ProcessLookupError):
                     process.send_signal(signal.SIGCONT)
                     process.send_signal(signal.SIGINT)
-            codes = [process.wait(timeout=10.0) for process in processes]
+            codes = [process.wait(timeout=60.0) for process in processes]
     assert codes[0] == 0, "the guard ends with 0 after SIGINT"
 
 
@@ -175,12 +193,12 @@ def enable(robot: Robot, working: float) -> None:
             asked = time.monotonic()
         return False
 
-    wait_for(only_working, f"only {working} in {robot.mode}", 30.0)
+    wait_for(only_working, f"only {working} in {robot.mode}")
 
 
 def first_after(robot: Robot, moment: float, value: float, tolerance: float) -> float:
     """Seconds from ``moment`` until the robot is told about ``value``."""
-    wait_for(lambda: robot.told(value, tolerance), f"{value}, was {robot.last()}", 5.0)
+    wait_for(lambda: robot.told(value, tolerance), f"{value}, was {robot.last()}")
     return next(t for t, v in robot.received if t > moment and abs(v - value) < tolerance) - moment
 
 
@@ -193,11 +211,11 @@ def first_after(robot: Robot, moment: float, value: float, tolerance: float) -> 
     ],
 )
 def test_guard_takes_over_from_a_node_that_dies_or_hangs(tmp_path, mode, how):
-    """Within 100 ms zeros; the controller's effort or goal, with the friction taken back; never a zero goal."""
+    """Within twice the timeout of heartbeats zeros; the controller's effort or goal, with the friction taken back; never a zero goal."""
     with stack(tmp_path, mode) as (robot, node):
         moment = time.monotonic()
         node.send_signal(how)
-        allowed = 0.1 + (FRICTION / 0.1 if mode in ("sum", "goal_offset") else 0.0)
+        allowed = SLOWER * 0.1 + (FRICTION[mode] / SLEW if mode in ("sum", "goal_offset") else 0.0)
         took = first_after(robot, moment, PASSED[mode], 1e-9)
         around = [(round(t - moment, 4), v) for t, v in robot.received if t > moment - 0.02][:12]
         assert took <= allowed, f"took {took:.3f} s: {around}"
@@ -206,7 +224,7 @@ def test_guard_takes_over_from_a_node_that_dies_or_hangs(tmp_path, mode, how):
             assert min(after) >= GOAL - 1e-9, "a goal is never replaced by zero"
         if mode in ("sum", "goal_offset"):
             steps = np.abs(np.diff(after))
-            most = OFFSET if mode == "goal_offset" else FRICTION
+            most = OFFSET if mode == "goal_offset" else FRICTION[mode]
             assert steps.max() <= 0.6 * most, "the friction is taken back in steps"
 
 
@@ -220,7 +238,7 @@ def test_node_that_wakes_up_again_stays_quiet_until_it_is_enabled(tmp_path):
         wait_for(lambda: len(robot.received) > count + 60, "0.3 s of commands")
         others = [v for _, v in robot.received[count:] if abs(v - EFFORT) > 1e-9]
         assert len(others) <= 1, "but the command on whose way out it was stopped, it says nothing"
-        enable(robot, EFFORT + FRICTION)
+        enable(robot, WORKING["sum"])
 
 
 @pytest.mark.parametrize("mode", ["friction_only", pytest.param("sum", marks=pytest.mark.slow)])
@@ -230,7 +248,7 @@ def test_one_of_the_two_speaks_after_the_guard_itself_hung(tmp_path, mode):
         for _ in range(4):
             robot.guard.send_signal(signal.SIGSTOP)
             count = len(robot.received)
-            wait_for(lambda count=count: len(robot.received) > count + 30, "0.15 s of commands")
+            wait_for(lambda count=count: len(robot.received) > count + 400, "2 s of commands")
             robot.guard.send_signal(signal.SIGCONT)
             wait_for(lambda: agree(robot, 40), "one speaker")
         enable(robot, WORKING[mode])
@@ -244,21 +262,20 @@ def agree(robot: Robot, count: int) -> bool:
 def test_a_name_that_is_no_text_ends_nobody(tmp_path):
     """Damaged bytes on the controller's topic: logged by both; the next command is served."""
     with stack(tmp_path, "sum") as (robot, node):
-        message = JointState(name=["hinge"], position=[GOAL], velocity=[1.0], effort=[EFFORT])
+        message = JointState(name=["hinge"], position=[GOAL], velocity=[SPEED["sum"]], effort=[EFFORT])
         robot.tell(serialize_message(message).replace(b"hinge", b"h\xff\xfe\xffe"))
         count = len(robot.received)
         wait_for(lambda: len(robot.received) > count + 60, "0.3 s of commands")
         assert (robot.guard.poll(), node.poll()) == (None, None)
-        enable(robot, EFFORT + FRICTION)
+        enable(robot, WORKING["sum"])
 
 
 @pytest.mark.parametrize("mode", ["friction_only", pytest.param("sum", marks=pytest.mark.slow)])
-def test_no_friction_torque_50_ms_after_the_last_state(tmp_path, mode):
-    """States stop: zero torque, or the controller's effort alone, within 50 ms."""
+def test_no_friction_torque_after_the_last_state(tmp_path, mode):
+    """States stop: zero torque, or the controller's effort alone, within 1.25 times state_timeout and a state on its way."""
     with stack(tmp_path, mode) as (robot, _):
         moment = time.monotonic()
         robot.feeding.clear()
-        # One state may be on its way, and the controller speaks every 5 ms.
-        assert first_after(robot, moment, PASSED[mode], 1e-9) <= 0.05 + 0.01
+        assert first_after(robot, moment, PASSED[mode], 1e-9) <= SLOWER * (0.05 + 0.01)
         robot.feeding.set()
         wait_for(lambda: robot.told(WORKING[mode], 0.02 * WORKING[mode]), "torque after states came back")

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ros_graph import Graph, wait_for
+from ros_graph import PATIENCE, Graph, wait_for
 from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import SetBool, Trigger
 
 from bag_readers import READERS
 from driving import emulated, emulator_process
-from exciting import record_yaml
+from exciting import PATIENT, record_yaml
 from recording_nodes import (
     PROMPT,
     RECORDER,
@@ -56,7 +56,7 @@ def test_a_killed_excitation_node_loses_a_second_at_most(tmp_path: Path) -> None
             s.excitation.start()
             s.excitation.running(0.5)
             killed = node.kill()
-        wait_for(lambda: not bus.servos[0].torque_enabled, "torque off", 1.0)
+        wait_for(lambda: not bus.servos[0].torque_enabled, "torque off", 2.0 * PATIENT["command_timeout"])
         (said,) = wait_for(lambda: s.errors("servo"), "the reason")
         assert "commands stopped" in said
         (note,) = assert_came_back(s.bags, s.servo.stamps, killed)
@@ -74,7 +74,7 @@ def again(s: Setup) -> None:
         s.excitation.start()
         s.excitation.running(0.45)
         s.excitation.abort()
-        result = s.excitation.result(20.0)
+        result = s.excitation.result(PATIENCE)
     assert result["end"] == "interrupted", result
     assert len(result["bags"]) == 1
 
@@ -107,10 +107,13 @@ def test_a_killed_recorder_node_loses_a_second_at_most(tmp_path: Path) -> None:
 
 
 def test_a_killed_servo_node_leaves_the_servo_to_its_watchdog(tmp_path: Path) -> None:
-    """kill -9 in mid-motion: the servo stands within 200 ms, the session ends and says why, the bag is readable."""
+    """kill -9 in mid-motion: the servo stands, the session ends and says why, the bag is readable.
+
+    How soon, with a watchdog of 100 ms, is tested on virtual time: test_bus_faults.
+    """
     with EmulatedBus(emulated("xl330")) as bus, Graph() as graph:
         (servo,) = bus.servos
-        config = record_yaml(tmp_path / "record.yaml", bus.path, **PROMPT)
+        config = record_yaml(tmp_path / "record.yaml", bus.path, rate=PROMPT["rate"], state_timeout=2.0)
         excitation = Excitation(graph)
         with (
             NodeProcess("servo", tmp_path, config=str(config)) as driver,
@@ -121,12 +124,10 @@ def test_a_killed_servo_node_leaves_the_servo_to_its_watchdog(tmp_path: Path) ->
             excitation.start()
             excitation.running(0.4)
             wait_for(lambda: abs(servo.state.velocity) > 1.5, "the servo moves fast")
-            moment = time.monotonic()
             driver.kill()
-            wait_for(lambda: servo.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.2)
-            left = moment + 0.2 - time.monotonic()
-            wait_for(lambda: abs(servo.state.velocity) < 0.1, "the servo stands", left)
-            result = excitation.result(10.0)
+            wait_for(lambda: servo.numbers["bus_watchdog"] == -1, "the watchdog runs out")
+            wait_for(lambda: abs(servo.state.velocity) < 0.1, "the servo stands")
+            result = excitation.result(PATIENCE)
             assert result["end"] == "failed"
             assert "state" in result["reason"], result
             assert result["bags"] == []
@@ -168,7 +169,7 @@ def test_trouble_on_the_bus_in_a_session_through_the_nodes(tmp_path: Path, strik
             happens(bus)
             wait_for(lambda: driver.state == "fault" or not bus.servos[0].torque_enabled, "let go")
             assert time.monotonic() - began < 0.1
-            result = s.excitation.result(10.0)
+            result = s.excitation.result(PATIENCE)
         assert result["end"] == "failed"
         assert any(part in result["reason"] for part in parts), result
         assert strike == "unplugged" or not bus.servos[0].torque_enabled

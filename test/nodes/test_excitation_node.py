@@ -15,7 +15,7 @@ from std_msgs.msg import Bool, String
 from std_srvs.srv import SetBool, Trigger
 
 from driving import emulated
-from exciting import record_yaml, robot_yaml
+from exciting import PATIENT, record_yaml, robot_yaml
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.nodes.excitation import ExcitationNode
 from stribeck.nodes.qos import latched
@@ -24,7 +24,7 @@ from stribeck.recordings.sources import read_recordings
 
 pytestmark = pytest.mark.real_time
 
-LONGEST = 60.0
+LONGEST = 200.0
 """Longest session [s]."""
 
 
@@ -88,7 +88,7 @@ def test_answers_lost_for_a_while_repeat_the_run(tmp_path, capfd):
     with bench(tmp_path) as s:
         s.start()
         s.reaches("running")
-        s.bus.silence(0.9)
+        s.bus.silence(PATIENT["silence_timeout"] + 0.5)
         result = s.ends()
     assert result["end"] == "finished", result
     assert len(result["bags"]) == 1

@@ -379,9 +379,9 @@ def test_the_fit_ends_with_the_process_of_the_node(parameters, fit, number):
     environment = {**os.environ, "ROS_DOMAIN_ID": str(domain())}
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as node:
         try:
-            call = wait_for(lambda: fit.calls, "the fit", timeout=30.0)[0]
+            call = wait_for(lambda: fit.calls, "the fit")[0]
             node.send_signal(number)
-            assert node.wait(10.0) == (0 if number == signal.SIGINT else -signal.SIGKILL)
+            assert node.wait(60.0) == (0 if number == signal.SIGINT else -signal.SIGKILL)
         finally:
             node.kill()
     wait_for(lambda: not is_alive(call["pid"]), "the child is gone")
@@ -487,7 +487,7 @@ def test_a_real_fit_by_the_node(tmp_path):
         activate(node)
         progress = graph.collect(DiagnosticStatus, "/identification/progress")
         assert identify(graph).success
-        wait_for(lambda: {"done", "failed"} & set(states(progress)), "the end of the fit", timeout=120.0)
+        wait_for(lambda: {"done", "failed"} & set(states(progress)), "the end of the fit", timeout=250.0)
         done = wait_for_state(progress, "done")
         assert 0 < done["error"] < 0.1
         fitting = [told_by(m) for m in progress if m.message == "fitting"]

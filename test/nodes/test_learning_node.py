@@ -44,9 +44,10 @@ def parameters(tmp_path: Path) -> dict[str, object]:
         "effort_meaning": "none",
         "ramp_time": 0.0,
         "slew_limit": 1e5,
-        "state_timeout": 2.0,
-        "command_timeout": 2.0,
+        "state_timeout": 10.0,
+        "command_timeout": 10.0,
         "state_lag": 10.0,
+        "use_sim_time": True,  # without a /clock time is that of the states: none is late, however slow the machine is
         "goal_topic": "wanted",
     }
 

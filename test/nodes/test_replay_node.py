@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def parameters(folder: Path) -> dict[str, object]:
         "joints": ["hinge"],
         "hinge.parameter_file": str(path),
         "effort_meaning": "motor",
-        "state_timeout": 0.2,
+        "state_timeout": 1.0,  # the bag is longer: its start again is time that jumps back
         "state_lag": 10.0,
         "command_timeout": 4.0,
         "ramp_time": 0.2,
@@ -111,26 +112,46 @@ class PlayerClock(threading.Thread):
         self.join()
 
 
-def play(messages: list[RawMessage], publishers: dict[str, Any], rate: float) -> None:
-    """Publish a bag's messages in their order and at a multiple of their pace."""
+def play(
+    messages: list[RawMessage], publishers: dict[str, Any], rate: float, taken: Callable[[str], int]
+) -> None:
+    """Publish a bag's messages in their order and at a multiple of their pace, each once the one before was taken.
+
+    States come before commands where both wait, so on a machine that stands still a queue would be served in another order.
+    """
     begin, first = time.monotonic(), messages[0].log_time
     for one in messages:
         due = begin + (one.log_time - first) * 1e-9 / rate
         while (left := due - time.monotonic()) > 0.0:
             time.sleep(left)
-        publishers[one.topic.name].publish(one.data)
+        topic = one.topic.name
+        before = taken(topic)
+        publishers[topic].publish(one.data)
+        wait_for(lambda topic=topic, before=before: taken(topic) > before, f"the node takes {topic}")
+
+
+def count_taken(node: CompensationNode, counts: dict[str, int]) -> None:
+    """Count the states and commands that a node has served, which is not configured yet."""
+
+    def served(serve: Callable[[bytes], None], topic: str, data: bytes) -> None:
+        serve(data)
+        counts[topic] += 1
+
+    node._on_state = partial(served, node._on_state, STATES.name)
+    node._on_command = partial(served, node._on_command, COMMANDS.name)
 
 
 def check(
     folder: Path,
     bag: Path,
     simulated: bool,
-    playing: Callable[[list[RawMessage], Graph, Callable[[], int]], None],
+    playing: Callable[[list[RawMessage], Graph, Callable[[], int], Callable[[str], int]], None],
     loops: int = 2,
 ) -> None:
     """Loops of a bag, played through the node, give the torque of ``stribeck compensate`` to 1e-9 N m.
 
-    :param playing: given the messages, the graph, and what counts the torques of states of the bag.
+    :param playing: given the messages, the graph, and what counts the torques of states of the bag, and the messages of a
+        topic that the node has served.
     """
     given = parameters(folder)
     values = CompensationParameters.complete(given, "test")
@@ -145,12 +166,15 @@ def check(
         )
         heard = {f"{states}.reliability": "reliable", f"{states}.depth": 1000, f"{commands}.depth": 1000}
         node = graph.add(CompensationNode, {**given, **heard, "use_sim_time": simulated})
+        taken = {STATES.name: 0, COMMANDS.name: 0}
+        count_taken(node, taken)
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
         assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
         wait_for(lambda: node._compensator.enabled, "compensation is enabled")
         torques = graph.collect(JointState, "friction_torque", 1000)
         wait_for(lambda: node._torque.get_subscription_count(), "the torque is heard")
-        playing(read_messages(bag).messages, graph, lambda: sum(stamp_of(t) in wanted for t in list(torques)))
+        count = lambda: sum(stamp_of(t) in wanted for t in list(torques))  # noqa: E731
+        playing(read_messages(bag).messages, graph, count, taken.__getitem__)
     found = [(stamp_of(torque), torque.effort[0]) for torque in torques]
     assert not any(torque for stamp, torque in found if stamp not in wanted), "zero between two loops"
     found = [(stamp, torque) for stamp, torque in found if stamp in wanted][: loops * STEPS]
@@ -167,7 +191,7 @@ def stamp_of(message: JointState) -> int:
 def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate):
     """At rate 1, at other rates with /clock, and in the second loop, to 1e-9 N m."""
 
-    def playing(messages, graph, count):
+    def playing(messages, graph, count, taken):
         publishers = {
             STATES.name: graph.publisher(JointState, "joint_states", 1000),
             COMMANDS.name: graph.publisher(JointState, "controller_command", 1000),
@@ -180,7 +204,7 @@ def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag
                 if clock is not None:
                     time.sleep(BETWEEN_LOOPS)
                     clock.jump()
-                play(messages, publishers, rate)
+                play(messages, publishers, rate, taken)
                 wait_for(lambda loop=loop: count() >= loop * STEPS, f"{loop * STEPS} torques")
 
     check(tmp_path, bag, rate != 1.0, playing)
@@ -197,7 +221,7 @@ def test_ros2_bag_play_gives_the_torque_of_the_offline_replay(tmp_path, bag, rat
     environment = {**os.environ, "ROS_DOMAIN_ID": str(domain())}
     environment.pop("_ROS_WHEELS_BOOTSTRAP_COMPLETE", None)
 
-    def playing(_messages, _graph, count):
+    def playing(_messages, _graph, count, _taken):
         with Launched(["ros2", "bag", "play", bag, *words], environment, tmp_path / "output"):
             wait_for(lambda: count() >= loops * STEPS, f"{loops} loops", 60.0)
 

@@ -48,7 +48,7 @@ class Rig:
         parameters = {
             "joints": ["hinge"], "drives_file": file_of(tmp_path / "one.json"), "hinge.load_mass": MASS,
             "hinge.load_length": LENGTH, "effort_meaning": "none", "ramp_time": 0.1, "slew_limit": 1e5,
-            "state_timeout": 5.0, "state_lag": 10.0, "guiding_temperature": 70.0, **changes,
+            "state_timeout": 10.0, "state_lag": 10.0, "guiding_temperature": 70.0, **changes,
         }  # fmt: skip
         self.node = graph.add(CompensationNode, parameters)
         assert self.node.trigger_configure() == TransitionCallbackReturn.SUCCESS
@@ -155,7 +155,7 @@ def test_a_push_at_the_tool_is_published_as_a_wrench(tmp_path):
         urdf, tool, q = arm_of_three(tmp_path), [0.0, 0.0, 0.2], np.array([0.3, 0.7, 0.9])
         parameters = {
             "joints": names, "drives_file": str(file_of_joints(tmp_path / "p.json", *names)), "urdf": str(urdf),
-            "effort_meaning": "motor", "state_timeout": 5.0, "state_lag": 10.0, "tool_point": tool,
+            "effort_meaning": "motor", "state_timeout": 10.0, "state_lag": 10.0, "tool_point": tool,
         }  # fmt: skip
         node = graph.add(CompensationNode, parameters)
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS

@@ -21,7 +21,7 @@ from stribeck.identify.arm.consistent import fit_consistent
 from stribeck.identify.arm.motion import motion_of
 from stribeck.identify.arm.regressor import machine_of
 
-AWAIT = 60.0
+AWAIT = 200.0
 """Time after which a child counts as stuck [s]."""
 
 

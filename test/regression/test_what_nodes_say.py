@@ -49,6 +49,6 @@ def test_a_node_that_cannot_start_ends_where_it_is_told_to(exits):
             if not exits:
                 assert node.poll() is None
                 node.terminate()
-            assert node.wait(20.0) == (1 if exits else 0)
+            assert node.wait(100.0) == (1 if exits else 0)
         finally:
             node.kill()

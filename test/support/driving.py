@@ -50,7 +50,7 @@ def emulator_process(link: Path, *arguments: str) -> Iterator[str]:
         yield str(link)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=10)
+        process.communicate(timeout=100)
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def valid_samples(samples: Sequence[DriverSample]) -> int:
     return sum(bool(sample.valid.all()) for sample in samples)
 
 
-def wait_for(condition: Callable[[], bool], what: str, timeout: float = 5.0) -> None:
+def wait_for(condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
     """Wait until something is so.
 
     :raises AssertionError: if it is not so in time.

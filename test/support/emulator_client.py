@@ -12,7 +12,7 @@ from stribeck.session.timing import SYSTEM_CLOCK
 from virtual_bus import VirtualBus, VirtualLine
 
 LOAD = Pendulum(0.1, 0.1, 0.0)
-ENOUGH = 5.0
+ENOUGH = 60.0
 """Longest wait for what should happen at once [s]."""
 
 

@@ -18,8 +18,8 @@ from lifecycle_msgs.srv import GetState
 
 from helpers import REPOSITORY
 
-START_TIMEOUT = 60.0
-END_TIMEOUT = 20.0
+START_TIMEOUT = 120.0
+END_TIMEOUT = 60.0
 ASK_AGAIN = 0.1
 """Between two questions for a state [s]; an answer may get lost while the two find each other."""
 
@@ -83,7 +83,7 @@ def environment_of(prefix: Path) -> dict[str, str]:
 def run(environment: dict[str, str], *command: Any) -> str:
     """What a command says that has to work."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 

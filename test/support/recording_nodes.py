@@ -131,7 +131,7 @@ class Excitation:
             told = self.progress[-1] if self.progress else DiagnosticStatus()
             return told.message == "running" and told_by(told)["progress"] >= share
 
-        wait_for(far, f"a session that is done to {share:.0%}", 30.0)
+        wait_for(far, f"a session that is done to {share:.0%}")
 
     def result(self, timeout: float) -> dict[str, Any]:
         """How the session ended."""
@@ -181,7 +181,7 @@ class Setup:
     def more(self, seconds: float) -> None:
         """Wait until states of some more seconds have been published [s]."""
         wanted = len(self.servo.stamps) + round(seconds * PROMPT["rate"])
-        wait_for(lambda: len(self.servo.stamps) > wanted, f"{seconds:g} s of states", 20.0)
+        wait_for(lambda: len(self.servo.stamps) > wanted, f"{seconds:g} s of states")
 
 
 @contextmanager

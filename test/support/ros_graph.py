@@ -1,11 +1,15 @@
 """A small ROS graph inside a test: nodes in a context of their own, spun in a thread."""
 
+import fcntl
+import functools
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -21,13 +25,25 @@ from stribeck.nodes.transport import stay_on_this_machine  # noqa: E402
 
 stay_on_this_machine()  # also for the processes that tests start
 
-PATIENCE = 10.0
+_CLAIMED: list[IO[str]] = []
+"""Locked files, whose locks end with this process."""
+
+PATIENCE = 60.0
 """Seconds after which a condition that never comes true fails a test."""
 
 
+@functools.cache
 def domain() -> int:
-    """A domain for this process, apart from those of other test runs; benchmarks, soak and demo use 61 to 100."""
-    return 1 + os.getpid() % 60
+    """A domain that no other process of tests uses while this one runs; benchmarks, soak and demo use 61 to 100."""
+    for number in (1 + (os.getpid() + k) % 60 for k in range(60)):
+        try:
+            file = open(Path(tempfile.gettempdir()) / f"stribeck_test_domain_{number}", "a")  # noqa: SIM115
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # in use, or the file of another user
+            continue
+        _CLAIMED.append(file)
+        return number
+    raise AssertionError("all 60 domains for tests are in use")
 
 
 def told_by(status: Any) -> dict[str, Any]:

@@ -26,6 +26,10 @@ class NotingPublisher:
         self._file.write(struct.pack("<q", seconds * 1_000_000_000 + nanoseconds))
         self._publisher.publish(data)
 
+    def get_subscription_count(self) -> int:
+        """At least one: states are noted, even if nobody else listens."""
+        return max(1, int(self._publisher.get_subscription_count()))
+
 
 def note_stamps(node: ServoNode, file: Any) -> None:
     """Have a servo node that is configured note the stamps of its states in a binary file."""
