@@ -189,7 +189,9 @@ def test_misspelt_parameters_are_said(parameters, capfd):
 def test_a_guard_that_is_not_there_is_missed(parameters):
     """``guarded`` promises that somebody watches."""
     with Graph() as graph:
-        rig = Rig(graph, {**parameters, "guarded": True})
+        rig = Rig(
+            graph, {**parameters, "guarded": True, "pause_limit": STALE, "heartbeat_timeout": 2.0 * STALE}
+        )
         rig.run()
         level, message = rig.diagnosis()
         assert (level, "no guard is running" in message) == (DiagnosticStatus.WARN, True), message

@@ -116,9 +116,12 @@ class FakeRobot:
             self._goal = np.array(message.data)
             self.goals.append(self._goal)
 
-    def _on_trajectory(self, message: JointTrajectory) -> None:
+    def _on_trajectory(self, message: JointTrajectory, info: Any) -> None:
+        self._follow(message, 1e-9 * info["source_timestamp"])
+
+    def _follow(self, message: JointTrajectory, sent: float) -> None:
+        check(message, self.names, sent)
         now = 1e-9 * self._node.get_clock().now().nanoseconds
-        check(message, self.names, now)
         with self._lock:
             self._goal = self._wanted(now)
             self.trajectories.append(message)
@@ -145,7 +148,7 @@ class FakeRobot:
 
         async def execute(handle: Any) -> Any:
             message = handle.request.trajectory
-            self._on_trajectory(message)
+            self._follow(message, seconds(message.header.stamp))
             last = message.points[-1].time_from_start
             until = seconds(message.header.stamp) + last.sec + 1e-9 * last.nanosec
             end: Future = Future(executor=self._executor)
@@ -169,11 +172,11 @@ class FakeRobot:
         )
 
 
-def check(message: JointTrajectory, names: Sequence[str], now: float) -> None:
-    """What a joint_trajectory_controller insists on."""
+def check(message: JointTrajectory, names: Sequence[str], sent: float) -> None:
+    """What a joint_trajectory_controller insists on; times are judged by when it was sent, not by how late it arrives."""
     assert list(message.joint_names) == list(names)
     times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
     assert all(b > a for a, b in itertools.pairwise(times)), "times rise"
-    assert seconds(message.header.stamp) + times[-1] > now, "the trajectory is not over"
+    assert seconds(message.header.stamp) + times[-1] > sent, "the trajectory is not over"
     assert not any(message.points[-1].velocities), "it ends at rest"
     assert all(math.isfinite(q) for point in message.points for q in point.positions)
