@@ -100,6 +100,46 @@ def test_answers_lost_for_a_while_repeat_the_run(tmp_path, capfd):
     assert log.duration == pytest.approx(6.0, abs=0.3)
 
 
+def test_a_status_is_not_older_than_its_stamp(tmp_path):
+    """What was true before a recovery does not count as a fault after it, however long the status takes.
+
+    What happened: the stamp was that of the publication, and a run was repeated twice for one disturbance.
+    """
+    with bench(tmp_path) as s:
+        told = s.graph.collect(DiagnosticArray, "/diagnostics")
+        before, asked = s.servo._status, []
+
+        def status():
+            asked.append(s.servo.get_clock().now().nanoseconds)
+            return before()
+
+        s.servo._status = status
+        s.servo.publish_diagnostics()
+        name = s.servo.get_fully_qualified_name().lstrip("/")
+        wait_for(lambda: [one for one in told if one.status[0].name == name], "diagnostics")
+        stamped = [one.header.stamp for one in told if one.status[0].name == name][-1]
+        assert stamped.sec * 10**9 + stamped.nanosec <= asked[-1]
+
+
+def test_an_emergency_stop_that_the_servos_hear_first_is_the_cause(tmp_path):
+    """It is heard here when the session has already ended for want of torque.
+
+    What happened: the session had failed, because a joint had switched its torque off.
+    """
+    with bench(tmp_path) as s:
+        button = s.graph.publisher(Bool, "emergency_stop")
+        s.start()
+        s.reaches("running")
+        player = s.excitation._player
+        wait_for(lambda: s.bus.servos[0].torque_enabled, "torque")
+        s.servo._driver.disable("for a test")
+        wait_for(lambda: player.session.over, "the end for want of torque")
+        button.publish(Bool(data=True))
+        result = s.ends()
+    assert result["end"] == "interrupted"
+    assert result["reason"].endswith("emergency stop")
+
+
 @pytest.mark.parametrize("qos", [10, latched()], ids=["volatile", "latched"])
 def test_an_emergency_stop_switches_torque_off_until_it_is_cleared(tmp_path, qos):
     """In mid-run: torque off, the session ends and is not repeated; neither start nor enable nor clear help while it is

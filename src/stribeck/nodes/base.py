@@ -280,7 +280,8 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
         raise NotImplementedError
 
     def publish_diagnostics(self) -> None:
-        """Publish the current status."""
+        """Publish the current status: its stamp is not later than what it says."""
+        stamp = self.get_clock().now().to_msg()
         if self._active:
             level, message, figures = self._status()
         elif self._failure_of_transition:
@@ -288,7 +289,7 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
         else:
             level, message, figures = "ok", "not active", {}
         array = DiagnosticArray(status=[self.status_message(level, message, figures)])
-        array.header.stamp = self.get_clock().now().to_msg()
+        array.header.stamp = stamp
         self._diagnostics.publish(array)
 
     def status_message(self, level: str, message: str, figures: Mapping[str, Any]) -> DiagnosticStatus:

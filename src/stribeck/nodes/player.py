@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from stribeck.session.directive import Directive, Disturbed
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
 from stribeck.session.timing import PeriodicLoop
+
+EXPLAINED = 1.0
+"""How much later than its effect an emergency stop may be heard, to be named as the cause [s]."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,16 @@ class Player:
         finally:
             self.commander.finish()
             self._bags.close()
-        return self._bags.outcome(user=self._cancelled.is_set())
+        return self._explained(self._bags.outcome(user=self._cancelled.is_set()))
+
+    def _explained(self, outcome: Outcome) -> Outcome:
+        """The outcome, with an emergency stop as its cause that the servos heard before this node."""
+        late = self._clock.now() + EXPLAINED
+        while outcome.end == "failed" and not self._halts and self._clock.now() < late:
+            self._clock.sleep(0.02)
+        if outcome.end != "finished" and self._halts:
+            return replace(outcome, end="interrupted", reason=self._stopping)
+        return outcome
 
     def _await_states(self, waiting: Waiting) -> None:
         """Wait for states of all joints, and store the supply voltage at rest."""
