@@ -181,7 +181,7 @@ def test_a_snapshot_is_a_whole_parameter_file(logs, servo):
             found.append(snapshot(task, incumbent, 0.0)) if incumbent.unit is not None else None
         ),
     )
-    assert found[0].outcome == "running"
+    assert found[0].search.outcome == "running"
     assert found[-1].train.mean <= found[0].train.mean
 
 
