@@ -18,7 +18,7 @@ from std_srvs.srv import Trigger
 
 from helpers import published
 from stribeck.errors import ConfigError
-from stribeck.files.drives import read_drives
+from stribeck.files.drives import read_drive, read_drives
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
 from stribeck.recordings.bags.messages import JOINT_STATES
@@ -492,4 +492,4 @@ def test_a_real_fit_by_the_node(tmp_path):
         assert 0 < done["error"] < 0.1
         fitting = [told_by(m) for m in progress if m.message == "fitting"]
         assert len({told.get("evaluations") for told in fitting}) > 2
-    assert read_drives(tmp_path / "m1.json").joints["joint"].law.name == "m1"
+    assert read_drive(tmp_path / "m1.json").law.name == "m1"
