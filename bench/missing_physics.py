@@ -623,6 +623,12 @@ class ExtendedRollout(Rollout):
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=self.dtype), state)
 
 
+def refined(fits: ParallelFits, points: FloatArray, rows: Rows, stage: Stage) -> Pool:
+    """Points of the general law to which a search leads from points of the fits, with their losses."""
+    ends = fits.refine(points, rows, stage)
+    return Pool(fits.general(ends, rows), fits.run_losses(ends, rows))
+
+
 def starts_in(fits: ParallelFits, pool: Pool, count: int) -> tuple[FloatArray, Rows]:
     """For each fit the best ``count`` points of a pool that differ."""
     starts, indices, every = [], [], fits.every
@@ -739,17 +745,13 @@ class Study:
         begin = time.perf_counter()
         fits = self.fits(effect, self.subsets[:1] if isinstance(effect, ByRun) else None)
         points, rows = self.starts(fits, effect)
-        found = fits.refine(points, rows, Stage(STARTS, ITERATIONS, 12))
-        pool = Pool(fits.general(found.points, rows), found.by_run)
+        pool = refined(fits, points, rows, Stage(STARTS, ITERATIONS, 12))
         if not isinstance(effect, ByRun) and not self.quick:
             wide = fits.fit(count=64 if isinstance(effect, Substepped) else 128)
             pool = Pool(*map(np.concatenate, zip(pool, wide, strict=True)))
         starts, rows = starts_in(fits, pool, 2)
-        found = fits.refine(starts, rows, Stage(2, 6, 12))
         pool = Pool(
-            *map(
-                np.concatenate, ((pool.points, fits.general(found.points, rows)), (pool.by_run, found.by_run))
-            )
+            *map(np.concatenate, zip(pool, refined(fits, starts, rows, Stage(2, 6, 12)), strict=True))
         )
         by_run = fits.errors(pool)[:, :, 0]
         result: dict[str, Any] = {"seconds": time.perf_counter() - begin, "laws": {}}
@@ -773,11 +775,8 @@ class Study:
         fits = self.fits(Effect(), np.eye(len(self.logs), dtype=bool))
         _, pool = self.plain
         starts, rows = starts_in(fits, pool, 4)
-        found = fits.refine(starts, rows, Stage(4, 15, 12))
         pool = Pool(
-            *map(
-                np.concatenate, ((pool.points, fits.general(found.points, rows)), (pool.by_run, found.by_run))
-            )
+            *map(np.concatenate, zip(pool, refined(fits, starts, rows, Stage(4, 15, 12)), strict=True))
         )
         by_run = fits.errors(pool)[:, :, 0]
         return {name: float(np.mean(np.diagonal(by_run[k]))) for k, name in enumerate(self.laws)}

@@ -36,11 +36,16 @@ class Moving:
         return np.array(found)
 
 
-def test_the_torque_goes_over_along_a_ramp_after_a_ramp():
-    """0.8 of either friction before and after; one ramp time of the old one, then linearly to the new one within another."""
+def begun():
+    """What compensates a joint, enabled, and the joint."""
     handover = Handover(compensator(), RAMP)
     handover.enable()
-    moving = Moving(handover)
+    return handover, Moving(handover)
+
+
+def test_the_torque_goes_over_along_a_ramp_after_a_ramp():
+    """0.8 of either friction before and after; one ramp time of the old one, then linearly to the new one within another."""
+    handover, moving = begun()
     assert moving.run(1.0)[-1] == pytest.approx(0.04)
     handover.exchange(compensator(2.0))
     found = moving.run(1.0)
@@ -53,9 +58,7 @@ def test_the_torque_goes_over_along_a_ramp_after_a_ramp():
 
 def test_both_know_what_was_sent():
     """Half-way both hold the mixed torque as that of the last state."""
-    handover = Handover(compensator(), RAMP)
-    handover.enable()
-    moving = Moving(handover)
+    handover, moving = begun()
     moving.run(1.0)
     old, new = handover.present, compensator(2.0)
     handover.exchange(new)
@@ -76,9 +79,7 @@ def test_a_second_one_waits_and_a_first_one_has_no_former():
 
 def test_doubt_ends_the_torque_of_both_and_switching_off_ends_the_handover():
     """A velocity that is not a number: zero. After switching off and on the new one compensates alone, from zero."""
-    handover = Handover(compensator(), RAMP)
-    handover.enable()
-    moving = Moving(handover)
+    handover, moving = begun()
     moving.run(1.0)
     handover.exchange(compensator(2.0))
     moving.run(1.5 * RAMP)
@@ -102,9 +103,7 @@ def test_while_it_is_off_another_one_takes_over_at_once():
 
 def test_states_that_stop_right_after_an_exchange_leave_no_torque():
     """The new one has not seen a state, and has none to lose."""
-    handover = Handover(compensator(), RAMP)
-    handover.enable()
-    moving = Moving(handover)
+    handover, moving = begun()
     assert moving.run(1.0)[-1] == pytest.approx(0.04)
     handover.exchange(compensator(2.0))
     assert handover.expire(moving.time + 5.0)
@@ -114,9 +113,7 @@ def test_states_that_stop_right_after_an_exchange_leave_no_torque():
 
 def test_time_that_jumps_back_begins_the_handover_anew():
     """As after a simulator's reset: it ends as late as any other, and the next one is not refused."""
-    handover = Handover(compensator(), RAMP)
-    handover.enable()
-    moving = Moving(handover)
+    handover, moving = begun()
     moving.time = 1000.0
     moving.run(1.0)
     handover.exchange(compensator(2.0))

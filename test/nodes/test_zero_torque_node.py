@@ -74,6 +74,12 @@ class Rig:
             wait_for(lambda before=before: len(self.out) > before, "an output")
         return np.array([found.data[0] for found in self.out[-count:]])
 
+    def guide(self) -> None:
+        """Begin the mode with the first state."""
+        self.states.publish(JointState(name=["hinge"], position=[0.3], velocity=[0.0], effort=[0.0]))
+        wait_for(lambda: self.node._compensator.present.trusted_state, "a state")
+        self.node._on_zero_torque(True)
+
     def words(self) -> str:
         """Sentence of the diagnostics as they are now."""
         count = len(self.told)
@@ -217,9 +223,7 @@ def test_a_command_that_cannot_be_passed_on_does_not_end_the_mode(tmp_path):
     """Without an effort in the mode sum the weight stays borne; one with an effort counts at once."""
     with Graph() as graph:
         rig = Rig(graph, tmp_path, output_mode="sum")
-        rig.states.publish(JointState(name=["hinge"], position=[0.3], velocity=[0.0], effort=[0.0]))
-        wait_for(lambda: rig.node._compensator.present.trusted_state, "a state")
-        rig.node._on_zero_torque(True)
+        rig.guide()
         np.testing.assert_allclose(rig.send(3), WEIGHT, rtol=1e-6)
         rig.commands.publish(JointState(name=["hinge"], effort=[math.nan]))
         wait_for(lambda: rig.node._compensator.present.wishes.commands, "the command arrives")
@@ -233,9 +237,7 @@ def test_left_in_the_mode_sum_the_last_torque_is_zero(tmp_path):
     """Nothing follows it, and its receiver keeps it."""
     with Graph() as graph:
         rig = Rig(graph, tmp_path, output_mode="sum")
-        rig.states.publish(JointState(name=["hinge"], position=[0.3], velocity=[0.0], effort=[0.0]))
-        wait_for(lambda: rig.node._compensator.present.trusted_state, "a state")
-        rig.node._on_zero_torque(True)
+        rig.guide()
         rig.send(3)
         rig.node._on_zero_torque(False)
         while rig.node._zero.on:

@@ -661,7 +661,8 @@ private:
   std::array<Vector, 3> friction_{};  ///< dry and viscous friction and direction, filtered like the residual
   std::array<Vector, 3> moved_{};     ///< the same in the direction of the measured motion
   std::array<Scales, max_joints> upper_{};
-  Vector offset_size_{}, excess_{}, taught_{}, factor_{}, width_{}, loose_{}, spread_{}, surprised_{}, impulse_{}, fastest_{}, drive_{}, driving_{};
+  Vector offset_size_{}, surprised_{}, impulse_{}, fastest_{}, drive_{}, driving_{};
+  Vector excess_{}, taught_{}, factor_{}, width_{}, loose_{}, spread_{};
   double elapsed_ = 0.0;
 };
 

@@ -281,15 +281,13 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
 
     def publish_diagnostics(self) -> None:
         """Publish the current status: its stamp is not later than what it says."""
-        stamp = self.get_clock().now().to_msg()
-        if self._active:
-            level, message, figures = self._status()
-        elif self._failure_of_transition:
-            level, message, figures = "error", self._failure_of_transition, {}
-        else:
-            level, message, figures = "ok", "not active", {}
-        array = DiagnosticArray(status=[self.status_message(level, message, figures)])
-        array.header.stamp = stamp
+        array = DiagnosticArray()
+        array.header.stamp = self.get_clock().now().to_msg()
+        failure = self._failure_of_transition
+        inactive: tuple[str, str, Mapping[str, Any]] = (
+            ("error", failure, {}) if failure else ("ok", "not active", {})
+        )
+        array.status = [self.status_message(*(self._status() if self._active else inactive))]
         self._diagnostics.publish(array)
 
     def status_message(self, level: str, message: str, figures: Mapping[str, Any]) -> DiagnosticStatus:

@@ -26,7 +26,7 @@ from stribeck.session.session import Session
 from stribeck.session.timing import PeriodicLoop
 
 EXPLAINED = 1.0
-"""How much later than its effect an emergency stop may be heard, to be named as the cause [s]."""
+"""How much later than its effect an emergency stop may be heard [s]."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,13 @@ class Player:
         return self._explained(self._bags.outcome(user=self._cancelled.is_set()))
 
     def _explained(self, outcome: Outcome) -> Outcome:
-        """The outcome, with an emergency stop as its cause that the servos heard before this node."""
+        """The outcome, and beside its reason an emergency stop that the servos may have heard before this node."""
         late = self._clock.now() + EXPLAINED
         while outcome.end == "failed" and not self._halts and self._clock.now() < late:
             self._clock.sleep(0.02)
-        if outcome.end != "finished" and self._halts:
-            return replace(outcome, end="interrupted", reason=self._stopping)
-        return outcome
+        if outcome.end == "finished" or not self._halts or self._stopping in outcome.reason:
+            return outcome
+        return replace(outcome, end="interrupted", reason=f"{outcome.reason}; {self._stopping}")
 
     def _await_states(self, waiting: Waiting) -> None:
         """Wait for states of all joints, and store the supply voltage at rest."""

@@ -69,14 +69,6 @@ LOSS_OF_ROUNDING = 1e-8
 """Losses of exact fits are rounding errors of this size [rad]."""
 
 
-class Fitted(NamedTuple):
-    """Points in the unit cubes of their laws (S, n), their losses (S,), and contributions of the runs (S, R)."""
-
-    points: Array
-    losses: Array
-    by_run: Array
-
-
 @dataclass(frozen=True, eq=False)
 class ParallelFits(SubsetLosses):
     """Searches for the minima of several laws on subsets of the runs."""
@@ -89,8 +81,8 @@ class ParallelFits(SubsetLosses):
         tolerance: float = 2e-4,
         simulated: SimulatedPoints | None = None,
         together: bool = False,
-    ) -> Fitted:
-        """Damped steps with random trial points; each search ends when an iteration gains less than ``tolerance``.
+    ) -> Array:
+        """Points (S, n) after damped steps with random trial points; each search ends when an iteration gains less than ``tolerance``.
 
         A loss over whole runs has many minima close to each other, since a servo sticks a little earlier or later. Random
         points around the damped steps leave them; losses are cheap beside derivatives.
@@ -113,7 +105,7 @@ class ParallelFits(SubsetLosses):
             used = self._used[rows.law[searches]]
             return random_steps(equations, stage.tries, RISE, rng) * used[:, None]
 
-        found = minimise_batch(
+        return minimise_batch(
             lambda points, searches: self.equations(points, rows.take(searches), rollout, known),
             losses,
             points,
@@ -124,9 +116,7 @@ class ParallelFits(SubsetLosses):
             rounding=LOSS_OF_ROUNDING,
             scatter=scatter if stage.tries else None,
             lowest=simulated.lowest_of(rows) if together and simulated is not None else None,
-        )
-        by_run = self.run_losses(found.points, rows, rollout)
-        return Fitted(found.points, self.losses(found.points, rows, by_run), by_run)
+        ).points
 
     def starts(self, count: int, seed: int) -> tuple[Array, Rows]:
         """Quasi-random points of every law (L * count, n), as fits to the first subset.
@@ -165,9 +155,7 @@ class ParallelFits(SubsetLosses):
             rollout = self.rollout.with_reset_period(stage.horizon)
             losses = self.losses(points, rows, self.run_losses(points, rows, rollout))
             points, rows = self._best(points, rows, losses, counts, distance)
-            points = self.refine(
-                points, rows, stage, simulated=simulated if stage.horizon is None else None
-            ).points
+            points = self.refine(points, rows, stage, simulated=simulated if stage.horizon is None else None)
             distance = APART
         middle = self.every.take(self.every.strength == len(self.strengths) // 2)
         for rows, stage in (

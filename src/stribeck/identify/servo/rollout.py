@@ -8,7 +8,7 @@ The time step is that of ``core`` on jax.numpy arrays. In float32 a run's mean e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
@@ -24,7 +24,7 @@ from stribeck.identify.servo.objective import (
     smooth_absolute_curvature,
     smooth_absolute_weight,
 )
-from stribeck.identify.servo.programs import Programs
+from stribeck.identify.servo.programs import Program, Programs
 from stribeck.model.actuator import Actuator, ServoCommand, initial_control_state
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
@@ -197,41 +197,39 @@ class Rollout:
     def prepare(self, block_length: float | None = None) -> None:
         """Compile ahead what :meth:`normal_equations` needs, and :meth:`scores` of one point in blocks of a length [s]."""
         points = np.zeros((self.tangent_lanes, self.dimension))
-        self._program(True, self._run_equations, points, self._inputs)
+        self._programs.ahead(*self._compilation(self._run_equations, self._as_lanes(points), self._inputs))
         if block_length is not None:
-            steps = self.batch.block_steps(block_length)
-            self._program(True, self._scores, points[:1], self._inputs, steps)
+            steps, one = self.batch.block_steps(block_length), self._as_lanes(points[:1])
+            self._programs.ahead(*self._compilation(self._scores, one, self._inputs, steps))
 
     def _call(self, function: Callable[..., Any], points: Array, inputs: Inputs, *static: int) -> Any:
         """Call the compiled form of a function of (n, C) values and measure its time."""
-        program, lanes = self._program(False, function, points, inputs, *static)
-        begin = time.perf_counter()
+        lanes = self._as_lanes(points)
+        key, compiled = self._compilation(function, lanes, inputs, *static)
+        known, begin = key in self._programs, time.perf_counter()
+        program = self._programs.get(key, compiled)
+        called = time.perf_counter()
         with jax.enable_x64(self.dtype == "float64"):
             result = jax.block_until_ready(program(lanes, inputs))  # type: ignore[no-untyped-call]
-        self.meter.simulation_seconds += time.perf_counter() - begin
+        self.meter.compile_seconds += 0.0 if known else called - begin
+        self.meter.simulation_seconds += time.perf_counter() - called
         return result
 
-    def _program(
-        self, ahead: bool, function: Callable[..., Any], points: Array, inputs: Inputs, *static: int
-    ) -> tuple[Any, Array]:
-        """The compiled form of a function of (n, C) values, or nothing yet if it is compiled ahead, and the values."""
-        lanes = np.ascontiguousarray(points.T, dtype=self.dtype)
-        key = function.__name__, lanes.shape, inputs["position"].shape, static
+    def _as_lanes(self, points: Array) -> npt.NDArray[Any]:
+        """Points (C, n) as values (n, C)."""
+        return np.ascontiguousarray(points.T, dtype=self.dtype)
 
-        def compiled() -> Callable[..., Any]:
+    def _compilation(
+        self, function: Callable[..., Any], lanes: npt.NDArray[Any], inputs: Inputs, *static: int
+    ) -> tuple[Hashable, Callable[[], Program]]:
+        """Key of the compiled form of a function of (n, C) values, and what compiles it."""
+
+        def compiled() -> Program:
             with jax.enable_x64(self.dtype == "float64"):
                 traced = jax.jit(lambda unit, given: function(unit, given, *static))
                 return traced.lower(lanes, inputs).compile(OPTIMISATION)
 
-        if ahead:
-            self._programs.ahead(key, compiled)
-            return None, lanes
-        if key in self._programs:
-            return self._programs.get(key, compiled), lanes
-        begin = time.perf_counter()
-        program = self._programs.get(key, compiled)
-        self.meter.compile_seconds += time.perf_counter() - begin
-        return program, lanes
+        return (function.__name__, lanes.shape, inputs["position"].shape, static), compiled
 
     def _array(self, values: npt.ArrayLike) -> npt.NDArray[Any]:
         """Per-run values (…, R) as lanes (…, R, 1)."""

@@ -136,11 +136,8 @@ class FrictionObserver:
         self._loose = compiled(loose)
         self._whole, self._deviation = compiled(unexplained), compiled(deviation)
         self._agreement, self._driven = compiled(agreement), compiled(_driven)
-        self._pushed, self._normalised, self._conformal = (
-            compiled(_pushed),
-            compiled(normalised),
-            compiled(conformal),
-        )
+        self._pushed = compiled(_pushed)
+        self._normalised, self._conformal = compiled(normalised), compiled(conformal)
         self._model, self._map = model, joint_map
         self.level = model.at_rest
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
@@ -285,11 +282,8 @@ class FrictionObserver:
         :param taught: time of them since the last call, (n,) [s].
         """
         self._taught = np.minimum(self._taught + taught, NORMALISED_TIME)
-        least, torque = (
-            (LEAST_ERROR / self.filter.settings.noise) ** 2,
-            self._loose(self.external.torque, self._still),
-        )
-        share = taught / self._taught
+        least = (LEAST_ERROR / self.filter.settings.noise) ** 2
+        torque, share = self._loose(self.external.torque, self._still), taught / self._taught
         self._excess = self._normalised(self._excess, torque / self.level, self._spread, share, least)
         self._factor = self._conformal(self._factor, torque, self._width, taught)
 
