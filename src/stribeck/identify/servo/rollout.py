@@ -113,8 +113,14 @@ class Rollout:
 
     def with_reset_period(self, reset_period: float | None) -> Rollout:
         """The same simulations with another reset period, sharing the compiled programs."""
-        same = replace(self, reset_period=reset_period)
-        object.__setattr__(same, "_programs", self._programs)  # resets are inputs of the programs
+        return self._sharing(replace(self, reset_period=reset_period))  # resets are inputs of the programs
+
+    def with_own_meter(self) -> Rollout:
+        """The same simulations, sharing the compiled programs, with costs counted from zero."""
+        return self._sharing(replace(self, meter=Meter()))
+
+    def _sharing(self, same: Rollout) -> Rollout:
+        object.__setattr__(same, "_programs", self._programs)
         return same
 
     def losses(self, unit: npt.ArrayLike) -> Array:
@@ -192,12 +198,16 @@ class Rollout:
             yield batch, inputs
 
     def prepare(self, block_length: float | None = None) -> None:
-        """Compile ahead what :meth:`normal_equations` needs, and :meth:`scores` of one point in blocks of a length [s]."""
-        points = np.zeros((self.tangent_lanes, self.dimension))
-        self._programs.ahead(*self._compilation(self._run_equations, self._as_lanes(points), self._inputs))
+        """Compile ahead what searches by derivatives need, and :meth:`scores` of one point in blocks of a length [s]."""
+        programs: list[tuple[Callable[..., Any], int, tuple[int, ...]]] = [
+            (self._run_losses, self.lanes, ()),
+            (self._run_equations, self.tangent_lanes, ()),
+        ]
         if block_length is not None:
-            steps, one = self.batch.block_steps(block_length), self._as_lanes(points[:1])
-            self._programs.ahead(*self._compilation(self._scores, one, self._inputs, steps))
+            programs.append((self._scores, 1, (self.batch.block_steps(block_length),)))
+        for function, lanes, static in programs:
+            points = self._as_lanes(np.zeros((lanes, self.dimension)))
+            self._programs.ahead(*self._compilation(function, points, self._inputs, *static))
 
     def _call(
         self, function: Callable[..., Any], given: Iterable[tuple[Array, Inputs]], *static: int
