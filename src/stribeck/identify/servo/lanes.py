@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from stribeck.model.arrays import Array
 
-Call, Result = TypeVar("Call"), TypeVar("Result")
+Call = TypeVar("Call")
+Result = TypeVar("Result")
 
 LANES, FEWEST_LANES = 128, 16
 """Usual and smallest number of candidates per compiled call; all calls have one, so that one shape is compiled."""
