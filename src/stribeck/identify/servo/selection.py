@@ -289,7 +289,6 @@ def select(
     :raises ConfigError: if there is one run only.
     """
     begin = time.perf_counter()
-    settings = groups[0][0].settings
     logs = groups[0][0].split.train
     kinds = kinds_of(logs)
     if not kinds:
@@ -307,11 +306,12 @@ def select(
         laws = [task for task in group if not variants or task.law.name == variants[chosen].law]
         actuator = group[0].actuator
         strengths = STRENGTHS if "current-limit" in actuator.active_effects else (1.0,)
-        told = partial(_told, on_progress, evaluations)
         rollout = laws[-1].rollout()
         rollout.prepare()
-        fits = ParallelFits(laws, rollout, np.stack(subsets.masks), strengths, told)
-        pool = fits.fit(count=int(np.clip(settings.trials // 100, 8, QUASI_RANDOM)))
+        fits = ParallelFits(
+            laws, rollout, np.stack(subsets.masks), strengths, partial(_told, on_progress, evaluations)
+        )
+        pool = fits.fit(count=int(np.clip(group[0].settings.trials // 100, 8, QUASI_RANDOM)))
         errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
         evaluations += fits.rollout.meter.evaluations
         effects = tuple(sorted(actuator.active_effects))
