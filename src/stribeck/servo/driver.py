@@ -308,7 +308,7 @@ class Driver:
 
     def _apply_gains(self, now: float) -> None:
         gains, self._new_gains = self._new_gains, None
-        if gains is not None and (changed := np.flatnonzero(gains != self._gains)).size:
+        if gains is not None and (changed := np.flatnonzero(gains != self._gains).tolist()):
             self.bus.set_gains(
                 {index: int(gains[index]) for index in changed}, now + self.config.silence_timeout
             )
@@ -323,17 +323,17 @@ class Driver:
             self._fail(f"commands stopped: none for {1e3 * (now - arrival):.0f} ms", disturbed=True)
             return nothing
         until, wanted = now + self.config.silence_timeout, ~np.isnan(goals)
-        if (off := np.flatnonzero(self._energised & ~wanted)).size:
+        if off := np.flatnonzero(self._energised & ~wanted).tolist():
             self.bus.set_torque(off, False, until)
             self._energised[off] = False
-        if (on := np.flatnonzero(wanted & ~self._energised)).size:
+        if on := np.flatnonzero(wanted & ~self._energised).tolist():
             self._energise(on, until)
         if np.isnan(goals).all():
             return nothing
         joints = self.config.joints
         return goals_to_joints(joints, self.bus.write_goals(goals_to_servos(joints, goals)))
 
-    def _energise(self, indices: npt.NDArray[np.intp], until: float) -> None:
+    def _energise(self, indices: list[int], until: float) -> None:
         """Switch torque on at the present positions; to avoid a jump, the goals are confirmed first."""
         maps = {index: self.config.joints[index].joint_map for index in indices}
         self.bus.hold({i: one.servo_position(self._position[i]) for i, one in maps.items()}, until)
