@@ -77,6 +77,8 @@ def test_one_rule_says_which_values_are_at_a_bound():
     assert side_of(1e-12, (0.0, float("inf"))) is None
     found = around(1e-10, 0.5, bounds=(0.0, 1.0))
     assert (found.status, found.side, found.interval) == ("at bound", "lower", None)
+    found = around(1.0, 0.01, bounds=(0.0, 1.0), held=False)
+    assert (found.status, found.side, found.interval) == ("determined", None, (0.99, 1.01))
     free = ParameterSet([Parameter("a", "1", 0.0, 0.0, 1.0), Parameter("b", "1", 0.5, 0.0, 1.0)])
     assert free.sides([1.0, 0.5]) == {"a": "upper"}
 

@@ -6,7 +6,7 @@ at least :data:`RANGE_SHARE` of its search range, or what the caller states.
 
 =================== =========================================================================================
 fixed               not estimated
-at bound            the optimum is a search bound (:func:`side_of`): intervals around it mean nothing
+at bound            the optimum is held at a search bound (:func:`side_of`): intervals around it mean nothing
 not determined      no interval, or h > :data:`LOOSE` · s, or an interval as wide as before the data
 loosely determined  h > :data:`DETERMINED` · s
 determined          all others
@@ -121,15 +121,18 @@ def estimate_of(
     scale: float = 0.0,
     confidence: float = CONFIDENCE,
     reason: str = "no interval: the data leave it open",
+    held: bool = True,
 ) -> Estimate:
     """An estimate with the status that follows from its value and interval by the rule of this module.
 
-    :param bounds: search range, if there is one; a value at one of them has no interval.
+    :param bounds: search range, if there is one; a value at one of them has no interval, if it is held there.
     :param prior: interval of the same confidence before the data, if there is one.
     :param scale: the least scale s, of parameters that are nominally zero [unit of the value].
     :param reason: why there is no interval, for estimates without one.
+    :param held: whether a value at a search bound is held there by it. Without the bound, the optimum of a value that is not
+        would be beyond it by no more than chance explains: its interval means what those of others do.
     """
-    if bounds is not None and (side := side_of(value, bounds)) is not None:
+    if bounds is not None and held and (side := side_of(value, bounds)) is not None:
         return at_bound(value, unit, side, bounds)
     if interval is None:
         return Estimate(value, unit, "not determined", None, confidence, reason)

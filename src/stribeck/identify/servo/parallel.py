@@ -50,6 +50,9 @@ FIRST = (Stage(6, 5, 4, 0.5), Stage(3, 5, 12, 1.5), Stage(2, 15, 48))
 RUGGED = (Stage(24, 5, 4, 0.5), Stage(12, 5, 12, 1.5), Stage(4, 15, 48))
 """The same for M4, which has most minima. Those of M5 and M6, which contain it, are mostly near its own."""
 
+STAGES = {"m4": RUGGED, "m6": (*FIRST[:2], FIRST[2]._replace(tries=96))}
+"""Stages of laws that need others than :data:`FIRST`: M6 has most parameters, so random points miss its minimum more often."""
+
 ON_SUBSETS = Stage(1, 2, 12)
 """First searches of all laws for all subsets, with one strength of the prior."""
 
@@ -148,9 +151,10 @@ class ParallelFits(SubsetLosses):
         """
         points, rows = self.starts(count, seed)
         share, tries = min(1.0, count / QUASI_RANDOM), self._tries
+        most = 2 * tries if len(self.subsets) == 1 else min(MOST_TRIES, 2 * tries)
         distance, simulated, reach = FAR, SimulatedPoints(self), np.ones(len(self.tasks), dtype=bool)
-        for stages in zip(*(RUGGED if task.law.name == "m4" else FIRST for task in self.tasks), strict=True):
-            stage = stages[0]._replace(tries=min(stages[0].tries, 2 * tries))
+        for stages in zip(*(STAGES.get(task.law.name, FIRST) for task in self.tasks), strict=True):
+            stage = stages[0]._replace(tries=min(max(one.tries for one in stages), most))
             counts = [max(round(one.starts * share), 2) for one in stages]
             rollout = self.rollout.with_reset_period(stage.horizon)
             losses = self.losses(points, rows, self.run_losses(points, rows, rollout))

@@ -204,8 +204,9 @@ def _estimated(
     widths[inner] = covariance.half_widths(confidence)[: int(np.sum(inner))]
     whole = np.zeros((len(inner), len(inner)))
     whole[np.ix_(inner, inner)] = covariance.matrix
+    held = bounded & ~(inner & np.array([at_bounds.get(name) == "upper" for name in parameters.free_names]))
     estimates = _estimates(
-        parameters, unit, widths, together_in(batch.logs, parameters), clusters, confidence
+        parameters, unit, widths, held, together_in(batch.logs, parameters), clusters, confidence
     )
     chosen = [name for name, varies in zip(parameters.free_names, inner, strict=True) if varies]
     return Uncertainty(
@@ -263,6 +264,7 @@ def _estimates(
     parameters: ParameterSet,
     unit: Array,
     widths: Array,
+    held: Mask,
     together: frozenset[str],
     clusters: str,
     confidence: float,
@@ -270,17 +272,20 @@ def _estimates(
     """Estimates of the free parameters.
 
     :param widths: half-widths of the intervals in the unit cube (n,).
+    :param held: parameters at a bound of which the interval says nothing (n,): those that would exceed it by more than chance
+        explains, and terms at their lower bound, which may be absent.
     """
     estimates = {}
     values = parameters.from_unit(unit).tolist()
-    for parameter, width, value in zip(parameters.free, widths.tolist(), values, strict=True):
+    each = zip(parameters.free, widths.tolist(), held.tolist(), values, strict=True)
+    for parameter, width, stays, value in each:
         name, bounds = parameter.name, (parameter.lower, parameter.upper)
         half = width * (parameter.upper - parameter.lower)
         reason = f"a direction of it leaves the motion unchanged ({clusters})"
         if name in together:
             half, reason = np.inf, "one load only: constant and load-dependent friction are not told apart"
         estimates[name] = estimate_about(
-            value, parameter.unit, half, bounds=bounds, confidence=confidence, reason=reason
+            value, parameter.unit, half, bounds=bounds, confidence=confidence, reason=reason, held=stays
         )
     return estimates
 
