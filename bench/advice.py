@@ -2,8 +2,8 @@ r"""Whether the intervals of `stribeck advise` hold, on joints that nothing was 
 
     python bench/advice.py [--joints N] [--seed S] [--json FILE]
 
-Each joint is a position servo with LuGre friction (:class:`plants.friction.LuGre`), random in stiffness, damping, inertia, friction, Stribeck speed and delay. Its
-file of drives has the parameters with errors that its intervals state, under law M2 with exponent 2. Truth is simulated: the largest torque of a joint that is
+Each joint is a position servo, random in stiffness, damping, inertia, friction, Stribeck speed, break-away deflection (0.3 to 3 mrad) and delay; the first half of them has LuGre
+friction, the second Maxwell slip (:mod:`plants.friction`). Its file of drives has the parameters with errors that its intervals state, under law M2 with exponent 2. Truth is simulated: the largest torque of a joint that is
 loaded slowly, the speed below which it stops on a ramp, and the gain at which a deflection of 0.1 rad does not die away.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from plants.friction import FloatArray, FrictionValues, LuGre
+from plants.friction import FloatArray, FrictionValues, Side
 from stribeck.advise.advice import AdviceSettings, JointAdvice, advise
 from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.model.estimate import estimate_of, fixed
@@ -49,12 +49,15 @@ KEPT = 0.5
 
 @dataclass(frozen=True)
 class Joints:
-    """True parameters, (n,) each; see :data:`ERRORS` for names, and damping, inertia [N m s/rad, kg m²] and delay [s]."""
+    """True parameters, (n,) each; see :data:`ERRORS` for names, and damping, inertia [N m s/rad, kg m²], delay [s]
+    and the deflection at which the presliding stiffness reaches the Coulomb friction [rad].
+    """
 
     values: dict[str, FloatArray]
     damping: FloatArray
     inertia: FloatArray
     delay: FloatArray
+    presliding: FloatArray
 
     @classmethod
     def random(cls, count: int, rng: np.random.Generator) -> Joints:
@@ -71,21 +74,25 @@ class Joints:
             "dtheta_stribeck": between(0.03, 0.2),
             "friction_viscous": between(0.01, 0.1),
         }
-        return cls(
-            values, between(0.1, 0.4), between(0.01, 0.08), STEP * np.round(between(0.004, 0.02) / STEP)
-        )
+        damping, inertia = between(0.1, 0.4), between(0.01, 0.08)
+        delay = STEP * np.round(between(0.004, 0.02) / STEP)
+        stiction = base + values["friction_stribeck"]
+        return cls(values, damping, inertia, delay, between(3e-4, 3e-3) * base / stiction)
 
-    def repeated(self, count: int) -> tuple[LuGre, dict[str, FloatArray]]:
+    def repeated(self, count: int) -> tuple[Side, dict[str, FloatArray]]:
         """Friction and parameters of each joint so many times in a row."""
         values = {name: np.repeat(value, count) for name, value in self.values.items()}
-        values |= {name: np.repeat(getattr(self, name), count) for name in ("damping", "inertia", "delay")}
+        values |= {
+            name: np.repeat(getattr(self, name), count)
+            for name in ("damping", "inertia", "delay", "presliding")
+        }
         zero = np.zeros_like(values["delay"])
         friction = FrictionValues(
             coulomb=values["friction_base"], stiction=values["friction_base"] + values["friction_stribeck"],
-            viscous=values["friction_viscous"], stribeck_velocity=values["dtheta_stribeck"], presliding=zero + 5e-4,
+            viscous=values["friction_viscous"], stribeck_velocity=values["dtheta_stribeck"], presliding=values["presliding"],
             inertia=values["inertia"], asymmetry=zero, ripple=zero, ripple_wave=zero, load_share=zero,
         )  # fmt: skip
-        return LuGre(friction), values
+        return Side(friction, slips=len(self.delay) // 2 * count), values
 
 
 def true_dead_bands(joints: Joints) -> FloatArray:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from sticking import Joint, moved
+from stribeck.advise.rest import RestAdvice
 from stribeck.cli.main import main
 from stribeck.identify.robot.recordings import RobotRun, read_runs
-from stribeck.identify.robot.standstill import measured_half, standstill_of, stops_of
+from stribeck.identify.robot.standstill import Standstill, measured_half, standstill_of, stops_of
 from stribeck.identify.robot.tree import load_tree
 
 DATA = Path(os.environ.get("STRIBECK_DATA", "../shared/data")) / "so101"
@@ -99,8 +100,27 @@ def test_advise_prints_and_writes_what_the_recordings_say(tmp_path, capsys):
         "wrist_roll",
     }
     assert 0.05 < found["standstill"]["elbow_flex"]["dead_band"] < 0.1
-    assert "dead band [mrad]" in capsys.readouterr().out
+    elbow = found["standstill"]["elbow_flex"]
+    assert elbow["error"] == pytest.approx(
+        0.5 * elbow["dead_band"] + elbow["compliance"] * abs(elbow["load"])
+    )
+    said = capsys.readouterr().out
+    assert "dead band [mrad]" in said
+    assert "elbow_flex: raise the gain to" in said
+    assert "do not show the gain that hunts" in said
     assert "Standstill in the recordings" in (tmp_path / "a.html").read_text()
+
+
+def test_advice_from_rest_by_hand():
+    """A band of ± 20 mrad and 30 mrad/(N m) at 0.5 N m: 35 mrad at most, 3.5 times the gain for 10 mrad, offsets leave 5.5 mrad."""
+    standstill = Standstill("lift", 0.02, 0.03, 0.0, (0.018, 0.022), (0.02, 0.04), 30, 1e-3)
+    advice = RestAdvice(standstill, load=-0.5, tolerance=0.01)
+    assert (advice.sag, advice.error, advice.factor) == pytest.approx((0.015, 0.035, 3.5))
+    assert advice.with_offsets == pytest.approx(0.2 * 0.02 + 0.1 * 0.015)
+    assert advice.text.startswith("raise the gain to 3.5 times that of the recordings")
+    assert advice.text.endswith("error at rest 35 → 5.5 mrad")
+    assert "from 16 to 56" in RestAdvice(standstill, 0.5, 0.01, kp=16.0).text
+    assert RestAdvice(standstill, 0.0, 0.03).text == "leave it: the error at rest is at most 20 mrad"
 
 
 def test_what_advice_needs_is_said_in_one_line(tmp_path, capsys):

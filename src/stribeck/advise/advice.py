@@ -3,23 +3,28 @@ r"""What a joint of a position servo suffers from friction and weight, and what 
 At rest the error :math:`e = \theta^* - \theta` lies anywhere in :math:`-\tau_e/K \pm \tau_b/K`, with the stiffness K, the load
 :math:`\tau_e` and the friction at rest :math:`\tau_b` (different by direction where the law says so): the second part is half the dead band,
 the first the sag. The smallest sufficient gain keeps the sum within the wanted error. Intervals (90 %) are quantiles over random parameters
-as uncertain as the fit left them, and for slow motion and hunting also over the error of the model (:data:`SLOWEST_ERROR`).
+as uncertain as the fit left them, for slow motion also over the presliding length, which no fit knows, and for slow motion and hunting over
+the error of the model (:data:`SLOWEST_ERROR`). The random parameters of each joint are its own, so that chance does not repeat from joint to joint.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from stribeck.advise.conditions import conditions
 from stribeck.advise.hunting import Hunting, describing, hunting
-from stribeck.advise.plant import DELAY, JointPlant, plant_of
-from stribeck.advise.stairs import FASTEST, slowest_speed, stable_speed, stair_height
+from stribeck.advise.plant import DELAY, JointPlant, plant_of, voltage_of
+from stribeck.advise.stairs import FASTEST, LENGTHS, slowest_speeds, stable_speed, stair_height
 from stribeck.errors import ConfigError
 from stribeck.evaluate.draws import draws_of
+from stribeck.identify.common.quantiles import normal_quantile
+from stribeck.model.arrays import Array
 from stribeck.model.joint import STIFFNESS, Drive
 
 NO_LOAD = 1e-9
@@ -28,8 +33,8 @@ NO_LOAD = 1e-9
 LEVEL = 0.9
 """Probability of intervals."""
 
-DRAWS = 200
-"""Random sets of parameters for intervals."""
+DRAWS = 499
+"""Random sets of parameters for intervals: the 25th smallest and largest values are their ends, unbiased in their probability."""
 
 SHARE = 0.8
 """Share of the friction that offset goals cancel, as the default of :class:`stribeck.Compensator`."""
@@ -147,63 +152,71 @@ def advise(
         if not (math.isfinite(value) and value >= 0.0) or (name == "tolerance" and value == 0.0):
             raise ConfigError(f"{name}: expected a positive number, found {value:g}")
 
-    def made(one: Drive) -> JointPlant:
-        return plant_of(one, kp=asked.kp, inertia=inertia, load=load, delay=asked.delay, supply=asked.supply)
+    def made(one: Drive, supply: float | None = asked.supply) -> JointPlant:
+        return plant_of(one, kp=asked.kp, inertia=inertia, load=load, delay=asked.delay, supply=supply)
 
     plant = made(drive)
     kp = asked.kp if asked.kp is not None else float(drive.gains.kp if drive.gains else math.nan)
-    drawn = [made(one) for one in _random(drive, asked.seed)]
-    value = _Intervals(plant, drawn, asked.seed)
+    seed = (asked.seed, zlib.crc32(joint.encode()))
+    value = _Intervals(plant, [made(one) for one in _random(drive, seed)], seed)
     found = hunting(plant)
-    slowest = slowest_speed(plant)
-    stable = stable_speed(plant)
+    ends = slowest_speeds(plant, np.array(LENGTHS))
+    stable, slowest = stable_speed(plant), float(ends[1])
     shift = found.stiffness / found.described if math.isfinite(found.described) else 1.0
     return JointAdvice(
         joint=joint,
         kp=kp,
         stiffness=plant.stiffness,
         load=load,
-        dead_band=value(_dead_band),
+        dead_band=value(lambda one: one.dead_band),
         sag=value(lambda one: one.load / one.stiffness if abs(one.load) > NO_LOAD else 0.0),
         error=value(_error),
         with_offsets=_with_offsets(plant),
         sufficient=value(lambda one: kp * _error(one) / asked.tolerance),
         hunts=value(lambda one: kp * shift * describing(one)[0] / one.stiffness, HUNTS_ERROR),
         hunting=found,
-        slowest=value(lambda one: slowest / stable * stable_speed(one) if stable else 0.0, SLOWEST_ERROR),
+        slowest=value(lambda one: stable_speed(one) / stable if stable else 0.0, SLOWEST_ERROR, ends),
         stair=stair_height(plant, 0.5 * slowest) if 0.0 < slowest < math.inf else 0.0,
         largest=plant.largest,
         tolerance=asked.tolerance,
-        notes=_notes(drive, plant, (stable, slowest), load, inertia),
+        notes=(
+            *_notes(drive, plant, (stable, slowest), load, inertia),
+            *conditions(drive, made, voltage_of(drive, asked.supply)),
+        ),
     )
 
 
 class _Intervals:
     """Values of quantities of a plant with intervals over random ones."""
 
-    def __init__(self, plant: JointPlant, drawn: list[JointPlant], seed: int) -> None:
+    def __init__(self, plant: JointPlant, drawn: list[JointPlant], seed: Sequence[int]) -> None:
         self._plant, self._drawn = plant, drawn
-        self._normal = np.random.default_rng((seed, 1)).standard_normal(len(drawn))
+        self._normal = np.random.default_rng((*seed, 1)).standard_normal((2, len(drawn)))
 
-    def __call__(self, of: Callable[[JointPlant], float], error: float = 0.0) -> Value:
-        """The value, and its interval with a relative standard deviation of the model in addition."""
-        factors = np.exp(error * self._normal)
-        return _with_interval(
-            of(self._plant), [of(one) * f for one, f in zip(self._drawn, factors, strict=True)]
-        )
+    def __call__(
+        self, of: Callable[[JointPlant], float], error: float = 0.0, scale: Array | None = None
+    ) -> Value:
+        """The value, and its interval with a relative standard deviation of the model in addition.
+
+        :param scale: factor at the lower end, the median and the upper end (3,) of the 90 % interval of something else that is unknown.
+        """
+        factors, middle = np.exp(error * self._normal[0]), 1.0
+        if scale is not None:
+            ends = normal_quantile(LEVEL) * np.array([-1.0, 0.0, 1.0])
+            factors, middle = factors * np.interp(self._normal[1], ends, scale), float(scale[1])
+        drawn = [of(one) * f for one, f in zip(self._drawn, factors.tolist(), strict=True)]
+        return _with_interval(middle * of(self._plant), drawn)
 
 
 def _with_interval(value: float, drawn: Sequence[float]) -> Value:
     if not len(drawn) or not math.isfinite(value):
         return Value(value)
-    finite = np.array([one for one in drawn if math.isfinite(one)])
-    low, high = (
-        np.quantile(finite, [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]) if len(finite) else (value, value)
-    )
-    return Value(value, min(float(low), value), max(float(high), value))
+    beyond = round(0.5 * (1.0 - LEVEL) * (len(drawn) + 1))
+    ordered = np.sort(drawn)
+    return Value(value, min(float(ordered[beyond - 1]), value), max(float(ordered[-beyond]), value))
 
 
-def _random(drive: Drive, seed: int) -> list[Drive]:
+def _random(drive: Drive, seed: Sequence[int]) -> list[Drive]:
     """Drives with random parameters; none if the file states no intervals."""
     if not drive.intervals:
         return []
@@ -220,10 +233,6 @@ def _random(drive: Drive, seed: int) -> list[Drive]:
             one = replace(one, stated=stated)
         found.append(one)
     return found
-
-
-def _dead_band(plant: JointPlant) -> float:
-    return sum(plant.breakaway()) / plant.stiffness
 
 
 def _error(plant: JointPlant) -> float:
@@ -257,6 +266,4 @@ def _notes(
             f"load and friction ({max(plant.breakaway()) + abs(load):.3g} N m) exceed the largest torque of the motor ({plant.largest:.3g} N m): no "
             "gain holds this pose"
         )
-    if drive.temperatures is None:
-        notes.append("the temperature of the recordings is not known: warm servos stick less than cold ones")
     return tuple(notes)

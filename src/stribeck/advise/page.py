@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from stribeck.advise.advice import JointAdvice, Value
-from stribeck.identify.robot.standstill import Standstill
+from stribeck.advise.rest import UNSEEN, RestAdvice
 from stribeck.report.document import head
 from stribeck.report.markup import Child, element, page, table
 from stribeck.report.plot import Axis, Panel, figure, plain
@@ -20,7 +20,7 @@ LOWEST, HIGHEST, COUNT = 0.25, 32.0, 60
 
 
 def render_advice(
-    path: Path, advice: Sequence[JointAdvice], rests: Mapping[str, Standstill], versions: Mapping[str, str]
+    path: Path, advice: Sequence[JointAdvice], rests: Mapping[str, RestAdvice], versions: Mapping[str, str]
 ) -> bytes:
     """The content of the HTML file; identical input gives identical bytes.
 
@@ -34,7 +34,7 @@ def render_advice(
             ("numbers", "Numbers", [_numbers(advice)]),
         ]
     if rests:
-        sections.append(("standstill", "Standstill in the recordings", [_rests(rests)]))
+        sections.append(("standstill", "Standstill in the recordings", _rests(rests)))
     title = f"Position servos of {path.stem}"
     body = element(
         "body",
@@ -122,22 +122,31 @@ def _numbers(advice: Sequence[JointAdvice]) -> Element:
     return table(header, rows, class_="parameters")
 
 
-def _rests(rests: Mapping[str, Standstill]) -> Element:
+def _rests(rests: Mapping[str, RestAdvice]) -> list[Element]:
     rows: list[list[Child]] = []
-    for name, one in rests.items():
+    for name, advice in rests.items():
+        one = advice.standstill
         low, high = (2e3 * end for end in one.half_interval)
-        compliance = f"{1e3 * one.compliance:.3g}" if one.compliance else ""
         rows.append(
             [
                 name,
                 f"{1e3 * one.dead_band:.3g} ({low:.3g} to {high:.3g})",
-                compliance,
+                f"{1e3 * one.compliance:.3g}" if one.compliance else "",
+                f"{1e3 * advice.sag:.3g}" if one.compliance else "",
                 f"{1e3 * one.offset:.3g}",
                 str(one.stops),
             ]
         )
-    return table(
-        ["joint", "dead band [mrad]", "sag [mrad per N m]", "offset [mrad]", "stops"],
-        rows,
-        class_="parameters",
-    )
+    header: list[Child] = [
+        "joint",
+        "dead band [mrad]",
+        "sag [mrad per N m]",
+        "largest sag [mrad]",
+        "offset [mrad]",
+    ]
+    words = (element("li", element("b", name), f": {one.text}") for name, one in rests.items())
+    return [
+        element("ul", *words),
+        element("p", f"{UNSEEN}."),
+        table([*header, "stops"], rows, class_="parameters"),
+    ]

@@ -68,17 +68,26 @@ class JointPlant:
         """
         found = []
         for side, sign in enumerate((1.0, -1.0)):
-            friction = 0.0
+            friction, before = 0.0, -1.0
             for _ in range(FIXED_POINT):
-                motor = -self.load + sign * friction
-                friction = float(self.friction(np.zeros(1), motor)[side][0])
+                if friction == before:
+                    break
+                motor, before = -self.load + sign * friction, friction
+                friction = float(friction_budget(self.law, self.values, motor, -self.load, 0.0)[side])
             found.append(friction)
         return found[0], found[1]
 
+    @property
+    def dead_band(self) -> float:
+        """Width in which the joint rests anywhere [rad]."""
+        return sum(self.breakaway()) / self.stiffness
+
     def viscous(self, speed: float) -> float:
         """Mean slope of friction over speed between rest and a speed, without damping [N m s/rad]."""
-        plus, _ = self.friction(np.array([SLOWEST, speed]), -self.load)
-        return max(float(plus[1] - plus[0]) / speed, 0.0)
+        slow, fast = (
+            friction_budget(self.law, self.values, -self.load, -self.load, one)[0] for one in (SLOWEST, speed)
+        )
+        return max(float(fast - slow) / speed, 0.0)
 
     def with_stiffness(self, stiffness: float) -> JointPlant:
         """The same joint at another gain."""
@@ -106,13 +115,7 @@ def plant_of(
         raise ConfigError("the file does not state the gain of the servo: give it with `kp`")
     gain = float(gains.kp) if kp is None and gains is not None else float(kp or 0.0)
     derivative = 0.0 if gains is None else float(gains.kd)
-    recorded = None if drive.provenance is None else drive.provenance.supply_voltage
-    stated = None if recorded is None else recorded.nominal
-    if supply is None and stated is None and drive.actuator.control.kind == "voltage":
-        raise ConfigError(
-            "the stiffness depends on the supply voltage, and the file states none: give it with `supply`"
-        )
-    motor = affine(Servo(drive, gain, kd=derivative, supply_voltage=supply or stated))
+    motor = affine(Servo(drive, gain, kd=derivative, supply_voltage=voltage_of(drive, supply)))
     return JointPlant(
         stiffness=motor.stiffness,
         damping=motor.feedback + motor.back_emf,
@@ -124,3 +127,17 @@ def plant_of(
         law=drive.law,
         values=drive.values,
     )
+
+
+def voltage_of(drive: Drive, supply: float | None) -> float | None:
+    """Supply voltage of a joint [V]: the given one, else that of the recordings; ``None`` where neither is known and it does not count.
+
+    :raises ConfigError: if it is needed and missing.
+    """
+    recorded = None if drive.provenance is None else drive.provenance.supply_voltage
+    stated = None if recorded is None else recorded.nominal
+    if supply is None and stated is None and drive.actuator.control.kind == "voltage":
+        raise ConfigError(
+            "the stiffness depends on the supply voltage, and the file states none: give it with `supply`"
+        )
+    return supply or stated

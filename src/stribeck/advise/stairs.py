@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from stribeck.advise.plant import JointPlant
 from stribeck.model.arrays import Array
+from stribeck.model.law import viscous_friction
 
 SAMPLED = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 2000)])
 """Speeds at which friction is tabulated [rad/s]."""
@@ -27,11 +28,14 @@ STEP = 1e-3
 SHORT = 0.05
 """Time step as a share of the time constant of the joint."""
 
-PRESLIDING = 5e-4
-"""Assumed length over which friction builds up [rad]."""
+LENGTHS = (3e-4, 1e-3, 3e-3)
+"""Deflection at which friction breaks away: lower end of its assumed 90 % interval, median and upper end [rad]. No law knows it."""
 
-STICKING = 5e-4
-"""Longest time step of these ramps [s]."""
+DAMPING_RATIO = 0.7
+"""Of the joint on its bristles."""
+
+STICKING, RESOLVED = 5e-4, 0.3
+"""Longest time step of these ramps [s], and its largest product with the angular frequency of the joint on its bristles."""
 
 STANDS = 0.02
 """Share of the speed of a ramp below which a joint stands."""
@@ -43,7 +47,7 @@ SLIPS = 12.0
 """Simulated ramp in multiples of the way on which the error grows to what moves the joint."""
 
 
-RAMPS = np.geomspace(0.25, 2.5, 48)
+RAMPS = np.geomspace(0.25, 2.5, 32)
 """Speeds of simulated ramps, in those at which a constant motion becomes stable; ten times as fast ones follow while the fastest sticks."""
 
 FASTEST = float(SAMPLED[-1])
@@ -63,38 +67,53 @@ def stable_speed(plant: JointPlant) -> float:
 def slowest_speed(plant: JointPlant) -> float:
     r"""Speed below which a joint stops again and again while its goal rises from rest [rad/s]; 0 if it never does, infinite if on all ramps.
 
-    In the simulation friction follows the law g over a way, as LuGre's: :math:`\dot\tau_f = \sigma_0\,(v - |v|\,\tau_f/g(v))`, :math:`\sigma_0 =
-    g(0)/\delta`. That it lags behind the law makes more speeds smooth. A law knows nothing of :math:`\delta`: it is :data:`PRESLIDING`.
+    In the simulation dry friction follows its law g over a way, as LuGre's: :math:`\tau_f = \sigma_0 z + w\,\sigma_1\dot z + \tau_v(v)`, :math:`\dot z = v - \sigma_0|v|z/g(v)`,
+    :math:`\sigma_0 = g(0)/\delta`, :math:`\sigma_1 = 2\zeta\sqrt{\sigma_0 J}`, with the viscous part :math:`\tau_v` and the share w of the fading part that is left. That g
+    lags behind the velocity makes more speeds smooth. A law knows nothing of :math:`\delta`: it is the median of :data:`LENGTHS`.
     Ramps on which the joint has not moved within half of :data:`MOST_STEPS` count as stopped, so that the speed is then an upper bound.
     """
+    return float(slowest_speeds(plant, np.array(LENGTHS[1:2]))[0])
+
+
+def slowest_speeds(plant: JointPlant, lengths: Array) -> Array:
+    """The same for several presliding lengths (n,) [rad], (n,) [rad/s]."""
     stable = stable_speed(plant)
-    if not stable:
-        return 0.0
-    speeds = stable * RAMPS
-    while True:
-        last = np.flatnonzero(_stops(plant, speeds))
-        if not len(last):
-            return float(speeds[0]) if speeds[0] > stable else 0.0
-        if last[-1] + 1 < len(speeds):
-            return math.sqrt(speeds[last[-1]] * speeds[last[-1] + 1])
-        if speeds[-1] >= FASTEST:
-            return math.inf
+    found = np.full(len(lengths), np.inf if stable else 0.0)
+    speeds, open_ = stable * RAMPS, np.flatnonzero(found)
+    while len(open_):
+        for k, stops in zip(open_, _stops(plant, speeds, lengths[open_]), strict=True):
+            last = np.flatnonzero(stops)
+            if not len(last):
+                found[k] = speeds[0] if speeds[0] > stable else 0.0
+            elif last[-1] + 1 < len(speeds):
+                found[k] = math.sqrt(speeds[last[-1]] * speeds[last[-1] + 1])
+        open_ = open_[np.isinf(found[open_])] if speeds[-1] < FASTEST else open_[:0]
         speeds = speeds[-1] / speeds[0] * speeds
+    return found
 
 
-def _stops(plant: JointPlant, speeds: Array) -> npt.NDArray[np.bool_]:
-    """Whether the joint stands in the second half of ramps at some speeds (n,) [rad/s]."""
-    dt = min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness), STICKING)
+def _stops(plant: JointPlant, speeds: Array, lengths: Array) -> npt.NDArray[np.bool_]:
+    """Whether the joint stands in the second half of ramps at some speeds (n,) [rad/s], for each presliding length (m,): (m, n)."""
     against, _ = plant.friction(SAMPLED, -plant.load)
+    viscous = np.asarray(viscous_friction(plant.law, plant.values, 1.0, SAMPLED))
+    dry = against - viscous
+    fades = (dry - dry[-1]) / (dry[0] - dry[-1])
+    bristles = float(dry[0]) / lengths[:, None]
+    damping = 2.0 * DAMPING_RATIO * np.sqrt(bristles * plant.inertia)
+    resolved = RESOLVED * math.sqrt(plant.inertia / float(bristles.max()))
+    dt = min(STEP, SHORT * math.sqrt(plant.inertia / plant.stiffness), STICKING, resolved)
     duration = SLIPS * float(against[0]) / plant.stiffness / speeds[0] + SETTLED
     steps = min(int(duration / dt), MOST_STEPS)
-    bristles = float(against[0]) / PRESLIDING
-    position, velocity, friction, least = (np.zeros_like(speeds) for _ in range(4))
-    least += math.inf
+    position, velocity, deflection = (np.zeros((len(lengths), len(speeds))) for _ in range(3))
+    least = np.full_like(position, np.inf)
     for step in range(steps):
         size = np.abs(velocity)
-        law = np.interp(size, SAMPLED, against)
-        friction = friction + (np.sign(velocity) * law - friction) * -np.expm1(-size * dt * bristles / law)
+        law = np.interp(size, SAMPLED, dry)
+        steady = np.sign(velocity) * law / bristles
+        change = (steady - deflection) * -np.expm1(-size * dt * bristles / law)
+        deflection = deflection + change
+        friction = bristles * deflection + damping * np.interp(size, SAMPLED, fades) * change / dt
+        friction = friction + np.sign(velocity) * np.interp(size, SAMPLED, viscous)
         drive = plant.stiffness * (speeds * dt * step - position) - plant.damping * velocity
         velocity = velocity + (drive - friction) * dt / plant.inertia
         position = position + dt * velocity

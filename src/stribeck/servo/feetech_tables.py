@@ -1,8 +1,8 @@
 """Control tables of Feetech servos: the series STS/SMS, and SCS where it differs.
 
-Sources: Feetech, memory tables "FT-SMS-STS" and "FT-SCSCL" (doc.feetech.cn, product downloads); addresses, baud rates and sign
-bits as in the headers ``SMS_STS.h`` and ``SCSCL.h`` of the vendor's SCServo library; model numbers as in lerobot's
-``motors/feetech/tables.py``. Names are those of the Dynamixel tables where the meaning is the same: ``shutdown`` is the unloading
+Sources: Feetech, memory tables "FT-SMS-STS" and "FT-SCSCL" (doc.feetech.cn, product downloads); baud rates and sign bits as in the headers
+``SMS_STS.h`` (2021-12-08) and ``SCSCL.h`` (2020-06-17) of the vendor's SCServo library; model numbers as in ``motors/feetech/tables.py`` of lerobot 0.4;
+docs/hobby_arms.md lists them, and where they differ. Names are those of the Dynamixel tables where the meaning is the same: ``shutdown`` is the unloading
 condition, ``punch`` the minimum startup force, ``present_pwm`` the "load", which the manual defines as the duty of the motor.
 Nothing here has been compared with hardware.
 """

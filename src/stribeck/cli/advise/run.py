@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stribeck.advise.advice import AdviceSettings, JointAdvice, Value, advise
+from stribeck.advise.rest import UNSEEN, RestAdvice
 from stribeck.cli.advise.options import AdviseOptions
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.inputs import as_number, assignments, check_outputs, warn, write_json
@@ -16,7 +17,7 @@ from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.drives import read_drives
 from stribeck.files.versions import versions
-from stribeck.identify.robot.standstill import RESAMPLINGS, Standstill
+from stribeck.identify.robot.standstill import RESAMPLINGS
 
 ASKED = ("tolerance", "delay")
 """Names that ``--set`` takes."""
@@ -39,7 +40,7 @@ def run(options: AdviseOptions) -> int:
     advice = _advice(options, options.params, settings, excluded) if options.params is not None else []
     rests = {}
     if options.recordings and options.model is not None:
-        rests = _standstill(options, options.model, excluded)
+        rests = _standstill(options, options.model, settings, excluded)
     if rests:
         _print_rests(rests)
     if advice:
@@ -86,7 +87,10 @@ def _advice(
     return found
 
 
-def _standstill(options: AdviseOptions, model: Path, excluded: Sequence[str]) -> dict[str, Standstill]:
+def _standstill(
+    options: AdviseOptions, model: Path, settings: AdviceSettings, excluded: Sequence[str]
+) -> dict[str, RestAdvice]:
+    from stribeck.advise.poses import worst_poses
     from stribeck.identify.robot.recordings import read_runs
     from stribeck.identify.robot.standstill import standstill_of, stops_of
     from stribeck.identify.robot.tree import load_tree
@@ -97,14 +101,15 @@ def _standstill(options: AdviseOptions, model: Path, excluded: Sequence[str]) ->
         if one.flaw is not None:
             warn(f"{one.name} is left out: {one.flaw}")
     joints = [k for k, name in enumerate(tree.names) if name not in excluded]
-    stops, found = stops_of(runs, tree, joints), {}
+    stops, found, bearings = stops_of(runs, tree, joints), {}, worst_poses(tree, options.seed)
     for joint in joints:
+        name = tree.names[joint]
         own = [stop for stop in stops if stop.joint == joint]
-        standstill = standstill_of(tree.names[joint], own, options.seed)
+        standstill = standstill_of(name, own, options.seed)
         if standstill is None:
-            warn(f"{tree.names[joint]}: {len(own)} stops, too few to tell its dead band: {RECORD}")
+            warn(f"{name}: {len(own)} stops, too few to tell its dead band: {RECORD}")
         else:
-            found[tree.names[joint]] = standstill
+            found[name] = RestAdvice(standstill, bearings[name].load, settings.tolerance, settings.kp)
     if not found:
         raise ConfigError(f"no joint stops often enough in these recordings: {RECORD}")
     return found
@@ -121,15 +126,23 @@ def _with_interval(one: Value, scale: float = 1.0) -> str:
     return f"{scale * one.value:.3g}{ends}"
 
 
-def _print_rests(rests: Mapping[str, Standstill]) -> None:
+def _print_rests(rests: Mapping[str, RestAdvice]) -> None:
     print(f"Standstill in the recordings (intervals: 90 %, {RESAMPLINGS} resamplings of the runs):")
     rows = []
-    for name, one in rests.items():
+    for name, advice in rests.items():
+        one = advice.standstill
         low, high = one.half_interval
         compliance = f"{1e3 * one.compliance:.3g}" if one.compliance else ""
         band = f"{_mrad(one.dead_band)} ({_mrad(2.0 * low)} to {_mrad(2.0 * high)})"
-        rows.append([name, band, compliance, _mrad(one.offset), str(one.stops)])
-    print_table(["joint", "dead band [mrad]", "sag [mrad per N m]", "offset [mrad]", "stops"], rows)
+        sag = _mrad(advice.sag) if one.compliance else ""
+        rows.append([name, band, compliance, sag, _mrad(one.offset), str(one.stops)])
+    print_table(
+        ["joint", "dead band [mrad]", "sag [mrad per N m]", "largest sag [mrad]", "offset [mrad]", "stops"],
+        rows,
+    )
+    for name, advice in rests.items():
+        print(f"{name}: {advice.text}")
+    print(f"{', '.join(rests)}: {UNSEEN}")
 
 
 def _print_advice(advice: Sequence[JointAdvice]) -> None:
@@ -154,7 +167,7 @@ def _print_advice(advice: Sequence[JointAdvice]) -> None:
         print(f"{', '.join(one.joint for one in advice if note in one.notes)}: {note}")
 
 
-def _content(advice: Sequence[JointAdvice], rests: Mapping[str, Standstill]) -> dict[str, Any]:
+def _content(advice: Sequence[JointAdvice], rests: Mapping[str, RestAdvice]) -> dict[str, Any]:
     """The numbers for programs; infinite and missing ones are null."""
 
     def clean(value: Any) -> Any:
@@ -176,6 +189,16 @@ def _content(advice: Sequence[JointAdvice], rests: Mapping[str, Standstill]) -> 
         "schema": 1,
         "joints": joints,
         "standstill": {
-            name: clean(asdict(one) | {"dead_band": one.dead_band}) for name, one in rests.items()
+            name: clean(
+                asdict(one.standstill)
+                | {
+                    "dead_band": one.standstill.dead_band,
+                    "load": one.load,
+                    "sag": one.sag,
+                    "error": one.error,
+                }
+                | {"with_offsets": one.with_offsets, "sufficient_factor": one.factor, "text": one.text}
+            )
+            for name, one in rests.items()
         },
     }

@@ -1,0 +1,60 @@
+"""Advice from recordings of goals and positions alone: what a joint shows at rest, before anything is identified.
+
+A gain that is k times as high leaves :math:`1/k` of the dead band and of the sag. The gain that hunts and slow motion do not show at rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stribeck.advise.advice import SHARE, WEIGHT_ERROR
+from stribeck.identify.robot.standstill import Standstill
+
+UNSEEN = "recordings at rest do not show the gain that hunts, nor the slowest smooth speed: identify the robot from motions, and ask with its file of drives"
+
+
+@dataclass(frozen=True)
+class RestAdvice:
+    """Advice for one joint.
+
+    :param standstill: its stops.
+    :param load: torque of the weight in the pose in which it bears most [N m].
+    :param tolerance: wanted largest error at rest [rad].
+    :param kp: gain in the recordings, ``None`` if it is not known.
+    """
+
+    standstill: Standstill
+    load: float
+    tolerance: float
+    kp: float | None = None
+
+    @property
+    def sag(self) -> float:
+        """Error by the largest load [rad]."""
+        return self.standstill.compliance * abs(self.load)
+
+    @property
+    def error(self) -> float:
+        """Largest error at rest, after the offset is calibrated [rad]."""
+        return self.standstill.half + self.sag
+
+    @property
+    def with_offsets(self) -> float:
+        """The same with offset goals [rad]."""
+        return (1.0 - SHARE) * self.standstill.half + WEIGHT_ERROR * self.sag
+
+    @property
+    def factor(self) -> float:
+        """Sufficient gain as a multiple of that of the recordings."""
+        return self.error / self.tolerance
+
+    @property
+    def text(self) -> str:
+        """The advice in one sentence."""
+        now, then = f"{1e3 * self.error:.3g}", f"{1e3 * self.with_offsets:.3g}"
+        if self.factor <= 1.0:
+            return f"leave it: the error at rest is at most {now} mrad"
+        raised = f"raise the gain to {self.factor:.2g} times that of the recordings"
+        if self.kp is not None:
+            raised = f"raise the gain from {self.kp:.3g} to {self.factor * self.kp:.3g}"
+        return f"{raised} if it does not hunt there, or offset goals: error at rest {now} → {then} mrad"
