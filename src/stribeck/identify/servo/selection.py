@@ -279,14 +279,6 @@ def _judged(
     )
 
 
-def _fits(laws: Sequence[FitTask], subsets: Subsets, on_progress: Callable[[int], None]) -> ParallelFits:
-    """Searches of laws with one set of effects; their programs are compiled side by side."""
-    strengths = STRENGTHS if "current-limit" in laws[0].actuator.active_effects else (1.0,)
-    rollout = laws[-1].rollout()
-    rollout.prepare()
-    return ParallelFits(laws, rollout, np.stack(subsets.masks), strengths, on_progress)
-
-
 def select(
     groups: Sequence[Sequence[FitTask]], on_progress: Callable[[int], None] = lambda evaluations: None
 ) -> Selection:
@@ -307,23 +299,27 @@ def select(
     errors: list[FloatArray] = []
     minima: list[Callable[[int], FloatArray]] = []
     rollouts: dict[int, Rollout] = {}
-    evaluations = 0
-    chosen = 0
+    evaluations = chosen = 0
     for group in sorted(groups, key=lambda group: -len(group[0].actuator.active_effects)):
         # Smaller sets of effects are compared for the law chosen with the largest one.
         laws = [task for task in group if not variants or task.law.name == variants[chosen].law]
-        fits = _fits(laws, subsets, partial(_told, on_progress, evaluations))
+        effects = tuple(sorted(group[0].actuator.active_effects))
+        strengths = STRENGTHS if "current-limit" in effects else (1.0,)
+        rollout = laws[-1].rollout()
+        rollout.prepare()
+        fits = ParallelFits(
+            laws, rollout, np.stack(subsets.masks), strengths, partial(_told, on_progress, evaluations)
+        )
         pool = fits.fit(count=int(np.clip(group[0].settings.trials // 100, 8, QUASI_RANDOM)))
         errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
         evaluations += fits.rollout.meter.evaluations
-        effects, strengths = tuple(sorted(group[0].actuator.active_effects)), fits.strengths
         for law, task in enumerate(laws):
             for k, strength in enumerate(strengths):
                 variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))
                 tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
                 minima.append(partial(fits.minima, pool, law, k))
         judged = _judged(variants, np.concatenate(errors), subsets, kinds)
-        rollouts |= dict.fromkeys(range(len(tasks) - len(strengths), len(tasks)), fits.rollout)
+        rollouts |= dict.fromkeys(range(len(tasks) - len(strengths), len(tasks)), rollout)
         chosen = judged.choose()
         if chosen not in rollouts:  # compiled beside the comparison with smaller sets of effects
             rollouts[chosen] = tasks[chosen].rollout()
