@@ -44,9 +44,9 @@ def test_a_late_acknowledgement_does_not_confirm_torque_off() -> None:
         with VirtualBus([servo], seed=seed) as emulation:
             bus = emulation.bus("xl330")
             bus.connect()
-            bus.set_torque(0, True)
+            bus.set_torque([0], True)
             emulation.add_fault(Fault("late", p=0.5, settings={"delay": 0.002 + 0.0005 * (seed % 12)}))
-            bus.set_gain(0, 100 + seed)
+            bus.set_gains({0: 100 + seed})
             cut_off(servo)
             for _ in range(5):
                 assert [spec.identity for spec in bus.torque_off()] == [1]

@@ -57,9 +57,8 @@ def test_goals_move_the_servos(models: tuple[str, ...]) -> None:
     with VirtualBus(servos) as emulation:
         bus = emulation.bus(*models)
         bus.connect()
-        for index in range(len(models)):
-            bus.hold(index, 0.0)
-            bus.set_torque(index, True)
+        bus.hold(dict.fromkeys(range(len(models)), 0.0))
+        bus.set_torque(range(len(models)), True)
         goals = 0.3 + 0.1 * np.arange(len(models))
         sent = bus.write_goals(goals)
         np.testing.assert_allclose(sent, goals, atol=0.004)
@@ -84,8 +83,8 @@ def test_modes_turn_the_servo(mode: str) -> None:
         bus = emulation.bus("xl330", mode=mode)
         report = bus.connect()
         assert f"set from position to {mode}" in " ".join(report.notes)
-        bus.hold(0, 0.0)
-        bus.set_torque(0, True)
+        bus.hold({0: 0.0})
+        bus.set_torque([0], True)
         goal = {"current": 0.3, "pwm": 0.25, "current_position": 0.5}[mode]
         sent = bus.write_goals(np.array([goal]))
         assert sent[0] == pytest.approx(goal, abs=0.001)

@@ -193,7 +193,7 @@ def test_refused_writes_are_errors_in_words() -> None:
         refusal(lambda: remote.write("goal_position", 9999), "refused goal_position", "beyond its limits")
         refusal(lambda: remote.write("model_number", 7), "refused model_number", "no access")
         with pytest.raises(ConfigError):
-            bus.set_gain(0, 1 << 20)
+            bus.set_gains({0: 1 << 20})
         assert bus.counters.status_errors == 2
         bus.close()
 
@@ -204,7 +204,7 @@ def test_an_interrupted_read_leaves_the_bus_usable() -> None:
     with VirtualBus(servos) as emulation:
         bus = emulation.bus("xl330")
         bus.connect()
-        bus.set_torque(0, True)
+        bus.set_torque([0], True)
         fill = bus.link.port._fill
 
         def interrupted() -> None:

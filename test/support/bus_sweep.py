@@ -324,11 +324,13 @@ def writes_gains(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) 
     for cycle in range(CYCLES // 2):
         start = clock.now()
         if cycle % 3 == 0:
-            index, gain = int(rng.integers(len(bus.servos))), int(rng.integers(10, 250))
-            bus.set_gain(index, gain)
-            found = emulation.servos[index].memory.numbers["position_p_gain"]
-            if found != gain:
-                trial.wrong.append(f"gain of servo {index + 1} is {found}, not {gain}")
+            chosen = rng.permutation(len(bus.servos))[: int(rng.integers(1, len(bus.servos) + 1))]
+            gains = {int(index): int(rng.integers(10, 250)) for index in chosen}
+            bus.set_gains(gains)
+            for index, gain in gains.items():
+                found = emulation.servos[index].memory.numbers["position_p_gain"]
+                if found != gain:
+                    trial.wrong.append(f"gain of servo {index + 1} is {found}, not {gain}")
         bus.read(start + 2.0 / rate_of(trial))
         clock.sleep(max(0.0, start + 1.0 / rate_of(trial) - clock.now()))
 
@@ -337,16 +339,16 @@ def lets_go(trial: Trial, emulation: VirtualBus, rng: np.random.Generator) -> No
     """Torque off, often with a servo that has just been cut off from the bus."""
     bus, clock = bus_of(trial, emulation), emulation.clock
     bus.connect()
-    for index in range(len(bus.servos)):
-        bus.hold(index, 0.0)
-        bus.set_torque(index, True)
+    everyone = range(len(bus.servos))
+    bus.hold(dict.fromkeys(everyone, 0.0))
+    bus.set_torque(everyone, True)
     strike(trial, emulation)
     try:
         for _ in range(int(rng.integers(0, 12))):
             bus.read(clock.now() + 2.0 / rate_of(trial))
             clock.sleep(float(rng.uniform(0.0, 0.01)))
         if rng.random() < 0.7:
-            bus.set_gain(int(rng.integers(len(bus.servos))), int(rng.integers(10, 250)))
+            bus.set_gains({int(rng.integers(len(bus.servos))): int(rng.integers(10, 250))})
     except ServoError as error:
         trial.fault = str(error)
     if rng.random() < 0.7:

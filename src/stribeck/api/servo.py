@@ -158,9 +158,18 @@ def fitted(
     stop: Callable[[], bool] = lambda: False,
 ) -> FitResult:
     """Fit a task, from the minima of the comparison if there was one."""
-    start, left_out = (None, None) if selection is None else (selection.start, selection.minima)
-    result = identify(task, tell, started=started, stop=stop, start=start, left_out=left_out)
-    return result if selection is None else replace(result, selection=selection.choice())
+    if selection is None:
+        return identify(task, tell, started=started, stop=stop)
+    result = identify(
+        task,
+        tell,
+        started=started,
+        stop=stop,
+        start=selection.start,
+        left_out=selection.minima,
+        rollout=selection.rollout,
+    )
+    return replace(result, selection=selection.choice())
 
 
 def identify_servo(

@@ -11,6 +11,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -100,6 +101,14 @@ class ServoState:
     torque_enable: bool
     errors: str
     watchdog_expired: bool
+
+
+class _Write(NamedTuple):
+    """A register to write, the counts, and the largest difference from what the servo then holds [counts]."""
+
+    register: Register
+    number: int
+    tolerance: int = 0
 
 
 class Bus:
@@ -259,26 +268,48 @@ class Bus:
 
     # Occasionally.
 
-    def hold(self, index: int, position: float, until: float | None = None) -> None:
-        """Before torque goes on, set a servo's goal to ``position`` [rad], or to zero current or duty.
+    def hold(self, positions: Mapping[int, float], until: float | None = None) -> None:
+        """Before torque goes on, set the goals of servos to ``positions`` [rad], by index, or to zero current or duty.
 
         :param until: deadline [s]; default: after :attr:`budget`.
-        :raises ServoError: if the servo does not confirm the goal in time or rejects it.
+        :raises ServoError: if a servo does not confirm the goal in time or rejects it.
         """
-        servo = self.servos[index]
-        register = servo.goal_register
-        goal = position if servo.follows_position else 0.0
-        number = register.counts(goal, *self._spans[index])
-        tolerance = int(JUMP / register.scale) if servo.follows_position else 0
-        self._remotes[index].write(register.name, number, self._deadline(until), tolerance)
+        writes = {}
+        for index, position in positions.items():
+            servo = self.servos[index]
+            register, follows = servo.goal_register, servo.follows_position
+            number = register.counts(position if follows else 0.0, *self._spans[index])
+            writes[index] = _Write(register, number, int(JUMP / register.scale) if follows else 0)
+        self._confirm(writes, self._deadline(until))
 
-    def set_torque(self, index: int, on: bool, until: float | None = None) -> None:
-        """Switch the torque of one servo on or off.
+    def set_torque(self, indices: Sequence[int], on: bool, until: float | None = None) -> None:
+        """Switch the torque of servos on or off.
 
         :param until: deadline [s]; default: after :attr:`budget`.
-        :raises ServoError: if the servo does not confirm it in time or rejects the command.
+        :raises ServoError: if a servo does not confirm it in time or rejects the command.
         """
-        self._remotes[index].write("torque_enable", int(on), self._deadline(until))
+        registers = {index: self.servos[index].model.register("torque_enable") for index in indices}
+        self._confirm(
+            {i: _Write(register, int(on)) for i, register in registers.items()}, self._deadline(until)
+        )
+
+    def _confirm(self, writes: Mapping[int, _Write], until: float | None) -> None:
+        """Write a register of each of several servos in one packet and read all of them back in one request; where one holds
+        another value, or does not answer, it is written again by itself.
+
+        :param until: deadline [s], ``None`` for as long as a disturbed bus needs.
+        """
+        identities = {index: self.servos[index].identity for index in writes}
+        self._write_many({identities[index]: (one.register, one.number) for index, one in writes.items()})
+        regions = {
+            identities[index]: self.servos[index].region([one.register.name]) for index, one in writes.items()
+        }
+        answers = self.link.read_once(regions, {}, self.link.latency.patience)
+        for index, one in writes.items():
+            answer = answers.get(identities[index])
+            found = None if answer is None else one.register.number(answer.raw(one.register))
+            if found is None or abs(found - one.number) > one.tolerance:
+                self._remotes[index].write(one.register.name, one.number, until, one.tolerance)
 
     def torque_off(self, timeout: float = CONFIRM_TIME) -> list[ServoSpec]:
         """Switch torque off on all servos at once, then again on those that have not confirmed it in time.
@@ -304,15 +335,17 @@ class Bus:
                 return list(silent.values())
             patience = min(2.0 * patience, LONGEST_DELAY, rest)
 
-    def set_gain(self, index: int, gain: int, until: float | None = None) -> None:
-        """Set the P gain of a servo, in firmware units.
+    def set_gains(self, gains: Mapping[int, int], until: float | None = None) -> None:
+        """Set the P gains of servos, by index, in firmware units.
 
         :param until: deadline [s], infinity for as long as a disturbed bus needs; default: after :attr:`budget`.
-        :raises ConfigError: for a gain that the servo does not support.
-        :raises ServoError: if it does not confirm the gain in time or rejects it.
+        :raises ConfigError: for a gain that a servo does not support.
+        :raises ServoError: if one does not confirm the gain in time or rejects it.
         """
-        deadline = None if until == math.inf else self._deadline(until)
-        self._remotes[index].write("position_p_gain", gain, deadline)
+        writes = {
+            i: _Write(self.servos[i].model.register("position_p_gain"), gain) for i, gain in gains.items()
+        }
+        self._confirm(writes, None if until == math.inf else self._deadline(until))
 
     def _deadline(self, until: float | None) -> float:
         """When a write must be confirmed while servos move [s]."""

@@ -118,7 +118,7 @@ class Driver:
         for index, servo in enumerate(self.bus.servos):
             if clear_errors and servo.identity in report.errors:
                 self.bus.reset(index)
-            self.bus.set_gain(index, int(self._gains[index]), math.inf)
+        self.bus.set_gains({index: int(gain) for index, gain in enumerate(self._gains)}, math.inf)
         self._answered[:] = self._position[:] = np.nan
         self._silent_for[:] = 0.0
         self._energised[:] = False
@@ -308,10 +308,11 @@ class Driver:
 
     def _apply_gains(self, now: float) -> None:
         gains, self._new_gains = self._new_gains, None
-        for index, gain in enumerate(() if gains is None else gains):
-            if gain != self._gains[index]:
-                self.bus.set_gain(index, int(gain), now + self.config.silence_timeout)
-                self._gains[index] = gain
+        if gains is not None and (changed := np.flatnonzero(gains != self._gains).tolist()):
+            self.bus.set_gains(
+                {index: int(gains[index]) for index in changed}, now + self.config.silence_timeout
+            )
+            self._gains = gains
 
     def _send_goals(self, now: float) -> Array:
         nothing = np.full(len(self.joints), np.nan)
@@ -321,23 +322,23 @@ class Driver:
         if now - arrival > self.config.command_timeout:
             self._fail(f"commands stopped: none for {1e3 * (now - arrival):.0f} ms", disturbed=True)
             return nothing
-        for index, goal in enumerate(goals):
-            if np.isnan(goal) and self._energised[index]:
-                self.bus.set_torque(index, False, now + self.config.silence_timeout)
-                self._energised[index] = False
-            elif not np.isnan(goal) and not self._energised[index]:
-                self._energise(index, now + self.config.silence_timeout)
+        until, wanted = now + self.config.silence_timeout, ~np.isnan(goals)
+        if off := np.flatnonzero(self._energised & ~wanted).tolist():
+            self.bus.set_torque(off, False, until)
+            self._energised[off] = False
+        if on := np.flatnonzero(wanted & ~self._energised).tolist():
+            self._energise(on, until)
         if np.isnan(goals).all():
             return nothing
         joints = self.config.joints
         return goals_to_joints(joints, self.bus.write_goals(goals_to_servos(joints, goals)))
 
-    def _energise(self, index: int, until: float) -> None:
-        """Switch torque on at the present position; to avoid a jump, the goal is confirmed first."""
-        joint = self.config.joints[index]
-        self.bus.hold(index, joint.joint_map.servo_position(self._position[index]), until)
-        self._energised[index] = True  # even if the confirmation is lost
-        self.bus.set_torque(index, True, until)
+    def _energise(self, indices: list[int], until: float) -> None:
+        """Switch torque on at the present positions; to avoid a jump, the goals are confirmed first."""
+        maps = {index: self.config.joints[index].joint_map for index in indices}
+        self.bus.hold({i: one.servo_position(self._position[i]) for i, one in maps.items()}, until)
+        self._energised[indices] = True  # even if the confirmation is lost
+        self.bus.set_torque(indices, True, until)
 
     def _note(self, now: float, motion: JointReading) -> Array:
         """Store answers and positions; return how long each servo was silent before this sample [s], or 0.

@@ -99,16 +99,16 @@ class SafetyMonitor:
         temperature = float(motion.temperature[index])
         lower, upper = float(envelope.lower[index]), float(envelope.upper[index])
         lowest, hottest = float(envelope.min_voltage[index]), float(envelope.max_temperature[index])
-        error = f"its servo reports: {errors} (at {voltage:.1f} V, {temperature:.0f} °C)"
-        low = f"supply of {voltage:.1f} V, less than {lowest:.2f} V"
-        hot = f"{temperature:.0f} °C, the limit is {hottest:.0f} °C"
-        outside = f"at {position:.3f} rad, outside {lower:.3f} to {upper:.3f} rad"
-        return {
-            "error": error if errors else "",
-            "voltage": low if voltage < lowest else "",
-            "temperature": hot if temperature >= hottest else "",
-            "position": "" if lower <= position <= upper else outside,
-        }
+        problems = dict.fromkeys(("error", "voltage", "temperature", "position"), "")
+        if errors:
+            problems["error"] = f"its servo reports: {errors} (at {voltage:.1f} V, {temperature:.0f} °C)"
+        if voltage < lowest:
+            problems["voltage"] = f"supply of {voltage:.1f} V, less than {lowest:.2f} V"
+        if temperature >= hottest:
+            problems["temperature"] = f"{temperature:.0f} °C, the limit is {hottest:.0f} °C"
+        if not lower <= position <= upper:
+            problems["position"] = f"at {position:.3f} rad, outside {lower:.3f} to {upper:.3f} rad"
+        return problems
 
 
 def envelope_of(config: DriverConfig, temperature_limits: npt.ArrayLike) -> Envelope:

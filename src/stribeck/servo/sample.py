@@ -103,7 +103,7 @@ def goals_to_servos(joints: Sequence[JointConfig], goals: Array) -> Array:
     """Clip joint goals to the joint limits and convert them to servo coordinates; NaN stays NaN."""
     return np.array(
         [
-            joint.joint_map.servo_position(np.clip(goal, *joint.position_limits))
+            joint.joint_map.servo_position(min(max(goal, joint.position_limits[0]), joint.position_limits[1]))
             if joint.servo.follows_position
             else joint.joint_map.sign * goal
             for joint, goal in zip(joints, goals, strict=True)

@@ -20,7 +20,7 @@ from stribeck.identify.servo.objective import equivalent_error, smooth_absolute
 from stribeck.identify.servo.parallel import ParallelFits
 from stribeck.identify.servo.prediction import LeftOut
 from stribeck.identify.servo.prior import WithPrior
-from stribeck.identify.servo.refinement import checked_point, problem_of, with_finer_step
+from stribeck.identify.servo.refinement import checked_point, prepare_for, problem_of, with_finer_step
 from stribeck.identify.servo.result import Errors, FitResult, FitSearch, FitSettings, Outcome
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
@@ -60,6 +60,7 @@ def identify(
     stop: Callable[[], bool] = lambda: False,
     start: Array | None = None,
     left_out: LeftOut | None = None,
+    rollout: Rollout | None = None,
 ) -> FitResult:
     """Fit a law, verify it in float64, and estimate its uncertainty.
 
@@ -70,11 +71,12 @@ def identify(
     :param stop: called between batches; if it returns true, the search ends as if interrupted.
     :param start: a good point in the unit cube (n,), from which the method ``hybrid`` starts.
     :param left_out: minima of fits without each condition, for the bands of predictions.
+    :param rollout: the task's simulations, if some of their programs are compiled already.
     :raises KeyboardInterrupt: if it was interrupted before the first point was evaluated.
     :raises StribeckError: if every simulation diverges.
     """
     started = time.perf_counter() if started is None else started
-    rollout = task.rollout()
+    rollout = task.rollout() if rollout is None else rollout
     begin = time.perf_counter()
     incumbent, compile_seconds, interrupted = _searched(task, rollout, _stopping(on_progress, stop), start)
     interrupted = interrupted or stop()
@@ -241,6 +243,8 @@ def search(
     if start is None and task.settings.method == "hybrid" and trials >= FROM_SIMPLER_LAWS:
         start = _from_simpler_laws(task, rollout, incumbent)
     incumbent.start = start
+    if start is not None:
+        prepare_for(rollout, start)
     problem = problem_of(task, rollout)
     opened = None
     if task.samples or task.settings.study.url is not None:

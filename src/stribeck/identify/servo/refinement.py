@@ -45,30 +45,39 @@ def problem_of(task: FitTask, rollout: Rollout) -> SearchProblem:
     return rollout if prior is None else WithPrior(rollout, prior)
 
 
+def residual_at(rollout: Rollout, point: Array) -> Array:
+    """Residuals (T, R) [rad] at a point (n,), in float64."""
+    values = rollout.parameters.with_vector(rollout.parameters.from_unit(point)).values()
+    motion = simulate(
+        rollout.batch,
+        rollout.actuator,
+        rollout.law,
+        values,
+        integrator=rollout.integrator,
+        reset_period=rollout.reset_period,
+    )
+    return motion.position - rollout.batch.position
+
+
 def checked_point(rollout: Rollout, points: Array) -> tuple[Array, Array]:
     """The best of points (S, n), the best first, whose loss float64 confirms, and its residuals (T, R) [rad].
 
     Between sticking and slipping, rounding decides the motion of some points, so their loss in float32 is meaningless.
     """
-    batch = rollout.batch
     checked = []
     for point, loss in zip(points, rollout.losses(points), strict=True):
-        values = rollout.parameters.with_vector(rollout.parameters.from_unit(point)).values()
-        motion = simulate(
-            batch,
-            rollout.actuator,
-            rollout.law,
-            values,
-            integrator=rollout.integrator,
-            reset_period=rollout.reset_period,
-        )
-        residual = motion.position - batch.position
-        confirmed = float(np.sum(batch.weight * smooth_absolute(residual)))
+        residual = residual_at(rollout, point)
+        confirmed = float(np.sum(rollout.batch.weight * smooth_absolute(residual)))
         checked.append((confirmed, point, residual))
         if confirmed <= loss * (1.0 + FLOAT32_TOLERANCE):
             break
     _, point, residual = min(checked, key=lambda entry: entry[0])
     return point, residual
+
+
+def prepare_for(rollout: Rollout, unit: Array) -> None:
+    """Compile ahead what a search from a point (n,) near the minimum needs, and its uncertainty: blocks have hardly another length there."""
+    rollout.prepare(cluster_length(rollout, unit, residual_at(rollout, unit)))
 
 
 def with_finer_step(

@@ -8,7 +8,7 @@ The time step is that of ``core`` on jax.numpy arrays. In float32 a run's mean e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.identify.servo.lanes import LANES, TANGENT_LANES, batches, joined
+from stribeck.identify.servo.lanes import LANES, TANGENT_LANES, batches, joined, side_by_side
 from stribeck.identify.servo.objective import (
     smooth_absolute,
     smooth_absolute_curvature,
@@ -113,8 +113,14 @@ class Rollout:
 
     def with_reset_period(self, reset_period: float | None) -> Rollout:
         """The same simulations with another reset period, sharing the compiled programs."""
-        same = replace(self, reset_period=reset_period)
-        object.__setattr__(same, "_programs", self._programs)  # resets are inputs of the programs
+        return self._sharing(replace(self, reset_period=reset_period))  # resets are inputs of the programs
+
+    def with_own_meter(self) -> Rollout:
+        """The same simulations, sharing the compiled programs, with costs counted from zero."""
+        return self._sharing(replace(self, meter=Meter()))
+
+    def _sharing(self, same: Rollout) -> Rollout:
+        object.__setattr__(same, "_programs", self._programs)
         return same
 
     def losses(self, unit: npt.ArrayLike) -> Array:
@@ -137,7 +143,8 @@ class Rollout:
     def _by_run(self, unit: npt.ArrayLike) -> tuple[Array, Array]:
         """Contributions of the runs to losses and mean absolute errors (C, R)."""
         points = np.asarray(unit, dtype=np.float64)
-        results = [self._call(self._run_losses, batch, self._inputs) for batch in batches(points, self.lanes)]
+        given = [(batch, self._inputs) for batch in batches(points, self.lanes)]
+        results = self._call(self._run_losses, given)
         self.meter.evaluations += len(points)
         losses, errors = joined(results, len(points))
         return losses.T, errors.T
@@ -156,10 +163,8 @@ class Rollout:
             many recordings of the same commands.
         """
         points = np.asarray(unit, dtype=np.float64)
-        batch_results = [
-            self._call(self._run_equations, batch, inputs)
-            for batch, inputs in self._with_own(points, measured, self.tangent_lanes)
-        ]
+        given = self._with_own(points, measured, self.tangent_lanes)
+        batch_results = self._call(self._run_equations, given)
         self.meter.evaluations += len(points) * (self.dimension + 1)
         loss, gradient, hessian = joined(batch_results, len(points))
         return NormalEquations(loss.T, np.transpose(gradient, (2, 1, 0)), np.transpose(hessian, (3, 2, 0, 1)))
@@ -173,10 +178,8 @@ class Rollout:
         """
         points = np.asarray(unit, dtype=np.float64)
         steps = self.batch.block_steps(block_length)
-        batch_results = [
-            self._call(self._scores, batch, inputs, steps)
-            for batch, inputs in self._with_own(points, measured, min(self.tangent_lanes, len(points)))
-        ]
+        given = self._with_own(points, measured, min(self.tangent_lanes, len(points)))
+        batch_results = self._call(self._scores, given, steps)
         self.meter.evaluations += len(points) * (self.dimension + 1)
         gradient, curvature = joined(batch_results, len(points))
         # The scan returns (B, n, R, S) and (B, n, n, R, S).
@@ -195,25 +198,35 @@ class Rollout:
             yield batch, inputs
 
     def prepare(self, block_length: float | None = None) -> None:
-        """Compile ahead what :meth:`normal_equations` needs, and :meth:`scores` of one point in blocks of a length [s]."""
-        points = np.zeros((self.tangent_lanes, self.dimension))
-        self._programs.ahead(*self._compilation(self._run_equations, self._as_lanes(points), self._inputs))
+        """Compile ahead what searches by derivatives need, and :meth:`scores` of one point in blocks of a length [s]."""
+        programs: list[tuple[Callable[..., Any], int, tuple[int, ...]]] = [
+            (self._run_losses, self.lanes, ()),
+            (self._run_equations, self.tangent_lanes, ()),
+        ]
         if block_length is not None:
-            steps, one = self.batch.block_steps(block_length), self._as_lanes(points[:1])
-            self._programs.ahead(*self._compilation(self._scores, one, self._inputs, steps))
+            programs.append((self._scores, 1, (self.batch.block_steps(block_length),)))
+        for function, lanes, static in programs:
+            points = self._as_lanes(np.zeros((lanes, self.dimension)))
+            self._programs.ahead(*self._compilation(function, points, self._inputs, *static))
 
-    def _call(self, function: Callable[..., Any], points: Array, inputs: Inputs, *static: int) -> Any:
-        """Call the compiled form of a function of (n, C) values and measure its time."""
-        lanes = self._as_lanes(points)
-        key, compiled = self._compilation(function, lanes, inputs, *static)
+    def _call(
+        self, function: Callable[..., Any], given: Iterable[tuple[Array, Inputs]], *static: int
+    ) -> list[Any]:
+        """Call the compiled form of a function of (n, C) values for each batch, several at a time, and measure its time."""
+        calls = [(self._as_lanes(points), inputs) for points, inputs in given]
+        key, compiled = self._compilation(function, *calls[0], *static)
         known, begin = key in self._programs, time.perf_counter()
         program = self._programs.get(key, compiled)
         called = time.perf_counter()
-        with jax.enable_x64(self.dtype == "float64"):
-            result = jax.block_until_ready(program(lanes, inputs))  # type: ignore[no-untyped-call]
+
+        def result(one: tuple[npt.NDArray[Any], Inputs]) -> Any:
+            with jax.enable_x64(self.dtype == "float64"):
+                return jax.block_until_ready(program(*one))  # type: ignore[no-untyped-call]
+
+        results = side_by_side(result, calls)
         self.meter.compile_seconds += 0.0 if known else called - begin
         self.meter.simulation_seconds += time.perf_counter() - called
-        return result
+        return results
 
     def _as_lanes(self, points: Array) -> npt.NDArray[Any]:
         """Points (C, n) as values (n, C)."""

@@ -30,6 +30,8 @@ from stribeck.identify.common.quantiles import student_quantile
 from stribeck.identify.servo.conditions import ConditionKind, kinds_of, one_more
 from stribeck.identify.servo.parallel import QUASI_RANDOM, ParallelFits
 from stribeck.identify.servo.prediction import LeftOut
+from stribeck.identify.servo.refinement import prepare_for
+from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.task import FitTask
 from stribeck.model.arrays import Mask
 from stribeck.model.estimate import CONFIDENCE
@@ -70,6 +72,7 @@ class Selection:
 
     :param task: fit task of the chosen law.
     :param start: its best point for all runs, in the unit cube (n,).
+    :param rollout: its simulations, with what is compiled of them.
     :param variants: all candidates.
     :param chosen: index of the chosen one.
     :param fitted: error on the runs that were fitted (V,) [rad].
@@ -81,6 +84,7 @@ class Selection:
 
     task: FitTask
     start: FloatArray
+    rollout: Rollout
     variants: tuple[Variant, ...]
     chosen: int
     fitted: FloatArray
@@ -285,7 +289,6 @@ def select(
     :raises ConfigError: if there is one run only.
     """
     begin = time.perf_counter()
-    settings = groups[0][0].settings
     logs = groups[0][0].split.train
     kinds = kinds_of(logs)
     if not kinds:
@@ -295,30 +298,37 @@ def select(
     tasks: list[FitTask] = []
     errors: list[FloatArray] = []
     minima: list[Callable[[int], FloatArray]] = []
-    evaluations = 0
-    chosen = 0
+    rollouts: dict[int, Rollout] = {}
+    evaluations = chosen = 0
     for group in sorted(groups, key=lambda group: -len(group[0].actuator.active_effects)):
         # Smaller sets of effects are compared for the law chosen with the largest one.
         laws = [task for task in group if not variants or task.law.name == variants[chosen].law]
-        actuator = group[0].actuator
-        strengths = STRENGTHS if "current-limit" in actuator.active_effects else (1.0,)
-        told = partial(_told, on_progress, evaluations)
-        fits = ParallelFits(laws, laws[-1].rollout(), np.stack(subsets.masks), strengths, told)
-        pool = fits.fit(count=int(np.clip(settings.trials // 100, 8, QUASI_RANDOM)))
+        effects = tuple(sorted(group[0].actuator.active_effects))
+        strengths = STRENGTHS if "current-limit" in effects else (1.0,)
+        rollout = laws[-1].rollout()
+        rollout.prepare()
+        fits = ParallelFits(
+            laws, rollout, np.stack(subsets.masks), strengths, partial(_told, on_progress, evaluations)
+        )
+        pool = fits.fit(count=int(np.clip(group[0].settings.trials // 100, 8, QUASI_RANDOM)))
         errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
         evaluations += fits.rollout.meter.evaluations
-        effects = tuple(sorted(actuator.active_effects))
         for law, task in enumerate(laws):
             for k, strength in enumerate(strengths):
                 variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))
                 tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
                 minima.append(partial(fits.minima, pool, law, k))
         judged = _judged(variants, np.concatenate(errors), subsets, kinds)
+        rollouts |= dict.fromkeys(range(len(tasks) - len(strengths), len(tasks)), rollout)
         chosen = judged.choose()
+        if chosen not in rollouts:  # compiled beside the comparison with smaller sets of effects
+            rollouts[chosen] = tasks[chosen].rollout()
+            prepare_for(rollouts[chosen], minima[chosen](0)[0])
     every = np.ones(len(logs), dtype=bool)
     return Selection(
         task=tasks[chosen],
         start=minima[chosen](0)[0],
+        rollout=rollouts[chosen].with_own_meter(),
         variants=tuple(variants),
         chosen=chosen,
         fitted=judged.on(every, every),

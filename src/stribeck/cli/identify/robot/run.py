@@ -143,7 +143,9 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
         print(
             f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, between joints ± {population.scatter:.2g}"
         )
-    print("what the data tell least (change: rise of the error, and if only one of them changes):")
+    print("changes of parameters that these recordings tell least, and by how much they raise the error:")
     for doubt in fit.doubts:
         told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
-        print(f"  {doubt.joint}: {told}: {doubt.error_rise:.1%}, {doubt.alone:.1%}")
+        print(
+            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} together, at most {doubt.alone:.1%} if one of them changes alone"
+        )
