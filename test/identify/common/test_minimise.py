@@ -63,3 +63,29 @@ def test_a_kink_is_said():
 
 def test_every_status_has_words():
     assert len({status.words for status in SolverStatus}) == len(SolverStatus) == 4
+
+
+def test_a_curvature_taken_for_much_larger_than_it_is_costs_few_steps():
+    """Gauss-Newton steps of 1/50 of the way each, which would need some hundreds, and a minimum that is met all the same."""
+    goal, evaluated = np.array([3.0, -2.0]), []
+
+    def equations(x):
+        evaluated.append(x.copy())
+        return DenseEquations(1.0 + 0.5 * float((x - goal) @ (x - goal)), x - goal, 50.0 * np.eye(2))
+
+    found = minimise(equations, np.zeros(2), *FREE, 10.0 * np.ones(2))
+    assert found.status is SolverStatus.CONVERGED
+    assert found.point == pytest.approx(goal, abs=1e-3)
+    assert len(evaluated) < 20
+
+
+def test_stretched_steps_that_fail_cost_few_evaluations_and_no_damping():
+    """Steps shrink evenly towards a wall, behind which the cost jumps: the steps themselves are taken before and after."""
+
+    def equations(x):
+        jump = 100.0 if x[0] > 2.5 else 0.0
+        return DenseEquations(1.0 + jump + 0.5 * float((x[0] - 3.0) ** 2), x - 3.0, 20.0 * np.eye(1))
+
+    ends = (np.full(1, -np.inf), np.full(1, np.inf))
+    found = minimise(equations, np.zeros(1), *ends, np.ones(1) * 10.0, iterations=60)
+    assert 2.49 < found.point[0] <= 2.5

@@ -225,9 +225,11 @@ def record(output: Path) -> list[Path]:
             config = folder / f"{name}_servos.yaml"
             chosen = {key: robot[key] for key in ("trajectories", "gains")}
             config.write_text(servo_yaml(sockets[name], robot["loads"], chosen, output / "bags"))
-            nodes.start("servo", {"config": str(config)}, sockets[name], namespace=name)
+            # A topic of two simulations would have messages at any time of either.
+            own = {"/diagnostics": f"/{name}/diagnostics"}
+            nodes.start("servo", {"config": str(config)}, sockets[name], namespace=name, remap=own)
             values = {"config": str(config), "autoplay": True, "servo_node": f"/{name}/servo"}
-            nodes.start("excitation", values, sockets[name], namespace=name)
+            nodes.start("excitation", values, sockets[name], namespace=name, remap=own)
         results = watch(nodes, spinner.node)
     bags = [Path(bag) for result in results.values() for bag in result["bags"]]
     failed = [

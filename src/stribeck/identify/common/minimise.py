@@ -36,6 +36,9 @@ FACTOR = 5.0
 LEAST_GAIN = 1e-6
 """Two successive steps that gain less than this share of the cost end the search."""
 
+PARALLEL = 0.99
+"""Least cosine of the angle between two successive steps in one direction."""
+
 NARROWEST, WIDEST, RAISED = 1e-6, 1e6, 1e3
 """Least and largest common factor of the dampings of a batch, and by how much it rises where none lowered the cost."""
 
@@ -191,6 +194,8 @@ class _BlockSearch:
         self.own, self.damping, self.least_gain = own, damping, least_gain
         self.lower, self.upper, self.size = box[:, own]
         self.idle, self.status = 0, SolverStatus.CONVERGED if not len(own) else None
+        self.before: Array | None = None
+        self.stretched, self.wait, self.waited = False, 1, 0
 
     def begin(self, point: Array, found: BlockEquations, index: int) -> None:
         """Take the equations at the start."""
@@ -200,9 +205,15 @@ class _BlockSearch:
             self.status = SolverStatus.DIVERGED
 
     def propose(self, point: Array, trial: Array) -> None:
-        """Set the coordinates of the next step."""
-        if self.status is None:
-            trial[self.own] = self._moved(point[self.own], self.damping)
+        """Set the coordinates of the next step, stretched if it follows one in the same direction."""
+        if self.status is not None:
+            return
+        here = point[self.own]
+        trial[self.own] = self._moved(here, self.damping)
+        factor = self._stretch((trial[self.own] - here) / self.size)
+        self.stretched = factor > 1.0
+        if self.stretched:
+            trial[self.own] = np.clip(here + factor * (trial[self.own] - here), self.lower, self.upper)
 
     def answer(self, point: Array, trial: Array, found: BlockEquations, index: int) -> None:
         """Take the step if it lowered the cost, and change the damping."""
@@ -210,6 +221,10 @@ class _BlockSearch:
             return
         there = self._part(found, index)
         if not there.cost < self.cost or not self._finite(there):
+            self.before = None
+            if self.stretched:  # the step itself is tried next
+                self.wait, self.waited = 2 * self.wait, 0
+                return
             self.damping *= FACTOR
             if self.damping > MOST_DAMPING:
                 self.status = self._standstill(point[self.own])
@@ -217,9 +232,24 @@ class _BlockSearch:
         gain = (self.cost - there.cost) / max(abs(self.cost), 1e-300)
         self.idle = self.idle + 1 if gain < self.least_gain else 0
         self.damping = max(self.damping / FACTOR, LEAST_DAMPING)
+        self.wait, self.waited = (1, 0) if self.stretched else (self.wait, self.waited + 1)
+        self.before = None if self.stretched else (trial[self.own] - point[self.own]) / self.size
         self.here, self.cost, point[self.own] = there, there.cost, trial[self.own]
         if self.idle == 2:
             self.status = SolverStatus.CONVERGED
+
+    def _stretch(self, step: Array) -> float:
+        r"""Factor :math:`1/(1-\rho)` of a step that is \rho times the one before and has its direction, within ``size``; else 1.
+
+        So far a sequence of steps goes that shrinks by this ratio (Aitken's process). Gauss-Newton steps are such where they
+        take a curvature for much larger than it is. After one that failed, twice as many steps are taken before the next.
+        """
+        if self.before is None or self.waited < self.wait:
+            return 1.0
+        length, former = linalg.norm(step), linalg.norm(self.before)
+        if not 0.5 * former < length < former or step @ self.before < PARALLEL * length * former:
+            return 1.0
+        return float(min(former / (former - length), 1.0 / max(np.abs(step).max(), 1e-300)))
 
     def _part(self, found: BlockEquations, index: int) -> DenseEquations:
         own = self.own

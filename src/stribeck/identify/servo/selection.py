@@ -299,13 +299,12 @@ def select(
     errors: list[FloatArray] = []
     minima: list[Callable[[int], FloatArray]] = []
     rollouts: dict[int, Rollout] = {}
-    evaluations = 0
-    chosen = 0
+    evaluations = chosen = 0
     for group in sorted(groups, key=lambda group: -len(group[0].actuator.active_effects)):
         # Smaller sets of effects are compared for the law chosen with the largest one.
         laws = [task for task in group if not variants or task.law.name == variants[chosen].law]
-        actuator = group[0].actuator
-        strengths = STRENGTHS if "current-limit" in actuator.active_effects else (1.0,)
+        effects = tuple(sorted(group[0].actuator.active_effects))
+        strengths = STRENGTHS if "current-limit" in effects else (1.0,)
         rollout = laws[-1].rollout()
         rollout.prepare()
         fits = ParallelFits(
@@ -314,7 +313,6 @@ def select(
         pool = fits.fit(count=int(np.clip(group[0].settings.trials // 100, 8, QUASI_RANDOM)))
         errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
         evaluations += fits.rollout.meter.evaluations
-        effects = tuple(sorted(actuator.active_effects))
         for law, task in enumerate(laws):
             for k, strength in enumerate(strengths):
                 variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))

@@ -46,6 +46,9 @@ from stribeck.model.terms.term import Conditions
 ROUNDS = 3
 """Number of updates of the joints' noise estimates."""
 
+MOST, MOST_AT_LAST = 60, 300
+"""Largest number of iterations of a round, and of the last one, whose noise estimates stay."""
+
 LARGEST_LOAD = 0.5
 """Upper bound of load-dependent terms [1]."""
 
@@ -349,7 +352,8 @@ def fit_full(
     )
     for number in range(1, ROUNDS + 1):
         tell(f"full: round {number} of {ROUNDS}")
-        end = minimise(problem.equations, point, lower, upper, units, iterations=60)
+        most = MOST if number < ROUNDS else MOST_AT_LAST
+        end = minimise(problem.equations, point, lower, upper, units, iterations=most)
         point = end.point
         problem.noise = _noise(problem, point)
     tell("full: uncertainty")
