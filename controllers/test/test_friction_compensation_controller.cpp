@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +16,23 @@
 #include "hardware_interface/loaned_state_interface.hpp"
 #include "rclcpp/rclcpp.hpp"
 #include "stribeck_controllers/friction_compensation_controller.hpp"
+
+namespace
+{
+thread_local long allocations = 0;  ///< of memory, by this thread
+}
+
+void * operator new(std::size_t size)
+{
+  ++allocations;
+  if (void * found = std::malloc(size)) {
+    return found;
+  }
+  throw std::bad_alloc();
+}
+
+void operator delete(void * memory) noexcept { std::free(memory); }
+void operator delete(void * memory, std::size_t) noexcept { std::free(memory); }
 
 using controller_interface::CallbackReturn;
 using controller_interface::return_type;
@@ -89,7 +109,9 @@ public:
       if (references.size() > 2) {
         (void)references[2]->set_value(velocity), (void)references[3]->set_value(0.0);
       }
+      const long before = allocations;
       ASSERT_EQ(update(time, period), return_type::OK);
+      allocated += allocations - before;
     }
   }
 
@@ -101,6 +123,7 @@ public:
   rclcpp::Time time;
   rclcpp::Duration period = rclcpp::Duration::from_seconds(1e-3);
   double position = 0.2;
+  long allocated = 0;  ///< pieces of memory, in updates
 };
 
 /// The answer of a service of the controller.
@@ -161,6 +184,19 @@ TEST(FrictionCompensationController, PassesTheReferenceThroughInDoubt)
   EXPECT_DOUBLE_EQ(driven.command(1), -1.5);
   driven.run(200, 1.0, {3.0, -1.5});
   EXPECT_GT(driven.command(0), 3.3);
+}
+
+/// Also while faults begin, are published and end.
+TEST(FrictionCompensationController, AsksForNoMemoryInUpdates)
+{
+  Driven driven;
+  driven.run(200, 1.0, {2.0, -1.0});
+  driven.allocated = 0;
+  for (const double told : {0.0, missing, 0.0, missing}) {
+    driven.run(50, 1.0, {2.0, -1.0}, told);
+    driven.run(50, 1.0, {missing, -1.0}, told);
+  }
+  EXPECT_EQ(driven.allocated, 0);
 }
 
 /// A reference that is not a number counts as the last one for a cycle, then the effort is zero; the other joint goes on.

@@ -10,9 +10,11 @@ import pytest
 from driving import config_for, drive, emulated
 from stribeck.emulator.faults import Fault
 from stribeck.emulator.simulated import SimulationServer
+from stribeck.emulator.simulated_line import SimulatedLine
 from stribeck.errors import OutputError, ServoError
 from stribeck.servo.driver import Driver
 from stribeck.servo.simulated_port import port_named
+from stribeck.session.simulation import JOIN, OPEN, REPORT, TURN, WRITE, Connection
 from virtual_bus import VirtualBus
 
 SERVOS = ("xl330", "xm430", "xl330")
@@ -55,6 +57,36 @@ def test_a_socket_changes_nothing(tmp_path, faults):
         np.testing.assert_array_equal(motion(there), motion(here))
         assert there.counters == here.counters
     assert (there.counters.timeouts > 0) == bool(faults)
+
+
+def test_what_a_driver_wrote_in_a_turn_comes_before_the_report_that_ends_it(tmp_path, monkeypatch):
+    """Both wait while the server is suspended, the report on a connection that is looked at first.
+
+    Time went on first then, and the servos received in the next cycle what they were sent in this one.
+    """
+    written = []
+    write = SimulatedLine.write
+    monkeypatch.setattr(
+        SimulatedLine, "write", lambda line, data: written.append(server.bus.clock.now()) or write(line, data)
+    )
+    with SimulationServer(tmp_path / "servos", emulated(*SERVOS), nodes=["/servo"]) as server:
+
+        def served_until_nothing_waits():
+            server.serve(lambda: not server._poll.poll(0))
+
+        node, driver = (Connection.to(tmp_path / "servos") for _ in range(2))
+        node.send(JOIN, "/servo")
+        driver.send(OPEN, 0.0, 1_000_000)
+        served_until_nothing_waits()
+        (begin, _, _), (number, kind, now, _) = driver.receive(), node.receive()
+        assert (kind, now) == (TURN, begin)
+        for _ in range(3):
+            driver.send(WRITE, now, b"\xff\xff\xfd\x00")
+        node.send(REPORT, number, now, now + 1.0, {}, 0, None)
+        served_until_nothing_waits()
+        assert written == [now] * 3
+        assert server.bus.clock.now() == now + 1.0
+        node.close(), driver.close()
 
 
 def test_time_is_of_the_servos_only(tmp_path):

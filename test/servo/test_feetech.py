@@ -176,6 +176,15 @@ def test_a_servo_that_turns_endlessly_is_refused() -> None:
         refusal(lambda: bus.bus("sts3215").connect(), "turns endlessly", "position limits")
 
 
+def test_other_steps_of_speed_are_warned_of() -> None:
+    """Bit 2 of the phase decides whether a count is 0.0146 or 0.732 rev/min."""
+    with VirtualBus(emulated("sts3215", registers={"phase": 8})) as bus:
+        warned = bus.bus("sts3215").connect().warnings
+    assert ["0.732 rev/min" in one for one in warned] == [True]
+    with VirtualBus(emulated("sts3215")) as bus:
+        assert bus.bus("sts3215").connect().warnings == []
+
+
 def test_series_with_different_byte_orders_do_not_share_a_bus() -> None:
     """An STS and an SCS servo are told apart although their packets look the same."""
     with VirtualBus(emulated("sts3215", "scs0009")) as bus:

@@ -43,8 +43,8 @@ WEIGHT_ERROR = 0.1
 """Assumed relative error of the weight that offset goals bear."""
 
 SLOWEST_ERROR, HUNTS_ERROR = 0.15, 0.04
-"""Relative errors of the slowest speed and of the gain that hunts beyond those of stability: of joints with LuGre friction
-(``bench/advice.py``, seeds 7 and 31), whose stiffness at rest and memory the laws do not have, and whose parameters count twice."""
+"""Relative errors of the slowest speed and of the gain that hunts beyond those of stability: of joints with LuGre friction and Maxwell slip
+(``bench/advice.py``, seeds 95, 97 and 99), whose stiffness at rest and memory the laws do not have, and whose parameters count twice."""
 
 MARGIN = 0.5
 """Largest advised gain as a share of the one that hunts."""

@@ -90,7 +90,10 @@ class SimulationServer:
             quiet = 0.0 if ready else quiet + 0.2
             if PATIENCE <= quiet < PATIENCE + 0.2 and (awaited := self.lockstep.awaited):
                 self._say(f"simulated time waits for {', '.join(awaited)}")
-            for descriptor, _ in ready:
+            # What a driver wrote in the turn of its node comes before the report that ends the turn, on another connection.
+            reports = [descriptor for descriptor, _ in ready if self._connections.get(descriptor) in self._names]
+            others = [descriptor for descriptor, _ in ready if descriptor not in reports]
+            for descriptor in others or reports:
                 if descriptor == self._listener.fileno():
                     self._accept()
                 else:

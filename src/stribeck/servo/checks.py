@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stribeck.errors import ConfigError, ServoError
+from stribeck.servo.dialects import FEETECH_STS
+from stribeck.servo.feetech_tables import SPEED_UNIT
 from stribeck.servo.link import Link
 from stribeck.servo.port import BITS_PER_BYTE
 from stribeck.servo.registers import UNDOCUMENTED
@@ -177,6 +179,7 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
     if delay is not None:
         report.notes.append(f"return_delay_time of {servo} set from {delay} to 0")
     _set_mode(remote, report)
+    _check_speed_unit(remote, report)
     _set_position_law(remote)
     _check_supply(remote, report)
     errors = remote.hardware_errors()
@@ -214,6 +217,15 @@ def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
         )
     if lower > upper:
         raise ServoError(f"{servo} has min_position_limit = {lower} above max_position_limit = {upper}")
+
+
+def _check_speed_unit(remote: RemoteServo, report: ConnectionReport) -> None:
+    """Warn of a Feetech STS servo whose speeds count in other steps than its table says."""
+    servo = remote.servo
+    if servo.model.dialect is FEETECH_STS and not remote.read("phase") & SPEED_UNIT:
+        report.warnings.append(
+            f"{servo} may count speeds in steps of 0.732 rev/min, 50 times as large as assumed (bit 2 of its phase is 0): compare its velocity with its position"
+        )
 
 
 def _set_position_law(remote: RemoteServo) -> None:

@@ -30,6 +30,9 @@ _TENTH = Unit("unsigned", 0.01, "s")
 _PERCENT = Unit("unsigned", 0.01, "1")
 _GAIN = (0, 254)
 
+SPEED_UNIT = 0x04
+"""Bit of ``phase`` that is set while speeds count in steps of 0.0146 rev/min, one position count per second."""
+
 _BAUD = {0: 1_000_000, 1: 500_000, 2: 250_000, 3: 128_000, 4: 115_200, 5: 76_800, 6: 57_600, 7: 38_400}
 
 _ERRORS = {"input_voltage": 0x01, "encoder": 0x02, "overheating": 0x04, "overcurrent": 0x08, "overload": 0x20}
