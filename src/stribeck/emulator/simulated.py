@@ -91,7 +91,9 @@ class SimulationServer:
             if PATIENCE <= quiet < PATIENCE + 0.2 and (awaited := self.lockstep.awaited):
                 self._say(f"simulated time waits for {', '.join(awaited)}")
             # What a driver wrote in the turn of its node comes before the report that ends the turn, on another connection.
-            reports = [descriptor for descriptor, _ in ready if self._connections.get(descriptor) in self._names]
+            reports = [
+                descriptor for descriptor, _ in ready if self._connections.get(descriptor) in self._names
+            ]
             others = [descriptor for descriptor, _ in ready if descriptor not in reports]
             for descriptor in others or reports:
                 if descriptor == self._listener.fileno():
