@@ -107,13 +107,13 @@ def _stops(plant: JointPlant, speeds: Array, lengths: Array) -> npt.NDArray[np.b
     position, velocity, deflection = (np.zeros((len(lengths), len(speeds))) for _ in range(3))
     least = np.full_like(position, np.inf)
     for step in range(steps):
-        size = np.abs(velocity)
+        size, sign = np.abs(velocity), np.sign(velocity)
         law = np.interp(size, SAMPLED, dry)
-        steady = np.sign(velocity) * law / bristles
+        steady = sign * law / bristles
         change = (steady - deflection) * -np.expm1(-size * dt * bristles / law)
         deflection = deflection + change
         friction = bristles * deflection + damping * np.interp(size, SAMPLED, fades) * change / dt
-        friction = friction + np.sign(velocity) * np.interp(size, SAMPLED, viscous)
+        friction = friction + sign * np.interp(size, SAMPLED, viscous)
         drive = plant.stiffness * (speeds * dt * step - position) - plant.damping * velocity
         velocity = velocity + (drive - friction) * dt / plant.inertia
         position = position + dt * velocity
