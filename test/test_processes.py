@@ -1,6 +1,7 @@
 """Child processes end within their deadlines, with all their descendants, and not later than this process."""
 
 import multiprocessing as mp
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from helpers import REPOSITORY
 from process_children import leave_orphan, report_blocked
-from stribeck.processes import ChildProcess, exit_reason, interrupts_blocked
+from stribeck.processes import ChildProcess, cores, exit_reason, interrupts_blocked
 
 STUBBORN = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 
@@ -174,3 +175,15 @@ def test_a_supervised_process_ends_soon_after_an_interrupt(handling, waiting, nu
             process.send_signal(number)
         process.communicate(timeout=200.0)
     assert process.returncode == code
+
+
+def test_cores_are_those_that_a_parent_grants_else_those_allowed(monkeypatch):
+    """NPROC, which jobs of a fleet have; nonsense in it counts as nothing."""
+    monkeypatch.delenv("NPROC", raising=False)
+    allowed = cores()
+    assert allowed == len(os.sched_getaffinity(0))
+    monkeypatch.setenv("NPROC", "3")
+    assert cores() == 3
+    for nonsense in ("", "0", "-1", "two"):
+        monkeypatch.setenv("NPROC", nonsense)
+        assert cores() == allowed

@@ -28,6 +28,14 @@ INTERRUPT_DEADLINE = 1.7
 PR_SET_PDEATHSIG = 1
 
 
+def cores() -> int:
+    """Number of processors to compute on: ``NPROC``, which XLA reads too and a parent sets, else those this process may run on."""
+    share = os.environ.get("NPROC", "")
+    if share.isdecimal() and int(share):
+        return int(share)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class ChildProcess:
     """A command that runs in its own process group and does not outlive this process.
 

@@ -239,8 +239,13 @@ def _error(plant: JointPlant) -> float:
     return (max(plant.breakaway()) + abs(plant.load)) / plant.stiffness
 
 
+def left_by_offsets(friction: float, weight: float) -> float:
+    """What offset goals leave of an error at rest: of its parts by friction and by weight, or of the torques."""
+    return (1.0 - SHARE) * friction + WEIGHT_ERROR * weight
+
+
 def _with_offsets(plant: JointPlant) -> float:
-    rest = (1.0 - SHARE) * max(plant.breakaway()) + WEIGHT_ERROR * abs(plant.load)
+    rest = left_by_offsets(max(plant.breakaway()), abs(plant.load))
     return max(rest / plant.stiffness, plant.resolution)
 
 

@@ -25,8 +25,10 @@ def conditions(
     :param voltage: present supply voltage [V], ``None`` if it does not count.
     """
     notes = [_temperature(drive, lambda one: made(one, voltage).dead_band)]
-    if drive.actuator.control.kind == "voltage" and voltage is not None:
-        low = made(drive, LESS * voltage).dead_band
+    if (
+        voltage is not None
+        and (low := made(drive, LESS * voltage).dead_band) != made(drive, voltage).dead_band
+    ):
         notes.append(
             f"at {LESS * voltage:.3g} V in place of {voltage:.3g} V the dead band is {_mrad(low)} mrad"
         )

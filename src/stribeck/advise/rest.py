@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stribeck.advise.advice import SHARE, WEIGHT_ERROR
+from stribeck.advise.advice import left_by_offsets
 from stribeck.identify.robot.standstill import Standstill
 
 UNSEEN = "recordings at rest do not show the gain that hunts, nor the slowest smooth speed: identify the robot from motions, and ask with its file of drives"
@@ -41,7 +41,7 @@ class RestAdvice:
     @property
     def with_offsets(self) -> float:
         """The same with offset goals [rad]."""
-        return (1.0 - SHARE) * self.standstill.half + WEIGHT_ERROR * self.sag
+        return left_by_offsets(self.standstill.half, self.sag)
 
     @property
     def factor(self) -> float:

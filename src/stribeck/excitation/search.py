@@ -5,7 +5,6 @@ The descents run in threads, within a time limit.
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from stribeck.excitation.baseline import Baseline, random_baseline, shrunk
 from stribeck.excitation.criterion import Criterion
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array
-from stribeck.processes import interrupts_to
+from stribeck.processes import cores, interrupts_to
 
 WEIGHTS = (0.2, 0.04, 0.008, 0.0015)
 """Weights of the barrier; one descent per weight."""
@@ -137,7 +136,7 @@ def search(
         return clock.runs(BASELINE_SHARE)
 
     def whole() -> tuple[Baseline, list[Climb]]:
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        with ThreadPoolExecutor(cores()) as pool:
             tell("compiling", None)
             criterion.prepare()
             clock.compiled()

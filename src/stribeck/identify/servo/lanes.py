@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.model.arrays import Array
+from stribeck.processes import cores
 
 Call = TypeVar("Call")
 Result = TypeVar("Result")
@@ -39,9 +39,9 @@ def side_by_side(function: Callable[[Call], Result], calls: Sequence[Call]) -> l
 
     XLA divides one call among cores, too, but its other threads mostly wait: two calls on two cores take the time of one.
     """
-    if len(calls) == 1 or jax.default_backend() != "cpu":
+    if min(len(calls), cores()) == 1 or jax.default_backend() != "cpu":
         return list(map(function, calls))
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0)), "rollout") as threads:
+    with ThreadPoolExecutor(cores(), "rollout") as threads:
         return list(threads.map(function, calls))
 
 

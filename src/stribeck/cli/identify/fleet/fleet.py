@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -26,6 +25,7 @@ from stribeck.fleet.file import SUMMARIES, FleetServo, read_fleet
 from stribeck.fleet.fits import Fit, fit_of, inputs_digest, summary_csv, summary_json, up_to_date
 from stribeck.identify.common.jobs import Ended, Job, Running, run_in_processes
 from stribeck.model.actuator import Actuator
+from stribeck.processes import cores
 from stribeck.recordings.signals.sources import load_signals
 from stribeck.recordings.sources import files_digest
 
@@ -196,9 +196,8 @@ def _runner(
     options: IdentifyFleetOptions, jobs: int, stop: StopRequest
 ) -> Iterator[tuple[Runner, Path | None]]:
     """A function that runs jobs, and the folder in which they share compiled programs."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(options.workers or cores, jobs)
-    threads = str(max(1, cores // workers))
+    workers = min(options.workers or cores(), jobs)
+    threads = str(max(1, cores() // workers))
     # The first is read by XLA, the others by the BLAS libraries of numpy and SciPy.
     environment = dict.fromkeys(
         ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
