@@ -99,13 +99,15 @@ class PseudoTerminal:
 
 
 def _place_link(link: Path, target: str) -> None:
-    """Make ``link`` point to ``target``, replacing a link that is broken or has the same target.
+    """Make ``link`` point to ``target``, replacing a link that is broken, or left by an emulator whose terminal has ended since.
+
+    The number of a terminal that has ended is given to the next one that any program opens, which is younger than the link.
 
     :raises OutputError: if the path is in use, or the link cannot be made.
     """
     if link.exists() and not link.is_symlink():
         raise OutputError(f"{link} exists and is no link; choose another path for the link")
-    if link.exists() and os.readlink(link) != target:
+    if link.exists() and os.readlink(link) != target and not _is_left_over(link, Path(target).parent):
         raise OutputError(
             f"{link} points to {os.readlink(link)}, which exists: another emulator may be running; "
             "choose another path for the link, or remove it"
@@ -117,3 +119,8 @@ def _place_link(link: Path, target: str) -> None:
         beside.replace(link)
     except OSError as problem:
         raise OutputError(f"cannot make the link {link}: {problem.strerror}") from None
+
+
+def _is_left_over(link: Path, terminals: Path) -> bool:
+    """Whether a link points to a pseudo-terminal that was made after it."""
+    return Path(os.readlink(link)).parent == terminals and link.stat().st_ctime_ns > link.lstat().st_mtime_ns
