@@ -122,7 +122,7 @@ class StateMerger:
         self._begin_with_the_whole()
         before = self._stamps[part.ours]
         if (before == stamp).any():
-            return "time stands still: a state came twice"
+            return "time does not advance: a state came twice"
         jumped = bool((before > stamp).any())
         if jumped:
             self._forget()
