@@ -162,7 +162,7 @@ def test_a_gain_near_hunting_is_not_advised():
 
 def test_a_pose_beyond_the_motor_is_told():
     """No gain lifts what the motor cannot."""
-    assert "no gain holds this pose" in " ".join(advise("lift", drive(Joint()), load=11.0).notes)
+    assert "no gain can hold this pose" in " ".join(advise("lift", drive(Joint()), load=11.0).notes)
 
 
 def test_a_voltage_servo_needs_its_gain_and_its_supply():

@@ -271,7 +271,7 @@ def test_bad_input_is_one_line(few, fitted, tmp_path, capsys):
     fit = ("fit", "--model", "m1", "--logdir", few, "--output", output, "--quiet")
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "holds no recordings" in refused(capsys, "fit", "--logdir", empty)
+    assert "contains no recordings" in refused(capsys, "fit", "--logdir", empty)
     assert "no such file" in refused(capsys, "fit", "--logdir", tmp_path / "missing")
     assert "unknown actuator 'xl999'; valid: ax12, " in refused(capsys, *fit, "--actuator", "xl999")
     assert "recordings are of 'mx106'" in refused(capsys, *fit, "--actuator", "xl330")

@@ -182,7 +182,7 @@ def test_misspelt_parameters_are_said(parameters, capfd):
         )
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
     unknown, _, valid = capfd.readouterr().err.rpartition("; valid: ")
-    assert unknown.endswith("unknown parameters, which change nothing: gian")
+    assert unknown.endswith("unknown parameters, which have no effect: gian")
     assert " gain," in valid
 
 

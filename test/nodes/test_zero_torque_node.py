@@ -270,5 +270,5 @@ def test_drives_stay_while_a_hand_guides(tmp_path):
         other = file_of(tmp_path / "other.json", 3.0)
         (result,) = rig.node.set_parameters([Parameter("drives_file", value=other)])
         assert not result.successful
-        assert "leave zero torque first" in result.reason
+        assert "end zero torque first" in result.reason
         np.testing.assert_allclose(rig.send(3), WEIGHT, rtol=1e-6)

@@ -50,7 +50,7 @@ def test_the_joint_that_moves_is_identified_and_the_others_are_named(tmp_path, c
     for fit in found["fits"].values():
         assert fit["validation"]["moving"]["per_joint"][0] < 0.05
         assert fit["parameters"]["friction_base_shoulder"] == pytest.approx(2.0, rel=0.1)
-    assert "elbow is left out: it stands still at 0.4 in the fitted recordings" in capsys.readouterr().err
+    assert "elbow is left out: it does not move, at 0.4 in the fitted recordings" in capsys.readouterr().err
     assert list(read_drives(out / "little.json").joints) == ["shoulder"]
     assert "elbow" not in (out / "compensation.yaml").read_text()
 

@@ -219,7 +219,7 @@ def _of_moving(
 ) -> tuple[list[ArmRecording], list[ArmRecording]]:
     """Recordings of the joints that move; those to predict in which others leave their place are left out."""
     for joint, position in moving.held.items():
-        note(f"{joint} is left out: it stands still at {position:.4g} in the fitted recordings")
+        note(f"{joint} is left out: it does not move, at {position:.4g} in the fitted recordings")
     kept = []
     for run in others:
         if astray := moving.astray(run):
@@ -332,4 +332,4 @@ def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progr
 
 
 def _refuse(_: Path) -> None:
-    raise ConfigError("only the fit `full` has drives that a file could hold")
+    raise ConfigError("only the fit `full` has drives that can be written to a file")

@@ -262,7 +262,7 @@ class Compensator:
         return self._zero.torque(now, engine.trusted_state, friction, engine.servos.temperature)
 
     def release(self) -> None:
-        """Leave the mode of :meth:`zero_torque`: joints are damped and borne less and less within ``ramp_time``; it has ended once they rest."""
+        """Leave the mode of :meth:`zero_torque`: joints are damped, and gravity compensation ramps down within ``ramp_time``; it has ended once they rest."""
         if self._zero is not None:
             self._zero.release("released")
 

@@ -55,7 +55,7 @@ class EmulateOptions:
         False,
     )
     nodes: tuple[str, ...] = option(
-        "with --simulated: nodes without which time does not begin, for example /servo /excitation",
+        "with --simulated: nodes for which simulated time waits at the start, for example /servo /excitation",
         (),
         "NODE",
     )

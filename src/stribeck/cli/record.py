@@ -164,8 +164,8 @@ def _introduce(
         print(f"note: {note}")
     count, seconds = len(config.plays), recording.session.duration
     print(
-        f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C ends softly, "
-        "twice at once" + ("; space, q or Esc: emergency stop, torque off at once" if has_keys else "")
+        f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C returns to rest, twice stops immediately"
+        + ("; space, q or Esc: emergency stop, torque off at once" if has_keys else "")
     )
     sys.stdout.flush()
 

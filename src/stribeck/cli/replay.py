@@ -67,7 +67,7 @@ class ReplayOptions:
         NODE,
         "NAME",
     )
-    gain: float | None = _law("share of the friction that is cancelled (default: 0.8)", None)
+    gain: float | None = _law("fraction of the friction that is compensated (default: 0.8)", None)
     effort_meaning: str | None = _law(
         "meaning of effort in the joint states; required by load-dependent laws",
         None,
@@ -80,7 +80,7 @@ class ReplayOptions:
         "T",
     )
     payload: str | None = _law(
-        "carried beyond the URDF: mass [kg], or with its centre [m] in the frame of the last joint (with a URDF)",
+        "payload that the URDF lacks: mass [kg], or with its centre [m] in the frame of the last joint (with a URDF)",
         None,
         "M[,X,Y,Z]",
     )
@@ -130,7 +130,7 @@ def _bag(options: ReplayOptions) -> BagContent:
     if options.signals is None:
         if not is_bag(options.recordings) and options.recordings.is_file():
             raise ConfigError(
-                f"{options.recordings} is no bag: name its columns in a table of signals, --signals FILE"
+                f"{options.recordings} is not a bag: name its columns in a table of signals, --signals FILE"
             )
         return read_messages(options.recordings, warn)
     joints = options.joint
@@ -214,8 +214,7 @@ def _effort_meaning(parameters: CompensationParameters, joints: Sequence[Compens
         if not dependent:
             return "none"
         raise ConfigError(
-            f"{dependent[0].model.source} holds a law that depends on the load: say with --effort-meaning what the "
-            "effort of the joint states is: motor, link or none"
+            f"{dependent[0].model.source} holds a law that depends on the load: state with --effort-meaning what the effort of the joint states is: motor, link or none"
         )
     return parameters.effort_meaning
 

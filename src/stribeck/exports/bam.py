@@ -31,7 +31,7 @@ def write(task: ExportTask) -> Written:
     if len(task.joints) != 1:
         names = ", ".join(joint for joint, _ in task.joints)
         raise ConfigError(
-            f"a BAM file holds one servo, found {len(task.joints)} ({names}): write one file for each"
+            f"a BAM file describes one servo, found {len(task.joints)} ({names}): write one file for each"
         )
     file = task.joints[0].servo.parameters
     values = {name: float(value) for name, value in file.values.items()}

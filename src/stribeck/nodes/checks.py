@@ -203,7 +203,7 @@ def _kernel(root: Path) -> Iterator[Diagnosis]:
     share = root / "proc/sys/kernel/sched_rt_runtime_us"
     if share.is_file() and share.read_text().strip() == "0":
         fix = "sudo sysctl kernel.sched_rt_runtime_us=950000"
-        yield Diagnosis("warning", "kernel", "real-time threads get no time (sched_rt_runtime_us is 0)", fix)
+        yield Diagnosis("warning", "kernel", "real-time threads may not run (sched_rt_runtime_us is 0)", fix)
 
 
 def _adapters(root: Path) -> Iterator[Diagnosis]:

@@ -182,7 +182,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return
             if self._zero.on:
                 raise NodeStateError(
-                    "a hand guides the robot, whose weight must not change: leave zero torque first"
+                    "the robot is guided by hand, and its gravity torque must not change: end zero torque first"
                 )
             if former is not None and returns:
                 self._compensator.revert()

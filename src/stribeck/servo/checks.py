@@ -170,7 +170,7 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
     servo = remote.servo
     _make_answer(remote, report)
     if remote.adjust("torque_enable", 0) is not None:
-        report.notes.append(f"{servo} was energised; its torque is off now")
+        report.notes.append(f"{servo} was energised; its torque has been switched off")
     remote.adjust("eeprom_lock", 1)  # what is set from here on ends with the power
     watchdog = remote.adjust("bus_watchdog", 0)
     if watchdog is not None and watchdog < 0:
@@ -201,7 +201,7 @@ def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:
     link.write_many(register.address, register.size, {servo.identity: register.to_bytes(level)})
     if remote.read("status_return_level") != level:
         raise ServoError(f"{servo} keeps its status_return_level: set it to {level}")
-    report.notes.append(f"status_return_level of {servo} set to {level}; its torque is off now")
+    report.notes.append(f"status_return_level of {servo} set to {level}; its torque has been switched off")
 
 
 def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:

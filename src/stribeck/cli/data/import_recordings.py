@@ -35,7 +35,7 @@ class ImportOptions:
         "table of signals: topics or columns, and units (docs/recordings.md)", None, "YAML"
     )
     bench: str | None = option(
-        "load, gain and servo of recordings that do not say them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
+        "load, gain and servo of recordings that do not state them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
         None,
         "FILE",
     )

@@ -33,7 +33,7 @@ class SweepOptions:
     acceleration: Positive = _motion("of the ramps [rad/s²] (default: 5)", 5.0, "RAD/S2")
     count: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8, "N")
     places: Count = _motion(
-        "parts of the travel in which slow sweeps are played, for several loads by gravity (default: 3)",
+        "parts of the travel in which slow sweeps are repeated, for several gravity loads (default: 3)",
         3,
         "N",
     )

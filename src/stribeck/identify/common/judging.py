@@ -156,9 +156,7 @@ def _large(one: Misfit, words: str, part: bool) -> list[Reason]:
     if part or one.error <= LARGEST_ERROR:
         text = f"{words} {100.0 * one.error:.3g} %, more than {100.0 * GOOD:g} %"
         return [Reason("large_error", "doubtful", text, one.joint, one.file)]
-    text = (
-        f"{words} {100.0 * one.error:.3g} %, more than {100.0 * LARGEST_ERROR:g} %: the model does not hold"
-    )
+    text = f"{words} {100.0 * one.error:.3g} %, more than {100.0 * LARGEST_ERROR:g} %: the model is not valid"
     return [Reason("large_error", "unusable", text, one.joint)]
 
 
@@ -216,7 +214,9 @@ def _bounds(joint: str, estimates: Mapping[str, Estimate], others: frozenset[str
     if not listed:
         return []
     prefix = f"{joint}: " if joint else ""
-    return [Reason("at_bound", "doubtful", f"{prefix}{', '.join(listed)}: the search wanted to go on", joint)]
+    return [
+        Reason("at_bound", "doubtful", f"{prefix}{', '.join(listed)}: the best value may lie beyond", joint)
+    ]
 
 
 def _sizes(joint: str, sizes: Sizes) -> list[Reason]:

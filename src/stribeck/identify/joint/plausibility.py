@@ -93,7 +93,7 @@ def check_still(name: str, position: Array) -> None:
     travel = float(np.ptp(position))
     if travel < STILL:
         raise RecordingError(
-            f"{name}: the joint never moves, its position changes by {travel:.2g} rad: friction shows in motion only"
+            f"{name}: the joint does not move, its position changes by {travel:.2g} rad: friction shows in motion only"
         )
 
 
@@ -106,8 +106,7 @@ def check_moving(name: str, runs: Sequence[JointRun]) -> None:
     forward, backward = float(np.sum(steps[steps > 0.0])), -float(np.sum(steps[steps < 0.0]))
     if min(forward, backward) < 0.02 * max(forward, backward):
         raise RecordingError(
-            f"{name}: the joint moves in one direction only: friction and a constant torque cannot be told apart: record both "
-            "directions"
+            f"{name}: the joint moves in one direction only: friction and a constant torque cannot be distinguished: record both directions"
         )
 
 

@@ -35,7 +35,7 @@ class Ridge:
             how = f"more of one goes with less of the other (correlation {self.correlation:.2f}): only a sum of them is known"
         else:
             how = f"more of one goes with more of the other (correlation {self.correlation:.2f}): only a difference is known"
-        return f"{self.first} and {self.second} are not told apart: {how}."
+        return f"{self.first} and {self.second} cannot be distinguished: {how}."
 
 
 def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:

@@ -110,7 +110,7 @@ def read_runs(
         if root is None:
             if known is not None:
                 raise RecordingError(
-                    f"{path} is no LeRobot data set, and `calibration` is for those: give the folder with meta/info.json"
+                    f"{path} is not a LeRobot data set, and `calibration` is for those: give the folder with meta/info.json"
                 )
             tables = [part for file in find_tables([path]) for part in _episodes(read(file))]
             runs += [_run(table, tree, excluded, unit) for table in tables]

@@ -349,9 +349,9 @@ def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None)
                 raise
             tell(f"{error}; this run was cut off, and is left out")
     if not logs and cut_off:
-        raise CutOffError(f"{path} was cut off before it held a run that can be used")
+        raise CutOffError(f"{path} was cut off before it contained a run that can be used")
     if not logs:
-        raise TooShortError(f"{path} holds no run of at least {MINIMUM_DURATION:g} s")
+        raise TooShortError(f"{path} contains no run of at least {MINIMUM_DURATION:g} s")
     return logs
 
 

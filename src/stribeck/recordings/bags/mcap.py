@@ -105,7 +105,9 @@ class McapBag:
         """
         channel = self._channels.get(topic)
         if channel is None:
-            raise ConfigError(f"{topic} is no topic of this bag; it has: {', '.join(self.topics) or 'none'}")
+            raise ConfigError(
+                f"{topic} is not a topic of this bag; it has: {', '.join(self.topics) or 'none'}"
+            )
         if not 0 <= log_time < 1 << 63:
             raise ConfigError(f"{topic}: a log time of {log_time} ns is outside what a bag can hold")
         count = self.counts[topic]

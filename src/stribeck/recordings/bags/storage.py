@@ -105,7 +105,7 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
 
 def _why_no_bag(folder: Path) -> str:
     if bags := sorted(folder.glob("*/metadata.yaml")):
-        return f"{folder} is no bag but holds {len(bags)}: name one, such as {bags[0].parent}"
+        return f"{folder} is not a bag but contains {len(bags)}: name one, such as {bags[0].parent}"
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
     if len(files) == 1:
         return f"{folder} has no metadata.yaml: name its file, {folder / files[0]}"
@@ -113,7 +113,7 @@ def _why_no_bag(folder: Path) -> str:
         return (
             f"{folder} has no metadata.yaml: `ros2 bag reindex {folder}` makes one of its {len(files)} files"
         )
-    return f"{folder} is no bag: it has no metadata.yaml"
+    return f"{folder} is not a bag: it has no metadata.yaml"
 
 
 def write_messages(

@@ -17,7 +17,7 @@ class IdentifyFleetOptions:
     output: Path | None = option("folder for the parameter files (default: the file's)", None, "DIR")
     workers: Count | None = option("parallel processes (default: one per core)", None, "N")
     scheduler: str | None = option(
-        "run on the Dask cluster of tcp://HOST:8786, or local: on one of --workers processes here",
+        "run on the Dask cluster at tcp://HOST:8786, or local: on one of --workers processes here",
         None,
         "ADDRESS",
     )

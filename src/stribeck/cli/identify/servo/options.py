@@ -38,7 +38,7 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     )
     servo: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
     law: Annotated[str, str.lower] = _law(
-        "friction law (default: auto, the one that predicts conditions left out)",
+        "friction law (default: auto, chosen by cross-validation)",
         "auto",
         choices=("auto", *LAWS, "all"),
     )
