@@ -51,7 +51,7 @@ def test_the_dead_band_of_cold_and_warm_servos():
     thermal = {"friction_per_kelvin": 0.02, "reference_temperature": 30.0}
     one = drive()
     assert "temperature of the recordings is not known" in notes(one)
-    assert "holds about 28 degC: record cold and warm" in notes(
+    assert "valid at about 28 degC: record cold and warm" in notes(
         replace(one, temperatures=Spread(min=26.0, max=30.0))
     )
     found = notes(replace(one, values={**one.values, **thermal}))

@@ -80,7 +80,7 @@ WRONG = {
     "both of the motor": (changed(q=TABLE["q"] * 100.0, dq=TABLE["dq"] * 100.0), "motor's side"),
     "velocity of the other sign": (changed(dq=-TABLE["dq"]), "other sign"),
     "torque of the other sign": (changed(tau=-TABLE["tau"]), "other sign"),
-    "velocity of another joint": (changed(dq=np.cos(7.0 * TABLE["time"])), "nothing to do"),
+    "velocity of another joint": (changed(dq=np.cos(7.0 * TABLE["time"])), "does not match"),
     "time in milliseconds": (changed(time=1e3 * TABLE["time"]), "milliseconds"),
     "torque in N mm": (changed(tau=2e3 * TABLE["tau"]), "N mm"),
     "a still joint": (changed(q=0.0 * TABLE["q"] + 0.3, dq=0.0 * TABLE["q"]), "never moves"),

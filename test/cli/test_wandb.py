@@ -104,7 +104,7 @@ def test_an_error_of_the_run_is_a_warning(bags, tmp_path, wandb, capsys, fails_a
     assert read_drive(output).values["kt"] > 0.0
     lines = [line for line in capsys.readouterr().err.splitlines() if "Weights & Biases" in line]
     assert len(lines) == 1
-    assert lines[0].endswith("the fit goes on without it")
+    assert lines[0].endswith("the fit continues without it")
 
 
 def test_without_the_library_one_line_says_what_to_install(bags, tmp_path, monkeypatch, capsys):

@@ -175,7 +175,7 @@ CASES = [
             "no_mass": "link upper: mass: expected a finite number [kg], found '4,0'",
             "nan_mass": "link upper: mass: expected a finite number [kg], found 'nan'",
             "negative": "link upper: mass -4 kg is negative",
-            "two_parents": "link upper hangs on two joints, shoulder and elbow",
+            "two_parents": "link upper has two parent joints, shoulder and elbow",
             "circle": "joint base is part of a loop",
             "one_name": "joint shoulder occurs twice",
             "childless": "joint elbow: no child link",

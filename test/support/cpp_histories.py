@@ -33,7 +33,7 @@ REASONS = (
     ),
     *(
         "jumps",
-        "stands still",
+        "is constant",
         "the firmware gain is not known",
         "effort is not a number",
         "times the stall torque",

@@ -223,7 +223,7 @@ def _of_moving(
     kept = []
     for run in others:
         if astray := moving.astray(run):
-            note(f"{run.name} is not predicted: {', '.join(astray)} moves in it, and in no fitted recording")
+            note(f"{run.name} is not predicted: {', '.join(astray)} moves in it, but in no fitted recording")
         else:
             kept.append(run)
     return [moving.of(run) for run in runs], [moving.of(run) for run in kept]
@@ -239,7 +239,7 @@ def _with_payload(
         return work, None
     arm = work.machine.arm
     if arm is None:
-        raise ConfigError("`payload`: the machine has no URDF, to whose links it could belong")
+        raise ConfigError("`payload` needs a URDF, and the machine has none")
     carried = carried_payload(question.payload, question.payload_link, work, arm)
     return work.of(carried.machine), carried
 

@@ -212,5 +212,5 @@ def paths_of(given: Given | None) -> tuple[Path, ...]:
         return ()
     found = as_recordings(given)
     if not found.paths:
-        raise RecordingError("these are runs that have been read already: give the paths of the recordings")
+        raise RecordingError("these runs have already been read: give the paths of the recordings")
     return found.paths

@@ -119,7 +119,7 @@ def run(options: EmulateOptions) -> int:
     if line.delay > 0.0:
         print(
             f"The emulated servos stood still for {line.delay:.3g} s in {line.counts['pauses']} pauses, the longest of"
-            f" {line.latest:.3g} s, because this program did not get the processor"
+            f" {line.latest:.3g} s, because this program was not scheduled"
         )
     return 0
 

@@ -51,7 +51,7 @@ class ReplayOptions:
         "table of signals, if the recording is a bag with other topics or units, or a table", None, "YAML"
     )
     goals: str | None = option(
-        "goals that the controller followed, where its commands do not hold them: JointState, Float64MultiArray, "
+        "topic with the goals of the controller, if its commands do not contain them: JointState, Float64MultiArray, "
         "JointTrajectory or JointTrajectoryControllerState",
         None,
         "TOPIC",
@@ -97,7 +97,7 @@ def run(options: ReplayOptions) -> int:
     )
     if (options.node_params is None) == (not options.params):
         raise ConfigError(
-            "say what the joints are: either --params with their parameter files, or --node-params with a node's YAML"
+            "state the joints: either --params with their parameter files, or --node-params with a node's YAML"
         )
     if options.node_params is None and options.node != NODE:
         raise ConfigError(
@@ -196,7 +196,7 @@ def _joint_names(options: ReplayOptions, bag: BagContent) -> list[str]:
     names = [] if message is None else list(decode(options.recordings, message, bag.typestore).name)
     if message is not None and (len(names) != 1 or files != 1):
         raise ConfigError(
-            f"which parameter file is for which joint? Name them with --joint, in the order of --params; "
+            f"which parameter file belongs to which joint? Name the joints with --joint, in the order of --params; "
             f"{options.recordings} has: {', '.join(names) or 'no joints'}"
         )
     return names or ["joint"]

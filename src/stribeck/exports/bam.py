@@ -36,7 +36,7 @@ def write(task: ExportTask) -> Written:
     file = task.joints[0].servo.parameters
     values = {name: float(value) for name, value in file.values.items()}
     content = {**values, "model": file.law.name, "actuator": file.actuator.name}
-    notes = ["the program's own step of 5 ms costs some mrad more; give it a shorter one"]
+    notes = ["the program's own step of 5 ms adds an error of some mrad; give it a shorter step"]
     if file.actuator.name not in SERVOS:
         notes.append(
             f"the program does not know the servo {file.actuator.name!r} (it knows {', '.join(SERVOS)}): add its control law there"

@@ -195,9 +195,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _on_revert(self) -> str:
         if self._former is None:
-            raise NodeStateError(
-                "there is no former file of drives: set the parameter drives_file to take one over"
-            )
+            raise NodeStateError("there is no previous file of drives: set the parameter drives_file first")
         path = self._former.parameters.drives_file
         self._reverting = True  # to what was read then, whatever the file holds now
         try:

@@ -213,7 +213,7 @@ def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
     lower, upper = (remote.read(name) for name in ("min_position_limit", "max_position_limit"))
     if servo.follows_position and lower == upper == 0:
         raise ServoError(
-            f"{servo} turns endlessly (both position limits are 0): set its position limits for {servo.mode}"
+            f"{servo} turns without limits (both position limits are 0): set its position limits for {servo.mode}"
         )
     if lower > upper:
         raise ServoError(f"{servo} has min_position_limit = {lower} above max_position_limit = {upper}")

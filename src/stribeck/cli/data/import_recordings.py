@@ -56,7 +56,7 @@ def run(options: ImportOptions) -> int:
         raise OutputError("two recordings have the same name: import them into different folders")
     for target in targets.values():
         if target.exists():
-            raise OutputError(f"{target} exists already; choose another --output or move it away")
+            raise OutputError(f"{target} already exists; choose another --output or move it")
         check_writable(target)
     logs = [log for _, _, found in runs for log in found]
     for name in sorted({log.actuator for log in logs}):

@@ -71,7 +71,7 @@ def run(options: SweepOptions) -> int:
     if left := [f"{v:.3g}" for v in sweep.speeds if v not in sweep.played]:
         print(f"left out, as the travel is too short for them: {', '.join(left)} rad/s")
     print(
-        f"play it: `plays: {{trajectories: [{options.output}], gains: […]}}` in the file of `stribeck record` or of the excitation node; "
+        f"execute it: `plays: {{trajectories: [{options.output}], gains: […]}}` in the file of `stribeck record` or of the excitation node; "
         "then `stribeck identify joint BAG`"
     )
     return DONE

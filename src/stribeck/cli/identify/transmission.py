@@ -137,7 +137,7 @@ def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> lis
         if encoder:
             warn(f"joint {joint + 1} is left out: its {encoder} position never changes")
     if all(still.values()):
-        raise RecordingError("no joint moves at both encoders: name the arrays with --columns")
+        raise RecordingError("no joint moves according to both encoders: name the arrays with --columns")
     return [joint for joint in chosen if not still[joint]]
 
 
@@ -153,7 +153,7 @@ def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
     steps = np.diff(table.column(given.time)) if given.time else np.full(1, options.step or np.nan)
     dt = float(np.median(steps))
     if not dt > 0.0 or np.any(np.abs(steps - dt) > 0.1 * dt):
-        raise RecordingError(f"{path}: times must rise in even steps; give time in --columns, or --step")
+        raise RecordingError(f"{path}: times must increase in equal steps; give time in --columns, or --step")
     if dt > LONGEST_INTERVAL:
         raise RecordingError(
             f"{path}: samples are {dt:g} s apart; are times in milliseconds? Seconds are expected"

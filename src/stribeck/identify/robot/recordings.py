@@ -337,5 +337,5 @@ def _blocked(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str
         bad = np.flatnonzero(still & wanted & away)
         if len(bad):
             at = bad[0] * run.dt
-            return f"{tree.names[joint]} stands still from {at:.1f} s on while its goal moves: blocked, or torque off"
+            return f"{tree.names[joint]} does not move from {at:.1f} s on while its goal moves: blocked, or torque off"
     return None

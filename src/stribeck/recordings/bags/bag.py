@@ -204,7 +204,7 @@ def _of_joint(path: Path, runs: list[_Run], joint: str | None) -> list[_Run]:
     if joint is None and len(joints) > 1:
         raise RecordingError(
             f"{path} has runs of several joints ({', '.join(joints)}): choose one with `joint`, or "
-            f"`joint` '{EVERY_JOINT}' if one servo, or several alike, took turns with different loads"
+            f"`joint` '{EVERY_JOINT}' if it is one servo, or several equal ones, with different loads"
         )
     if joint not in (None, EVERY_JOINT):
         runs = [run for run in runs if run.bench.joint == joint]

@@ -223,7 +223,7 @@ def _definition(kind: str, given: Mapping[str, str]) -> Definition:
     contract = contract_types()
     if kind not in given and kind not in contract.types:
         raise ConfigError(
-            f"nobody defines the message type {kind}: give the text of its definition, or leave its topic out"
+            f"there is no definition of the message type {kind}: give the text of its definition, or leave its topic out"
         )
     try:
         store = contract if kind not in given else _store_of(get_types_from_msg(given[kind], kind))

@@ -192,7 +192,7 @@ def _chunk_records(payload: memoryview) -> list[tuple[int, memoryview]]:
     stream, length = get_chunk_data_stream(chunk, validate_crc=True)
     data = stream.read(length)
     if len(data) != chunk.uncompressed_size:
-        raise ValueError("a chunk has another size than it says")
+        raise ValueError("the size of a chunk differs from its header")
     return list(_records(memoryview(data)))
 
 

@@ -124,7 +124,7 @@ def write_messages(
     :raises OutputError: if ``path`` exists or cannot be written.
     """
     if path.exists():
-        raise OutputError(f"{path} exists already; choose another name or move it away")
+        raise OutputError(f"{path} already exists; choose another name or move it")
     write = _write_with_rosbag2_py if _has_rosbag2_py() else _write_with_rosbags
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _check_digest(path: Path, messages: Iterable[RawMessage]) -> None:
     """
     expected = custom_value(path, DIGEST_KEY)
     if expected is not None and expected != _digest(messages):
-        raise RecordingError("its messages are not those that were written")
+        raise RecordingError("its messages differ from those that were written")
 
 
 def _digest(messages: Iterable[RawMessage]) -> str:

@@ -21,9 +21,7 @@ class IdentifyFleetOptions:
         None,
         "ADDRESS",
     )
-    retries: Annotated[int, whole] = option(
-        "how often a fit that crashed is tried again (default: 2)", 2, "N"
-    )
+    retries: Annotated[int, whole] = option("number of retries of a fit that crashed (default: 2)", 2, "N")
     force: bool = option("repeat fits that are up to date", False)
     quiet: bool = option("no progress, only the summary and what goes wrong", False)
 

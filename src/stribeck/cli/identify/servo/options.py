@@ -73,7 +73,8 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     )
     resume: bool = _search("continue the study", False)
     join: bool = _search(
-        "take part in the study, which the first worker opens: the same command on every machine", False
+        "take part in a shared study, which the first worker creates: run the same command on every machine",
+        False,
     )
     batch: Count = _search("trials per batch of a worker (default: 64)", 64, "N")
     load_study: str | None = _search("the same as --study URL --resume", None, "URL", hidden=True)
