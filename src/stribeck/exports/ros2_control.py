@@ -40,7 +40,9 @@ def write(task: ExportTask) -> Written:
     controller = {
         "type": "stribeck_controllers/FrictionCompensationController",
         "joints": list(links),
-        "friction": {name: _friction(servos[name], name in task.by_torque) | link for name, link in links.items()},
+        "friction": {
+            name: _friction(servos[name], name in task.by_torque) | link for name, link in links.items()
+        },
     }
     sections = {"/**": joints, "friction_compensation": controller}
     text = yaml.safe_dump(
