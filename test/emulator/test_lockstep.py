@@ -23,9 +23,10 @@ class Nodes:
         return {name: order[1] for name, order in orders}
 
     def join(self, *names: str):
-        """Nodes join; what follows from the last one."""
+        """Nodes join and report that they have nothing yet; what follows from the last one."""
         for name in names:
-            orders = self.lockstep.join(name)
+            assert self.lockstep.join(name) == []
+            orders = self.lockstep.report(name, Report(0, 0.0, -math.inf))
         return self.give(orders)
 
     def report(self, name: str, due: float = math.inf, **content):
@@ -61,6 +62,38 @@ def test_time_does_not_begin_before_all_have_joined():
     assert nodes.lockstep.awaited == ["b"]
     assert nodes.join("b") == {"a": TURN, "b": TURN}
     assert nodes.news("a") == nodes.news("b") == (100.0, {})
+
+
+def test_nodes_are_connected_before_their_first_turn():
+    """What each has is in its first report, which all wait for; a node that was quick gets no turn before the others."""
+    nodes = Nodes("a", "b")
+    assert [nodes.lockstep.join(name) for name in "ab"] == [[], []]
+    assert nodes.lockstep.awaited == ["a", "b"]
+    first = Report(0, 0.0, -math.inf, entities=Entities({"/t": (1, 0)}, {}, ()))
+    assert nodes.lockstep.report("a", first) == []
+    assert nodes.lockstep.awaited == ["b"]
+    assert nodes.give(nodes.lockstep.report("b", first)) == {"a": MATCH, "b": MATCH}
+    assert nodes.report("a", due=-math.inf) == {}
+    assert nodes.report("b", due=-math.inf) == {"a": TURN, "b": TURN}
+    assert nodes.news("a") == nodes.news("b") == (100.0, {})
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_it_is_irrelevant_whose_report_comes_first(pair, order):
+    """b subscribes to /u in the turn in which a publishes there: the message is from before, and not expected."""
+    pair.report("a", due=100.5, sent={"/t": 1})
+    pair.report("b", due=100.5)
+    assert pair.news("a") == pair.news("b") == (100.5, {})
+    told = {
+        "a": {"due": 101.0, "sent": {"/u": 1}},
+        "b": {"entities": Entities({}, {"/t": (1, 0), "/u": (1, 0)}, ())},
+    }
+    assert pair.report(order[0], **told[order[0]]) == {}
+    assert pair.report(order[1], **told[order[1]]) == {"a": MATCH, "b": MATCH}
+    pair.report("a", due=101.0)
+    assert pair.report("b") == {"a": TURN}
+    assert pair.report("a", sent={"/u": 1}) == {"b": TURN}
+    assert pair.news("b") == (101.0, {"/u": 1})
 
 
 def test_messages_are_processed_before_time_goes_on(pair):
