@@ -46,7 +46,7 @@ REPORTS = "STRIBECK_SLOW_REPORTS"
 class Unit:
     """Tests that are run together: those of a file, or one test.
 
-    :param name: path of the file, or node ID without parameters.
+    :param name: path of the file, or node ID, with or without parameters.
     :param seconds: how long they take.
     """
 
@@ -68,11 +68,12 @@ class Outcome:
 
 
 def units_of(tests: Sequence[str], table: Mapping[str, float]) -> list[Unit]:
-    """Group node IDs by their names in the table, otherwise by file; in the order of the tests."""
+    """Group node IDs by their names in the table (with parameters, without, by file); in the order of the tests."""
     groups: dict[str, list[str]] = {}
     for test in tests:
         file, function = test.partition("::")[0], test.partition("[")[0]
-        groups.setdefault(function if function in table else file, []).append(test)
+        name = next((one for one in (test, function) if one in table), file)
+        groups.setdefault(name, []).append(test)
     return [Unit(name, tuple(of), table.get(name, UNKNOWN * len(of))) for name, of in groups.items()]
 
 

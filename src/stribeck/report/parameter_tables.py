@@ -95,7 +95,7 @@ def _strip(known: AssessedParameter) -> Child:
 
 
 def _statements(one: Assessed) -> list[Element]:
-    heading = element("h4", "What these data cannot tell")
+    heading = element("h4", "Not identifiable from these data")
     if not one.file.stated:
         return [
             heading,

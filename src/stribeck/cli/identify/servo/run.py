@@ -204,7 +204,7 @@ def print_result(result: FitResult) -> None:
         "" if uncertainty is None else f"; its error is at most {uncertainty.step_share:.2g} of a half-width"
     )
     if uncertainty is not None:
-        print("\nWhat these data cannot tell:" if uncertainty.statements else "")
+        print("\nNot identifiable from these data:" if uncertainty.statements else "")
         for statement in uncertainty.statements:
             print(f"- {statement}")
     print(*judge_result(result).lines(), sep="\n")
