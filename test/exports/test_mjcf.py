@@ -13,7 +13,8 @@ from helpers import REPOSITORY
 from stribeck.cli.main import main
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Stepping
-from stribeck.exports.mjcf import DC_MOTOR, export_onto, exported, simulated, snippet
+from stribeck.exports.mjcf import export_onto, simulated, snippet
+from stribeck.exports.mjcf_joint import DC_MOTOR, exported
 from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.exports.task import JointServo
 from stribeck.files.actuators import load_actuator

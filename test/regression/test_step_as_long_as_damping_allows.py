@@ -8,7 +8,8 @@ from pendulums import parameters_of
 
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Stepping
-from stribeck.exports.mjcf import ROUNDING, exported, simulated
+from stribeck.exports.mjcf import simulated
+from stribeck.exports.mjcf_joint import ROUNDING, exported
 from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.model.joint import Drive, Servo
 

@@ -6,7 +6,8 @@ import pytest
 from pendulums import mujoco, parameters_of, xml_of
 
 from stribeck.errors import ConfigError
-from stribeck.exports.mjcf import export_onto, exported, snippet
+from stribeck.exports.mjcf import export_onto, snippet
+from stribeck.exports.mjcf_joint import exported
 from stribeck.exports.task import JointServo
 from stribeck.model import Setup
 from stribeck.model.joint import Servo

@@ -68,7 +68,17 @@ def torque_controlled(
     task: ImportTask, stiffness: float, damping: float, limit: float, values: Mapping[str, float]
 ) -> Drive:
     """Law M1 with a position controller in place of the firmware."""
-    control = TorqueControl(gain=stiffness / task.gain(), damping=damping, torque_max=limit)
+    return _with_control(
+        task, TorqueControl(gain=stiffness / task.gain(), damping=damping, torque_max=limit), values
+    )
+
+
+def torque_driven(task: ImportTask, limit: float, values: Mapping[str, float]) -> Drive:
+    """Law M1 of a joint whose commands are torques."""
+    return _with_control(task, TorqueControl(gain=1.0, damping=0.0, torque_max=limit), values)
+
+
+def _with_control(task: ImportTask, control: TorqueControl, values: Mapping[str, float]) -> Drive:
     actuator = replace(
         task.actuator,
         control=control,

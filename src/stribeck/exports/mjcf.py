@@ -1,16 +1,7 @@
-r"""Export as MJCF: joint attributes, an actuator and the required options, for law M1.
+"""Export as MJCF: joint attributes, an actuator and the required options, for law M1.
 
-Coulomb friction becomes MuJoCo's ``frictionloss``, viscous friction its ``damping``. A servo with a voltage bridge becomes
-a ``<dcmotor>`` where the installed MuJoCo has it (4.0 and newer): resistance, motor constant, controller, voltage and
-current limits, goal ramp and delay are those of :class:`stribeck.model.control_laws.VoltageControl`, and the joint is free of
-back-EMF while its actuator group is disabled. Every other servo becomes an affine actuator with a force range, and its
-back-EMF part of ``damping``:
-
-.. math::
-
-    \tau_m = clip(k(\theta_d - \theta) - c\,\dot\theta, \pm\tau_{max}) - c_e\,\dot\theta
-
-The coefficients are differences of the piecewise linear control law of :mod:`stribeck.model.actuator`.
+Coulomb friction becomes MuJoCo's ``frictionloss``, viscous friction its ``damping``; the actuator is that of
+:mod:`stribeck.exports.mjcf_joint`.
 """
 
 from __future__ import annotations
@@ -18,10 +9,8 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import NamedTuple
 from xml.etree import ElementTree
 
 import mujoco
@@ -29,12 +18,11 @@ import numpy as np
 
 from stribeck.errors import ConfigError, OutputError
 from stribeck.evaluate.assessment import Stepping
-from stribeck.exports.affine import affine
+from stribeck.exports.mjcf_joint import DC_MOTOR, ROUNDING, DcMotor, PlainJoint, exported
 from stribeck.exports.mjcf_runs import parts_of, runs_of, servo_of_run
 from stribeck.exports.task import ExportTask, JointServo, Written
 from stribeck.model.arrays import Array
 from stribeck.model.bench import inertia
-from stribeck.model.control_laws import CurrentControl, VoltageControl
 from stribeck.model.joint import Servo
 from stribeck.model.log import Batch
 from stribeck.mujoco.bench import JOINT
@@ -42,9 +30,6 @@ from stribeck.mujoco.joints import actuators_of, check_options, friction_solver,
 
 TIMESTEP = 0.002
 """MuJoCo's default time step [s]."""
-
-ROUNDING = 1e-9
-"""Share by which a time step may exceed the longest one: quotients of times have rounding errors."""
 
 CORNERS = ((0.0, 0.0, 0.0), (0.01, 0.0, 0.0), (0.0, 0.01, 0.0), (0.0, 0.0, 0.01))
 FACES = ((1, 3, 2), (1, 2, 4), (2, 3, 4), (1, 4, 3))
@@ -56,73 +41,6 @@ STL = struct.pack("<80xI", len(FACES)) + b"".join(
 )
 """A tetrahedron, as the two kinds of files of meshes that models have."""
 
-DC_MOTOR = hasattr(mujoco.MjsActuator, "set_to_dcmotor")
-"""Whether the installed MuJoCo has ``<dcmotor>`` and delays of actuators."""
-
-
-class DcMotor(NamedTuple):
-    r"""A voltage servo as ``<dcmotor>``.
-
-    :param motorconst: :math:`k_t` [N m/A].
-    :param resistance: R [ohm].
-    :param controller: gains of position [N m/rad], its integral [N m/(rad s)] and velocity [N m s/rad], largest slope of the
-        goal [rad/s], largest integral [rad s], largest voltage [V]; 0 for none. The gain of velocity contains
-        :math:`k_t^2/R`, with which MuJoCo's controller does not compensate the back-EMF.
-    :param current: limit of the current [A], 0 for none.
-    """
-
-    motorconst: float
-    resistance: float
-    controller: tuple[float, ...]
-    current: float
-
-
-@dataclass(frozen=True)
-class PlainJoint:
-    r"""A servo as attributes of plain MJCF.
-
-    :param armature: apparent inertia of the rotor [kg m²].
-    :param frictionloss: Coulomb friction [N m].
-    :param damping: viscous friction and back-EMF, :math:`K_v + c_e` [N m s/rad].
-    :param stiffness: torque per position error k [N m/rad].
-    :param feedback: velocity feedback c within the force range [N m s/rad].
-    :param force: maximum torque at rest :math:`\tau_{max}` [N m].
-    :param notes: description of differences between the servo and plain MJCF.
-    :param motor: the servo as ``<dcmotor>`` in place of stiffness, feedback and force; ``damping`` is then viscous alone.
-    :param delay: of commands [s].
-    """
-
-    armature: float
-    frictionloss: float
-    damping: float
-    stiffness: float
-    feedback: float
-    force: float
-    notes: tuple[str, ...]
-    motor: DcMotor | None = None
-    delay: float = 0.0
-
-    def longest_step(self, inertia: float | None = None) -> float:
-        """Time in which the damping, taken as constant, stops the joint [s]; a longer explicit step overshoots; infinite without inertia."""
-        damping = self.damping + self.feedback
-        if self.motor is not None:
-            damping += self.motor.motorconst**2 / self.motor.resistance
-        moved = self.armature if inertia is None else inertia
-        return moved / damping if damping and moved else math.inf
-
-    def check_timestep(self, timestep: float, joint: str, inertia: float | None = None) -> None:
-        """Check that explicit damping is stable with this time step.
-
-        :param inertia: of the joint with what it carries [kg m²]; default: of the bare shaft.
-        :raises ConfigError: if it is not.
-        """
-        longest = self.longest_step(inertia)
-        if timestep > longest * (1.0 + ROUNDING):
-            raise ConfigError(
-                f"joint {joint!r}: a time step of {timestep:g} s is too long: its damping stops it in {longest:.3g} s; "
-                "use a shorter one"
-            )
-
 
 def write(task: ExportTask) -> Written:
     """A file to include, or the model with the servos at their joints.
@@ -130,14 +48,16 @@ def write(task: ExportTask) -> Written:
     :raises ConfigError: for servos that MJCF cannot express, unsuitable joints, or a time step together with a model.
     """
     if task.model is None:
-        text = snippet(task.joints, task.timestep or TIMESTEP)
-        notes = [note for _, servo in task.joints for note in exported(servo).notes]
+        text = snippet(task.joints, task.timestep or TIMESTEP, task.by_torque)
+        notes = [
+            note for joint, servo in task.joints for note in exported(servo, joint in task.by_torque).notes
+        ]
     else:
         if task.timestep is not None:
             raise ConfigError(f"a time step is of a file to include; {task.model} has its own")
         if task.output.resolve() in {part.resolve() for part in parts_of(task.model)}:
             raise OutputError(f"{task.output} is an input of this command; name another file")
-        text, (*notes,) = export_onto(task.model, task.joints)
+        text, (*notes,) = export_onto(task.model, task.joints, task.by_torque)
         if task.output.resolve().parent != task.model.resolve().parent:
             notes.append("relative paths of files in the model are resolved from the new model's folder")
     return Written({task.output: text}, tuple(dict.fromkeys(notes)))
@@ -159,59 +79,12 @@ def simulated(servo: Servo, runs: Batch, stepping: Stepping) -> Array:
     return runs_of(servo, runs, texts, substeps, np.stack([runs.position[0], runs.velocity[0]]))
 
 
-def exported(servo: Servo, *, dc_motor: bool = DC_MOTOR) -> PlainJoint:
-    """A servo as attributes of plain MJCF.
-
-    :param dc_motor: whether a voltage servo may become a ``<dcmotor>``.
-    :raises ConfigError: for laws, terms and effects that plain MJCF cannot express.
-    """
-    control, p = servo.parameters.actuator.control, servo.parameters.values
-    motor = isinstance(control, VoltageControl) and control.bridge == "brake" and dc_motor
-    _check_expressible(servo, dc_motor=motor)
-    motor_law = affine(servo)
-    plain = PlainJoint(
-        armature=p["armature"],
-        frictionloss=p["friction_base"],
-        damping=p["friction_viscous"] + motor_law.back_emf,
-        stiffness=motor_law.stiffness,
-        feedback=motor_law.feedback,
-        force=motor_law.force,
-        notes=_notes(servo),
-    )
-    if not (motor and isinstance(control, VoltageControl)):
-        return plain
-    note = "disabling its actuator group switches a motor off, without back-EMF; ctrl is the goal position"
-    return replace(
-        plain,
-        damping=p["friction_viscous"],
-        feedback=0.0,
-        motor=_dc_motor(servo, control),
-        delay=p.get("command_delay", 0.0),
-        notes=(note,),
-    )
-
-
-def _dc_motor(servo: Servo, control: VoltageControl) -> DcMotor:
-    p, (kp, ki, kd) = servo.parameters.values, servo.gains
-    kt, resistance = p["kt"], p["R"]
-    torque = kt / resistance * servo.voltage  # of full duty
-    integral = (control.integral_gain or 0.0) * ki
-    controller = (
-        torque * control.gain * kp,
-        torque * integral,
-        kt * kt / resistance + torque * (control.derivative_gain or 0.0) * kd,
-        control.goal_speed or 0.0,
-        control.duty_max / integral if integral else 0.0,
-        control.duty_max * servo.voltage,
-    )
-    return DcMotor(kt, resistance, controller, p.get("current_limit", 0.0))
-
-
-def snippet(servos: Sequence[JointServo], timestep: float = TIMESTEP) -> str:
+def snippet(servos: Sequence[JointServo], timestep: float = TIMESTEP, by_torque: Container[str] = ()) -> str:
     """An MJCF file to include: options, and a default class and an actuator for each joint.
 
     :param servos: joints of the model that will include it, and their servos.
     :param timestep: the model's time step [s].
+    :param by_torque: joints whose commands are torques.
     :raises ConfigError: as for :func:`exported`.
     """
     root = ElementTree.Element("mujoco")
@@ -219,10 +92,12 @@ def snippet(servos: Sequence[JointServo], timestep: float = TIMESTEP) -> str:
     ElementTree.SubElement(option, "flag", eulerdamp="disable")
     defaults, actuators = ElementTree.SubElement(root, "default"), ElementTree.Element("actuator")
     for place, (joint, servo) in enumerate(servos):
-        plain, parameters = exported(servo), servo.parameters
+        plain, parameters = exported(servo, joint in by_torque), servo.parameters
         plain.check_timestep(timestep, joint)
         name = class_of(JointServo(joint, servo))
-        title = f"{parameters.actuator.title}, law {parameters.law.name.upper()}, K_p {servo.kp:g}, {servo.voltage:g} V"
+        title = f"{parameters.actuator.title}, law {parameters.law.name.upper()}"
+        if not plain.by_torque:
+            title += f", K_p {servo.kp:g}, {servo.voltage:g} V"
         for k, text in enumerate((f'{title}: give joint {joint} class="{name}"', *plain.notes)):
             root.insert(2 * place + k, ElementTree.Comment(f" {text.replace('--', '- -')} "))
         outer = ElementTree.SubElement(defaults, "default", {"class": name})
@@ -244,7 +119,9 @@ def class_of(joint: JointServo) -> str:
     return f"{file.actuator.name}_{file.law.name}_{joint.joint}"
 
 
-def export_onto(model: Path, servos: Sequence[JointServo]) -> tuple[str, tuple[str, ...]]:
+def export_onto(
+    model: Path, servos: Sequence[JointServo], by_torque: Container[str] = ()
+) -> tuple[str, tuple[str, ...]]:
     """Insert servos at joints of an MJCF model; returns the model as text, and notes.
 
     An existing actuator of a joint keeps its name and position and is turned into the servo; otherwise one is added.
@@ -261,7 +138,7 @@ def export_onto(model: Path, servos: Sequence[JointServo]) -> tuple[str, tuple[s
             f"{len(absent)} meshes of the model are missing here, such as {absent[0]}: the new model refers to them as before"
         )
     for name, servo in servos:
-        plain = applied[name] = exported(servo)
+        plain = applied[name] = exported(servo, name in by_torque)
         notes += plain.notes
         joint = joint_named(compiled, name, servo)
         joint_actuators = actuators_of(compiled, joint)
@@ -326,14 +203,17 @@ def _apply_actuator(
     positioned = actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE and (
         actuator.gainprm[0] == -actuator.biasprm[1]
     )
-    if is_new or not positioned:  # the range comes from the model's defaults, or is not a position
+    if (
+        is_new or positioned == plain.by_torque
+    ):  # the range comes from the model's defaults, or is of another quantity
         actuator.ctrllimited, actuator.inheritrange = mujoco.mjtLimited.mjLIMITED_FALSE, 0.0
     actuator.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
     actuator.actlimited, actuator.actrange = mujoco.mjtLimited.mjLIMITED_FALSE, [0.0, 0.0]
-    actuator.gaintype, actuator.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+    actuator.gaintype = mujoco.mjtGain.mjGAIN_FIXED
+    actuator.biastype = mujoco.mjtBias.mjBIAS_NONE if plain.by_torque else mujoco.mjtBias.mjBIAS_AFFINE
     gain, bias = [0.0] * len(actuator.gainprm), [0.0] * len(actuator.biasprm)
-    gain[0], bias[1], bias[2] = plain.stiffness, -plain.stiffness, -plain.feedback
+    gain[0], bias[:3] = plain.gain, plain.bias
     actuator.gainprm, actuator.biasprm = gain, bias
     actuator.forcelimited, actuator.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, [-plain.force, plain.force]
     for name in ("damping", "armature", "delay", "nsample", "ctrlspec"):  # in newer versions
@@ -374,9 +254,9 @@ def _actuator_attributes(plain: PlainJoint, timestep: float) -> dict[str, str]:
     return common | {  # all attributes, as the class inherits the model's defaults for other actuators
         "dyntype": "none",
         "gaintype": "fixed",
-        "gainprm": _text(plain.stiffness),
-        "biastype": "affine",
-        "biasprm": _text(0.0, -plain.stiffness, -plain.feedback),
+        "gainprm": _text(plain.gain),
+        "biastype": "none" if plain.by_torque else "affine",
+        "biasprm": _text(*plain.bias),
         "forcelimited": "true",
         "forcerange": _text(-plain.force, plain.force),
     }
@@ -394,49 +274,6 @@ def _motor_attributes(motor: DcMotor) -> dict[str, str]:
 
 def _samples(plain: PlainJoint, timestep: float) -> int:
     return math.ceil(plain.delay / timestep) + 1 if plain.delay else 0
-
-
-def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
-    file, control = servo.parameters, servo.parameters.actuator.control
-    held = {"supply", *(["delay"] if DC_MOTOR or dc_motor else []), *(["current-limit"] if dc_motor else [])}
-    effects = sorted(file.actuator.active_effects - held)
-    instead = "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same recordings"
-    beyond = [
-        (file.law.name != "m1", f"law {file.law.name.upper()} ({file.law.title})"),
-        *((True, term.title) for term in file.law.of_kind("sides", "offset")),
-        (bool(effects), f"the effect {', '.join(effects)}"),
-        (isinstance(control, VoltageControl) and control.bridge == "coast", "a drive/coast bridge"),
-        (bool(servo.ki) and not dc_motor, "an integral gain"),
-        (bool(servo.supply_resistance), "the sag of a supply"),
-        (servo.period is not None, "a firmware period"),
-    ]
-    for present, feature in beyond:
-        if present:
-            raise ConfigError(f"plain MJCF cannot express {feature}: {instead}")
-    if not servo.kp:
-        raise ConfigError("kp is 0: a servo without a proportional gain does not move; state the firmware's")
-
-
-def _notes(servo: Servo) -> tuple[str, ...]:
-    control, p = servo.parameters.actuator.control, servo.parameters.values
-    notes = []
-    if isinstance(control, VoltageControl):
-        notes.append(
-            "damping includes the back-EMF, so the joint is braked even where a real servo's torque is off"
-        )
-        if control.goal_speed is not None:
-            notes.append(
-                f"the firmware ramps its goal: change ctrl by no more than {control.goal_speed:.4g} rad/s"
-            )
-    if isinstance(control, CurrentControl) and "R" in p:
-        fastest = (servo.voltage - p["R"] * control.current_max) / p["kt"]
-        if fastest <= 0.0:
-            raise ConfigError(
-                f"plain MJCF cannot express a current that {servo.voltage:g} V cannot drive at rest: use "
-                "stribeck.mujoco.Controller, or a higher supply"
-            )
-        notes.append(f"above {fastest:.3g} rad/s the supply bounds the torque of the real motor further")
-    return tuple(notes)
 
 
 def _like(current: object, value: float) -> object:

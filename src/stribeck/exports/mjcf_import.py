@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import mujoco
 
 from stribeck.errors import ConfigError
-from stribeck.exports.import_task import ImportTask, torque_controlled, voltage_controlled
+from stribeck.exports.import_task import ImportTask, torque_controlled, torque_driven, voltage_controlled
 from stribeck.identify.robot.tree import strip_mjcf
 from stribeck.model.joint import Drive
 from stribeck.strict import read_bytes
@@ -18,7 +18,7 @@ def import_joint(task: ImportTask) -> Drive:
     """Armature, friction and actuator of one joint.
 
     :raises ConfigError: for files that MuJoCo cannot read, joints that are missing or without a servo, and actuators other
-        than position controllers and ``<dcmotor>`` with a position controller.
+        than motors, position controllers and ``<dcmotor>`` with a position controller.
     """
     model = _model(task.path)
     joints = {
@@ -41,9 +41,11 @@ def import_joint(task: ImportTask) -> Drive:
         return voltage_controlled(
             task, float(gain[1]), float(gain[0]), float(gain[4]), float(gain[7]), values
         )
+    if float(gain[0]) == 1.0 and not bias[:3].any() and limited:
+        return torque_driven(task, force, values)
     if float(gain[0]) != -float(bias[1]) or not gain[0] or not limited:
         raise ConfigError(
-            f"{task.path}: the actuator of joint {name!r} is no position controller with a force range; add one, or export it again"
+            f"{task.path}: the actuator of joint {name!r} is neither a position controller nor a motor (gain 1) with a force range; add one, or export it again"
         )
     return torque_controlled(task, float(gain[0]), -float(bias[2]), force, values)
 

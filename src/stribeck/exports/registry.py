@@ -23,6 +23,7 @@ class Format:
         drive of Isaac Lab has them (:mod:`stribeck.exports.bam_drive`).
     :param fitted: parameters that a projection fits; empty: all parameters of the motor and of the law.
     :param gain: whether a firmware gain is part of the file.
+    :param torque: whether it has joints whose commands are torques, so that no gain is needed.
     :param model: whether ``--model`` is needed (``True``), possible (``None``), or not used (``False``).
     :param effects: effects beyond the paper that it holds.
     :param writer: function of the module.
@@ -41,6 +42,7 @@ class Format:
     law: Literal["source", "m1", "drive"] = "source"
     fitted: tuple[str, ...] = ()
     gain: bool = False
+    torque: bool = False
     model: bool | None = False
     effects: tuple[str, ...] = ()
     terms: bool = False
@@ -102,6 +104,7 @@ FORMATS = {
             "mjcf",
             law="m1",
             gain=True,
+            torque=True,
             model=None,
             effects=MOTOR_EFFECTS,
             supply=True,
@@ -187,6 +190,7 @@ FORMATS = {
             "ROS 2: parameters of the compensation node and of the controller of ros2_control",
             "ros2_control",
             gain=True,
+            torque=True,
             model=None,
             effects=ISOTHERMAL_EFFECTS,
             terms=True,

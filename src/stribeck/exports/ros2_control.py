@@ -14,6 +14,7 @@ import yaml
 
 from stribeck.exports.affine import affine
 from stribeck.exports.task import ExportTask, JointServo, Written
+from stribeck.model.joint import Servo
 from stribeck.rigid.tree import BASE, TreeJoint
 from stribeck.rigid.urdf import read_urdf
 
@@ -28,18 +29,20 @@ def write(task: ExportTask) -> Written:
     """The YAML file."""
     joints: dict[str, object] = {"joints": [servo.joint for servo in task.joints]}
     for servo, source in zip(task.joints, task.sources, strict=True):
+        by_torque = servo.joint in task.by_torque
         joints[servo.joint] = {
             "parameter_file": str(source.resolve()),
             "max_torque": SHARE * _limit(servo),
-            "p_gain": float(servo.servo.kp),
-            "supply_voltage": float(servo.servo.voltage),
+            **_position_control(servo.servo, by_torque),
         }
     servos = {servo.joint: servo for servo in task.joints}
     links = {name: {} for name in servos} if task.model is None else _links(task.model, list(servos))
     controller = {
         "type": "stribeck_controllers/FrictionCompensationController",
         "joints": list(links),
-        "friction": {name: _friction(servos[name]) | link for name, link in links.items()},
+        "friction": {
+            name: _friction(servos[name], name in task.by_torque) | link for name, link in links.items()
+        },
     }
     sections = {"/**": joints, "friction_compensation": controller}
     text = yaml.safe_dump(
@@ -73,7 +76,12 @@ def _links(urdf: Path, names: list[str]) -> dict[str, dict[str, object]]:
     }
 
 
-def _friction(joint: JointServo) -> dict[str, object]:
+def _position_control(servo: Servo, by_torque: bool) -> dict[str, float]:
+    """Gain and supply of a servo's own position control, nothing for a joint whose commands are torques."""
+    return {} if by_torque else {"p_gain": float(servo.kp), "supply_voltage": float(servo.voltage)}
+
+
+def _friction(joint: JointServo, by_torque: bool) -> dict[str, object]:
     """Law, servo and limits of a joint, as the controller of ros2_control takes them."""
     servo, file = joint.servo, joint.servo.parameters
     control, law, values = file.actuator.control, file.law, file.values
@@ -89,8 +97,7 @@ def _friction(joint: JointServo) -> dict[str, object]:
         "control_gain": float(control.gain * values.get("ratio", 1.0)),
         "control_damping": float(getattr(control, "damping", 0.0)),
         "output_max": float(getattr(control, outputs[control.kind])),
-        "p_gain": float(servo.kp),
-        "supply_voltage": float(servo.voltage),
+        **_position_control(servo, by_torque),
         **{name: float(values[name]) for name in _MOTOR if name in values},
     }
     if getattr(control, "bridge", "brake") == "coast":

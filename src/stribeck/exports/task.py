@@ -29,6 +29,7 @@ class ExportTask:
     :param model: robot file to put the servos into, if the format has one.
     :param timestep: time step of the simulation [s], where the format depends on it; ``None``: the format's default.
     :param sources: parameter file of each joint, as given.
+    :param by_torque: joints whose commands are torques; the gains of their servos are those of a comparison alone.
     :param table: table of draws beside the output, for formats that read it while they run.
     :raises ConfigError: for joints without a name, or with the same one.
     """
@@ -39,6 +40,7 @@ class ExportTask:
     timestep: float | None = None
     sources: tuple[Path, ...] = ()
     table: Path | None = None
+    by_torque: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         check_names([joint for joint, _ in self.joints])

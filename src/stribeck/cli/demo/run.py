@@ -261,7 +261,7 @@ def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> dict[str, dict[str, 
                 bar.set_postfix_str(plays, refresh=False)
             time.sleep(0.1)
         bar.update(100 - bar.n)
-    return dict(watcher.result)
+    return {name: watcher.result[name] for name in ROBOTS}
 
 
 def lost_samples(output: Path) -> int:

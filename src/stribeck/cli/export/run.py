@@ -34,7 +34,7 @@ from stribeck.exports.variants import table_path, variants
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drives
 from stribeck.files.folders import write_atomically
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import Gains, TorqueControl
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.log import Log
 from stribeck.strict import read_bytes
@@ -86,7 +86,8 @@ def run(options: ExportOptions) -> int:
             for one, place in zip(driven, places, strict=True)
         )
         sources = tuple(one.path for one in driven)
-        return ExportTask(servos, output, options.model, options.step, sources, table)
+        by_torque = frozenset(one.joint for one in driven if _by_torque(options, form, logs, one.file))
+        return ExportTask(servos, output, options.model, options.step, sources, table, by_torque)
 
     form.write(task_of([plain(file, form) for _, file in files]))  # refuses early what does not fit
     judged: list[Judged] = []
@@ -282,12 +283,20 @@ def _supply(
     )
 
 
+def _by_torque(options: ExportOptions, form: Format, logs: Sequence[Log], file: Drive) -> bool:
+    """Whether the commands of a joint are torques: nothing states a gain of its position control, and it has none of its own."""
+    control = file.actuator.control
+    commanded = isinstance(control, TorqueControl) and not control.damping
+    return form.torque and commanded and options.kp is None and not logs and file.gains is None
+
+
 def _servo(
     options: ExportOptions, form: Format, logs: Sequence[Log], file: Drive, held: Drive, supply: float | None
 ) -> Servo:
     """What the format holds of a file as a servo, with its supply and its gain, from options, recordings or the file."""
     gains = sorted({log.setup.kp for log in logs})
-    if form.gain and options.kp is None and len(gains) != 1 and file.gains is None:
+    stated = options.kp is not None or len(gains) == 1 or file.gains is not None
+    if form.gain and not stated and not _by_torque(options, form, logs, file):
         found = (
             f"the recordings have {', '.join(f'{gain:g}' for gain in gains)}"
             if gains
