@@ -125,7 +125,10 @@ def test_joints_have_the_names_of_their_files(tmp_path):
         ("isaaclab-bam --kp 400", ["supply voltage", "--supply"]),
         ("isaaclab-bam --supply 5", ["firmware's gain", "--kp"]),
         ("isaaclab-bam --kp 400 --supply 5", ["isaaclab-bam writes a .py and a .yaml file"]),
-        ("isaaclab-bam --strict --kp 400 --supply 5 --output x.py", ["cannot represent the quadratic load term"]),
+        (
+            "isaaclab-bam --strict --kp 400 --supply 5 --output x.py",
+            ["cannot represent the quadratic load term"],
+        ),
         ("isaaclab-bam --kp 400 --kd -1 --supply 5", ["--kd"]),
         ("usd-bam --kp 400 --supply 5", ["changes a robot file", "--model"]),
         ("mjlab --kp 400 --supply 5", ["name a .py file"]),

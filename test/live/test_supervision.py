@@ -97,9 +97,7 @@ def test_only_the_present_spell_can_be_revoked(enabled) -> None:
     assert enabled.compensator.enabled
     enabled.state.revoke(before + 5, enabled.time)
     assert not enabled.compensator.enabled
-    assert enabled.log[-1][1].startswith(
-        "no heartbeat reached the guard, the guard took over: enable again"
-    )
+    assert enabled.log[-1][1].startswith("no heartbeat reached the guard, the guard took over: enable again")
     assert not enabled.state.resumes(enabled.time + 10.0)
 
 

@@ -177,8 +177,7 @@ def test_an_inertia_that_no_body_has_is_a_doubt():
     robot = parse_urdf(ROBOT.replace('izz="0.025"', 'izz="0.25"'))
     assert len(robot.doubts) == 1
     assert (
-        "link upper: principal moments of inertia 0.01, 0.02, 0.25 kg m^2 are impossible"
-        in robot.doubts[0]
+        "link upper: principal moments of inertia 0.01, 0.02, 0.25 kg m^2 are impossible" in robot.doubts[0]
     )
     assert len(robot.model()) == 2
 
