@@ -271,7 +271,7 @@ def test_impossible_servos_are_refused() -> None:
 def test_a_baud_rate_too_slow_for_the_rate_is_refused() -> None:
     """57600 bit/s does not carry 200 Hz; the message says which baud rate and which rate would do."""
     servos = expected("xl330")
-    text = refusal(lambda: check_rate(servos, 57_600, 200.0), "57600", "1000000 bit/s would do")
+    text = refusal(lambda: check_rate(servos, 57_600, 200.0), "57600", "1000000 bit/s is fast enough")
     highest = int(text.rsplit("at most ", 1)[1].split()[0])
     check_rate(servos, 57_600, highest)
     refusal(lambda: check_rate(servos, 57_600, highest + 1))

@@ -420,7 +420,7 @@ def test_a_configuration_is_read_from_yaml(tmp_path: Path) -> None:
     [
         ({"colour": 1}, ("unknown key 'colour'", "valid: port")),
         ({"baud_rate": 12345}, ("no baud rate 12345", "1000000")),
-        ({"rate": 2000}, ("too slow for 2000 Hz", "would do")),
+        ({"rate": 2000}, ("too slow for 2000 Hz", "is fast enough")),
         ({"rate": 20}, ("silence_timeout", "three cycles")),
         ({"watchdog": 5}, ("watchdog: must be at most 2.54", "5")),
         ({"joints": {}}, ("at least one joint",)),

@@ -119,7 +119,7 @@ def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None
         return
     common = set.intersection(*(set(servo.model.baud_rates.values()) for servo in servos))
     enough = [baud for baud in sorted(common) if cycle_time(servos, baud) * rate <= SHARE]
-    advice = f"{enough[0]} bit/s would do" if enough else "no baud rate of these servos would do"
+    advice = f"{enough[0]} bit/s is fast enough" if enough else "no baud rate of these servos is fast enough"
     who = "1 servo needs" if len(servos) == 1 else f"{len(servos)} servos need"
     raise ConfigError(
         f"{baud_rate} bit/s is too slow for {rate:g} Hz: {who} {1e3 * needed:.2f} ms on the wire in "

@@ -52,7 +52,9 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         None,
     )
     plot: Path | None = _output(
-        "folder for pictures of motion, speed, torque and load, or a .gif: the bench moves", None, "DIR"
+        "folder for pictures of motion, speed, torque and load, or an animation of the bench (.gif)",
+        None,
+        "DIR",
     )
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")

@@ -23,7 +23,7 @@ class SimulateOptions(ParameterFileOptions):
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
     mechanism: str | None = _simulation(
-        "in place of trajectories: a mechanism by name or its YAML file, from its zero pose, contacts included",
+        "instead of trajectories: a mechanism by name or its YAML file, from its zero pose, contacts included",
         None,
         "NAME",
     )
@@ -41,7 +41,9 @@ class SimulateOptions(ParameterFileOptions):
     )
     output: Path | None = _output("folder for tables of the motion", None, "DIR")
     plot: Path | None = _output(
-        "folder for pictures of motion, speed, torque and load, or a .gif: the bench moves", None, "DIR"
+        "folder for pictures of motion, speed, torque and load, or an animation of the bench (.gif)",
+        None,
+        "DIR",
     )
     json: Path | None = _output("final positions, largest speeds and torques for scripts", None, "FILE")
 
