@@ -292,7 +292,7 @@ def test_a_servo_that_rebooted_in_motion_is_noticed() -> None:
         bus._do(lambda: servos[0].memory.power_on())
         samples = drive(driver, 1.0, lambda t: 0.1, until=lambda sample: sample.state == "fault")
         driver.close()
-    assert "lost its torque" in events(samples)[0].text
+    assert "switched its torque off" in events(samples)[0].text
 
 
 def test_a_pause_of_ours_beyond_the_watchdog_is_a_fault() -> None:

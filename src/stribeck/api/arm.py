@@ -279,7 +279,7 @@ def identify_arm(
 ) -> Fit:
     """Identify dynamics and joint friction of an arm from its motion and the torques of its joints.
 
-    :param runs: files, folders that hold them, or bags.
+    :param runs: files, folders of them, or bags.
     :param model: URDF of the arm; needed without ``machine``, otherwise by default the one that the machine's file names.
     :param machine: a machine by name, for example ``tx40``, or its YAML file; by default what URDF and recordings tell.
     :param validate: recordings that are predicted only.

@@ -205,7 +205,7 @@ def identify_servo(
     :param free: effect parameters to identify as well; refused unless that lowers the error at every gain left out.
     :param validate: runs that are predicted only.
     :param hold_out, hold_out_gain: instead, share of the runs, or gain whose runs are predicted only.
-    :param step: of the simulation [s]; by default 0.005 s, or less if its error is not small beside the intervals.
+    :param step: of the simulation [s]; by default 0.005 s, or less if its error is not small compared with the intervals.
     :param reset_period: time after which simulations start anew from the measured state [s].
     :param integrator: ``exponential`` unless published figures are to be repeated.
     :param method: of the search: ``hybrid``, ``cmaes``, ``lm``, ``random``, ``nsgaii`` or ``tpe``.

@@ -87,7 +87,7 @@ def _print_demands(config: SessionConfig, found: Sequence[Demand]) -> None:
     print_table(header, rows, left=2)
     over = sorted({f"{one.trajectory} ({one.joint})" for one in found if one.torque > one.stall_torque})
     if over:
-        warn(f"more than the stall torque, these goals cannot be followed: {', '.join(over)}")
+        warn(f"more than the stall torque is needed, these goals cannot be followed: {', '.join(over)}")
 
 
 def _pair(value: float, limit: float) -> tuple[str, str]:

@@ -335,7 +335,7 @@ class RecordingOptions:
     """Options that select the recordings of a servo."""
 
     recordings: tuple[Path, ...] = option(
-        "bags or BAM JSON recordings, or folders that hold them", metavar="RECORDING", positional=True
+        "bags or BAM JSON recordings, or folders of them", metavar="RECORDING", positional=True
     )
     joint: str | None = _recordings(
         "joint to read from bags with several joints; * reads all as one servo", None

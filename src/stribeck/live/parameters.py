@@ -247,7 +247,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         1.0,
     )
     guiding_temperature: float = parameter(
-        0.0, "zero torque: temperature of a motor at which it ends [°C]; 0: none", 0.0, 200.0
+        0.0, "zero torque: temperature of a motor at which the mode ends [°C]; 0: none", 0.0, 200.0
     )
     tool_point: list[float] = parameter(
         [], "point of external_wrench in the frame of the last joint [m]; empty: its origin", 0, 3

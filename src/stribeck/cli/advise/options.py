@@ -15,7 +15,7 @@ class AdviseOptions:
     """Options: drives or recordings, the robot, what is asked, and output files."""
 
     params: Path | None = option(
-        "file of drives, by identify robot or identify servo; every joint in it gets advice", None, "FILE"
+        "file of drives, of identify robot or identify servo; every joint in it is analysed", None, "FILE"
     )
     model: Path | None = option("URDF or MJCF of the robot, for weight and inertia", None, "FILE")
     recordings: tuple[Path, ...] = option(

@@ -27,7 +27,7 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     """Options: parameter files, recordings, and what is drawn."""
 
     recordings: tuple[Path, ...] = option(
-        "recordings of a servo, an arm or a robot, or folders that hold them",
+        "recordings of a servo, an arm or a robot, or folders of them",
         (),
         "RECORDING",
         positional=True,

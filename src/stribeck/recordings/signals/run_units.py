@@ -190,13 +190,12 @@ def _check_motion(
     ratio = _velocity_ratio(log, slope)
     if ratio == 0.0:
         raise RecordingError(
-            f"{what}: {name['velocity']} is 0 throughout, but {name['position']} moves: leave velocity out of the table "
-            "of `signals`; it is then the slope of the position"
+            f"{what}: {name['velocity']} is 0 throughout, but {name['position']} moves: leave velocity out of the table of `signals`; it is then computed from the position"
         )
     if ratio is not None and math.isnan(ratio):
         raise RecordingError(
             f"{what}: {name['velocity']} does not match the slope of {name['position']}: is it of another joint, or "
-            "one of them noise? Leave velocity out of the table of signals, and it is the slope"
+            "one of them noise? Leave velocity out of the table of signals; it is then computed from the position"
         )
     if ratio is not None and not 0.4 < ratio < 2.5:
         raise RecordingError(

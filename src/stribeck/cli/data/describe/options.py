@@ -16,7 +16,7 @@ class DescribeOptions:
         "the arm; without it the recordings are of a servo on a pendulum bench", None, "FILE"
     )
     recordings: tuple[Path, ...] = option(
-        "bags with joint states, .csv, .txt, .mat and .npz files, or folders that hold them",
+        "bags with joint states, .csv, .txt, .mat and .npz files, or folders of them",
         metavar="RECORDING",
         positional=True,
     )

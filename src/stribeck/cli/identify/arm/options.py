@@ -23,7 +23,7 @@ class IdentifyArmOptions:
         "NAME",
     )
     recordings: tuple[Path, ...] = option(
-        "files, folders that hold them, or bags", metavar="RECORDING", positional=True
+        "files, folders of them, or bags", metavar="RECORDING", positional=True
     )
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
     hold_out: Annotated[float, fraction] | None = _data(

@@ -20,7 +20,7 @@ class IdentifyGeometryOptions:
     """Options: the arm, measured poses, what to fit, and output files."""
 
     recordings: tuple[Path, ...] = option(
-        "measured poses: files, or folders that hold them", metavar="POSES", positional=True
+        "measured poses: files, or folders of them", metavar="POSES", positional=True
     )
     machine: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
     validate: tuple[Path, ...] = _poses("poses for validation only", (), "PATH")

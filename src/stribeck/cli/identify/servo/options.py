@@ -34,7 +34,7 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     """Options: what to fit, how to search, and output files."""
 
     step: TimeStep | None = group("simulation")(
-        "time step (default: 0.005, or less if its error is not small beside the intervals)", None, "S"
+        "time step (default: 0.005, or less if its error is not small compared with the intervals)", None, "S"
     )
     servo: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
     law: Annotated[str, str.lower] = _law(
