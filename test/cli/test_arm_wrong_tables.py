@@ -31,7 +31,7 @@ CASES = {
     "both in degrees": (lambda t, q, v, e: (t, q / DEGREE, v / DEGREE, e), "degrees", "positions are in degrees"),
     "velocity in degrees": (lambda t, q, v, e: (t, q, v / DEGREE, e), "in deg/s", "in deg/s"),
     "velocity in rpm": (lambda t, q, v, e: (t, q, v * 30.0 / np.pi, e), "in rpm", "in rpm"),
-    "velocity of the motor": (lambda t, q, v, e: (t, q, 100.0 * v, e), "motor's side", "motor's side"),
+    "velocity of the motor": (lambda t, q, v, e: (t, q, 100.0 * v, e), "motor side", "motor side"),
     "a velocity of the other sign": (lambda t, q, v, e: (t, q, turned(v, 1), e), "other sign", "other sign"),
     "velocity and position exchanged": (lambda t, q, v, e: (t, v, q, e), "one of them is wrong", "one of them is wrong"),
     "currents": (lambda t, q, v, e: (t, q, v, e / 12.0), "a current", "currents, or torques of motors"),

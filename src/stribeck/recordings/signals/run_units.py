@@ -290,5 +290,5 @@ def cause_of(ratio: float) -> str:
     if abs(ratio / UNITS["deg"] - 1.0) < CLOSE:
         return "the position is in degrees"
     if ratio > 10.0 or ratio < 0.1:
-        return "one is on the motor side of a gear, the other on the joint's"
+        return "one is on the motor side of a gear, the other on the joint side"
     return WRONG
