@@ -415,7 +415,7 @@ def test_import_reads_all_before_it_writes(tmp_path, capsys):
     assert "--arm-mass" in refused(capsys, "import", good, bad, "--output", output)
     assert not output.exists()
     assert main(["import", str(good), str(bad), "--arm-mass", "0", "--output", str(output)]) == 0
-    assert "exists already" in refused(capsys, "import", good, "--output", output)
+    assert "already exists" in refused(capsys, "import", good, "--output", output)
 
 
 def test_a_supply_above_the_rating_is_a_warning(tmp_path, capsys):

@@ -154,7 +154,7 @@ def test_offline_mode_writes_a_run_and_needs_no_network(bags, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "goes on without it" not in done.stderr
+    assert "continues without it" not in done.stderr
     (run,) = (tmp_path / "wandb").glob("offline-run-*")
     assert next(run.glob("run-*.wandb")).stat().st_size > 0
     assert read_drive(run / "files" / "m1.json").values == read_drive(output).values

@@ -194,7 +194,7 @@ def test_before_it_is_configured_there_is_nothing_to_save_or_to_revert(tmp_path)
             CompensationNode, {"joints": ["hinge"], "state_file": str(tmp_path / "learned.json")}
         )
         node._save()
-        with pytest.raises(NodeStateError, match="no former file"):
+        with pytest.raises(NodeStateError, match="no previous file"):
             node._on_revert()
 
 
