@@ -267,7 +267,7 @@ def told(repetitions: Sequence[dict[str, Any]]) -> str:
         total = sum(row[1] == name for row in rows)
         error = f"{np.median(errors[name]):.2%}" if errors[name] else "-"
         held = f"{np.mean(hits[name]):.1%} of {len(hits[name])}" if hits[name] else "none"
-        lines.append(f"  {name:32s} {error:>8s}  {held}, {total - len(hits[name])} not told")
+        lines.append(f"  {name:32s} {error:>8s}  {held}, {total - len(hits[name])} not reported")
     return "\n".join(lines)
 
 
