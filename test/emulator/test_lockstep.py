@@ -1,6 +1,7 @@
 """The barrier between nodes in simulated time, on nodes that are a few lines of this file."""
 
 import math
+import random
 
 import pytest
 
@@ -23,9 +24,10 @@ class Nodes:
         return {name: order[1] for name, order in orders}
 
     def join(self, *names: str):
-        """Nodes join; what follows from the last one."""
+        """Nodes join and report that they have nothing yet; what follows from the last one."""
         for name in names:
-            orders = self.lockstep.join(name)
+            assert self.lockstep.join(name) == []
+            orders = self.lockstep.report(name, Report(0, 0.0, -math.inf))
         return self.give(orders)
 
     def report(self, name: str, due: float = math.inf, **content):
@@ -61,6 +63,38 @@ def test_time_does_not_begin_before_all_have_joined():
     assert nodes.lockstep.awaited == ["b"]
     assert nodes.join("b") == {"a": TURN, "b": TURN}
     assert nodes.news("a") == nodes.news("b") == (100.0, {})
+
+
+def test_nodes_are_connected_before_their_first_turn():
+    """What each has is in its first report, which all wait for; a node that was quick gets no turn before the others."""
+    nodes = Nodes("a", "b")
+    assert [nodes.lockstep.join(name) for name in "ab"] == [[], []]
+    assert nodes.lockstep.awaited == ["a", "b"]
+    first = Report(0, 0.0, -math.inf, entities=Entities({"/t": (1, 0)}, {}, ()))
+    assert nodes.lockstep.report("a", first) == []
+    assert nodes.lockstep.awaited == ["b"]
+    assert nodes.give(nodes.lockstep.report("b", first)) == {"a": MATCH, "b": MATCH}
+    assert nodes.report("a", due=-math.inf) == {}
+    assert nodes.report("b", due=-math.inf) == {"a": TURN, "b": TURN}
+    assert nodes.news("a") == nodes.news("b") == (100.0, {})
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_it_is_irrelevant_whose_report_comes_first(pair, order):
+    """b subscribes to /u in the turn in which a publishes there: the message is from before, and not expected."""
+    pair.report("a", due=100.5, sent={"/t": 1})
+    pair.report("b", due=100.5)
+    assert pair.news("a") == pair.news("b") == (100.5, {})
+    told = {
+        "a": {"due": 101.0, "sent": {"/u": 1}},
+        "b": {"entities": Entities({}, {"/t": (1, 0), "/u": (1, 0)}, ())},
+    }
+    assert pair.report(order[0], **told[order[0]]) == {}
+    assert pair.report(order[1], **told[order[1]]) == {"a": MATCH, "b": MATCH}
+    pair.report("a", due=101.0)
+    assert pair.report("b") == {"a": TURN}
+    assert pair.report("a", sent={"/u": 1}) == {"b": TURN}
+    assert pair.news("b") == (101.0, {"/u": 1})
 
 
 def test_messages_are_processed_before_time_goes_on(pair):
@@ -161,3 +195,49 @@ def test_time_stands_still_while_nobody_wants_anything():
     assert nodes.clock.now() == 100.0
     assert nodes.report("a", due=107.0) == {"a": TURN}
     assert nodes.news("a") == (107.0, {})
+
+
+def course(seed: int) -> dict[str, list]:
+    """Turns of three nodes that publish, subscribe anew, call services and move time, processed in an order that is drawn."""
+    drawn, nodes = random.Random(seed), Nodes("a", "b", "c")  # noqa: S311
+    turns, due = {name: [] for name in "abc"}, dict.fromkeys("abc", -math.inf)
+    has = {
+        "a": Entities({"/t": (1, 0)}, {}, ()),
+        "b": Entities({"/u": (1, 2)}, {"/t": (1, 0)}, ()),
+        "c": Entities({}, {}, ()),
+    }
+    waiting = [(name, None) for name in drawn.sample("abc", 3)]
+    while waiting and nodes.clock.now() < 101.0:
+        name, order = waiting.pop(drawn.randrange(len(waiting)))
+        number, kind = order[:2] if order else (0, None)
+        report = {"entities": has[name]} if order is None else {}
+        if order is None:
+            assert nodes.lockstep.join(name) == []
+        elif kind == SERVE:
+            continue
+        elif kind == TURN:
+            now, news = order[2:]
+            turns[name].append((now, news))
+            due[name] = now + {"a": 0.005, "b": 0.02, "c": 0.011}[name]
+            count = len(turns[name])
+            report |= {"now": now + 0.0013 * (name == "a")}
+            report |= {"sent": {"a": {"/t": 2}, "b": {"/u": 1}, "c": {}}[name]}
+            report |= {"calls": int(name == "c" and count % 7 == 3)}
+            if name == "c" and count % 5 == 2:
+                topics = [topic for topic, bit in (("/t", 1), ("/u", 2)) if count & bit]
+                has[name] = Entities({}, {topic: (1, int(topic == "/u")) for topic in topics}, ())
+                report |= {"entities": has[name]}
+        told = Report(number, report.pop("now", 0.0), due[name], **report)
+        orders = nodes.lockstep.report(name, told)
+        if drawn.random() < 0.3:  # it tells the same again, between two turns
+            orders += nodes.lockstep.report(name, told._replace(sent={}, entities=None))
+        waiting += orders
+    return turns
+
+
+def test_the_course_does_not_depend_on_who_is_quick():
+    """Whoever gets the processor first, all turns have the same times and the same messages."""
+    turns = course(0)
+    assert all(len(one) > 40 for one in turns.values())
+    for seed in range(1, 40):
+        assert course(seed) == turns

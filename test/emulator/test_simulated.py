@@ -1,5 +1,6 @@
 """Emulated servos in simulated time behind a socket: what a driver in another thread or process sees."""
 
+import math
 import socket
 import threading
 from contextlib import contextmanager
@@ -76,6 +77,7 @@ def test_what_a_driver_wrote_in_a_turn_comes_before_the_report_that_ends_it(tmp_
 
         node, driver = (Connection.to(tmp_path / "servos") for _ in range(2))
         node.send(JOIN, "/servo")
+        node.send(REPORT, 0, 0.0, -math.inf, {}, 0, None)
         driver.send(OPEN, 0.0, 1_000_000)
         served_until_nothing_waits()
         (begin, _, _), (number, kind, now, _) = driver.receive(), node.receive()

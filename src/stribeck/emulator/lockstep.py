@@ -1,12 +1,13 @@
 """Lock-step of nodes in simulated time: the barrier, without I/O.
 
-Time stands still while any node computes. Nodes compute in turns. All messages of a turn are published at its end, and each
-node processes them in its next turn, after it has received all of them: the number to expect follows from what all nodes
-report that they sent. When no messages are on their way and all nodes have reported, the clock moves to the earliest time
-at which a node wants to act. So neither the speed of the machine nor the order in which messages arrive has an influence.
+Time stands still while any node computes. Nodes compute in turns. Each node processes the messages of a turn in its next turn,
+after it has received all of them: the number to expect follows from what all nodes report that they sent. When no messages are
+on their way and all nodes have reported, the clock moves to the earliest time at which a node wants to act. So neither the
+speed of the machine nor the order in which messages arrive has an influence.
 
-Nodes with new publishers, subscriptions or services report them; then all wait until middleware has connected them before
-time goes on. Services are called between turns, by one node at a time, while the others do nothing else.
+Nodes report their publishers, subscriptions and services when they join, and again when these have changed; then all wait until
+middleware has connected them before their first turn, or before time goes on. Services are called between turns, by one node at
+a time, while the others do nothing else.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ Order = tuple[Any, ...]
 
 @dataclass
 class _Member:
-    """A node in lock-step: its last report, the number of its last order, messages announced to it by topic."""
+    """A node in lock-step: its last report, the number of its last order, messages announced to it by topic.
+
+    It is busy from the beginning: its first report says what it has. ``changed`` are entities reported since all reported last.
+    """
 
     order: int = 0
-    busy: bool = False
+    busy: bool = True
     calling: bool = False
     due: float = -math.inf
     entities: Entities = field(default_factory=Entities)
+    changed: Entities | None = None
     announced: Counter[str] = field(default_factory=Counter)
 
 
@@ -60,10 +65,10 @@ class Lockstep:
         return sorted(self._missing) or [name for name, member in self._members.items() if member.busy]
 
     def join(self, name: str) -> list[tuple[str, Order]]:
-        """A node joins; its first turn is at the present time."""
+        """A node joins; the others wait for its first report, which says what it has. Its first turn is at the present time."""
         self._missing.discard(name)
         self._members[name] = _Member()
-        return self._proceed()
+        return []
 
     def leave(self, name: str) -> list[tuple[str, Order]]:
         """A node has ended; the others go on without it, as they would with a real robot."""
@@ -82,20 +87,28 @@ class Lockstep:
             member.busy = False
         self.clock.move_to(report.now)
         member.due, member.calling = report.due, report.calls > 0
-        if report.entities is not None:
-            self._connect(member, report.entities)
+        member.changed = report.entities or member.changed
         for topic, count in report.sent.items():
             self._sent[topic] += count
         return self._proceed()
 
-    def _connect(self, member: _Member, entities: Entities) -> None:
-        """Note what a node has; a new subscription receives what is sent from now on, and kept messages if latched."""
-        for topic, (_, latched) in entities.subscribes.items():
-            if topic not in member.entities.subscribes:
-                member.announced[topic] = self._sent[topic]
-                if latched:
-                    member.announced[topic] -= min(self._sent[topic], self._kept(topic))
-        member.entities, self._unmatched = entities, True
+    def _connect(self) -> None:
+        """Note what nodes have now; a new subscription receives what is sent from now on, and kept messages if latched.
+
+        This waits until all have reported: which messages were sent before must not depend on whose report came first.
+        """
+        changed = [(member, member.changed) for member in self._members.values() if member.changed]
+        new = [
+            (member, topic, latched)
+            for member, entities in changed
+            for topic, (_, latched) in entities.subscribes.items()
+            if topic not in member.entities.subscribes
+        ]
+        for member, entities in changed:
+            member.entities, member.changed, self._unmatched = entities, None, True
+        for member, topic, latched in new:
+            kept = min(self._sent[topic], self._kept(topic)) if latched else 0
+            member.announced[topic] = self._sent[topic] - kept
 
     def _kept(self, topic: str) -> int:
         return sum(one.entities.publishes.get(topic, (0, 0))[1] for one in self._members.values())
@@ -105,6 +118,7 @@ class Lockstep:
         members = self._members
         if self._missing or not members or any(member.busy for member in members.values()):
             return []
+        self._connect()
         self._caller = ""
         if self._serving:
             served, self._serving = self._serving, []

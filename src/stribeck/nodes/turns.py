@@ -156,12 +156,15 @@ class Turns(SimulatedClock):
 
     def publish(self, publisher: CountedPublisher, message: Any) -> None:
         """Publish a message, as soon as all subscriptions of the simulation are connected."""
-        self._sent[publisher.topic_name] += 1
         if self.unconnected:
             data = message if isinstance(message, bytes) else serialize_message(message)
             self._outbox.append((publisher, data))
         else:
-            publisher.publish_now(message)
+            self._publish_now(publisher, message)
+
+    def _publish_now(self, publisher: CountedPublisher, message: Any) -> None:
+        self._sent[publisher.topic_name] += 1
+        publisher.publish_now(message)
 
     def publishes(self, publisher: CountedPublisher) -> None:
         """Count the messages of a publisher."""
@@ -203,6 +206,8 @@ class Turns(SimulatedClock):
         """
         self._ending = ending
         self._connection.send(JOIN, self._node.get_fully_qualified_name())
+        # What it has must be known before the first turn: what is due waits until all are connected.
+        self._report()
         try:
             while not ending():
                 if time.monotonic() - self._looked > OTHERS:
@@ -250,7 +255,9 @@ class Turns(SimulatedClock):
 
     @property
     def _due(self) -> float:
-        """When something is due [s]."""
+        """When something is due [s]; the first turn is due at once, whatever the time is then."""
+        if not self._begun:
+            return -math.inf
         return min((item.due for item in self._agenda if not item.over), default=math.inf)
 
     def _entities(self) -> Entities:
@@ -347,19 +354,18 @@ class Turns(SimulatedClock):
             time.sleep(CONNECTING)
         outbox, self._outbox = self._outbox, []
         for publisher, data in outbox:
-            publisher.publish_now(data)
+            self._publish_now(publisher, data)
         self._unmatched = False
 
     def _make_calls(self, executor: Any) -> None:
-        """Call services and wait for the answers; those of a node that has ended never come."""
+        """Call services one after the other and wait for each answer; that of a node that has ended never comes."""
         calls, self._calls = self._calls, deque()
-        pending = [(call, call.send(call.request)) for call in calls]
-        while not (self._connection.waiting or self._ending()):
-            missing = [call for call, answer in pending if not answer.done()]
-            if not any(call.client.service_is_ready() for call in missing):
-                break
-            self._serve(executor)
-        for call, answer in pending:
+        for call in calls:
+            answer = call.send(call.request)
+            while not (answer.done() or self._connection.waiting or self._ending()):
+                if not call.client.service_is_ready():
+                    break
+                self._serve(executor)
             if answer.done():
                 call.future.set_result(answer.result())
 

@@ -151,7 +151,8 @@ def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> N
     if not wrong and not missing:
         return
     others = link.find_all() if link.protocol == 2.0 else {}
-    titles = {number: model.title for model in MODELS.values() if (number := model.model_number) in known}
+    models = reversed(MODELS.values())  # of two with the same number the first is named
+    titles = {number: model.title for model in models if (number := model.model_number) in known}
     seen = [f"{i} {titles.get(n, f'model {n}')}" for i, n in sorted({**others, **numbers}.items())]
     parts = [f"missing ID {', '.join(missing)}"] if missing else []
     parts += [f"wrong model at ID {', '.join(wrong)}"] if wrong else []

@@ -2,6 +2,7 @@
 
 Sources: Feetech, memory tables "FT-SMS-STS" and "FT-SCSCL" (doc.feetech.cn, product downloads); baud rates and sign bits as in the headers
 ``SMS_STS.h`` (2021-12-08) and ``SCSCL.h`` (2020-06-17) of the vendor's SCServo library; model numbers as in ``motors/feetech/tables.py`` of lerobot 0.4;
+supply of the STS3250 and the STS3032 as in their specifications;
 docs/hobby_arms.md lists them, and where they differ. Names are those of the Dynamixel tables where the meaning is the same: ``shutdown`` is the unloading
 condition, ``punch`` the minimum startup force, ``present_pwm`` the "load", which the manual defines as the duty of the motor.
 Nothing here has been compared with hardware.
@@ -171,10 +172,10 @@ FEETECH_MODELS: tuple[ServoModel, ...] = (
         _STS3215,
         name="sts3032",
         title="Feetech STS3032",
-        registers=_sts(UNDOCUMENTED, (40, 80)),
+        registers=_sts(UNDOCUMENTED, (40, 74)),
         nominal_voltage=6.0,
-        rated_min=4.8,  # product page
-        rated_max=6.0,
+        rated_min=4.0,
+        rated_max=7.4,
     ),
     ServoModel(
         name="scs0009",

@@ -25,7 +25,7 @@ LARGEST = 1 << 18
 # Requests of a driver, each with its time [s] and a value. Those from OPEN on are answered by [now, result, system error].
 WRITE, DISCARD, OPEN, READ, SLEEP = range(5)
 
-# Messages of a node: JOIN once, then a REPORT for each order, and further ones whenever something has changed.
+# Messages of a node: JOIN once, with a REPORT of what it has, then a REPORT for each order, and others when something has changed.
 JOIN, REPORT = 6, 7
 
 # Orders to a node.

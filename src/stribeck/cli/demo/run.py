@@ -143,8 +143,8 @@ def run(options: DemoOptions) -> int:
     check_writable(output / "m6.json")
     if options.json is not None:
         check_writable(options.json)
-    fresh(output)
     join_private_domain()
+    fresh(output)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         bags = record(output)
@@ -261,7 +261,7 @@ def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> dict[str, dict[str, 
                 bar.set_postfix_str(plays, refresh=False)
             time.sleep(0.1)
         bar.update(100 - bar.n)
-    return dict(watcher.result)
+    return {name: watcher.result[name] for name in ROBOTS}
 
 
 def lost_samples(output: Path) -> int:

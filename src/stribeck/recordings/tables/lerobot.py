@@ -76,11 +76,23 @@ def _json(path: Path) -> Any:
 
 
 def data_set_of(path: Path) -> Path | None:
-    """The folder with ``meta/info.json``: the path itself, or the newest snapshot in a folder of the hub; else ``None``."""
+    """The folder with ``meta/info.json``: the path itself, or the newest snapshot in a folder of the hub; else ``None``.
+
+    :raises RecordingError: for a folder inside a data set, and a name on the hub.
+    """
     if (path / INFO).is_file():
         return path
     inside = [snapshot for snapshot in sorted(path.glob("snapshots/*")) if (snapshot / INFO).is_file()]
-    return max(inside, key=lambda snapshot: (snapshot / INFO).stat().st_mtime) if inside else None
+    if inside:
+        return max(inside, key=lambda snapshot: (snapshot / INFO).stat().st_mtime)
+    around = [folder for folder in path.parents if (folder / INFO).is_file()]
+    if around and path.is_dir():
+        raise RecordingError(f"{path} is a part of a LeRobot data set: give its folder, {around[0]}")
+    if not path.exists() and len(path.parts) == 2 and not path.suffix:
+        raise RecordingError(
+            f"{path}: no such folder; a data set of the hub is downloaded first: hf download {path} --repo-type dataset"
+        )
+    return None
 
 
 def read_calibration(path: Path) -> dict[str, JointRange]:
@@ -142,7 +154,8 @@ def read_data_set(
     whole = [_rows(file, len(names)) for file in files]
     columns = {name: np.concatenate([part[name] for part in whole]) for name in whole[0]}
     largest = max(float(np.nanmax(np.abs(columns[key][:, used]), initial=0.0)) for key in (STATE, ACTION))
-    unit = "degrees" if degrees else stated or _guessed(root, largest, calibration is not None)
+    unit = stated or ("degrees" if degrees else _guessed(root, largest, calibration is not None))
+    _check_unit(root, unit, largest, degrees=degrees, calibrated=calibration is not None)
     scale = _scale(root, unit, names, used, calibration)
     return [
         _episode(root, columns, episode, fps, names, scale) for episode in np.unique(columns["episode_index"])
@@ -176,7 +189,7 @@ def _guessed(root: Path, largest: float, calibrated: bool) -> str:
     if calibrated:
         if largest > LARGEST_SHARE:
             raise RecordingError(
-                f"{root}: a joint reaches {largest:.0f}, more than the 100 % of its range: these are degrees; give `degrees`"
+                f"{root}: a joint reaches {largest:.0f}, more than the 100 % of its range: these are degrees; give `degrees` in place of `calibration`"
             )
         return "shares"
     if largest > LARGEST_SHARE:
@@ -187,6 +200,21 @@ def _guessed(root: Path, largest: float, calibrated: bool) -> str:
             "`calibration` file of the arm"
         )
     return "radians"
+
+
+def _check_unit(root: Path, unit: str, largest: float, *, degrees: bool, calibrated: bool) -> None:
+    """Refuse what contradicts itself: two units, another one in ``info.json``, and numbers so small that they are radians."""
+    given = "`degrees`" if degrees else "`calibration`"
+    if degrees and calibrated:
+        raise RecordingError(
+            f"{root}: `degrees` and `calibration` are two units: give `calibration` for -100 to 100 of the calibrated range, else `degrees`"
+        )
+    if (degrees and unit != "degrees") or (calibrated and unit != "shares"):
+        raise RecordingError(f"{root}: meta/info.json states {unit}: leave {given} out")
+    if (degrees or calibrated) and 0.0 < largest < math.pi:
+        raise RecordingError(
+            f"{root}: no number is above {largest:.2g}, too small for what {given} says: are these radians? Leave it out"
+        )
 
 
 def _scale(

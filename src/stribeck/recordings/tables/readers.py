@@ -389,7 +389,9 @@ def read_parquet_table(path: Path) -> Table:
     try:
         content = parquet.read_table(path)
     except (OSError, ArrowException) as error:
-        raise RecordingError(f"{path} is not a Parquet file that can be read: {error}") from None
+        pointer = path.is_file() and path.read_bytes()[:24] == b"version https://git-lfs."
+        reason = "it is a pointer of Git LFS; run git lfs pull in its folder" if pointer else error
+        raise RecordingError(f"{path} is not a Parquet file that can be read: {reason}") from None
     columns: dict[str, object] = {}
     for name in content.column_names:
         try:
