@@ -72,6 +72,27 @@ def test_the_driver_reports_what_is_not_confirmed() -> None:
         assert "could not be confirmed" in driver.reason
 
 
+def test_a_confirmation_that_comes_later_is_reported() -> None:
+    """The reason of a fault said for ever that torque off could not be confirmed, though every servo had confirmed it since."""
+    servo = emulated("xl330")[0]
+    with VirtualBus([servo], seed=3) as emulation:
+        driver = emulation.driver(config_for(emulation.path, "xl330"))
+        driver.connect()
+        driver.enable()
+        drive(driver, 0.2, lambda t: 0.0)
+        emulation.add_fault(Fault("lost", p=1.0, after=0.0, duration=0.25))  # for 50 ms from now on
+        driver.stop("emergency stop")
+        assert driver.reason == (
+            "emergency stop; torque off could not be confirmed: the watchdog stops servo 1 within 100 ms"
+        )
+        samples = drive(driver, 0.2, lambda t: 0.0)
+        assert not servo.torque_enabled
+        assert (samples[-1].state, samples[-1].reason) == ("fault", "emergency stop; torque is off")
+        assert not samples[-1].torque_enable[0]
+        said = [event.text for sample in samples for event in sample.events if event.kind == "info"]
+        assert said == ["torque is off: every servo has confirmed it"]
+
+
 def test_a_returned_ping_is_not_an_answer() -> None:
     """An adapter that returns what is sent does not make a servo of protocol 1 appear."""
     with VirtualBus(emulated("mx106"), [Fault("lost", p=1.0), Fault("echo", p=1.0)]) as emulation:

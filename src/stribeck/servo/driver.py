@@ -27,7 +27,13 @@ from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.port import NoAnswerError, Port, PortLostError
 from stribeck.servo.remote import ServoSpec
-from stribeck.servo.safety import SafetyMonitor, envelope_of, torque_off_consequence, unexpected_state
+from stribeck.servo.safety import (
+    SafetyMonitor,
+    check_before_torque,
+    envelope_of,
+    torque_off_consequence,
+    unexpected_state,
+)
 from stribeck.servo.sample import (
     DriverSample,
     DriverState,
@@ -173,9 +179,7 @@ class Driver:
             if self.state == "on":
                 return
             if self.state == "fault":
-                raise ServoError(
-                    f"torque stays off: {self.reason}; remove the cause and clear the fault first"
-                )
+                raise ServoError(f"torque stays off: {self.reason}; remove the cause and clear the fault")
             if not self.bus.is_open:
                 raise ServoError(f"{self.config.port} is not open: connect first")
             self._monitor.forget()
@@ -281,7 +285,7 @@ class Driver:
                     if self.state == "on":
                         sent, sent_at = self._send_goals(now), self.bus.port.sent_at
                     elif self._unconfirmed:
-                        self._torque_off()
+                        self._ask_again()
                     reading = self.bus.read(now + BUDGET / self.config.rate)
                 except ServoError as error:
                     self._fail_on(error)
@@ -309,9 +313,8 @@ class Driver:
     def _apply_gains(self, now: float) -> None:
         gains, self._new_gains = self._new_gains, None
         if gains is not None and (changed := np.flatnonzero(gains != self._gains).tolist()):
-            self.bus.set_gains(
-                {index: int(gains[index]) for index in changed}, now + self.config.silence_timeout
-            )
+            values = {index: int(gains[index]) for index in changed}
+            self.bus.set_gains(values, now + self.config.silence_timeout)
             self._gains = gains
 
     def _send_goals(self, now: float) -> Array:
@@ -401,6 +404,14 @@ class Driver:
         self._energised &= np.array([joint.servo.identity in silent for joint in self.config.joints])
         return self._unconfirmed
 
+    def _ask_again(self) -> None:
+        """Switch torque off again on servos that have not confirmed it; the reason of a fault says what is known since."""
+        before = torque_off_consequence(self._unconfirmed, self.config.watchdog)
+        after = torque_off_consequence(self._torque_off(), self.config.watchdog)
+        self.reason = self.reason.replace(before, after)
+        if not self._unconfirmed:
+            self._report("info", "torque is off: every servo has confirmed it")
+
     def _fail_on(self, error: ServoError) -> None:
         """Enter the fault state because of an error on the bus."""
         self._fail(str(error), isinstance(error, PortLostError), disturbed=isinstance(error, NoAnswerError))
@@ -427,23 +438,12 @@ class Driver:
         self._report("fault", self.reason)
 
     def _check_before_torque(self) -> None:
-        """Require one valid sample of every joint, within all limits.
-
-        :raises ServoError: if there is none.
-        """
+        """Require one valid sample of every joint, within all limits."""
         now = self.clock.now()
         reading = self.bus.read(now + self.config.silence_timeout)
         motion = reading_of_joints(self.config.joints, reading, now)
         self._position[motion.valid] = motion.position[motion.valid]
-        if not motion.valid.all():
-            silent = [name for name, valid in zip(self.joints, motion.valid, strict=True) if not valid]
-            raise NoAnswerError(f"torque stays off: no answer from the servo of {', '.join(silent)}")
-        monitor = SafetyMonitor(self._monitor.envelope, rate=1.0)  # without confirmation
-        everyone = np.ones(len(self.joints), dtype=bool)
-        problem = monitor.problem(motion, np.zeros(len(self.joints)), self.bus.errors, everyone)
-        if problem is not None:
-            advice = "; remove the cause and clear the fault first" if any(self.bus.errors) else ""
-            raise ServoError(f"torque stays off: {problem}{advice}")
+        check_before_torque(self._monitor.envelope, motion, self.bus.errors)
 
     def _report(self, kind: Kind, text: str) -> None:
         self._events.append(Event(kind, text, self.clock.now()))

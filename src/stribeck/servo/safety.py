@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.errors import ServoError
 from stribeck.model.arrays import Array, Mask
 from stribeck.servo.bus import ServoState, without_watchdog
 from stribeck.servo.config import DriverConfig
+from stribeck.servo.port import NoAnswerError
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.sample import JointReading
 
@@ -130,6 +132,23 @@ def envelope_of(config: DriverConfig, temperature_limits: npt.ArrayLike) -> Enve
         max_temperature=configured(config.max_temperature, temperature_limits),
         silence=config.silence_timeout,
     )
+
+
+def check_before_torque(envelope: Envelope, motion: JointReading, errors: Sequence[str]) -> None:
+    """Require a valid sample of every joint, within all limits, before torque is switched on.
+
+    :param errors: what the servos report.
+    :raises NoAnswerError: without one.
+    :raises ServoError: outside a limit.
+    """
+    if not motion.valid.all():
+        silent = [name for name, valid in zip(envelope.names, motion.valid, strict=True) if not valid]
+        raise NoAnswerError(f"torque stays off: no answer from the servo of {', '.join(silent)}")
+    monitor, count = SafetyMonitor(envelope, rate=1.0), len(envelope.names)  # without confirmation
+    problem = monitor.problem(motion, np.zeros(count), errors, np.ones(count, dtype=bool))
+    if problem is not None:
+        advice = "; remove the cause and clear the fault first" if any(errors) else ""
+        raise ServoError(f"torque stays off: {problem}{advice}")
 
 
 def unexpected_state(state: ServoState, energised: bool) -> str:

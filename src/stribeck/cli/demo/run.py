@@ -143,8 +143,8 @@ def run(options: DemoOptions) -> int:
     check_writable(output / "m6.json")
     if options.json is not None:
         check_writable(options.json)
-    fresh(output)
     join_private_domain()
+    fresh(output)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         bags = record(output)

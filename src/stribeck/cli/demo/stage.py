@@ -98,20 +98,32 @@ def node_yaml(node: str, values: Mapping[str, Any]) -> str:
 
 
 def join_private_domain() -> None:
-    """Isolate the ROS graph of this process from others on this machine, also from other demos, and in the network."""
+    """Isolate the ROS graph of this process from others on this machine, also from other demos, and in the network.
+
+    :raises StribeckError: if there is no domain left.
+    """
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     stay_on_this_machine()
+    folder = Path(tempfile.gettempdir())
     for domain in random.SystemRandom().sample(DOMAINS, len(DOMAINS)):
-        lock = os.open(
-            Path(tempfile.gettempdir()) / f"stribeck_domain_{domain}", os.O_CREAT | os.O_RDWR, 0o666
-        )
+        path = folder / f"stribeck_domain_{domain}"
+        try:
+            if not path.exists():
+                path.touch()
+            lock = os.open(path, os.O_RDONLY)  # as it may be another user's
+        except OSError:
+            continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends
         except OSError:
             os.close(lock)
         else:
-            break
-    os.environ["ROS_DOMAIN_ID"] = str(domain)
+            os.environ["ROS_DOMAIN_ID"] = str(domain)
+            return
+    raise StribeckError(
+        f"all {len(DOMAINS)} ROS domains for demos are in use, or their files {folder / 'stribeck_domain_*'} cannot be read: "
+        "wait until a demo has ended, or remove these files"
+    )
 
 
 class NodeProcesses:
