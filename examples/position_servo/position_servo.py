@@ -1,10 +1,10 @@
 """Position servos that follow slow sines, with goals offset against friction and weight. No ROS is needed.
 
     python examples/position_servo/position_servo.py BUS.yaml robot.json arm.urdf
-    python examples/position_servo/position_servo.py config/record_xl330.yaml m4.json
+    python examples/position_servo/position_servo.py config/record_xl330.yaml m4.json [bench.urdf]
 
 ``BUS.yaml`` names port, servos and limits as ``config/record.yaml`` does (`examples/position_servo/so101.yaml`), ``robot.json`` is what
-``stribeck identify robot`` wrote. Without a URDF the file is one of ``stribeck identify servo``, and friction alone is compensated. The joints
+``stribeck identify robot`` or ``stribeck identify servo`` wrote. Without a URDF friction alone is compensated, not the weight. The joints
 move: keep clear of them.
 """
 
@@ -106,7 +106,8 @@ def distance(samples: list[DriverSample], goals: Goals, way: float) -> np.ndarra
 def main(bus: Path, drives: Path, urdf: Path | None = None) -> None:
     """Swing every joint by 0.2 rad about where it is, half a minute without compensation and half a minute with it."""
     config = read_driver_config(bus)
-    gains = [joint.p_gain for joint in config.joints] if urdf is None else None
+    stated = [drive.stated for drive in sb.read(drives).drives.values()]
+    gains = None if any("stiffness" in one for one in stated) else [joint.p_gain for joint in config.joints]
     compensator = sb.Compensator(drives, urdf, joints=config.names, p_gain=gains)
     middle = position(config)
     for title, used in (("without compensation", None), ("with compensation", compensator)):

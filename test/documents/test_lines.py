@@ -1,5 +1,6 @@
 """Every shell line of README, documentation, examples and help is executed, or stands in ``lines_not_run.py`` with its reason."""
 
+import os
 import re
 import shlex
 from functools import cache
@@ -71,7 +72,7 @@ def runs(tmp_path, monkeypatch, capsys):
 
     def run(line):
         furnish(line, tmp_path)
-        words = shlex.split(line)
+        words = [os.path.expanduser(word) for word in shlex.split(line)]
         code = main(words[1:])
         assert code == 0 or (code == 2 and "--strict" in words), capsys.readouterr().err[-2000:]
         for option in ("--output", "--json", "--report", "--diagram"):

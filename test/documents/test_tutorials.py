@@ -1,6 +1,7 @@
 """Tutorials and the notebook, executed from top to bottom in a folder of the user's files."""
 
 import json
+import re
 from pathlib import Path
 
 import matplotlib
@@ -40,7 +41,10 @@ def test_a_tutorial_runs_as_written(page, tmp_path):
         if language == "sh":
             for line in text.splitlines():
                 furnish(line, tmp_path)
-        executed(tmp_path, language, text)
+        said = executed(tmp_path, language, text)
+        if "position_servo.py" in text:
+            before, after = map(float, re.findall(r"compensation: joint ([\d.]+) mrad", said))
+            assert after < 0.5 * before
 
 
 @pytest.mark.slow

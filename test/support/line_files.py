@@ -9,22 +9,24 @@ from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from api_made import file_of_joints
 from bags import Bag, dynamic_joint_state, floats, joint_state
-from helpers import REPOSITORY, bam_recording, write_json
+from helpers import DATA, REPOSITORY, bam_recording, write_json
 from joint_tables import columns, sweep, wobble, write_table
 from moving_arms import arm, recording, urdf
 from simulated_arms import true_arm, write_data
 from small_arm import URDF, small_robot
 from stribeck.cli.main import main
 from stribeck.files.actuators import load_actuator
-from stribeck.files.drives import Drives, write_drives
+from stribeck.files.drives import Drives, write_drive, write_drives
 from stribeck.files.torque_drives import torque_actuator, torque_drive
-from stribeck.model.estimate import fixed
+from stribeck.model.estimate import Estimate, fixed
+from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from stribeck.model.log import Setup
-from stribeck.model.trajectories import trajectory_named
+from stribeck.model.trajectories import BREAKAWAY, trajectory_named
 from stribeck.recordings.bags.bag import write_bag
 from swinging_leg import recorded, write_model
 from virtual import Encoder, record
@@ -59,6 +61,47 @@ def bench_logs(loads=LOADS, gains=(200.0, 400.0), trajectories=("sin_sin", "lift
 def bench_bags(place: Path) -> None:
     """A folder with one bag of eight runs."""
     write_bag(place / "loads", bench_logs())
+
+
+def breakaway_bags(place: Path) -> None:
+    """A folder with one bag of slow triangles about five loads."""
+    servo = load_actuator("xl330")
+    parameters = {**servo.published["m5"], "q_offset": 0.0}
+    plays = [(Setup(mass, 0.1, 0.02, 5.0, 400.0), BREAKAWAY) for mass in (0.1, 0.2)]
+    write_bag(
+        place / "breakaway",
+        record(servo, law_named("m5"), parameters, plays, Encoder(STEP, STEP), np.random.default_rng(5)),
+    )
+
+
+def m5_file(place: Path) -> None:
+    """The published M5 of the same servo, each friction parameter with an interval of 30 %."""
+    servo, law = load_actuator("xl330"), law_named("m5")
+    values = {**servo.published["m5"], "q_offset": 0.0}
+    stated = {
+        name: Estimate(
+            values[name], "", "loosely determined", (0.7 * values[name], 1.3 * values[name]), 0.95, ""
+        )
+        for name in law.parameter_names
+    }
+    write_drive(place, Drive(servo, law, values, stated=stated))
+
+
+def bags_of_the_page(place: Path) -> None:
+    """A folder with one bag of the servo on docs/actuators.md, which moves heavier loads."""
+    servo = load_actuator(str(shelved(servo_of_the_page, "my_xm430.yaml")))
+    values = dict(load_actuator("xl330").published["m4"]) | {
+        "kt": 1.8,
+        "R": 5.2,
+        "armature": 0.005,
+        "q_offset": 0.0,
+    }
+    plays = [
+        (Setup(mass, 0.2, 0.02, 12.0, kp), trajectory_named("sin_sin"))
+        for mass, kp in product((0.2, 0.4), (200.0, 400.0))
+    ]
+    rng = np.random.default_rng(0)
+    write_bag(place / "loads", record(servo, law_named("m4"), values, plays, Encoder(STEP, STEP), rng))
 
 
 def one_bag(place: Path) -> None:
@@ -174,6 +217,19 @@ def described_bench(place: Path) -> None:
     place.write_text(text)
 
 
+def bench_of_a_servo(place: Path) -> None:
+    """The shipped description of a servo on its bench."""
+    shutil.copy(REPOSITORY / "config" / "record_xl330.yaml", place)
+
+
+def servo_of_the_page(place: Path) -> None:
+    """The description of a servo on docs/actuators.md."""
+    (block,) = re.findall(
+        r"^```yaml\n(.*?)^```", (REPOSITORY / "docs" / "actuators.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    place.write_text(block)
+
+
 def fleet(place: Path) -> None:
     """A fleet of one servo and two laws."""
     bags = shelved(bench_bags, "bags")
@@ -217,6 +273,12 @@ def arm_mjcf(place: Path) -> None:
     place.write_text(
         f"<mujoco model='arm'><worldbody>{body.format('shoulder')}{body.format('elbow')}</body></body></worldbody></mujoco>"
     )
+
+
+def lab_file(place: Path) -> None:
+    """The same servo as it was exported for Isaac Lab."""
+    words = ("--format", "isaaclab", "--kp", "400", "--supply", "5", "--joint", "shoulder")
+    commanded("export", *words, "--params", shelved(servo_file, "one.json"), "--output", place)
 
 
 def exported_mjcf(place: Path) -> None:
@@ -290,6 +352,13 @@ def poses(place: Path) -> None:
     write_data(place, true_arm().measure(60, 1, 1e-4))
 
 
+def tx40_urdf(place: Path) -> None:
+    """The URDF of the Stäubli TX40, which is not part of the repository."""
+    if not (DATA / "tx40" / "tx40.urdf").is_file():
+        pytest.skip("needs the recordings of the TX40")
+    shutil.copy(DATA / "tx40" / "tx40.urdf", place)
+
+
 def candidates(place: Path) -> None:
     """Poses that could be measured, in the unit of the machine's file."""
     np.savetxt(place, np.rad2deg(true_arm().measure(60, 2).positions))
@@ -318,10 +387,18 @@ def arm_drives(place: Path) -> None:
 Builder = Callable[[Path], None]
 
 BUILDERS: tuple[tuple[str, str, Builder], ...] = (
+    (r"evaluate", r"breakaway_bags", breakaway_bags),
+    (r"evaluate", r"m5\.json", m5_file),
+    (r"evaluate", r"bam_m\d\.json", bam_parameters),
+    (r"evaluate", r"arm\.xml", exported_mjcf),
+    (r"evaluate", r"lab\.yaml", lab_file),
+    (r"identify servo", r"my_xm430\.yaml", servo_of_the_page),
+    (r"record", r"my_servo\.yaml", bench_of_a_servo),
     (r"advise", r"robot\.json", arm_drives),
     (r"advise", r"arm\.urdf", arm_urdf),
     (r"identify arm|data describe .*--model", r"bags", arm_bags),
     (r"identify arm|data describe .*--model", r"arm\.urdf", moving_urdf),
+    (r"identify servo .*my_xm430", r"my_bags", bags_of_the_page),
     (
         r"identify servo|evaluate|data suggest",
         r"(my_bags|bags|recorded)(/xl330_simulated)?|~/stribeck/bags/xl330",
@@ -354,6 +431,7 @@ BUILDERS: tuple[tuple[str, str, Builder], ...] = (
     (r"import-model", r"params\.json", bam_parameters),
     (r"identify robot", r"runs", legs),
     (r"identify robot", r"robot\.xml", leg_model),
+    (r"identify arm --bayes", r"tx40\.urdf", tx40_urdf),
     (r"identify mechanism", r"run\.csv", pendulum),
     (r"identify mechanism", r"train|test", pendulums),
     (r"identify mechanism", r"pendulum\.yaml", pendulum_file),

@@ -6,7 +6,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         *("stribeck record my_servo.yaml",),
         "python -m stribeck.nodes.servo",
     ),
-    "the demo is run by .ci/run and test/cli/test_demo.py": ("stribeck demo", "make demo", "stribeck doctor"),
+    "the demo is run by .ci/run and test/cli/test_demo.py": ("stribeck demo", "make demo"),
     "needs the ros2 command; test/launch starts the launch files and calls the services": (
         *(
             "ros2 launch stribeck",
@@ -23,9 +23,6 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
             "stribeck identify fleet fleet.yaml --scheduler tcp",
             "stribeck identify servo \u2026",
         ),
-    ),
-    "reads files that other programs wrote; each format is read in test/exports/test_round_trips.py": (
-        "stribeck evaluate bags --servo xl330 --params bam_m1.json",
     ),
     "belongs to the robot's own software": (
         *(

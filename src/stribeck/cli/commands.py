@@ -217,7 +217,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "the motion of an identified servo along a trajectory that was not recorded",
         (
             "simulate sin_sin lift_and_drop --params m4.json --bench mass=0.1,length=0.1,kp=400 --plot pictures",
-            "simulate --mechanism block.yaml --seconds 1 --output motion",
+            "simulate --mechanism block --seconds 1 --output motion",
         ),
     ),
     "advise": CommandEntry(
@@ -269,8 +269,8 @@ BAYES: dict[str, CommandEntry] = {
         "identify.bayes",
         "sample the posterior of an arm from prior knowledge and few measurements",
         (
-            "identify arm --bayes --machine panda --prior cad --json prior.json",
-            "identify arm --bayes run.csv --machine tx40 --prior informed --rotors 0.1,0.1 --plot pictures",
+            "identify arm --bayes --machine panda --prior cad --rotors 0.6,0.6,0.5,0.5,0.2,0.2,0.2 --json prior.json",
+            "identify arm --bayes run.csv --machine tx40 --prior informed --rotors 0.4,0.4,0.1,0.03,0.05,0.01 --plot pictures",
         ),
         options="ArmBayesOptions",
         computing=True,
