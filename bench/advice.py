@@ -198,6 +198,7 @@ def measured(count: int, seed: int) -> dict[str, Any]:
             ]
         )
         inside = [v.lower <= max(t, LEAST[name]) and t <= v.upper for t, v in zip(true, values, strict=True)]
+        positive = used & (np.array([v.value for v in values]) > 0.0) & (true > 0.0)
         errors = np.array(
             [
                 abs(v.value - t) / max(t, LEAST[name]) if u else np.nan
@@ -208,6 +209,9 @@ def measured(count: int, seed: int) -> dict[str, Any]:
             "joints": int(used.sum()),
             "covered": float(np.mean(np.array(inside)[used])),
             f"within {WANTED[name]:.0%}": float(np.mean(errors[used] <= WANTED[name])),
+            f"within {WANTED[name]:.0%} where both are positive": float(
+                np.mean(errors[positive] <= WANTED[name])
+            ),
             "median error": float(np.nanmedian(errors)),
             "p90 error": float(np.nanquantile(errors, 0.9)),
         }

@@ -66,7 +66,8 @@ class AdviceSettings:
     """What is asked of every joint.
 
     :param tolerance: wanted largest error at rest [rad].
-    :param kp: gain of the servos; ``None``: that of the recordings.
+    :param kp: gain of the servos; ``None``: that of the recordings. Where a file states the stiffness in N m/rad, it is what the servos call
+        the gain of the recordings: gains are then told in their numbers, and the stiffness remains that of the file.
     :param delay: in the loop of the servo [s].
     :param supply: voltage [V]; ``None``: that of the recordings.
     :param seed: of random parameters.
@@ -83,7 +84,7 @@ class AdviceSettings:
 class JointAdvice:
     """Advice for one joint in one pose.
 
-    :param kp: present gain, in the units of the drive.
+    :param kp: present gain, in the numbers that were given or those of the drive.
     :param stiffness: [N m/rad].
     :param dead_band: width [rad].
     :param sag: by the load [rad].
@@ -153,7 +154,8 @@ def advise(
             raise ConfigError(f"{name}: expected a positive number, found {value:g}")
 
     def made(one: Drive, supply: float | None = asked.supply) -> JointPlant:
-        return plant_of(one, kp=asked.kp, inertia=inertia, load=load, delay=asked.delay, supply=supply)
+        gain = asked.kp if one.gains is None else None
+        return plant_of(one, kp=gain, inertia=inertia, load=load, delay=asked.delay, supply=supply)
 
     plant = made(drive)
     kp = asked.kp if asked.kp is not None else float(drive.gains.kp if drive.gains else math.nan)

@@ -30,7 +30,9 @@ class AdviseOptions:
         "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
     )
     kp: Positive | None = _ask(
-        "present gain, in the units of the file (default: that of the recordings)", None, "K"
+        "gain of the servos (default: that of the recordings). Where the file states a stiffness: the servos' number for the gain in the recordings",
+        None,
+        "K",
     )
     supply: Positive | None = _ask("voltage (default: that of the recordings)", None, "V")
     set: tuple[str, ...] = _ask(

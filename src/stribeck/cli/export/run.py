@@ -302,6 +302,10 @@ def _servo(
             else "there are no recordings"
         )
         raise ConfigError(f"--format {form.name} holds the firmware's gain, and {found}: give one with --kp")
+    if form.gain and options.kp is not None and file.gains is not None:
+        warn(
+            f"--kp {options.kp:g} replaces the gain of {file.gains.kp:.3g} that the file states (N m/rad, no number of a servo's register)"
+        )
     kp = options.kp or (gains[0] if gains else usual_gain(file))
     kd = options.kd or (0.0 if file.gains is None else float(file.gains.kd))
     return Servo(held, kp, kd=kd if form.gains else 0.0, supply_voltage=supply)
