@@ -352,11 +352,15 @@ def poses(place: Path) -> None:
     write_data(place, true_arm().measure(60, 1, 1e-4))
 
 
-def tx40_urdf(place: Path) -> None:
-    """The URDF of the Stäubli TX40, which is not part of the repository."""
-    if not (DATA / "tx40" / "tx40.urdf").is_file():
-        pytest.skip("needs the recordings of the TX40")
-    shutil.copy(DATA / "tx40" / "tx40.urdf", place)
+def of_others(folder: str) -> Callable[[Path], None]:
+    """A file of recordings that are not part of the repository; without them the line is skipped."""
+
+    def copied(place: Path) -> None:
+        if not (DATA / folder / place.name).is_file():
+            pytest.skip(f"needs the recordings {folder}")
+        shutil.copy(DATA / folder / place.name, place)
+
+    return copied
 
 
 def candidates(place: Path) -> None:
@@ -431,10 +435,11 @@ BUILDERS: tuple[tuple[str, str, Builder], ...] = (
     (r"import-model", r"params\.json", bam_parameters),
     (r"identify robot", r"runs", legs),
     (r"identify robot", r"robot\.xml", leg_model),
-    (r"identify arm --bayes", r"tx40\.urdf", tx40_urdf),
+    (r"identify arm --bayes", r"tx40\.urdf", of_others("tx40")),
     (r"identify mechanism", r"run\.csv", pendulum),
     (r"identify mechanism", r"train|test", pendulums),
     (r"identify mechanism", r"pendulum\.yaml", pendulum_file),
+    (r"identify transmission", r"[AB]\.mat", of_others("kuka_kr300")),
     (r"identify transmission", r"run\.npz", transmission),
     (r"geometry|design poses", r"poses|others|measured", poses),
     (r"design poses", r"poses\.txt", candidates),

@@ -63,7 +63,6 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
             "stribeck advise recordings/ --model arm.urdf",
         ),
         *(
-            "stribeck identify transmission A.mat",
             "stribeck identify mechanism step_response",
             "stribeck identify mechanism furuta_motor/",
         ),
