@@ -346,7 +346,7 @@ class RecordingOptions:
     bench: str | None = _recordings(
         "describe a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: NotNegative | None = _recordings("rod mass for JSON recordings that give none", None, "KG")
+    arm_mass: NotNegative | None = _recordings("rod mass for JSON recordings without one", None, "KG")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,13 +57,15 @@ class ReplayOptions:
         "TOPIC",
     )
     params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
-    model: Path | None = _joints("URDF of the robot, needed to learn the present friction", None, "FILE")
+    model: Path | None = _joints("URDF of the robot, needed to adapt to the current friction", None, "FILE")
     joint: tuple[str, ...] = _joints("the joints of --params, in their order", (), "NAME")
     node_params: Path | None = _joints(
-        "instead: parameters of the compensation node; its files lie relative to this one", None, "YAML"
+        "instead: YAML file with parameters of the compensation node; paths in it are relative to this file",
+        None,
+        "YAML",
     )
     node: str = _joints(
-        "the node of --node-params, as /left/compensation where it has several (default: compensation)",
+        "the node in --node-params, such as /left/compensation, if there are several (default: compensation)",
         NODE,
         "NAME",
     )

@@ -39,9 +39,13 @@ class ImportOptions:
         None,
         "FILE",
     )
-    arm_mass: NotNegative | None = option("rod mass, for JSON recordings that give none", None, "KG")
-    servo: str | None = option("the servo, where recordings name none, or JSON recordings another", None)
-    joint: str | None = option("the joint to read, of bags with several; its name in the new bags", None)
+    arm_mass: NotNegative | None = option("rod mass, for JSON recordings without one", None, "KG")
+    servo: str | None = option(
+        "the servo, if recordings name none, or instead of the one in JSON recordings", None
+    )
+    joint: str | None = option(
+        "the joint to read from bags with several joints; its name in the new bags", None
+    )
     storage: Storage = option("storage of the bags (default: mcap)", "mcap")
 
 

@@ -39,13 +39,13 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         "FILE",
     )
     machine: str | None = _machines(
-        "arm by name, or its YAML file (default: machine.yaml beside the drives, or the one that they name)",
+        "arm by name, or its YAML file (default: machine.yaml beside the file of drives, or the one named there)",
         None,
         "NAME",
     )
     degrees: bool = _machines("goals and positions of a robot are in degrees", False)
     calibration: Path | None = _machines(
-        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+        "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
         "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo; others for published figures)",
@@ -59,7 +59,7 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")
     diagram: Path | None = _diagram(
-        "picture of the drive/backdrive diagram: .png, .svg or .pdf; it needs no recordings, with them it shows measured torques",
+        "picture of the drive/backdrive diagram: .png, .svg or .pdf; recordings are optional, and add measured torques",
         None,
         "FILE",
     )

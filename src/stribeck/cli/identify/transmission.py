@@ -72,11 +72,11 @@ class IdentifyTransmissionOptions:
     )
     validate: tuple[Path, ...] = _data("recordings that are predicted only", (), "PATH")
     columns: Annotated[Arrays, arrays] = _data(
-        "arrays of the files: motor=NAME,link=NAME (positions at the link's side), torque=NAME (at the motor's side [N m]), "
+        "arrays of the files: motor=NAME,link=NAME (positions on the link side), torque=NAME (on the motor side [N m]), "
         "ratio=NAME or numbers, rotor_inertia=… [kg m²], time=NAME",
         metavar="SIGNAL=NAME,…",
     )
-    step: Positive | None = _data("time step [s] where there are no times", None, "S")
+    step: Positive | None = _data("time step [s], for files without times", None, "S")
     degrees: bool = _data("positions are in degrees", False)
     joint: tuple[str, ...] = _data(
         "numbers of the joints from 1, separated by commas or blanks (default: all)", (), "N"

@@ -16,14 +16,14 @@ class SimulateOptions(ParameterFileOptions):
     """Options: trajectories, drives, the bench, or a mechanism, and output files."""
 
     trajectories: tuple[str, ...] = option(
-        "trajectory by name, for example sin_sin, or a table with time [s], goal [rad] and perhaps torque_enable",
+        "trajectory by name, for example sin_sin, or a table with time [s], goal [rad] and optionally torque_enable",
         (),
         "TRAJECTORY",
         positional=True,
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
     mechanism: str | None = _simulation(
-        "instead of trajectories: a mechanism by name or its YAML file, from its zero pose, contacts included",
+        "instead of trajectories: a mechanism by name or its YAML file, simulated from its zero pose, with contacts",
         None,
         "NAME",
     )

@@ -233,8 +233,7 @@ def _check_turns(log: Log, what: str, name: Mapping[str, str]) -> None:
     if whole.any() and np.median(jumps) < SMOOTH:
         k = int(np.argmax(whole))
         raise RecordingError(
-            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: readings that start again after a "
-            "turn have to be unwrapped first (numpy.unwrap), goals alike"
+            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: readings that wrap after a turn have to be unwrapped first (numpy.unwrap), also those of goals"
         )
 
 

@@ -26,7 +26,7 @@ class PosesOptions:
     seed: Seed = option("seed of the random choice to compare with (default: 0)", 0, "N")
     model: Path | None = option("URDF for collision checks of the paths between poses", None, "FILE")
     output: Path | None = _output(
-        "file of the chosen poses; as .yaml in an order, for the excitation node to visit", None, "FILE"
+        "file of the chosen poses; as .yaml it is a trajectory for the excitation node", None, "FILE"
     )
     json: Path | None = _output("rows and information for scripts", None, "FILE")
 

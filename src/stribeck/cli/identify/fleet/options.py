@@ -23,7 +23,7 @@ class IdentifyFleetOptions:
     )
     retries: Annotated[int, whole] = option("number of retries of a fit that crashed (default: 2)", 2, "N")
     force: bool = option("repeat fits that are up to date", False)
-    quiet: bool = option("no progress, only the summary and what goes wrong", False)
+    quiet: bool = option("no progress, only the summary and problems", False)
 
 
 DECLARED = IdentifyFleetOptions

@@ -36,7 +36,7 @@ class IdentifyGeometryOptions:
         f"{','.join(FITS)} (default: the configuration's)", None, "LIST"
     )
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
-        "terms that cross-validation may add to the geometry; none for nothing (default: the configuration's)",
+        "terms that cross-validation may add to the geometry; or none (default: as in the configuration)",
         None,
         "LIST",
     )

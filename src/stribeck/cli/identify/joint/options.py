@@ -26,7 +26,7 @@ class IdentifyJointOptions:
         "SIGNAL=COLUMN[:UNIT],…",
     )
     joint: str | None = _data(
-        "the joint, in bags and arrays of several that move: its name, or its number from 1", None
+        "the joint, if several joints of a bag or array move: its name, or its number from 1", None
     )
     set: Annotated[dict[str, float], assigned] | None = _fit(
         "what is known: kt (torque per current at the joint) [N m/A], inertia [kg m²], gravity (at the horizontal link) [N m]; "
@@ -44,7 +44,7 @@ class IdentifyJointOptions:
     )
     output: Path | None = _output("parameter file for the live compensation", None, "FILE")
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
-    plot: Path | None = _output("picture of friction over velocity, and of the torque", None, "FILE")
+    plot: Path | None = _output("picture of friction over velocity, and of torque over time", None, "FILE")
     strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     quiet: bool = _output("no progress", False)
 

@@ -25,7 +25,7 @@ class IdentifyRobotOptions:
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     calibration: Path | None = _data(
-        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+        "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     exclude: tuple[str, ...] = _data(
         "joints that are not identified, separated by commas or blanks", (), "JOINT"

@@ -46,7 +46,7 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
         f"terms to add to the law: {','.join(optional_terms())}", (), "LIST"
     )
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
-        f"effects beyond the paper: {','.join(EFFECTS)}; with --law auto also compared if not given",
+        f"effects beyond the paper: {','.join(EFFECTS)}; default with --law auto: chosen by cross-validation",
         (),
         "LIST",
     )
