@@ -132,7 +132,7 @@ def test_switching_off_leaves_no_torque(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"hinge.load_mass": 0.0, "hinge.load_length": 0.0}, "weight of the robot"),
+        ({"hinge.load_mass": 0.0, "hinge.load_length": 0.0}, "gravity torque of the robot"),
         ({"guarded": True}, "guard"),
     ],
     ids=["no weight", "guarded"],

@@ -19,7 +19,9 @@ class ExportOptions:
     format: str = option("format; 'list' explains them", metavar="FORMAT")
     params: tuple[Path, ...] = option("parameter files: one for all joints, or one for each", (), "FILE")
     output: Path | None = option("main file to write", None, "FILE")
-    joint: tuple[str, ...] = option("joints (default: 'joint', or the names of several files)", (), "NAME")
+    joint: tuple[str, ...] = option(
+        "joints (default: 'joint', or the names of the files if there are several)", (), "NAME"
+    )
     model: Path | None = option("robot file to put the servos into", None, "ROBOT")
     plain: bool = option(
         "omit terms that the format lacks, instead of fitting the format's terms to the source law"

@@ -167,10 +167,7 @@ def relative_position(name: str, position: Array) -> list[Notice]:
     spread = float(np.std(position))
     if abs(float(np.mean(position))) > 1e-5 * spread or abs(position[-1] - position[0]) < 0.05 * spread:
         return []
-    text = (
-        f"{name}: the mean of the position is zero: it was subtracted, and the angle has another zero in every recording, so nothing "
-        "that depends on the angle carries over"
-    )
+    text = f"{name}: the mean of the position is zero: it was subtracted, so that the zero of the angle differs between recordings, and nothing that depends on the angle is fitted"
     return [Notice("relative_position", "note", text)]
 
 

@@ -29,7 +29,7 @@ class IdentifyJointOptions:
         "the joint, if several joints of a bag or array move: its name, or its number from 1", None
     )
     set: Annotated[dict[str, float], assigned] | None = _fit(
-        "what is known: kt (torque per current at the joint) [N m/A], inertia [kg m²], gravity (at the horizontal link) [N m]; "
+        "known values: kt (torque per current at the joint) [N m/A], inertia [kg m²], gravity (at the horizontal link) [N m]; "
         "0 removes a part from the model",
         None,
         "NAME=VALUE",
