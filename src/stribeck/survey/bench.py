@@ -247,7 +247,9 @@ def _add_goal(
     unit = min(factors, key=lambda name: abs(math.log(max(abs(share), 1e-9) / factors[name])))
     source: dict[str, Any] = {**goal.source, **(conversion if unit == conversion["unit"] else {"unit": unit})}
     factor = factors[unit]
-    reason = f"the position moves {share / factor:.3g} times as far as it, {_rate(goal.tracks[0]):.4g} Hz"
+    reason = (
+        f"the position moves {share / factor:.3g} times as far as this signal, {_rate(goal.tracks[0]):.4g} Hz"
+    )
     if share < 0.0:
         source["sign"] = -1
         reason += ", to the other side"

@@ -98,7 +98,9 @@ def _check(options: EvaluateOptions) -> None:
 
         check_report(options.report)
     if options.output is not None and (options.diagram is None or not options.recordings):
-        raise ConfigError("--output is a file fitted to measured torques, too: give --diagram and recordings")
+        raise ConfigError(
+            "--output is a file that is also fitted to measured torques: it needs --diagram and recordings"
+        )
     outputs = [options.json, options.report, options.diagram, options.output, pictures]
     check_outputs(outputs, options.params, options.recordings)
 

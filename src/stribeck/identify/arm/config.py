@@ -89,7 +89,7 @@ class RecordingFormat:
         if self.format == "bag":
             if source.place not in ("bag", "none") or name == "time":
                 raise ValueError(
-                    f"{name}: a bag has topics, and stamps as times; see topic, names, values, interface"
+                    f"{name}: signals of a bag need topic, names and values, or interface; its times are the stamps"
                 )
         elif self.format == "csv" and source.column is None and not source.columns:
             raise ValueError(f"{name}: give column, or columns: [first, one beyond the last]")

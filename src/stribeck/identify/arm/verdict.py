@@ -215,9 +215,7 @@ def _far(given: ArmModel, found: ArmModel, near: Neighbourhood) -> list[Reason]:
     reasons = []
     grams = [joint for joint, r in zip(given.joints, ratio, strict=True) if GRAMS[0] < r < GRAMS[1]]
     if grams:
-        text = (
-            f"the URDF has 1000 times the mass that torques show behind {', '.join(grams)}: masses in grams?"
-        )
+        text = f"masses of the URDF are 1000 times those that the torques indicate, for the links after {', '.join(grams)}: masses in grams?"
         reasons.append(Reason("grams", "unusable", text))
     for k, joint in enumerate(given.joints):
         if joint in grams:
