@@ -65,7 +65,7 @@ WRONG = {
     "units without draws": ("c --params m4.json --same joint --output o.h", "--same belongs to draws"),
     "units of one file": (
         "c --params m4.json --joint a b --draws 2 --same a b --output o.h",
-        "a file for each",
+        "its own parameter file",
     ),
     "unknown unit": ("c --params m4.json m1.json --draws 2 --same m4 m9 --output o.h", "'m9'; valid: m4, m1"),
     "units of two laws": ("c --params m4.json m1.json --draws 2 --same m4 m1 --output o.h", "same law"),
