@@ -27,7 +27,7 @@ PARTS = {
     "emulator": "processor time of eight emulated servos",
     "joints_in_mujoco": "controllers in MuJoCo",
     "exported_c": "a call of the exported C header",
-    "arena": "closed loops against plants with other friction, quick form",
+    "closed_loop": "closed loops against plants with other friction, quick form",
     "fits": "evaluations, searches and whole commands of stribeck identify servo",
     "throughput": "evaluations per second on two cores and on a GPU",
     "fleet": "8 fits by stribeck identify fleet, and as single commands",

@@ -98,7 +98,7 @@ def designed(robot: RobotConfig, arm: ArmModel, spread: Array, seconds: float) -
         criterion = Criterion(replace(whole, noise=noise))
         result = search(criterion, Clock(seconds), starts=1, random=200, seed=0)
         found[name] = judge.score(result.climbs[0].z).log_det
-        finished = "finished" if result.climbs[0].finished else "time was up"
+        finished = "finished" if result.climbs[0].finished else "time ran out"
         print(f"designed with the {name} covariance: log det {found[name]:.2f} ({finished})")
     share = np.abs(spread / np.outer(deviation, deviation))[~np.eye(len(spread), dtype=bool)].max()
     print(f"largest correlation {share:.2f}; gained {found['whole'] - found['diagonal']:+.2f} of log det")

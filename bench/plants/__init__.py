@@ -2,5 +2,5 @@
 
 ``friction`` and ``joints`` are the plants, ``sensing`` and ``control`` what stands around them, ``baselines`` the
 methods, ``loop`` and ``arm`` the simulations, ``conditions`` which runs are made, ``measure`` and ``table`` figures.
-``python bench/arena.py`` runs them.
+``python bench/closed_loop.py`` runs them.
 """

@@ -119,7 +119,7 @@ def motion(seed: int, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray
     return total[0], total[1], total[2]
 
 
-class ArmArena:
+class ArmClosedLoop:
     """One simulation of arms under all methods; lanes are the joints, arm by arm."""
 
     def __init__(self, conditions: list[ArmCondition], methods: Factories, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Which runs the arena makes, part by part. Whatever is left to chance has a fixed seed."""
+"""Which runs the benchmark makes, part by part. Whatever is left to chance has a fixed seed."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def nominal(conditions: list[Condition]) -> Lanes:
     )
 
 
-class Arena:
+class ClosedLoop:
     """One simulation of conditions that share a sample rate, under all methods.
 
     :param methods: by name; the first must add nothing.

@@ -131,7 +131,7 @@ def test_friction_that_does_not_fall_makes_no_stairs():
     """Coulomb friction alone: every speed is smooth, and the advice says what cannot follow from such a law."""
     assert slowest_speed(plant(Joint())) == 0.0
     advice = advise("elbow", drive(Joint()))
-    assert "no friction that falls with speed" in " ".join(advice.notes)
+    assert "no friction that decreases with speed" in " ".join(advice.notes)
 
 
 def test_numbers_by_hand():
@@ -155,14 +155,14 @@ def test_a_gain_near_hunting_is_not_advised():
     )
     assert weak.advised is None
     assert weak.text.startswith("offset goals")
-    assert "too near to hunting" in weak.text
+    assert "too close to hunting" in weak.text
     good = advise("pan", drive(Joint(stiffness=80.0)))
     assert good.text == "leave it: the error at rest is at most 1.25 mrad"
 
 
 def test_a_pose_beyond_the_motor_is_told():
     """No gain lifts what the motor cannot."""
-    assert "no gain holds this pose" in " ".join(advise("lift", drive(Joint()), load=11.0).notes)
+    assert "no gain can hold this pose" in " ".join(advise("lift", drive(Joint()), load=11.0).notes)
 
 
 def test_a_voltage_servo_needs_its_gain_and_its_supply():

@@ -51,7 +51,7 @@ def test_the_dead_band_of_cold_and_warm_servos():
     thermal = {"friction_per_kelvin": 0.02, "reference_temperature": 30.0}
     one = drive()
     assert "temperature of the recordings is not known" in notes(one)
-    assert "holds about 28 degC: record cold and warm" in notes(
+    assert "valid at about 28 degC: record cold and warm" in notes(
         replace(one, temperatures=Spread(min=26.0, max=30.0))
     )
     found = notes(replace(one, values={**one.values, **thermal}))
@@ -61,8 +61,8 @@ def test_the_dead_band_of_cold_and_warm_servos():
 
 def test_play_is_beside_the_dead_band():
     """A play that was found is told with its interval, one that was not looked for as such, and one of zero not at all."""
-    assert "looks for it if asked for backlash" in notes(drive())
+    assert "identify the robot with backlash" in notes(drive())
     found = drive(play=estimate_of(0.017, "rad", (0.015, 0.019), bounds=(0.0, 0.1)))
-    assert "a play of 17 (15 to 19) mrad" in notes(found)
+    assert "a backlash of 17 (15 to 19) mrad" in notes(found)
     assert advise("lift", found).dead_band.value == pytest.approx(0.025)
     assert "play" not in notes(drive(play=fixed(0.0, "rad")))

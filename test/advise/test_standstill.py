@@ -108,7 +108,7 @@ def test_advise_prints_and_writes_what_the_recordings_say(tmp_path, capsys):
     assert "dead band [mrad]" in said
     assert "elbow_flex: raise the gain to" in said
     assert "do not show the gain that hunts" in said
-    assert "Standstill in the recordings" in (tmp_path / "a.html").read_text()
+    assert "Joints at rest in the recordings" in (tmp_path / "a.html").read_text()
 
 
 def test_advice_from_rest_by_hand():

@@ -141,7 +141,7 @@ def test_what_cannot_be_is_refused(path, tmp_path):
         sb.StribeckError, match=r"q: expected 2 numbers \(shoulder, elbow\), found an array of shape \(3,\)"
     ):
         loop.torque([0.0, 0.0, 0.0])
-    with pytest.raises(sb.StribeckError, match="say effort_meaning='motor' or 'link' once"):
+    with pytest.raises(sb.StribeckError, match="set effort_meaning to 'motor' or 'link'"):
         loop.torque([0.0, 0.0], effort=[0.0, 0.0])
     with pytest.raises(sb.StribeckError, match="unknown setting 'gians'; valid"):
         sb.Compensator(path, gians=1.0)

@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_taken_over_changes_nothing(paths, tmp_path):
     two = file_of_joints(tmp_path / "two.json", "shoulder", "wrist")
     with pytest.raises(sb.StribeckError, match="elbow"):
         loop.exchange(two)
-    with pytest.raises(sb.StribeckError, match="no former file"):
+    with pytest.raises(sb.StribeckError, match="no previous file"):
         loop.revert()
     after = driven(loop, 2.0, 0.1)
     np.testing.assert_allclose(after, before[-1])

@@ -57,7 +57,7 @@ def test_unknown_words_are_refused_with_the_valid_ones():
         sb.identify_joint(BAGS, fixed={"mass": 1.0}, progress=False)
     with pytest.raises(sb.StribeckError, match="neither `machine` nor `model`"):
         sb.identify_arm(BAGS)
-    with pytest.raises(sb.StribeckError, match="hold out no others"):
+    with pytest.raises(sb.StribeckError, match="do not hold out others"):
         sb.identify_servo(BAGS, validate=sb.load(BAGS)[:1], hold_out=0.5)
 
 

@@ -1,4 +1,4 @@
-"""The plants of the arena keep the laws of mechanics and of their friction models."""
+"""The plants of the benchmark keep the laws of mechanics and of their friction models."""
 
 import numpy as np
 import pytest

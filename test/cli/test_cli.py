@@ -271,7 +271,7 @@ def test_bad_input_is_one_line(few, fitted, tmp_path, capsys):
     fit = ("fit", "--model", "m1", "--logdir", few, "--output", output, "--quiet")
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "holds no recordings" in refused(capsys, "fit", "--logdir", empty)
+    assert "contains no recordings" in refused(capsys, "fit", "--logdir", empty)
     assert "no such file" in refused(capsys, "fit", "--logdir", tmp_path / "missing")
     assert "unknown actuator 'xl999'; valid: ax12, " in refused(capsys, *fit, "--actuator", "xl999")
     assert "recordings are of 'mx106'" in refused(capsys, *fit, "--actuator", "xl330")
@@ -415,7 +415,7 @@ def test_import_reads_all_before_it_writes(tmp_path, capsys):
     assert "--arm-mass" in refused(capsys, "import", good, bad, "--output", output)
     assert not output.exists()
     assert main(["import", str(good), str(bad), "--arm-mass", "0", "--output", str(output)]) == 0
-    assert "exists already" in refused(capsys, "import", good, "--output", output)
+    assert "already exists" in refused(capsys, "import", good, "--output", output)
 
 
 def test_a_supply_above_the_rating_is_a_warning(tmp_path, capsys):

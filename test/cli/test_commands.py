@@ -235,7 +235,7 @@ def test_earlier_names_say_the_new_ones_after_the_result(capsys):
     assert main(["export", "--to", "list"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "stribeck: warning: this is now: stribeck export --format list (earlier names work in this version only)"
+        "stribeck: warning: this is now: stribeck export --format list (earlier names will be removed in the next version)"
     ]
     assert main(["export", "--format", "list"]) == 0
     assert capsys.readouterr().err == ""

@@ -227,7 +227,7 @@ def test_without_permission_it_is_said_what_gives_it(tmp_path):
         ({}, "note", "not PREEMPT_RT"),
         ({"sys/kernel/realtime": "1\n"}, "ok", "PREEMPT_RT: latencies"),
         ({"sys/kernel/realtime": "0\n"}, "note", "not PREEMPT_RT"),
-        ({"proc/sys/kernel/sched_rt_runtime_us": "0\n"}, "warning", "real-time threads get no time"),
+        ({"proc/sys/kernel/sched_rt_runtime_us": "0\n"}, "warning", "real-time threads may not run"),
     ],
 )
 def test_what_the_kernel_offers_is_said(tmp_path, files, level, said):

@@ -75,15 +75,15 @@ WRONG = {
     "position in degrees": (changed(q=TABLE["q"] / DEGREE), "degrees"),
     "velocity in degrees": (changed(dq=TABLE["dq"] / DEGREE), "deg/s"),
     "velocity in rpm": (changed(dq=TABLE["dq"] * 30.0 / np.pi), "rpm"),
-    "velocity of the motor": (changed(dq=TABLE["dq"] * 100.0), "motor's side"),
-    "position of the motor": (changed(q=TABLE["q"] * 100.0), "motor's side"),
-    "both of the motor": (changed(q=TABLE["q"] * 100.0, dq=TABLE["dq"] * 100.0), "motor's side"),
+    "velocity of the motor": (changed(dq=TABLE["dq"] * 100.0), "motor side"),
+    "position of the motor": (changed(q=TABLE["q"] * 100.0), "motor side"),
+    "both of the motor": (changed(q=TABLE["q"] * 100.0, dq=TABLE["dq"] * 100.0), "motor side"),
     "velocity of the other sign": (changed(dq=-TABLE["dq"]), "other sign"),
     "torque of the other sign": (changed(tau=-TABLE["tau"]), "other sign"),
-    "velocity of another joint": (changed(dq=np.cos(7.0 * TABLE["time"])), "nothing to do"),
+    "velocity of another joint": (changed(dq=np.cos(7.0 * TABLE["time"])), "does not match"),
     "time in milliseconds": (changed(time=1e3 * TABLE["time"]), "milliseconds"),
     "torque in N mm": (changed(tau=2e3 * TABLE["tau"]), "N mm"),
-    "a still joint": (changed(q=0.0 * TABLE["q"] + 0.3, dq=0.0 * TABLE["q"]), "never moves"),
+    "a still joint": (changed(q=0.0 * TABLE["q"] + 0.3, dq=0.0 * TABLE["q"]), "does not move"),
     "one direction": (changed(q=TABLE["time"] * 0.1, dq=0.1 + 0.0 * TABLE["q"]), "one direction"),
     "no torque": (changed(tau=0.0 * TABLE["tau"]), "zero"),
     "a constant torque": (changed(tau=0.0 * TABLE["tau"] + 2.0), "the same in all rows"),
@@ -177,9 +177,9 @@ def test_arrays_with_a_joint_that_moves(tmp_path, capsys):
     arrays = {n: np.stack([still, TABLE[n]], axis=1) for n in ("q", "dq", "tau")}
     np.savez(tmp_path / "arm.npz", time=TABLE["time"], **arrays)
     assert identify(tmp_path / "arm.npz", "--law", "m1", "--json", tmp_path / "r.json") == 0
-    assert "joint 2 is taken" in capsys.readouterr().err
+    assert "joint 2 is used" in capsys.readouterr().err
     assert identify(tmp_path / "arm.npz", "--joint", "1") == 1
-    assert "never moves" in capsys.readouterr().err
+    assert "does not move" in capsys.readouterr().err
     assert identify(tmp_path / "arm.npz", "--joint", "3") == 1
     assert "no joint '3'" in capsys.readouterr().err
 

@@ -104,7 +104,7 @@ def test_an_error_of_the_run_is_a_warning(bags, tmp_path, wandb, capsys, fails_a
     assert read_drive(output).values["kt"] > 0.0
     lines = [line for line in capsys.readouterr().err.splitlines() if "Weights & Biases" in line]
     assert len(lines) == 1
-    assert lines[0].endswith("the fit goes on without it")
+    assert lines[0].endswith("the fit continues without it")
 
 
 def test_without_the_library_one_line_says_what_to_install(bags, tmp_path, monkeypatch, capsys):
@@ -154,7 +154,7 @@ def test_offline_mode_writes_a_run_and_needs_no_network(bags, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "goes on without it" not in done.stderr
+    assert "continues without it" not in done.stderr
     (run,) = (tmp_path / "wandb").glob("offline-run-*")
     assert next(run.glob("run-*.wandb")).stat().st_size > 0
     assert read_drive(run / "files" / "m1.json").values == read_drive(output).values

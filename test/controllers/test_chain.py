@@ -156,7 +156,7 @@ def test_a_reference_that_is_locked_once_costs_no_friction():
 
 BAD_POSITIONS = {
     "position or velocity is not a number": lambda q: NAN,
-    "a position stands still": lambda q: 0.6,
+    "a position is constant": lambda q: 0.6,
     "a position jumps": lambda q: q + 1.0,
 }
 

@@ -58,7 +58,7 @@ def test_every_joint_of_a_robot_goes_into_its_model(drives, capsys):
     assert export(drives, "mjcf", "out.xml", "--model", model) == 0
     said = capsys.readouterr().err
     assert "missing.obj" in said
-    assert "the file cannot hold the delay of hip, knee" in said
+    assert "the file cannot contain the delay of hip, knee" in said
     text = (drives.parent / "out.xml").read_text()
     assert 'file="missing.obj"' in text
     for joint, truth in swinging_leg.TRUE.items():

@@ -40,7 +40,7 @@ WRONG = {
         "c --params m4.json m1.json m4.json --joint a b --output o.h",
         "3 parameter files for 2 joints",
     ),
-    "strict": ("mjcf --params m4.json {} --strict --output o.xml", "cannot hold"),
+    "strict": ("mjcf --params m4.json {} --strict --output o.xml", "cannot represent"),
     "effects of bam": ("bam --params limited.json --strict --output o.json", "current-limit"),
     "wrong ending": ("isaaclab-bam --params m4.json {} --output o.txt", "a .py and a .yaml file"),
     "ending of mjlab": ("mjlab --params m4.json {} --output o.yaml", "name a .py file"),

@@ -109,7 +109,7 @@ URDFS = {
 CASES = [
     # files that are missing, empty, or of another kind
     (["fit", "--actuator", "xl330", "--logdir", "nowhere"], "nowhere: no such file or folder"),
-    (["fit", "--actuator", "xl330", "--logdir", "empty"], "empty holds no recordings: expected bags"),
+    (["fit", "--actuator", "xl330", "--logdir", "empty"], "empty contains no recordings: expected bags"),
     (["fit", "--actuator", "xl330", "--logdir", "text.csv"], "text.csv is a table: name its columns"),
     ([*FIT, "--output", "empty"], "empty is a folder; name a file"),
     ([*EVALUATE, "list.json"], "list.json: expected named values, found a list"),
@@ -122,9 +122,9 @@ CASES = [
     (["fit", "--logdir", "loop"], "loop"),
     (
         ["fit", "--logdir", "lone.yaml"],
-        "lone.yaml is no recording that can be read; expected folder of a bag",
+        "lone.yaml is not a recording that can be read; expected folder of a bag",
     ),
-    (["fit", "--logdir", "run.npy"], "run.npy is no recording that can be read"),
+    (["fit", "--logdir", "run.npy"], "run.npy is not a recording that can be read"),
     (["compensate", "--params", "a.json", "--states", "BAG", "--node", "left"], "--node names the section"),
     (["plot", "--logdir", "BAG", "--params", "list.json", "--sim", "--output", "p"], "found a list"),
     (
@@ -141,7 +141,7 @@ CASES = [
     (["fit-all", "number.yaml"], "number.yaml: expected named values"),
     (["fit-all", "nowhere.yaml"], "nowhere.yaml: no such file"),
     (["record", "--config", "broken.yaml"], "broken.yaml is not valid YAML"),
-    (["posterior", "--actuator", "xl330", "--logdir", "empty"], "empty holds no recordings"),
+    (["posterior", "--actuator", "xl330", "--logdir", "empty"], "empty contains no recordings"),
     (["calibrate", "--config", "irb120", "--data", "empty"], "no file measured_joints.txt"),
     (["estimate", "--model", "nothing", "--data", "text.csv"], "nothing"),
     (["estimate", "--model", "furuta_lund", "--data", "text.csv"], "text.csv"),
@@ -175,7 +175,7 @@ CASES = [
             "no_mass": "link upper: mass: expected a finite number [kg], found '4,0'",
             "nan_mass": "link upper: mass: expected a finite number [kg], found 'nan'",
             "negative": "link upper: mass -4 kg is negative",
-            "two_parents": "link upper hangs on two joints, shoulder and elbow",
+            "two_parents": "link upper has two parent joints, shoulder and elbow",
             "circle": "joint base is part of a loop",
             "one_name": "joint shoulder occurs twice",
             "childless": "joint elbow: no child link",

@@ -70,7 +70,7 @@ def test_both_know_what_was_sent():
 def test_a_second_one_waits_and_a_first_one_has_no_former():
     handover = Handover(compensator(), RAMP)
     handover.enable()
-    with pytest.raises(ConfigError, match="no former"):
+    with pytest.raises(ConfigError, match="no previous"):
         handover.revert()
     handover.exchange(compensator(2.0))
     with pytest.raises(ConfigError, match=r"takes 0\.8 s: try again"):

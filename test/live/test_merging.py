@@ -85,11 +85,11 @@ def test_a_joint_that_is_heard_no_more_is_a_doubt() -> None:
 @pytest.mark.parametrize(
     ("stamp", "names", "reason"),
     [
-        (1.005, "a", "time stands still: a state came twice"),
+        (1.005, "a", "time does not advance: a state came twice"),
         (0.5, "a", "time jumped back"),
         (math.nan, "a", "a stamp is not a number"),
         (1.01, "aa", "joint a occurs twice in one message"),
-        (1.01, "ax", "unknown joint x (other_joints: ignore lets it pass)"),
+        (1.01, "ax", "unknown joint x (other_joints: ignore permits it)"),
     ],
 )
 def test_what_cannot_be_trusted(stamp: float, names: str, reason: str) -> None:

@@ -142,7 +142,7 @@ def test_a_fast_joint_is_braked():
 
 
 def test_without_a_weight_there_is_no_mode():
-    with pytest.raises(ConfigError, match="needs the weight"):
+    with pytest.raises(ConfigError, match="needs the gravity torque"):
         ZeroTorque(zero_torque_compensator(), None)
 
 

@@ -182,7 +182,7 @@ def test_misspelt_parameters_are_said(parameters, capfd):
         )
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
     unknown, _, valid = capfd.readouterr().err.rpartition("; valid: ")
-    assert unknown.endswith("unknown parameters, which change nothing: gian")
+    assert unknown.endswith("unknown parameters, which have no effect: gian")
     assert " gain," in valid
 
 
@@ -290,7 +290,7 @@ def test_a_law_that_would_feed_on_itself_is_refused(parameters, tmp_path, capfd)
         node = graph.add(CompensationNode, {**parameters, "effort_meaning": ""})
         assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
     said = capfd.readouterr().err
-    assert "the compensation would feed on itself" in said
+    assert "the compensation would be unstable" in said
     assert "effort_meaning must be one of" in said
 
 

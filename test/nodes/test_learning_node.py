@@ -242,7 +242,7 @@ def test_a_file_that_does_not_fit_is_ignored_and_kept(parameters, tmp_path, capf
         robot.node.trigger_deactivate()
         assert path.read_text() == before, "nothing was learnt, nothing is written"
     said = capfd.readouterr().err
-    assert said.count("it is ignored, and will be kept as learned.json.old") == 1
+    assert said.count("it is ignored, and will be renamed to learned.json.old") == 1
 
 
 def test_without_inertia_nothing_is_learnt_and_that_is_said(parameters, capfd):
@@ -296,7 +296,7 @@ def test_a_tank_that_empties_and_clocks_that_differ_are_warned_of(parameters):
         assert (status.level, "commands are stamped" in status.message) == (DiagnosticStatus.WARN, True)
         compensator.feed_forward.tank.content = np.zeros(1)
         status = robot.diagnosis()
-        assert (status.level, "fades to its certain share" in status.message) == (
+        assert (status.level, "decreases to the part that is certain" in status.message) == (
             DiagnosticStatus.WARN,
             True,
         )

@@ -132,7 +132,7 @@ def test_switching_off_leaves_no_torque(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"hinge.load_mass": 0.0, "hinge.load_length": 0.0}, "weight of the robot"),
+        ({"hinge.load_mass": 0.0, "hinge.load_length": 0.0}, "gravity torque of the robot"),
         ({"guarded": True}, "guard"),
     ],
     ids=["no weight", "guarded"],
@@ -194,7 +194,7 @@ def test_before_it_is_configured_there_is_nothing_to_save_or_to_revert(tmp_path)
             CompensationNode, {"joints": ["hinge"], "state_file": str(tmp_path / "learned.json")}
         )
         node._save()
-        with pytest.raises(NodeStateError, match="no former file"):
+        with pytest.raises(NodeStateError, match="no previous file"):
             node._on_revert()
 
 
@@ -268,5 +268,5 @@ def test_drives_stay_while_a_hand_guides(tmp_path):
         other = file_of(tmp_path / "other.json", 3.0)
         (result,) = rig.node.set_parameters([Parameter("drives_file", value=other)])
         assert not result.successful
-        assert "leave zero torque first" in result.reason
+        assert "end zero torque first" in result.reason
         np.testing.assert_allclose(rig.send(3), WEIGHT, rtol=1e-6)

@@ -96,7 +96,7 @@ def test_a_bag_that_was_changed_afterwards_is_refused(tmp_path):
     metadata = bag / "metadata.yaml"
     digest = custom_value(bag, DIGEST_KEY)
     metadata.write_text(metadata.read_text().replace(digest, digest[::-1]))
-    refusal(lambda: read_bag(bag), bag, "not those that were written")
+    refusal(lambda: read_bag(bag), bag, "differ from those that were written")
 
 
 def test_what_was_written_is_on_disk_within_half_a_second(tmp_path):
@@ -143,7 +143,7 @@ def test_nothing_is_recorded_over_what_is_there(tmp_path):
     """A finished bag, an unfinished one, any folder, a file."""
     bag = record(tmp_path / "bag", run(1.5))
     before = {path: path.read_bytes() for path in bag.iterdir()}
-    refusal(lambda: BagRecorder(bag, TOPICS), bag, "exists already")
+    refusal(lambda: BagRecorder(bag, TOPICS), bag, "already exists")
     assert {path: path.read_bytes() for path in bag.iterdir()} == before
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
@@ -297,7 +297,7 @@ def test_more_than_memory_may_hold_is_one_clear_error(tmp_path, stalled):
             recorder.write(*message)
             taken += 1
 
-    message = refusal(write_all, tmp_path / "bag", "has not answered", "MiB")
+    message = refusal(write_all, tmp_path / "bag", "has not responded", "MiB")
     assert sum(len(data) for _, data, _ in recorded[:taken]) < limit + 100_000
     assert refusal(lambda: recorder.write(*begin(0))) == message
     stalled.set()

@@ -152,7 +152,7 @@ def test_where_no_copy_can_be_made_the_bag_is_read_as_it_is(bag, monkeypatch, co
     monkeypatch.setattr(recovery.tempfile, "mkdtemp", refuse)
     logs = []
     (note,) = notes_of(lambda note: logs.extend(read_recordings(bag, note=note)))
-    assert "no finished copy can be made" in note
+    assert "no repaired copy can be written" in note
     assert os.strerror(code) in note
     assert_same_log(logs[0], expected)
     assert {path.name for path in bag.parent.iterdir()} == {"run_001", "other"}
@@ -378,5 +378,5 @@ def test_a_reader_that_comes_second_takes_the_first_ones_copy(bag, monkeypatch):
 
     monkeypatch.setattr(recovery.os, "rename", outrun)
     (note,) = notes_of(lambda note: read_bag(bag, note=note))
-    assert "no finished copy" not in note
+    assert "no repaired copy" not in note
     assert sorted(path.name for path in bag.parent.iterdir()) == ["run_001", "run_001_recovered"]

@@ -90,7 +90,7 @@ def test_what_contradicts_a_set_up_is_told():
     (line,) = oddities(swapped)
     assert "moves 100 ms before its goal" in line
     (line,) = oddities(replace(log, goal=replace(log.position, held=True)))
-    assert "the goal is the position itself" in line
+    assert "the goal equals the position" in line
     (line,) = oddities(replace(log, setup=replace(log.setup, kp=0.0)))
     assert "kp is 0" in line
 
@@ -112,7 +112,7 @@ def test_velocities_of_something_else_are_refused():
     """Not correlated with the slope of the position."""
     log = moved()
     other = replace(log, velocity=replace(log.velocity, value=np.sin(17.0 * TIME)))
-    assert "nothing to do with the slope" in refusal(lambda: check_units(other, "run"))
+    assert "does not match the slope" in refusal(lambda: check_units(other, "run"))
 
 
 def test_fast_motion_is_no_turn():

@@ -139,7 +139,9 @@ def test_answers_later_than_assumed_are_a_fault() -> None:
         ):
             emulation.bus("xl330").connect()
         messages.add(str(caught.value))
-    assert any("more than 0.5 s late, so that answers cannot be told apart" in text for text in messages)
+    assert any(
+        "more than 0.5 s late, so that answers cannot be matched to requests" in text for text in messages
+    )
 
 
 def test_answers_later_than_assumed_are_a_fault_of_timing(monkeypatch: pytest.MonkeyPatch) -> None:

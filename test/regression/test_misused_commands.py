@@ -127,4 +127,4 @@ def test_runs_fitted_and_predicted_are_told(folder, capsys):
     warn_of_seen([Path("run.csv")], [Path("other")])
     assert capsys.readouterr().err == ""
     warn_of_seen([Path("run.csv")], [folder])
-    assert "is among the recordings and in --validate" in capsys.readouterr().err
+    assert "is both fitted and in --validate" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import numpy as np
 from plants.baselines import METHODS, Method
 from plants.conditions import guided, tracking
 from plants.joints import Condition
-from plants.loop import Arena
+from plants.loop import ClosedLoop
 from plants.table import hunts
 
 COARSE = 2e-4
@@ -14,7 +14,7 @@ COARSE = 2e-4
 
 def found(method, conditions, seconds=7.8):
     """Errors per those without compensation, and which joints hunt."""
-    figures = Arena(conditions, {"none": Method, "ours": METHODS[method]}, seconds, COARSE).run()
+    figures = ClosedLoop(conditions, {"none": Method, "ours": METHODS[method]}, seconds, COARSE).run()
     return figures["rms"][1] / figures["rms"][0], hunts(figures["counts"])[1]
 
 
@@ -66,7 +66,7 @@ def test_a_hand_teaches_nothing():
         return methods[-1]
 
     chosen = guided(True)[::5]
-    Arena(chosen, {"none": Method, "ours": ours}, 5.0, COARSE).run()
+    ClosedLoop(chosen, {"none": Method, "ours": ours}, 5.0, COARSE).run()
     observer = methods[0].compensator.feed_forward.observer
     np.testing.assert_array_equal(observer.scales.dry, 1.0)
     assert (methods[0].compensator.feed_forward.tank.filled == 0.0).all()

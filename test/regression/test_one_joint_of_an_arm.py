@@ -50,7 +50,7 @@ def test_the_joint_that_moves_is_identified_and_the_others_are_named(tmp_path, c
     for fit in found["fits"].values():
         assert fit["validation"]["moving"]["per_joint"][0] < 0.05
         assert fit["parameters"]["friction_base_shoulder"] == pytest.approx(2.0, rel=0.1)
-    assert "elbow is left out: it stands still at 0.4 in the fitted recordings" in capsys.readouterr().err
+    assert "elbow is left out: it does not move, at 0.4 in the fitted recordings" in capsys.readouterr().err
     assert list(read_drives(out / "little.json").joints) == ["shoulder"]
     assert "elbow" not in (out / "compensation.yaml").read_text()
 
@@ -65,7 +65,7 @@ def test_recordings_in_which_another_joint_moves_are_not_predicted(tmp_path, cap
         )
         == 0
     )
-    assert "all is not predicted: base, elbow moves in it, and in no fitted" in capsys.readouterr().err
+    assert "all is not predicted: base, elbow moves in it, but in no fitted" in capsys.readouterr().err
     assert "validation" not in json.loads((tmp_path / "r.json").read_text())["fits"]["weighted"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from compensating import model, settings_with
 from plants.baselines import METHODS, Method
 from plants.conditions import tracking
-from plants.loop import Arena
+from plants.loop import ClosedLoop
 from plants.table import hunts
 from stribeck.live.compensator import Compensator
 from stribeck.model.joint_map import JointMap
@@ -58,7 +58,7 @@ def test_strokes_to_and_fro_end_nearer_to_their_goals():
     had hardly moved. Where a joint sticks without a goal is bounded by the friction left, not by where it would have stuck otherwise: 1.035 remains.
     """
     slow = [c for c in tracking(True) if c.reference == "creep"]
-    figures = Arena(slow, {"none": Method, "ours": METHODS["ours_graph_efforts"]}, 10.0).run()
+    figures = ClosedLoop(slow, {"none": Method, "ours": METHODS["ours_graph_efforts"]}, 10.0).run()
     ratio = figures["rms"][1] / figures["rms"][0]
     assert ratio.mean() <= 0.76
     assert ratio.max() <= 1.04

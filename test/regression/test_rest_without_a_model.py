@@ -6,7 +6,7 @@ import pytest
 
 from plants.baselines import Graph, Method
 from plants.conditions import scaled, tracking
-from plants.loop import Arena
+from plants.loop import ClosedLoop
 from plants.table import hunts
 
 SWUNG, WORSE = (1, 4, 10, 13, 28, 39), (6, 15)
@@ -21,6 +21,6 @@ def test_joints_with_a_fifth_of_their_friction_rest_at_their_goals():
     """
     conditions = [c for c in tracking(True) if c.coulomb_scale == 1.0][::3]
     chosen = [scaled(conditions[k], 0.2) for k in (*SWUNG, *WORSE)]
-    found = Arena(chosen, {"none": Method, "ours": partial(Graph, model=False)}, 10.0).run()
+    found = ClosedLoop(chosen, {"none": Method, "ours": partial(Graph, model=False)}, 10.0).run()
     assert not hunts(found["counts"]).any()
     assert (found["rms"][1] <= 1.0 * found["rms"][0]).all()

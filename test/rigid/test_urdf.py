@@ -88,11 +88,11 @@ def test_files_are_read_in_the_encoding_they_name(tmp_path):
         ('joint name="mount"', 'joint name="turn"', "joint turn occurs twice"),
         ('parent link="base"', 'parent link="floor"', "joint turn: unknown parent link 'floor'"),
         ('<child link="upper"/>', "", "joint turn: no child link"),
-        ('link="finger"', 'link="slider"', "link slider hangs on two joints, slide and other"),
+        ('link="finger"', 'link="slider"', "link slider has two parent joints, slide and other"),
         (
             'name="finger"/>',
             'name="finger"/><link name="stray"/>',
-            r"2 links hang on no joint \(base, stray\)",
+            r"2 links have no parent joint \(base, stray\)",
         ),
         (
             '<parent link="base"/><child link="upper"/>',
@@ -177,8 +177,7 @@ def test_an_inertia_that_no_body_has_is_a_doubt():
     robot = parse_urdf(ROBOT.replace('izz="0.025"', 'izz="0.25"'))
     assert len(robot.doubts) == 1
     assert (
-        "link upper: principal moments of inertia 0.01, 0.02, 0.25 kg m^2 are those of no body"
-        in robot.doubts[0]
+        "link upper: principal moments of inertia 0.01, 0.02, 0.25 kg m^2 are impossible" in robot.doubts[0]
     )
     assert len(robot.model()) == 2
 

@@ -173,7 +173,7 @@ def test_a_servo_of_undocumented_number_is_any_that_is_not_another_model() -> No
 def test_a_servo_that_turns_endlessly_is_refused() -> None:
     """Both limits 0 are the multi-turn mode of the series, in which goals mean something else."""
     with VirtualBus(emulated("sts3215", registers={"max_position_limit": 0})) as bus:
-        refusal(lambda: bus.bus("sts3215").connect(), "turns endlessly", "position limits")
+        refusal(lambda: bus.bus("sts3215").connect(), "turns without limits", "position limits")
 
 
 def test_other_steps_of_speed_are_warned_of() -> None:

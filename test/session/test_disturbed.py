@@ -195,7 +195,7 @@ def test_states_that_do_not_come_back_end_the_session():
     """Five seconds after the disturbance, with its reason."""
     trace = disturbed(["sin_sin"], lasts=10**6)
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.endswith("late at their source; not in order again within 5 s")
+    assert aborted.reason.endswith("late at their source; no recovery within 5 s")
     waited = trace.time[trace.cycle(Aborted)] - trace.time[trace.cycle(Disturbed)]
     assert waited == pytest.approx(5.0, abs=2.0 * DT)
 
@@ -255,12 +255,11 @@ def test_the_program_tells_a_session_of_disturbances():
         ),
         (
             {"state_age": [0.01, 0.25], "source_age": 0.01},
-            "the states of joint 'joint1' are lost: none for 0.25 s, allowed are 0.2 s, though their source is alive",
+            "the states of joint 'joint1' are lost: none for 0.25 s, allowed are 0.2 s, although their source is running",
         ),
         (
             {"state_age": [0.3, 0.25], "source_age": 0.01},
-            "the states of joint 'joint0', 'joint1' are lost: none for 0.3 s, allowed are 0.2 s, though their source is "
-            "alive",
+            "the states of joint 'joint0', 'joint1' are lost: none for 0.3 s, allowed are 0.2 s, although their source is running",
         ),
     ],
 )

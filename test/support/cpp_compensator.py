@@ -226,7 +226,7 @@ class CppCompensator:
 
     @staticmethod
     def stepped(robots, now, effort, goal, position, velocity, dynamics):
-        """One cycle of robots of the same size, as the arena's adapter leads them: torques, and how many are in doubt.
+        """One cycle of robots of the same size, as the benchmark's adapter leads them: torques, and how many are in doubt.
 
         :param goal: positions and velocities, or None.
         :param velocity: None without.

@@ -26,14 +26,14 @@ from stribeck.rigid.tree import KinematicTree, TreeJoint, pose_of, pseudo_inerti
 REASONS = (
     *("not enabled", "no valid states yet", "states arrive", "no states for", "a stamp is not a number"),
     *(
-        "time stands still",
+        "time does not advance",
         "a state came after a later one",
         "time jumped back",
         "position or velocity is not a number",
     ),
     *(
         "jumps",
-        "stands still",
+        "is constant",
         "the firmware gain is not known",
         "effort is not a number",
         "times the stall torque",

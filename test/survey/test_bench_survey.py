@@ -143,7 +143,7 @@ def test_a_controller_with_its_state(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"t": TIME, "position": 0.0 * TIME, "goal": GOAL}, ("stands still",)),
+        ({"t": TIME, "position": 0.0 * TIME, "goal": GOAL}, ("does not change",)),
         ({"t": TIME, "alpha": POSITION, "goal": GOAL}, ("nothing that is called a position", "alpha")),
     ],
 )

@@ -130,7 +130,7 @@ class JointAdvice:
         offsets = f"offset goals: error at rest {now} → {then} mrad"
         if self.advised is None:
             hunts = f"{self.hunts.value:.3g}"
-            return f"{offsets}; the gain of {self.sufficient.value:.3g} that {1e3 * self.tolerance:.3g} mrad need is too near to hunting ({hunts})"
+            return f"{offsets}; the gain of {self.sufficient.value:.3g} that {1e3 * self.tolerance:.3g} mrad need is too close to hunting ({hunts})"
         return f"raise the gain from {self.kp:.3g} to {self.sufficient.value:.3g}, or {offsets}"
 
 
@@ -263,14 +263,13 @@ def _notes(
         )
     if not stable and not drive.law.of_kind("fading"):
         notes.append(
-            f"the law {drive.law.name.upper()} has no friction that falls with speed, so that no stairs can follow from it: identify with "
+            f"the law {drive.law.name.upper()} has no friction that decreases with speed, so that it cannot predict steps in slow motion: identify with "
             "law m2 or m4 and record ramps of 0.01 to 0.3 rad/s for two minutes"
         )
     if not load and not inertia:
         notes.append("no robot model was given: weight and inertia of the load are taken as zero")
     if max(plant.breakaway()) + abs(load) > plant.largest:
         notes.append(
-            f"load and friction ({max(plant.breakaway()) + abs(load):.3g} N m) exceed the largest torque of the motor ({plant.largest:.3g} N m): no "
-            "gain holds this pose"
+            f"load and friction ({max(plant.breakaway()) + abs(load):.3g} N m) exceed the largest torque of the motor ({plant.largest:.3g} N m): no gain can hold this pose"
         )
     return tuple(notes)

@@ -34,13 +34,11 @@ def conditions(
         )
     play = drive.stated.get("play")
     if play is None:
-        notes.append(
-            "the file does not tell the play of the gears: identify robot looks for it if asked for backlash"
-        )
+        notes.append("the file does not state the backlash of the gears: identify the robot with backlash")
     elif play.value > 0.0:
         ends = "" if play.interval is None else f" ({_mrad(play.interval[0])} to {_mrad(play.interval[1])})"
         notes.append(
-            f"the gears have a play of {_mrad(play.value)}{ends} mrad, which neither a gain nor offset goals take away"
+            f"the gears have a backlash of {_mrad(play.value)}{ends} mrad, which neither a gain nor goal offsets remove"
         )
     return tuple(notes)
 
@@ -56,7 +54,7 @@ def _temperature(drive: Drive, dead_band: Callable[[Drive], float]) -> str:
     if drive.temperature is None:
         return "the temperature of the recordings is not known: warm servos stick less than cold ones"
     return (
-        f"the file does not tell how friction changes with temperature; it holds about {drive.temperature:.3g} degC: record "
+        f"the file does not state how friction changes with temperature; it is valid at about {drive.temperature:.3g} degC: record "
         "cold and warm servos, and identify with the effect temperature"
     )
 

@@ -34,7 +34,7 @@ def render_advice(
             ("numbers", "Numbers", [_numbers(advice)]),
         ]
     if rests:
-        sections.append(("standstill", "Standstill in the recordings", _rests(rests)))
+        sections.append(("standstill", "Joints at rest in the recordings", _rests(rests)))
     title = f"Position servos of {path.stem}"
     body = element(
         "body",

@@ -219,11 +219,11 @@ def _of_moving(
 ) -> tuple[list[ArmRecording], list[ArmRecording]]:
     """Recordings of the joints that move; those to predict in which others leave their place are left out."""
     for joint, position in moving.held.items():
-        note(f"{joint} is left out: it stands still at {position:.4g} in the fitted recordings")
+        note(f"{joint} is left out: it does not move, at {position:.4g} in the fitted recordings")
     kept = []
     for run in others:
         if astray := moving.astray(run):
-            note(f"{run.name} is not predicted: {', '.join(astray)} moves in it, and in no fitted recording")
+            note(f"{run.name} is not predicted: {', '.join(astray)} moves in it, but in no fitted recording")
         else:
             kept.append(run)
     return [moving.of(run) for run in runs], [moving.of(run) for run in kept]
@@ -239,7 +239,7 @@ def _with_payload(
         return work, None
     arm = work.machine.arm
     if arm is None:
-        raise ConfigError("`payload`: the machine has no URDF, to whose links it could belong")
+        raise ConfigError("`payload` needs a URDF, and the machine has none")
     carried = carried_payload(question.payload, question.payload_link, work, arm)
     return work.of(carried.machine), carried
 
@@ -279,7 +279,7 @@ def identify_arm(
 ) -> Fit:
     """Identify dynamics and joint friction of an arm from its motion and the torques of its joints.
 
-    :param runs: files, folders that hold them, or bags.
+    :param runs: files, folders of them, or bags.
     :param model: URDF of the arm; needed without ``machine``, otherwise by default the one that the machine's file names.
     :param machine: a machine by name, for example ``tx40``, or its YAML file; by default what URDF and recordings tell.
     :param validate: recordings that are predicted only.
@@ -332,4 +332,4 @@ def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progr
 
 
 def _refuse(_: Path) -> None:
-    raise ConfigError("only the fit `full` has drives that a file could hold")
+    raise ConfigError("only the fit `full` has drives that can be written to a file")

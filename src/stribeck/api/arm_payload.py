@@ -64,10 +64,7 @@ class CarriedPayload:
     def taken_off(self, arm: ArmModel) -> tuple[Array, list[Reason]]:
         """Inertials (n, 10) of an identified arm without the payload, and doubts about it."""
         inertials, remains = without_payload(arm, self.given, self.payload)
-        text = (
-            f"the torques show hardly more mass at {self.payload.link} than the payload of {self.payload.mass:.3g} kg, so that "
-            "none remains for the link: check the payload; the new URDF has the link as it was"
-        )
+        text = f"the torques show hardly more mass at {self.payload.link} than the payload of {self.payload.mass:.3g} kg, so that no mass remains for the link: check the payload; the link is unchanged in the new URDF"
         return inertials, [] if remains else [Reason("payload", "doubtful", text)]
 
 

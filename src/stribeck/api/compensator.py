@@ -174,7 +174,7 @@ class Compensator:
         now, self._begun = time.monotonic() if t is None else float(t), True
         if effort is not None and not self._has_effort:
             raise ConfigError(
-                "effort is given, but not what it is: say effort_meaning='motor' or 'link' once"
+                "effort is given, but not its meaning: set effort_meaning to 'motor' or 'link' when the compensator is made"
             )
         position, velocity = self._numbers("q", q), self._numbers("qd", qd)
         measured = self._numbers("effort", effort)
@@ -223,7 +223,7 @@ class Compensator:
         if any(drive.gains is None for drive in self._drives):
             raise ConfigError("goals need the gain of the servos' firmware: give p_gain once")
         if self._begun:
-            raise ConfigError("this compensator gives torques: make another one for goals")
+            raise ConfigError("this compensator computes torques: make another one for goals")
         self._parameters = replace(self._parameters, output_mode="goal_offset")
         self._moves_goals, gain = True, self._engine.gain
         self._handover = Handover(self._build(), self._parameters.ramp_time)
@@ -262,7 +262,7 @@ class Compensator:
         return self._zero.torque(now, engine.trusted_state, friction, engine.servos.temperature)
 
     def release(self) -> None:
-        """Leave the mode of :meth:`zero_torque`: joints are damped and borne less and less within ``ramp_time``; it has ended once they rest."""
+        """Leave the mode of :meth:`zero_torque`: joints are damped, and gravity compensation ramps down within ``ramp_time``; it has ended once they rest."""
         if self._zero is not None:
             self._zero.release("released")
 

@@ -102,8 +102,7 @@ def identify_joint(
     :param columns: columns and units where names do not tell them: ``{"position": "q:deg", "torque": "i:A"}``; ``"none"`` leaves
         a signal out.
     :param joint: in tables of several joints that move, its name, or its number from 1 as text.
-    :param fixed: what is known: ``kt`` [N m/A], ``inertia`` [kg m²], ``gravity`` (at the horizontal link) [N m]; 0 keeps a part
-        out of the model.
+    :param fixed: what is known: ``kt`` [N m/A], ``inertia`` [kg m²], ``gravity`` (at the horizontal link) [N m]; 0 removes a part from the model.
     :param validate: recordings that are predicted only.
     :param progress: show the stages of the computation.
     :raises RecordingError: for recordings that cannot be used.

@@ -67,9 +67,7 @@ def predict_machine(
             )
         reading = sources.degrees, sources.calibration
         return predict_robot(content, sources.model, recordings, note, *reading)
-    raise ConfigError(
-        "only fits of an arm or a robot predict all joints of a machine, and this one is of neither"
-    )
+    raise ConfigError("only fits of an arm or a robot predict all joints of a machine, and this is neither")
 
 
 def _machine(content: Drives, where: Path | None, sources: Sources) -> RobotConfig:
@@ -86,5 +84,5 @@ def _machine(content: Drives, where: Path | None, sources: Sources) -> RobotConf
     except ConfigError:
         raise ConfigError(
             f"`machine` missing: the file that says how recordings of {content.machine.name or 'the arm'} are read "
-            f"({MACHINE_FILE} beside the drives is taken by itself)"
+            f"(default: {MACHINE_FILE} beside the drives)"
         ) from None

@@ -69,7 +69,7 @@ class Prediction:
         (line,) = ax.plot(self.time, self.position, linewidth=1.2, label=text)
         if np.all(np.isfinite(self.band)):
             low, high = self.position - self.band, self.position + self.band
-            label = f"{100 * COVERAGE:g} % band, {100 * self.coverage:.0f} % of the samples in it"
+            label = f"{100 * COVERAGE:g} % band, {100 * self.coverage:.0f} % of the samples within it"
             ax.fill_between(self.time, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label=label)
         ax.set(xlabel="time [s]", ylabel="position [rad]", title=self.name)
         ax.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)

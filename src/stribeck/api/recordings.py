@@ -93,7 +93,7 @@ class Recordings(Sequence[Log]):
 
     The engines for joints, arms, robots and mechanisms read the same paths in their own way.
 
-    :param paths: files, folders that hold them, or bags.
+    :param paths: files, folders of them, or bags.
     :param reading: how bench runs are read.
     :param actuator: the servo's name or YAML file, if recordings do not name it.
     :param logs: the runs, where they have been read.
@@ -166,7 +166,7 @@ def load(
     arm_mass: float | None = None,
     servo: str | None = None,
 ) -> Recordings:
-    """Name recordings: bags, CSV, MAT, NPZ, Parquet (LeRobot) and JSON files, or folders that hold them.
+    """Name recordings: bags, CSV, MAT, NPZ, Parquet (LeRobot) and JSON files, or folders of them.
 
     Paths are checked at once; the content is read when it is needed.
 
@@ -212,5 +212,5 @@ def paths_of(given: Given | None) -> tuple[Path, ...]:
         return ()
     found = as_recordings(given)
     if not found.paths:
-        raise RecordingError("these are runs that have been read already: give the paths of the recordings")
+        raise RecordingError("these runs have already been read: give the paths of the recordings")
     return found.paths

@@ -100,10 +100,10 @@ def _split(question: ServoQuestion, logs: Sequence[Log], validation: Sequence[Lo
     if not validation:
         return split_runs(logs, validation_kp=gain, validation_fraction=share, seed=question.settings.seed)
     if gain is not None or share is not None:
-        raise ConfigError("runs for validation are given: hold out no others")
+        raise ConfigError("runs for validation are given: do not hold out others as well")
     both = sorted({log.name for log in logs} & {log.name for log in validation})
     if both:
-        raise RecordingError(f"runs to fit and runs for validation have one name: {', '.join(both)}")
+        raise RecordingError(f"runs to fit and runs for validation have the same name: {', '.join(both)}")
     return Split(tuple(logs), tuple(validation), "as given")
 
 
@@ -144,7 +144,7 @@ def chosen_task(
     tasks = groups[0]
     if len(tasks[0].split.train) < 2:
         task = next((task for task in tasks if task.law.name == ONE_RUN), tasks[-1])
-        note(f"one run alone leaves nothing to choose a law by: {task.law.name.upper()} is fitted")
+        note(f"a single run does not permit a choice of the law: {task.law.name.upper()} is fitted")
         return task, None
     selection = select(groups, tell)
     return selection.task, selection
@@ -205,7 +205,7 @@ def identify_servo(
     :param free: effect parameters to identify as well; refused unless that lowers the error at every gain left out.
     :param validate: runs that are predicted only.
     :param hold_out, hold_out_gain: instead, share of the runs, or gain whose runs are predicted only.
-    :param step: of the simulation [s]; by default 0.005 s, or less if its error is not small beside the intervals.
+    :param step: of the simulation [s]; by default 0.005 s, or less if its error is not small compared with the intervals.
     :param reset_period: time after which simulations start anew from the measured state [s].
     :param integrator: ``exponential`` unless published figures are to be repeated.
     :param method: of the search: ``hybrid``, ``cmaes``, ``lm``, ``random``, ``nsgaii`` or ``tpe``.

@@ -46,7 +46,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "doctor": CommandEntry(
         "doctor",
-        "check computer, installation and ROS graph, and say what mends each fault",
+        "check computer, installation and ROS graph, and say how to correct each problem",
         ("doctor", "doctor --machine-only --json doctor.json"),
     ),
     "emulate": CommandEntry(
@@ -60,7 +60,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "record": CommandEntry(
         "record",
-        "play trajectories on servos on a serial bus, and record them",
+        "execute trajectories with servos on a serial bus, and record them",
         (
             "record config/record.yaml --dry-run",
             "record config/record.yaml --port /dev/ttyUSB0 --output bags/mine",
@@ -86,7 +86,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "data suggest": CommandEntry(
         "data.suggest",
-        "rank runs that could be recorded next by what they would tell",
+        "rank possible further runs by the information that they would add",
         (
             f"data suggest {BAGS} --params m4.json",
             f"data suggest {BAGS} --params m4.json --count 20 --json next.json",
@@ -111,7 +111,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "design poses": CommandEntry(
         "design.poses",
-        "choose the poses of an arm that tell most about its geometry",
+        "choose the most informative poses for the calibration of an arm",
         (
             "design poses --machine irb120 --candidates poses.txt --count 20",
             "design poses measured/ --machine irb120 --candidates poses.txt --output next.txt",
@@ -120,7 +120,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "design sweep": CommandEntry(
         "design.sweep",
-        "write a constant-velocity programme of one joint, for friction over velocity",
+        "write a constant-velocity trajectory of one joint, for friction over velocity",
         (
             "design sweep --joint elbow --model arm.urdf --output sweep.yaml",
             "design sweep --joint joint --lower -1 --upper 1 --velocity 2 --count 12",
@@ -222,7 +222,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "advise": CommandEntry(
         "advise",
-        "position servos that stick, sag or hunt: dead band, sufficient gain, what offset goals gain",
+        "position servos that stick, sag or hunt: dead band, sufficient gain, effect of goal offsets",
         (
             "advise --params robot.json --model arm.urdf --report advice.html",
             "advise recordings/ --model arm.urdf --exclude gripper",
@@ -239,7 +239,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "export": CommandEntry(
         "export",
-        "identified servos for simulators, firmware and tables, with the error it costs",
+        "export identified servos to simulators, firmware and tables, with the error of the export",
         ("export --format list", "export --format mjcf --params servo.json --kp 400 --output servo.xml"),
     ),
     "import-model": CommandEntry(

@@ -83,23 +83,20 @@ def launch_command(path: Path) -> str:
 
 def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterator[Commented]:
     yield Commented(
-        f"{NODE}.gain", 0.4, "share of the friction that is cancelled; raise it to 0.8 while it runs"
+        f"{NODE}.gain", 0.4, "fraction of the friction that is compensated; raise it to 0.8 while it runs"
     )
     yield Commented(f"{NODE}.other_joints", "ignore", "grippers and wheels in /joint_states")
     if rate < SLOWEST:
         period = f"s; states were recorded at {rate:.3g} Hz"
         yield Commented(f"{NODE}.state_timeout", float(f"{4.0 / rate:.2g}"), period)
     if urdf is not None:
-        comment = "identified links: with goals, the present friction is learnt from them"
+        comment = "identified links: with goals, the current friction is learnt with them"
         yield Commented(f"{NODE}.urdf", str(urdf.resolve()), comment)
         if payload is not None:
             numbers = [float(f"{number:.4g}") for number in (payload.mass, *payload.com)]
             yield Commented(f"{NODE}.payload", numbers, "carried in the recordings: kg, and its centre in m")
             yield Commented(f"{NODE}.payload_link", payload.link, "in the frame of this link; [] for none")
-    comment = (
-        "topic of the controller's goals: with them friction is cancelled before a joint moves, and learnt; goal_type "
-        "says what they are"
-    )
+    comment = "topic of the controller's goals: with them friction is compensated before a joint moves, and learnt; goal_type is their type"
     yield Commented(f"{NODE}.goal_topic", "", comment)
 
 

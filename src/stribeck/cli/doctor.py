@@ -61,7 +61,10 @@ def _findings(options: DoctorOptions) -> Iterator[Diagnosis]:
     ) as error:  # from rclpy or the middleware, built for another Python or distribution, for example
         text = f"cannot be used: {type(error).__name__}: {' '.join(str(error).split())}"
         yield Diagnosis(
-            "error", "ROS 2", text, "use the Python that ROS was built for; a new shell without other setups"
+            "error",
+            "ROS 2",
+            text,
+            "use the Python version that ROS was built for, in a new shell without other environments",
         )
         return
     yield from graph_findings(seen)

@@ -58,7 +58,9 @@ def run_dry(
     print("dry run: no bus is opened, nothing moves")
     _print_demands(config, demands(config))
     check_rehearsal(rehearsal, config.joints)
-    print(f"limits: kept in all {len(distinct_plays(config.plays))} motions and on the ways between them")
+    print(
+        f"limits: kept in all {len(distinct_plays(config.plays))} motions and in the transitions between them"
+    )
     _draw(config, rehearsal, picture or config.output / PICTURE)
     _check_robot(config, rehearsal, urdf)
     return 0
@@ -85,7 +87,7 @@ def _print_demands(config: SessionConfig, found: Sequence[Demand]) -> None:
     print_table(header, rows, left=2)
     over = sorted({f"{one.trajectory} ({one.joint})" for one in found if one.torque > one.stall_torque})
     if over:
-        warn(f"more than the stall torque, these goals cannot be followed: {', '.join(over)}")
+        warn(f"more than the stall torque is needed, these goals cannot be followed: {', '.join(over)}")
 
 
 def _pair(value: float, limit: float) -> tuple[str, str]:
@@ -143,7 +145,7 @@ def _check_robot(config: SessionConfig, rehearsal: Rehearsal, urdf: Path | None)
         print(f"self-collisions: not checked, {urdf} has no collision geometry")
         return
     for pair in found.ignored:
-        print(f"self-collisions: {' and '.join(pair)} touch at nearly every position: ignored")
+        print(f"self-collisions: {' and '.join(pair)} touch in nearly every position: ignored")
     if found.found:
         pair, time = min(found.found.items(), key=lambda item: item[1])
         raise ConfigError(

@@ -148,7 +148,7 @@ def todays(words: Sequence[str]) -> tuple[list[str], str | None]:
         return list(words), None
     if verb == PUBLISHED:
         return new, None
-    return new, f"this is now: stribeck {shlex.join(new)} (earlier names work in this version only)"
+    return new, f"this is now: stribeck {shlex.join(new)} (earlier names will be removed in the next version)"
 
 
 def _written(earlier: Earlier, words: Sequence[str]) -> list[str]:

@@ -40,7 +40,7 @@ T = TypeVar("T")
 LOAD = ("mass", "length", "arm_mass")
 """Keys of ``--bench``, in SI units."""
 
-_servo = group("servos: a single value is for all of --id, or give one for each")
+_servo = group("servos: one value for all of --id, or one for each")
 _supply = group("supply and bus")
 
 
@@ -50,12 +50,11 @@ class EmulateOptions:
 
     link: Path = option("symbolic link to create, which points to the port", metavar="PATH")
     simulated: bool = option(
-        "keep simulated time, as fast as the machine allows, and make the link a socket: a port for `stribeck record` and "
-        "the servo node, lockstep for all nodes",
+        "run in simulated time, as fast as the machine allows; the link is then a socket: `port` of `stribeck record` and the servo node, `lockstep` of all nodes",
         False,
     )
     nodes: tuple[str, ...] = option(
-        "with --simulated: nodes without which time does not begin, for example /servo /excitation",
+        "with --simulated: nodes for which simulated time waits at the start, for example /servo /excitation",
         (),
         "NODE",
     )
@@ -119,7 +118,7 @@ def run(options: EmulateOptions) -> int:
     if line.delay > 0.0:
         print(
             f"The emulated servos stood still for {line.delay:.3g} s in {line.counts['pauses']} pauses, the longest of"
-            f" {line.latest:.3g} s, because this program did not get the processor"
+            f" {line.latest:.3g} s, because this program was not scheduled"
         )
     return 0
 

@@ -138,7 +138,7 @@ def warn_of_seen(data: Sequence[Path], validate: Sequence[Path]) -> None:
     fitted, unseen = ([path.resolve() for path in paths] for paths in (data, validate))
     for path, whole in zip(validate, unseen, strict=True):
         if any(whole == one or whole in one.parents or one in whole.parents for one in fitted):
-            warn(f"{path} is among the recordings and in --validate: its error is not that of a run left out")
+            warn(f"{path} is both fitted and in --validate: its error would not be that of a run left out")
 
 
 def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:
@@ -160,7 +160,7 @@ def check_distinct(
         if resolved in taken:
             raise OutputError(f"{output} is {taken[resolved]} of this command; name another file")
         if is_bag(resolved) or is_bag(resolved.parent):
-            raise OutputError(f"{output} is a recording, or would lie in one; name another file")
+            raise OutputError(f"{output} is a recording, or inside one; name another file")
         if resolved.is_file() and any(resolved == path.resolve() for path in recordings):
             raise OutputError(f"{output} is the recording; name another file")
         taken[resolved] = "another output"

@@ -335,7 +335,7 @@ class RecordingOptions:
     """Options that select the recordings of a servo."""
 
     recordings: tuple[Path, ...] = option(
-        "bags or BAM JSON recordings, or folders that hold them", metavar="RECORDING", positional=True
+        "bags or BAM JSON recordings, or folders of them", metavar="RECORDING", positional=True
     )
     joint: str | None = _recordings(
         "joint to read from bags with several joints; * reads all as one servo", None
@@ -346,7 +346,7 @@ class RecordingOptions:
     bench: str | None = _recordings(
         "describe a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: NotNegative | None = _recordings("rod mass for JSON recordings that give none", None, "KG")
+    arm_mass: NotNegative | None = _recordings("rod mass for JSON recordings without one", None, "KG")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,7 +70,7 @@ def map_of_commands() -> str:
         lines += [f"  {name:22s} {COMMANDS[name].text}" for name in names]
     more = [
         "",
-        "stribeck COMMAND --help explains a command and ends with two worked lines; `import stribeck` is the same in Python.",
+        "stribeck COMMAND --help explains a command and ends with two examples; `import stribeck` is the same in Python.",
         "For example:",
         *(f"  stribeck {COMMANDS[name].examples[0]}" for name in ("identify servo", "evaluate")),
     ]

@@ -38,7 +38,7 @@ class RecordOptions:
     output: Path | None = option("folder for the bags (default: the file's)", None, "DIR")
     rate: Positive | None = option("cycles per second (default: the file's)", None, "HZ")
     allow_overvoltage: bool = option("record above the servos' rated supply", False)
-    quiet: bool = option("no progress, only bags and what goes wrong", False)
+    quiet: bool = option("no progress, only bags and problems", False)
     dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves", False)
     model: Path | None = option(
         "with --dry-run: the robot, to check self-collisions and torques", None, "FILE"
@@ -164,8 +164,8 @@ def _introduce(
         print(f"note: {note}")
     count, seconds = len(config.plays), recording.session.duration
     print(
-        f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C ends softly, "
-        "twice at once" + ("; space, q or Esc: emergency stop, torque off at once" if has_keys else "")
+        f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C returns to rest, twice stops immediately"
+        + ("; space, q or Esc: emergency stop, torque off at once" if has_keys else "")
     )
     sys.stdout.flush()
 

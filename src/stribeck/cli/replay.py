@@ -51,23 +51,25 @@ class ReplayOptions:
         "table of signals, if the recording is a bag with other topics or units, or a table", None, "YAML"
     )
     goals: str | None = option(
-        "goals that the controller followed, where its commands do not hold them: JointState, Float64MultiArray, "
+        "topic with the goals of the controller, if its commands do not contain them: JointState, Float64MultiArray, "
         "JointTrajectory or JointTrajectoryControllerState",
         None,
         "TOPIC",
     )
     params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
-    model: Path | None = _joints("URDF of the robot, needed to learn the present friction", None, "FILE")
+    model: Path | None = _joints("URDF of the robot, needed to adapt to the current friction", None, "FILE")
     joint: tuple[str, ...] = _joints("the joints of --params, in their order", (), "NAME")
     node_params: Path | None = _joints(
-        "instead: parameters of the compensation node; its files lie relative to this one", None, "YAML"
+        "instead: YAML file with parameters of the compensation node; paths in it are relative to this file",
+        None,
+        "YAML",
     )
     node: str = _joints(
-        "the node of --node-params, as /left/compensation where it has several (default: compensation)",
+        "the node in --node-params, such as /left/compensation, if there are several (default: compensation)",
         NODE,
         "NAME",
     )
-    gain: float | None = _law("share of the friction that is cancelled (default: 0.8)", None)
+    gain: float | None = _law("fraction of the friction that is compensated (default: 0.8)", None)
     effort_meaning: str | None = _law(
         "meaning of effort in the joint states; required by load-dependent laws",
         None,
@@ -80,7 +82,7 @@ class ReplayOptions:
         "T",
     )
     payload: str | None = _law(
-        "carried beyond the URDF: mass [kg], or with its centre [m] in the frame of the last joint (with a URDF)",
+        "payload that the URDF lacks: mass [kg], or with its centre [m] in the frame of the last joint (with a URDF)",
         None,
         "M[,X,Y,Z]",
     )
@@ -97,7 +99,7 @@ def run(options: ReplayOptions) -> int:
     )
     if (options.node_params is None) == (not options.params):
         raise ConfigError(
-            "say what the joints are: either --params with their parameter files, or --node-params with a node's YAML"
+            "state the joints: either --params with their parameter files, or --node-params with a node's YAML"
         )
     if options.node_params is None and options.node != NODE:
         raise ConfigError(
@@ -130,7 +132,7 @@ def _bag(options: ReplayOptions) -> BagContent:
     if options.signals is None:
         if not is_bag(options.recordings) and options.recordings.is_file():
             raise ConfigError(
-                f"{options.recordings} is no bag: name its columns in a table of signals, --signals FILE"
+                f"{options.recordings} is not a bag: name its columns in a table of signals, --signals FILE"
             )
         return read_messages(options.recordings, warn)
     joints = options.joint
@@ -196,7 +198,7 @@ def _joint_names(options: ReplayOptions, bag: BagContent) -> list[str]:
     names = [] if message is None else list(decode(options.recordings, message, bag.typestore).name)
     if message is not None and (len(names) != 1 or files != 1):
         raise ConfigError(
-            f"which parameter file is for which joint? Name them with --joint, in the order of --params; "
+            f"which parameter file belongs to which joint? Name the joints with --joint, in the order of --params; "
             f"{options.recordings} has: {', '.join(names) or 'no joints'}"
         )
     return names or ["joint"]
@@ -214,8 +216,7 @@ def _effort_meaning(parameters: CompensationParameters, joints: Sequence[Compens
         if not dependent:
             return "none"
         raise ConfigError(
-            f"{dependent[0].model.source} holds a law that depends on the load: say with --effort-meaning what the "
-            "effort of the joint states is: motor, link or none"
+            f"{dependent[0].model.source} holds a law that depends on the load: state with --effort-meaning what the effort of the joint states is: motor, link or none"
         )
     return parameters.effort_meaning
 

@@ -86,11 +86,11 @@ class Width:
             f"{1e3 * self.posterior:.3g} by the posterior alone"
         )
         if self.share < 1.0:
-            text += f", of whose standard deviations {100 * self.share:.0f} % are used"
+            text += f", whose standard deviations are scaled: {100 * self.share:.0f} % are used"
         if self.coverage is not None:
             return f"{text}; their middle {100 * COVERAGE:g} % contain {100 * self.coverage:.0f} % of the recorded samples"
         if self.wanted is None:
-            return f"{text}; the file states no error of its model in rad, which is left out"
+            return f"{text}; the file states no model error in rad, so it is omitted"
         return f"{text}, {1e3 * self.wanted:.3g} in the band of the fit"
 
 
@@ -219,7 +219,7 @@ def width_of(drive: Drive, logs: Sequence[Log] = ()) -> Width:
     width = width_for(drive, batch_of_source(drive, benches, stepping)[1], stepping)
     if width.wanted is None:
         raise ConfigError(
-            "the fit states no error of its model in rad, by which draws could be widened: leave out `model_error`"
+            "the fit states no model error in rad, by which draws could be widened: leave out `model_error`"
         )
     return width
 

@@ -38,8 +38,7 @@ def import_isaaclab(task: ImportTask) -> Drive:
     one = actuators[task.one_of(actuators)]
     if one.friction != one.dynamic_friction:
         raise ConfigError(
-            f"{task.path}: friction {one.friction:g} differs from dynamic_friction {one.dynamic_friction:g}: law M1 has one; "
-            "set them equal"
+            f"{task.path}: friction {one.friction:g} differs from dynamic_friction {one.dynamic_friction:g}: law M1 has only one coefficient; set them equal"
         )
     friction = {"friction_base": one.dynamic_friction, "friction_viscous": one.viscous_friction}
     if one.kind == "DCMotorCfg":
@@ -82,7 +81,7 @@ def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) 
         raise ConfigError(f"{task.path}: a DCMotorCfg needs velocity_limit and saturation_effort")
     if task.supply is None:
         raise ConfigError(
-            f"{task.path} does not say at which voltage its torques are: give `supply` ({task.actuator.title}: usually "
+            f"{task.path} does not state the voltage of its torques: give `supply` ({task.actuator.title}: usually "
             f"{task.actuator.supply.nominal:g} V)"
         )
     full = control.duty_max * task.supply
@@ -147,7 +146,7 @@ def imported(form: str, task: ImportTask) -> Drive:
     return replace(
         file,
         stated={name: fixed(value, units[name]) for name, value in file.values.items()},
-        statements=(f"imported from {task.path.name} ({form}), which gives values alone",),
+        statements=(f"imported from {task.path.name} ({form}), which contains values only",),
     )
 
 

@@ -96,7 +96,7 @@ def write(task: ExportTask) -> Written:
     files: dict[Path, str | bytes] = {python: _module(task, actuators), data: _data(actuators)}
     ordered = {task.output: files[task.output], **files}
     notes = [
-        "Isaac Sim before 5.0 has a friction coefficient in place of friction torques, and ignores the viscous one"
+        "Isaac Sim before 5.0 has a friction coefficient instead of friction torques, and ignores viscous friction"
     ]
     return Written(ordered, (*notes, *ramp_notes(task)))
 

@@ -107,7 +107,7 @@ def loss_of(
     engine = (
         module.engine()
         if hasattr(module, "engine")
-        else "the law that the file holds, in Stribeck's simulation"
+        else "the law that the file contains, in Stribeck's simulation"
     )
     position = getattr(module, "simulated", documented)(held, measured, stepping)
     against = difference(position, measured.position, measured.weight) if recorded else None

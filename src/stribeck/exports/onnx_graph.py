@@ -62,7 +62,9 @@ def write(task: ExportTask) -> Written:
     :raises ConfigError: for several joints.
     """
     if len(task.joints) != 1:
-        raise ConfigError(f"an ONNX file holds one joint, found {len(task.joints)}: write one file for each")
+        raise ConfigError(
+            f"an ONNX file contains one joint, found {len(task.joints)}: write one file for each"
+        )
     file, graph = task.joints[0].servo.parameters, _Graph()
     budget = friction_budget(file.law, file.values, *map(Tracer().symbol, file.law.arguments))
     for one, name in zip(budget, ("positive", "negative"), strict=True):

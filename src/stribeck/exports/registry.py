@@ -92,11 +92,15 @@ FORMATS = {
             effects=ISOTHERMAL_EFFECTS,
             terms=True,
         ),
-        Format("bam", "flat JSON of the BAM program, all six laws; loads there, and by it in mjlab", "bam"),
+        Format(
+            "bam",
+            "flat JSON file of the BAM program, all six laws; also for mjlab, through that program",
+            "bam",
+        ),
         Format(
             "mjcf",
             "MuJoCo: armature, damping, frictionloss, an actuator (dcmotor with its limits and delay where MuJoCo has it), "
-            "solver settings with which joints stand still",
+            "solver settings with which joints at rest do not creep",
             "mjcf",
             law="m1",
             gain=True,
@@ -107,7 +111,7 @@ FORMATS = {
         ),
         Format(
             "urdf",
-            "URDF: damping, friction, effort and velocity limits of joints; comments and all else stay",
+            "URDF: damping, friction, effort and velocity limits of joints; everything else is unchanged",
             "robot_text",
             writer="write_urdf",
             **ROBOT,
@@ -140,14 +144,14 @@ FORMATS = {
         ),
         Format(
             "isaaclab-bam",
-            "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 as they are, as Python and as YAML",
+            "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 without a change, as Python and as YAML",
             "isaaclab_bam",
             draws="table",
             **DRIVE | {"effects": MOTOR_EFFECTS},
         ),
         Format(
             "usd-bam",
-            "USD layer over a robot: NewtonBamDriveAPI of the same drive, armature and damping of joints",
+            "USD layer for a robot: NewtonBamDriveAPI of the same drive, armature and damping of joints",
             "usd_bam",
             model=True,
             **DRIVE | {"effects": MOTOR_EFFECTS},
@@ -171,7 +175,7 @@ FORMATS = {
         ),
         Format(
             "usd",
-            "USD layer over a robot: joint drives (UsdPhysics), armature and friction (PhysxJointAxisAPI)",
+            "USD layer for a robot: joint drives (UsdPhysics), armature and friction (PhysxJointAxisAPI)",
             "usd_layer",
             law="m1",
             falling_limit=False,

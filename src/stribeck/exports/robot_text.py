@@ -20,7 +20,7 @@ DRAKE = "http://drake.mit.edu"
 """Namespace of Drake's elements."""
 
 NOTES = {
-    "urdf": "Gazebo and MuJoCo read damping and friction, Drake damping alone; robot_state_publisher and MoveIt neither",
+    "urdf": "Gazebo and MuJoCo read damping and friction, Drake only damping; robot_state_publisher and MoveIt neither",
     "sdf": "Gazebo reads damping and friction; its default physics engine holds friction as a torque limit per step",
     "drake": "Drake reads damping and rotor inertia; it has no Coulomb friction in joints and warns of the attribute",
 }

@@ -49,7 +49,7 @@ def write(task: ExportTask) -> Written:
         {name: {"ros__parameters": parameters} for name, parameters in sections.items()}, sort_keys=False
     )
     note = (
-        "set output_mode and effort_meaning for your controller; all else has the defaults of config/compensation.yaml, and of "
+        "set output_mode and effort_meaning for your controller; all other parameters have the defaults of config/compensation.yaml, and of "
         "controllers/src/friction_compensation_controller_parameters.yaml"
     )
     return Written({task.output: text}, (note,))

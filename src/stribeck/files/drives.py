@@ -100,7 +100,7 @@ class ManyJointsFile(Schema):
     """A file with several joints.
 
     :param schema: version of the format.
-    :param joints: by name; flat keys and a block ``stribeck`` each.
+    :param joints: joints by name, each with flat keys and a block ``stribeck``.
     :param machine: parameters of the machine besides those of the drives.
     :param verdict: on all joints together.
     :param provenance: origin of all parameters.

@@ -16,7 +16,7 @@ class ParameterEntry(Schema):
     :param value: the estimate.
     :param unit: its unit.
     :param interval: lower and upper end of its interval.
-    :param identifiable: of early files: whether the recordings determine it.
+    :param identifiable: in files of version 0.1: whether the recordings determine the value.
     :param status: whether the recordings determine it.
     :param confidence: probability with which the interval contains the value.
     :param reason: why it has this status.

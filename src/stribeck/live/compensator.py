@@ -264,7 +264,7 @@ class Compensator:
         limit, frozen = self.feed_forward.speed_limit, self._admission.frozen
         ended = [
             f"{self.names[k]} is driven by the compensation at more than {bound:.3g} rad/s: its friction is less than the "
-            "guaranteed fraction of the identified one; it stays off until compensation is enabled again, or a goal leads it"
+            "guaranteed fraction of the identified one; it stays off until compensation is enabled again, or a goal is ahead of it"
             for k, bound in enumerate((limit.bound / self.map.ratio).tolist())
             if limit.ended[k]
         ]

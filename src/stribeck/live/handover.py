@@ -59,7 +59,7 @@ class Handover:
         :raises ConfigError: if there was none, or while another one is taking over.
         """
         if self._former is None:
-            raise ConfigError("there is no former file of drives: none has been taken over")
+            raise ConfigError("there is no previous file of drives, because it has not been changed")
         self.exchange(self._former)
 
     def _each(self) -> list[Compensator]:
@@ -96,7 +96,7 @@ class Handover:
 
     def _end(self) -> None:
         if self._leaving is not None:
-            self._leaving.disable("another file of drives has been taken over")
+            self._leaving.disable("the file of drives has been changed again")
         self._leaving, self._share = None, 1.0
 
     def set_gain(self, gain: float) -> None:

@@ -184,7 +184,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     )
     control: Control = parameter(
         "tracking",
-        "purpose of goals: tracking (cancels residual friction too), impedance (stays compliant)",
+        "purpose of goals: tracking (also compensates residual friction), impedance (stays compliant)",
         choices=CONTROLS,
     )
     urdf: str = parameter(
@@ -194,13 +194,15 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         [], "acceleration of gravity in the frame of the root link [m/s^2]; empty: -z", 0, 3
     )
     payload: list[float] = parameter(
-        [], "what the robot carries beyond the urdf: mass [kg], centre x, y, z [m] in payload_link", 0, 4
+        [], "payload that the urdf lacks: mass [kg], centre x, y, z [m] in payload_link", 0, 4
     )
     payload_link: str = parameter("", "link of the urdf that carries it; empty: that of the last joint")
-    adapt: bool = parameter(True, "learn the present friction; needs urdf, or inertia or load of the joints")
+    adapt: bool = parameter(
+        True, "adapt to the current friction; needs urdf, or inertia or load of the joints"
+    )
     certain_fraction: float = parameter(
         0.25,
-        "guaranteed fraction of the identified friction; without goals only this is cancelled at first",
+        "guaranteed fraction of the identified friction; without goals only this is compensated at first",
         0.0,
         1.0,
     )
@@ -236,13 +238,16 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         1000,
     )
     guiding_speed: float = parameter(
-        1.0, "zero torque: speed above which joints are braked [rad/s]", 0.01, 100.0
+        1.0, "zero torque: speed above which joints are decelerated [rad/s]", 0.01, 100.0
     )
     gravity_error: float = parameter(
-        0.1, "zero torque: relative error of the weight against which joints at rest are held", 0.0, 1.0
+        0.1,
+        "zero torque: relative error of the gravity torque despite which joints at rest are held",
+        0.0,
+        1.0,
     )
     guiding_temperature: float = parameter(
-        0.0, "zero torque: temperature of a motor at which it ends [°C]; 0: none", 0.0, 200.0
+        0.0, "zero torque: temperature of a motor at which the mode ends [°C]; 0: none", 0.0, 200.0
     )
     tool_point: list[float] = parameter(
         [], "point of external_wrench in the frame of the last joint [m]; empty: its origin", 0, 3
@@ -284,7 +289,7 @@ class IdentificationParameters(NodeParameters):
     )
     model: str = parameter(
         "m6",
-        "friction law of a servo, or auto: chosen by conditions left out",
+        "friction law of a servo, or auto: chosen by cross-validation",
         choices=(*LAWS, "auto"),
         live=True,
     )

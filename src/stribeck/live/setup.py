@@ -80,7 +80,7 @@ def _compensated_joint(
     limit = joint.max_torque or 0.5 * (file.actuator.datasheet_torque or 0.0)
     if not limit > 0.0:
         raise ConfigError(
-            f"joint {name!r}: how much torque it may get is not known, {file.actuator.title} has no datasheet: set "
+            f"joint {name!r}: its torque limit is unknown, {file.actuator.title} has no datasheet: set "
             f"{name}.max_torque [N m], for a robot to its effort limit, in a replay or a loop of one's own with `max_torque`"
         )
     try:
@@ -147,7 +147,7 @@ def learning_of(
     if dynamics is None:
         gap = "neither a urdf, nor inertia or load of the joints is given"
     elif mode != "sum" and parameters.effort_meaning != "motor":
-        gap = f"the torque of the motors is not known: effort_meaning is {parameters.effort_meaning}"
+        gap = f"the motor torque is unknown: effort_meaning is {parameters.effort_meaning}"
     elif not parameters.goal_topic and mode == "sum" and parameters.command_type == "array":
         gap = "no goals are received: set goal_topic"
     words = (*words, *([f"no friction is learnt: {gap}"] if gap else []))

@@ -57,7 +57,7 @@ def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: Effort
             raise ConfigError(
                 f"joint {joint.name!r}{' of ' + joint.source if joint.source else ''}: friction grows by {slope:.2f} "
                 f"of the motor torque, times gain {gain:g} that is {gain * slope:.2f}, at least "
-                f"{LARGEST_FEEDBACK}: the compensation would feed on itself; choose a gain below "
+                f"{LARGEST_FEEDBACK}: the compensation would be unstable; choose a gain below "
                 f"{LARGEST_FEEDBACK / slope:.2f}, or effort_meaning none"
             )
 

@@ -113,7 +113,7 @@ class EnableState:
     def revoke(self, spell: int, now: float) -> None:
         """Handle a revocation: the guard has taken over an enabled period."""
         if spell == self.spell:
-            self.trip("no sign of life reached the guard", now)
+            self.trip("no heartbeat reached the guard", now)
 
     def trip(self, reason: str, now: float) -> None:
         """Stop compensating because the guard is in charge; resume automatically if allowed."""
@@ -179,7 +179,7 @@ class Heartbeat:
             self._alive_at += since - TICK
         if self.in_charge or now - self._alive_at <= self._duration:
             return False
-        self._take_over("the compensation node gives no sign of life")
+        self._take_over("the compensation node sends no heartbeat")
         return True
 
     def _take_over(self, reason: str) -> None:

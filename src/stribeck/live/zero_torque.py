@@ -2,7 +2,7 @@
 
 The torques are those of :mod:`stribeck.live.guiding` with the compensator's against friction. The mode ends
 
-- when it is left, and where a joint gets too hot: joints are damped and borne less and less within the ramp time;
+- when it is left, and where a joint gets too hot: joints are damped, and gravity compensation ramps down within the ramp time;
 - when states are lost: after the time-out the weight at the last pose fades within the ramp time. Nothing can be damped without states:
   brakes, or a mode of the servos that holds or damps, have to take over;
 - when a controller commands: its commands count at once.
@@ -62,7 +62,7 @@ class ZeroTorque:
     ) -> None:
         if dynamics is None:
             raise ConfigError(
-                "zero torque needs the weight of the robot: give its `urdf`, with `payload` if it carries something"
+                "zero torque needs the gravity torque of the robot: give its `urdf`, with `payload` if it has one"
             )
         settings = GuidingSettings() if settings is None else settings
         timing, of_robot, model = compensator.settings.timing, compensator.map.torque, compensator.model

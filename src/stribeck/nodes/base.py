@@ -151,7 +151,7 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
                 unknown.append(name)
         if unknown:
             self.get_logger().warning(
-                f"unknown parameters, which change nothing: {', '.join(unknown)}; valid: {', '.join(self._specs)}"
+                f"unknown parameters, which have no effect: {', '.join(unknown)}; valid: {', '.join(self._specs)}"
             )
 
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:

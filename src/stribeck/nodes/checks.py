@@ -170,7 +170,7 @@ def _real_time(root: Path, limit: Callable[[int], tuple[int, int]]) -> Iterator[
     if has_capability(CAP_SYS_NICE, root):
         priority = HIGHEST_PRIORITY
     if priority == 0:
-        text = "no real-time priority allowed: nodes stall while other programs run"
+        text = "no real-time priority allowed: nodes are delayed while other programs run"
         yield Diagnosis("warning", "real time", text, PERMISSION)
     if memory >= 0 and not has_capability(CAP_IPC_LOCK, root):
         text = (
@@ -183,7 +183,7 @@ def _real_time(root: Path, limit: Callable[[int], tuple[int, int]]) -> Iterator[
         for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
     }
     if governors - {"performance"}:
-        text = f"CPU governor {', '.join(sorted(governors))}: the clock changes with the load"
+        text = f"CPU governor {', '.join(sorted(governors))}: the processor clock changes with the load"
         yield Diagnosis("warning", "real time", text, "sudo cpupower frequency-set -g performance")
     if priority and not governors - {"performance"}:
         text = f"priority up to {priority} is allowed: realtime_priority of servo, compensation and guard"
@@ -203,7 +203,7 @@ def _kernel(root: Path) -> Iterator[Diagnosis]:
     share = root / "proc/sys/kernel/sched_rt_runtime_us"
     if share.is_file() and share.read_text().strip() == "0":
         fix = "sudo sysctl kernel.sched_rt_runtime_us=950000"
-        yield Diagnosis("warning", "kernel", "real-time threads get no time (sched_rt_runtime_us is 0)", fix)
+        yield Diagnosis("warning", "kernel", "real-time threads may not run (sched_rt_runtime_us is 0)", fix)
 
 
 def _adapters(root: Path) -> Iterator[Diagnosis]:

@@ -182,7 +182,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return
             if self._zero.on:
                 raise NodeStateError(
-                    "a hand guides the robot, whose weight must not change: leave zero torque first"
+                    "the robot is guided by hand, and its gravity torque must not change: end zero torque first"
                 )
             if former is not None and returns:
                 self._compensator.revert()
@@ -195,9 +195,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _on_revert(self) -> str:
         if self._former is None:
-            raise NodeStateError(
-                "there is no former file of drives: set the parameter drives_file to take one over"
-            )
+            raise NodeStateError("there is no previous file of drives: set the parameter drives_file first")
         path = self._former.parameters.drives_file
         self._reverting = True  # to what was read then, whatever the file holds now
         try:

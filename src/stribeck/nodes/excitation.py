@@ -171,7 +171,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         if self._player is None or not self._player.alive:
             raise NodeStateError("nothing is played")
         self._player.abort()
-        return "returning to rest; call again to end at once"
+        return "returning to rest; call again to stop immediately"
 
     def _on_dry_run(self) -> str:
         if self._playing() is not None:

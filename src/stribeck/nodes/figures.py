@@ -45,10 +45,7 @@ def fading_of(compensator: Compensator) -> str:
     names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
     if not names:
         return ""
-    return (
-        f"{', '.join(names)}: moving for long without a goal, or with one that is never ahead of it: the friction "
-        "torque fades to its certain share; it returns at rest without a goal, or behind one"
-    )
+    return f"{', '.join(names)}: moving for a long time without a goal, or with a goal that is never ahead of it: the friction torque decreases to the part that is certain; it returns when the joint is at rest without a goal, or behind its goal"
 
 
 def latency(durations: Array) -> dict[str, float]:

@@ -178,7 +178,9 @@ class GuardNode(ServiceNode[GuardParameters]):
             now = self.clock.now()
             if self._heartbeat.expired(now):
                 self._take_over(self._last_friction())
-                self.get_logger().error(f"{self._heartbeat.reason}: in charge until it is enabled again")
+                self.get_logger().error(
+                    f"{self._heartbeat.reason}: the guard is in charge until compensation is enabled again"
+                )
             elif not (self._heartbeat.in_charge and self._active):
                 return
             elif not self._zeros:

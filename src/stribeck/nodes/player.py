@@ -174,8 +174,7 @@ class Player:
             waiting.until(
                 lambda: np.isfinite(self.states.voltage).all(),
                 lambda: (
-                    f"the supply voltage of {_missing(names, self.states.voltage)} is unknown: no telemetry contains "
-                    "it; give supply_voltage in the file of config"
+                    f"the supply voltage of {_missing(names, self.states.voltage)} is unknown: no telemetry contains it; give supply_voltage in the file of config"
                 ),
                 self.commander.check,
             )

@@ -67,19 +67,21 @@ class ZeroTorqueOutput:
         if not on:
             if self._zero is not None:
                 self._zero.release(_LEFT)
-            return "joints are damped and borne less and less" if self.on else "zero-torque mode is off"
+            return (
+                "joints are damped, and gravity compensation ramps down"
+                if self.on
+                else "zero-torque mode is off"
+            )
         if self._mode == "goal_offset":
             raise ConfigError("zero torque needs torques, and output_mode is goal_offset: choose another one")
         if self._guarded:
-            raise ConfigError(
-                "a guard has no torque that carries the robot: zero torque needs guarded: false"
-            )
+            raise ConfigError("the guard cannot compensate gravity: zero torque needs guarded: false")
         if not self._handover.enabled:
             raise NodeStateError("compensation is off: call ~/enable first")
         if now - self._commanded <= self._timeout:
-            raise NodeStateError("a controller sends commands, which count: stop it first")
+            raise NodeStateError("a controller sends commands, which have priority: stop it first")
         if self._handover.present.trusted_state is None:
-            raise NodeStateError("no trusted states: the robot cannot be borne where nobody knows it is")
+            raise NodeStateError("no trusted states: gravity cannot be compensated at an unknown position")
         zero = ZeroTorque(self._handover.present, self.dynamics, self._settings)
         zero.begin(now)
         self._output.parting.forget()  # of the controller that was stopped

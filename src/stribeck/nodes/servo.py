@@ -250,7 +250,7 @@ class ServoNode(ServiceNode[ServoParameters]):
         if self._trouble:
             return "error", self._trouble, figures
         if driver.state == "off":
-            return "warn", "torque is off; goals are not obeyed before ~/enable", figures
+            return "warn", "torque is off; goals are ignored until ~/enable", figures
         if gap:
             return "warn", gap, figures
         return "ok", "goals are obeyed", figures

@@ -125,10 +125,10 @@ def recorded_runs(
             else:
                 raise
     if not runs and left_out:
-        raise RecordingError(f"{folder} holds no recordings that can be used: {left_out}")
+        raise RecordingError(f"{folder} contains no recordings that can be used: {left_out}")
     if not runs:
         raise RecordingError(
-            f"{folder} holds no recordings: expected bags (folders with metadata.yaml, .mcap, .db3), recordings in "
+            f"{folder} contains no recordings: expected bags (folders with metadata.yaml, .mcap, .db3), recordings in "
             "the BAM JSON format (.json), or, with a table of signals that names columns, .csv, .txt, .mat or .npz"
         )
     return runs
@@ -148,7 +148,7 @@ def _described(
         return read_bag(path, signals=signals, joint=joint, bench=bench, place=place, note=note)
     if not path.is_dir() and path.suffix.lower() not in READERS:
         known = ", ".join(("folder of a bag", ".mcap", ".db3", ".json", *READERS))
-        raise RecordingError(f"{path} is no recording that can be read; expected {known}")
+        raise RecordingError(f"{path} is not a recording that can be read; expected {known}")
     if signals is None:
         raise RecordingError(
             f"{path} is a table: name its columns in a table of `signals`, and describe "
@@ -194,7 +194,7 @@ def check_names(logs: Sequence[Log], where: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise RecordingError(
-            f"{where} holds more than one run named {', '.join(twice)}: is a recording there twice?"
+            f"{where} contains more than one run named {', '.join(twice)}: is a recording there twice?"
         )
 
 

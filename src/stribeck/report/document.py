@@ -107,8 +107,7 @@ def _sections(
             [
                 element(
                     "p",
-                    "The friction budget is the most that friction can oppose. Motor and load pull against each other with "
-                    "equal torque here, as when a load is held or moved slowly.",
+                    "The friction budget is the largest torque that friction can oppose. Motor torque and load torque are equal and opposite here, as when a load is held or moved slowly.",
                 ),
                 element("div", *friction_figures(assessment, looks), class_="figures"),
                 element("div", *diagram_figures(assessment, looks), class_="figures"),

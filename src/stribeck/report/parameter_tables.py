@@ -99,7 +99,7 @@ def _statements(one: Assessed) -> list[Element]:
     if not one.file.stated:
         return [
             heading,
-            element("p", "Nothing but values is in this file: no intervals, no bounds, no data, no search."),
+            element("p", "This file contains values only: no intervals, no bounds, no data, no search."),
         ]
     if not one.file.statements:
         return [heading, element("p", "The file names nothing.")]
@@ -146,7 +146,7 @@ def _correlation(one: Assessed) -> list[Element]:
         if abs(matrix[i][j]) >= CLOSE
     ]
     text = (
-        "Hardly told apart, only a combination of them is known: " + "; ".join(close) + "."
+        "Hardly distinguishable, only a combination of them is determined: " + "; ".join(close) + "."
         if close
         else f"No two parameters are correlated by {CLOSE:g} or more."
     )

@@ -113,7 +113,7 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
         if not unseen and fitted:
             yield Statement(
                 "doubt",
-                f"No run was held out of the fit of {title(best)}: how it does on other motion, gains or loads is not known. "
+                f"No run was held out of the fit of {title(best)}: its error in other motions, or at other gains or loads, is unknown. "
                 "Hold out runs of the fit, or report on other recordings.",
             )
         return
@@ -137,14 +137,14 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
 
 def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[Statement]:
     if len(by_label) == 1:
-        yield Statement("note", "One file only: whether a simpler law does as well is not known.")
+        yield Statement("note", "One file only: whether a simpler law is as good is unknown.")
         return
     best = by_label[judgement.best]
     sizes = {label: len(one.file.law.parameter_names) for label, one in by_label.items()}
     simpler = [other for other in judgement.comparisons if sizes[other.label] < sizes[judgement.best]]
     if len(set(sizes.values())) == 1:
         yield Statement(
-            "note", "No law here is simpler than another: whether a simpler one does as well is not known."
+            "note", "No law here is simpler than another: whether a simpler one is as good is unknown."
         )
         return
     if not simpler:
@@ -154,30 +154,30 @@ def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[St
         chosen = by_label[judgement.simplest]
         yield Statement(
             "note",
-            f"A simpler law does as well: {title(chosen)} has {mrad(judgement.means[judgement.simplest])} with "
+            f"A simpler law is as good: {title(chosen)} has {mrad(judgement.means[judgement.simplest])} with "
             f"{sizes[judgement.simplest]} friction parameters instead of {sizes[judgement.best]}.",
         )
     else:
         undecided = [other for other in simpler if other.outcome == "undecided"]
         if undecided:
             text = "; ".join(_comparison(other, by_label) for other in undecided)
-            yield Statement("doubt", f"These runs cannot decide whether a simpler law does as well: {text}.")
+            yield Statement("doubt", f"These runs cannot decide whether a simpler law is as good: {text}.")
         else:
             text = "; ".join(_comparison(other, by_label) for other in reversed(simpler))
-            yield Statement("good", f"No simpler law of these does as well: {text}.")
+            yield Statement("good", f"No simpler law of these is as good: {text}.")
     if judgement.basis != "held out":
         yield Statement(
             "note",
-            "Laws are compared on runs that they were fitted to, where more parameters always look better."
+            "Laws are compared on runs that they were fitted to, where more parameters always reduce the error."
             if judgement.basis == "fitted"
-            else "Laws are compared on runs that some of them may have been fitted to, which flatters those.",
+            else "Laws are compared on runs that some of them may have been fitted to, which reduces the error of those.",
         )
 
 
 def _comparison(other: Comparison, by_label: dict[str, Assessed]) -> str:
     text = f"{title(by_label[other.label])} has {1e3 * other.more:.1f} mrad more"
     if other.interval is None:
-        return f"{text} (too few runs to say how sure that is)"
+        return f"{text} (too few runs for an interval)"
     low, high = (f"{1e3 * end:.1f}".replace("-", "\N{MINUS SIGN}") for end in other.interval)
     return f"{text} (95 %: {low} to {high})"
 
@@ -191,7 +191,7 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
     elif best.file.provenance is None:
         yield Statement(
             "doubt",
-            f"The file of {title(best)} says nothing of how sure its {count} parameters are: take none as determined.",
+            f"The file of {title(best)} states no intervals of its {count} parameters: regard none as determined.",
         )
     else:
         named = listed([parameter.name for parameter in unknown])
@@ -229,7 +229,7 @@ def _data(assessment: Assessment) -> Iterator[Statement]:
     for other, text in (
         (True, "reports on the very recordings that were fitted, by their digests"),
         (False, "was fitted to other recordings than these, or to more of them"),
-        (None, "does not say enough to tell whether it was fitted to these recordings"),
+        (None, "does not state whether it was fitted to these recordings"),
     ):
         names = [title(one) for one in assessment.files if one.same_data is other]
         if names:

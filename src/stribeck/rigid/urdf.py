@@ -144,7 +144,7 @@ class _WithoutDoctype(ElementTree.TreeBuilder):
     """Rejects a DOCTYPE before its entities, which can expand without bound."""
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        raise ValueError("it declares a DOCTYPE, which no URDF needs and entities hide in: remove it")
+        raise ValueError("it declares a DOCTYPE, which may contain entities and is not needed: remove it")
 
 
 def _parsed(content: str | bytes, source: str) -> ElementTree.Element:
@@ -241,7 +241,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     for name, (parent, child) in ends.items():
         if child in above:
             raise ConfigError(
-                f"{source}: link {child} hangs on two joints, {above[child]} and {name}: a tree has one; cut the loop"
+                f"{source}: link {child} has two parent joints, {above[child]} and {name}: a tree has one; cut the loop"
             )
         above[child] = name
         below[parent].append(name)
@@ -249,7 +249,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     if len(roots) > 1:
         shown = ", ".join(roots[:5]) + (", …" if len(roots) > 5 else "")
         raise ConfigError(
-            f"{source}: {len(roots)} links hang on no joint ({shown}); expected one, the root: join the others"
+            f"{source}: {len(roots)} links have no parent joint ({shown}); expected one, the root: connect the others"
         )
     order: list[str] = []
     todo = [name for root in roots for name in reversed(below[root])]
@@ -314,8 +314,7 @@ def _pseudo_inertia(link: ElementTree.Element, what: str, doubts: list[str]) -> 
         )
     if moments[0] < -rounding or moments[2] - moments[0] - moments[1] > rounding:
         doubts.append(
-            f"{what}: principal moments of inertia {shown} kg m^2 are those of no body: "
-            "one is negative, or larger than the sum of the others"
+            f"{what}: principal moments of inertia {shown} kg m^2 are impossible: one is negative, or larger than the sum of the others"
         )
     pose = _origin(inertial, f"{what}: inertial")
     return np.asarray(pose @ pseudo_inertia_of(mass, np.zeros(3), about) @ pose.T)

@@ -235,8 +235,7 @@ class Receiver:
         self._overdue.clear()
         if last - before < OVERDUE_TIME:
             raise NoAnswerError(
-                f"{who} on {self.port.port_name} answers more than {LONGEST_DELAY:g} s late, so that answers cannot be "
-                "told apart: check the adapter, its driver and how busy this computer is"
+                f"{who} on {self.port.port_name} answers more than {LONGEST_DELAY:g} s late, so that answers cannot be matched to requests: check the adapter, its driver and how busy this computer is"
             )
 
     def _note(self, silent: Iterable[int], answered: Iterable[int]) -> None:

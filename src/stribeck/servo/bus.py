@@ -392,7 +392,7 @@ class Bus:
                 until = clock.now() + REBOOT_TIME
                 while (state := self.state_of(index)) is None:
                     if clock.now() > until:
-                        raise ServoError(f"{servo} does not come back after a reboot: check its power")
+                        raise ServoError(f"{servo} does not answer after a reboot: check its power")
                 if not state.errors:
                     break
         prepare(remote, ConnectionReport())
@@ -428,4 +428,4 @@ def without_watchdog(servos: Sequence[ServoSpec]) -> str:
     if not named:
         return ""
     verb = "stays" if len(named) == 1 else "stay"
-    return f"{', '.join(named)} {verb} energised if this program dies: have a power switch at hand"
+    return f"{', '.join(named)} {verb} energised if this program dies: keep a power switch within reach"

@@ -119,7 +119,7 @@ def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None
         return
     common = set.intersection(*(set(servo.model.baud_rates.values()) for servo in servos))
     enough = [baud for baud in sorted(common) if cycle_time(servos, baud) * rate <= SHARE]
-    advice = f"{enough[0]} bit/s would do" if enough else "no baud rate of these servos would do"
+    advice = f"{enough[0]} bit/s is fast enough" if enough else "no baud rate of these servos is fast enough"
     who = "1 servo needs" if len(servos) == 1 else f"{len(servos)} servos need"
     raise ConfigError(
         f"{baud_rate} bit/s is too slow for {rate:g} Hz: {who} {1e3 * needed:.2f} ms on the wire in "
@@ -171,7 +171,7 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
     servo = remote.servo
     _make_answer(remote, report)
     if remote.adjust("torque_enable", 0) is not None:
-        report.notes.append(f"{servo} was energised; its torque is off now")
+        report.notes.append(f"{servo} was energised; its torque has been switched off")
     remote.adjust("eeprom_lock", 1)  # what is set from here on ends with the power
     watchdog = remote.adjust("bus_watchdog", 0)
     if watchdog is not None and watchdog < 0:
@@ -202,7 +202,7 @@ def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:
     link.write_many(register.address, register.size, {servo.identity: register.to_bytes(level)})
     if remote.read("status_return_level") != level:
         raise ServoError(f"{servo} keeps its status_return_level: set it to {level}")
-    report.notes.append(f"status_return_level of {servo} set to {level}; its torque is off now")
+    report.notes.append(f"status_return_level of {servo} set to {level}; its torque has been switched off")
 
 
 def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
@@ -214,7 +214,7 @@ def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
     lower, upper = (remote.read(name) for name in ("min_position_limit", "max_position_limit"))
     if servo.follows_position and lower == upper == 0:
         raise ServoError(
-            f"{servo} turns endlessly (both position limits are 0): set its position limits for {servo.mode}"
+            f"{servo} turns without limits (both position limits are 0): set its position limits for {servo.mode}"
         )
     if lower > upper:
         raise ServoError(f"{servo} has min_position_limit = {lower} above max_position_limit = {upper}")

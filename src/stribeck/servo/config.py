@@ -116,8 +116,7 @@ class JointConfig:
             )
         if any(LARGEST_POSITION < abs(limit) < math.inf for limit in (lower, upper)):
             raise ConfigError(
-                f"joint {self.name!r}: position_limits: {lower:g} to {upper:g} rad are more than two turns: are they in "
-                "degrees? .inf is no limit"
+                f"joint {self.name!r}: position_limits: {lower:g} to {upper:g} rad are more than two turns: are they in degrees? .inf means no limit"
             )
         self.check_gain(self.p_gain)
 
@@ -159,8 +158,7 @@ class DriverConfig:
             raise ConfigError("joints: expected at least one joint")
         if self.silence_timeout * self.rate < 3.0:
             raise ConfigError(
-                f"silence_timeout of {self.silence_timeout:g} s is less than three cycles at {self.rate:g} Hz: a "
-                "lost packet would stop everything; raise it, or the rate"
+                f"silence_timeout of {self.silence_timeout:g} s is less than three cycles at {self.rate:g} Hz: a single lost packet would switch off the torque; raise it, or the rate"
             )
 
     @property

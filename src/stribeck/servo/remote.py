@@ -170,7 +170,7 @@ class RemoteServo:
 
     def _silent(self, doing: str) -> NoAnswerError:
         return NoAnswerError(
-            f"{self.servo} on {self.link.port.port_name} does not answer any more ({doing}): check its power "
+            f"{self.servo} on {self.link.port.port_name} does not answer ({doing}): check its power "
             "and wiring"
         )
 

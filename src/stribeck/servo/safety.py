@@ -157,11 +157,11 @@ def unexpected_state(state: ServoState, energised: bool) -> str:
     :param energised: whether its torque should be on.
     """
     if state.watchdog_expired:
-        return "its servo was stopped by its watchdog: the bus was silent for too long"
+        return "its servo was stopped by its watchdog: there were no packets on the bus for too long"
     if state.errors:
         return f"its servo reports: {state.errors}"
     if energised and not state.torque_enable:
-        return "its servo lost its torque: it rebooted, check its supply"
+        return "its servo switched its torque off: it rebooted, check its supply"
     return ""
 
 

@@ -102,7 +102,7 @@ def plays_of(
     """
     for values, name in ((trajectories, "trajectory"), (gains, "gain")):
         if not values:
-            raise ConfigError(f"nothing to play: name at least one {name}")
+            raise ConfigError(f"nothing to execute: name at least one {name}")
     if repetitions < 1:
         raise ConfigError(f"repetitions must be at least 1, found {repetitions}")
     return tuple(Play(t, kp) for _ in range(repetitions) for kp in gains for t in trajectories)
@@ -200,7 +200,7 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
     :raises ConfigError: naming trajectory, joint, value and limit.
     """
     if not plays or not joints:
-        raise ConfigError("a session needs at least one play and one joint")
+        raise ConfigError("a session needs at least one entry in plays, and one joint")
     names = [joint.name for joint in joints]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -211,7 +211,7 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
         if trajectory.torque_until < trajectory.duration and not releases_torque:
             raise ConfigError(
                 f"trajectory {trajectory.name!r} switches torque off, which only a servo on a bench may: leave it "
-                "out, or play it through the servo node"
+                "out, or execute it through the servo node"
             )
         strangers = sorted(set(trajectory.joint_goals) - set(names))
         if strangers:

@@ -56,10 +56,7 @@ def lateness(
     oldest = float(np.max(measured.age))
     if not late.all() or measured.source_age <= timeout:
         names = ", ".join(repr(joint.name) for joint, old in zip(joints, late, strict=True) if old)
-        return (
-            f"the states of joint {names} are lost: none for {oldest:.3g} s, allowed are {timeout:g} s, though their "
-            "source is alive"
-        )
+        return f"the states of joint {names} are lost: none for {oldest:.3g} s, allowed are {timeout:g} s, although their source is running"
     return f"joint states are {oldest:.3g} s old, allowed are {timeout:g} s: all are late at their source"
 
 
@@ -125,7 +122,7 @@ class Recovery:
         elif math.isnan(self._since):
             self._since = now
         if math.isnan(self._since) and now - self._began > self._timeout:
-            return f"{self._reason}; not in order again within {self._timeout:g} s"
+            return f"{self._reason}; no recovery within {self._timeout:g} s"
         return None
 
     def complete(self, now: float) -> bool:

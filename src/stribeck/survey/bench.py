@@ -96,7 +96,7 @@ def survey_bench(paths: Sequence[Path], actuator: Actuator | None, joint: str | 
         if one.signal is not None and len(one.values) and (one.signal != "time" or one.label == "time"):
             first = chosen.setdefault(one.signal, one)
             if first is not one and one.signal in ("position", "goal") and "topic" not in one.source:
-                found.notes.append(f"{first.label} is taken for the {one.signal}, {one.label} is not")
+                found.notes.append(f"{first.label} is used as the {one.signal}, {one.label} is not")
     there = ", ".join(one.label for one in candidates)
     if "position" not in chosen:
         raise RecordingError(
@@ -145,7 +145,7 @@ def _torque_enable(one: Candidate | None) -> tuple[Candidate | None, Commented]:
     """The source of torque_enable; a constant if nothing that is called so switches between 0 and 1."""
     if one is not None and set(np.unique(one.values)) <= {0.0, 1.0}:
         return one, Commented(("signals", "torque_enable"), one.source, "is 0 or 1")
-    reason = "no signal says when torque was on: taken as on throughout; recordings in which the joint is dropped need the signal"
+    reason = "no signal states when torque was on: assumed to be on throughout; recordings in which the joint is released need the signal"
     return None, Commented(("signals", "torque_enable"), {"constant": 1}, reason)
 
 
@@ -154,7 +154,7 @@ def _position(one: Candidate, velocity: Candidate | None, actuator: Actuator | N
     values = one.values
     if not len(values) or np.ptp(values) == 0.0:
         raise RecordingError(
-            f"the position ({one.label}) stands still in all recordings: nothing can be identified"
+            f"the position ({one.label}) does not change in any recording: nothing can be identified"
         )
     largest, whole = float(np.abs(values).max()), bool(np.all(values == np.round(values)))
     slope = None if velocity is None else _velocity_ratio(one.tracks, velocity.tracks)
@@ -194,11 +194,11 @@ def _set_zero(position: _Reading, enable: Candidate | None, found: BenchSurvey) 
     middle, values = 0.0, np.concatenate([track.value for track in position.tracks])
     if unit == "counts" and values.min() >= 0.0:
         middle = 2.0 ** (round(math.log2(2.0 * math.pi / factor)) - 1)
-        reason = f"; the pendulum is taken to hang at {middle:g}, the middle of the range"
+        reason = f"; the pendulum is assumed to hang at {middle:g}, the middle of the range"
     else:
         if values.min() > 0.0 and abs(np.median(values) - math.pi) < AWAY:
             middle = float(f"{math.pi / factor:.6g}")
-        reason = f"; the pendulum is taken to hang at {middle:g}"
+        reason = f"; the pendulum is assumed to hang at {middle:g}"
     if hanging is not None and abs(hanging - factor * middle) > HANGING:
         middle = float(f"{hanging / factor:.4g}")
         reason = f"; with torque off the pendulum comes to rest at {middle:g}"
@@ -211,7 +211,7 @@ def _set_zero(position: _Reading, enable: Candidate | None, found: BenchSurvey) 
     reach = max(float(np.abs(track.value).max()) for track in position.tracks)
     if reach > math.pi:
         found.notes.append(
-            f"the position goes to {reach:.3g} rad from where the pendulum is taken to hang: check unit and offset"
+            f"the position goes to {reach:.3g} rad from the position in which the pendulum is assumed to hang: check unit and offset"
         )
 
 
@@ -349,7 +349,7 @@ def _add_others(
             found.entries.append(Commented(("signals", "pwm"), {**one.source, **fitting}, reason))
     if (one := chosen.get("effort")) is not None:
         found.notes.append(
-            f"{one.label} is left out: fits of servos use no effort, and a current needs its drive gain"
+            f"{one.label} is left out: fits of servos do not use efforts, and a current needs its drive gain"
         )
     return volts
 

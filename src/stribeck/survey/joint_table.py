@@ -241,4 +241,4 @@ def _chosen(table: Table, joint: str | None, travel: Mapping[str, float]) -> tup
         )
     if len(travel) == 1:
         return moving[0], ()
-    return moving[0], (f"{table.path.name}: joint {moving[0]} is taken, the only one that moves",)
+    return moving[0], (f"{table.path.name}: joint {moving[0]} is used, the only one that moves",)

@@ -79,7 +79,7 @@ def candidates_of(paths: Sequence[Path], joint: str | None) -> tuple[list[Candid
     bags = [path for path in paths if is_bag(path)]
     if bags and len(bags) < len(paths):
         table = next(path for path in paths if path not in bags)
-        raise RecordingError(f"{bags[0]} is a bag, {table} a table: set up one kind after the other")
+        raise RecordingError(f"{bags[0]} is a bag, {table} a table: describe them separately")
     if not bags:
         return _of_tables([read_table(path) for path in paths]), joint
     contents = {path: read_messages(path) for path in bags}
@@ -227,8 +227,7 @@ def _of_tables(tables: Sequence[Table]) -> list[Candidate]:
     for table in tables[1:]:
         if set(table.arrays) != set(first.arrays):
             raise RecordingError(
-                f"{table.path} has other columns ({', '.join(table.arrays)}) than {first.path} ({', '.join(first.arrays)}): "
-                "set up one format after the other"
+                f"{table.path} has other columns ({', '.join(table.arrays)}) than {first.path} ({', '.join(first.arrays)}): describe each format separately"
             )
     key = "column" if first.path.suffix.lower() in (".csv", ".txt") else "variable"
     numbered = first.names == tuple(str(k) for k in range(len(first.names)))

@@ -54,7 +54,7 @@ def test_stiffness_hysteresis_and_skew_are_recovered(tmp_path):
         ({}, {"motor": "encoder"}, "has no column 'encoder'"),
         ({}, {"ratio": "gear"}, "has no array 'gear'"),
         ({}, {"joints": "2"}, "there is no joint 2"),
-        ({"link": np.zeros(2500)}, {}, "no joint moves at both encoders"),
+        ({"link": np.zeros(2500)}, {}, "no joint moves according to both encoders"),
         ({"link": np.linspace(0.0, 70.0, 2500)}, {}, "positions reach 70.0 rad; are they in degrees?"),
         ({}, {"step": "4"}, "samples are 4 s apart; are times in milliseconds?"),
         ({"motor": np.zeros(99), "link": np.zeros(99), "tau": np.zeros(99)}, {}, "lasts less than 2 s"),
@@ -82,7 +82,7 @@ def test_joints_without_a_link_encoder_are_left_out(tmp_path, capsys):
     )
     said = capsys.readouterr()
     assert "joint 2 is left out: its link position never changes" in said.err
-    assert f"{tmp_path} is among the recordings and in --validate" in said.err
+    assert f"{tmp_path} is both fitted and in --validate" in said.err
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ["1"]
 
 

@@ -135,7 +135,8 @@ def test_what_cannot_be_is_refused(leg, tmp_path):
     refusal(lambda: read_runs([shares], tree, calibration=empty), "range_min 3", "calibrate the arm again")
     (tmp_path / "none.json").write_text("[1, 2]")
     refusal(
-        lambda: read_runs([shares], tree, calibration=tmp_path / "none.json"), "no calibration of LeRobot"
+        lambda: read_runs([shares], tree, calibration=tmp_path / "none.json"),
+        "not a calibration file of LeRobot",
     )
     info = json.loads((shares / "meta/info.json").read_text())
     (shares / "meta/info.json").write_text(json.dumps(info | {"codebase_version": "v1.6"}))

@@ -15,11 +15,11 @@ class AdviseOptions:
     """Options: drives or recordings, the robot, what is asked, and output files."""
 
     params: Path | None = option(
-        "file of drives, by identify robot or identify servo; every joint in it gets advice", None, "FILE"
+        "file of drives, of identify robot or identify servo; every joint in it is analysed", None, "FILE"
     )
     model: Path | None = option("URDF or MJCF of the robot, for weight and inertia", None, "FILE")
     recordings: tuple[Path, ...] = option(
-        "goals and positions, in which the standstill of each joint is measured",
+        "recordings of goals and positions, in which joints come to rest",
         (),
         "RECORDING",
         positional=True,
@@ -27,10 +27,10 @@ class AdviseOptions:
     exclude: tuple[str, ...] = _data("joints that are left out, separated by commas or blanks", (), "JOINT")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     calibration: Path | None = _data(
-        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+        "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     kp: Positive | None = _ask(
-        "gain of the servos (default: that of the recordings). Where the file states a stiffness: the servos' number for the gain in the recordings",
+        "gain of the servos (default: that of the recordings). If the file states a stiffness: the firmware gain of the servos in the recordings",
         None,
         "K",
     )

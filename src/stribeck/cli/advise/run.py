@@ -107,7 +107,7 @@ def _standstill(
         own = [stop for stop in stops if stop.joint == joint]
         standstill = standstill_of(name, own, options.seed)
         if standstill is None:
-            warn(f"{name}: {len(own)} stops, too few to tell its dead band: {RECORD}")
+            warn(f"{name}: {len(own)} stops, too few to measure its dead band: {RECORD}")
         else:
             found[name] = RestAdvice(standstill, bearings[name].load, settings.tolerance, settings.kp)
     if not found:
@@ -127,7 +127,7 @@ def _with_interval(one: Value, scale: float = 1.0) -> str:
 
 
 def _print_rests(rests: Mapping[str, RestAdvice]) -> None:
-    print(f"Standstill in the recordings (intervals: 90 %, {RESAMPLINGS} resamplings of the runs):")
+    print(f"Joints at rest in the recordings (intervals: 90 %, {RESAMPLINGS} resamplings of the runs):")
     rows = []
     for name, advice in rests.items():
         one = advice.standstill

@@ -35,13 +35,17 @@ class ImportOptions:
         "table of signals: topics or columns, and units (docs/recordings.md)", None, "YAML"
     )
     bench: str | None = option(
-        "load, gain and servo of recordings that do not say them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
+        "load, gain and servo of recordings that do not state them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
         None,
         "FILE",
     )
-    arm_mass: NotNegative | None = option("rod mass, for JSON recordings that give none", None, "KG")
-    servo: str | None = option("the servo, where recordings name none, or JSON recordings another", None)
-    joint: str | None = option("the joint to read, of bags with several; its name in the new bags", None)
+    arm_mass: NotNegative | None = option("rod mass, for JSON recordings without one", None, "KG")
+    servo: str | None = option(
+        "the servo, if recordings name none, or instead of the one in JSON recordings", None
+    )
+    joint: str | None = option(
+        "the joint to read from bags with several joints; its name in the new bags", None
+    )
     storage: Storage = option("storage of the bags (default: mcap)", "mcap")
 
 
@@ -56,7 +60,7 @@ def run(options: ImportOptions) -> int:
         raise OutputError("two recordings have the same name: import them into different folders")
     for target in targets.values():
         if target.exists():
-            raise OutputError(f"{target} exists already; choose another --output or move it away")
+            raise OutputError(f"{target} already exists; choose another --output or move it")
         check_writable(target)
     logs = [log for _, _, found in runs for log in found]
     for name in sorted({log.actuator for log in logs}):

@@ -19,8 +19,8 @@ class LibraryOptions:
     """Options: which drives, and where they go."""
 
     names: tuple[str, ...] = option("drives to print (default: the list)", (), "NAME", positional=True)
-    output: Path | None = option("copy the file of the drives here: name one", None, "FILE")
-    json: Path | None = option("the list, or what is known of the drives, for scripts", None, "FILE")
+    output: Path | None = option("file to which the named drives are copied", None, "FILE")
+    json: Path | None = option("the list, or the data of the drives, for scripts", None, "FILE")
 
 
 def run(options: LibraryOptions) -> int:

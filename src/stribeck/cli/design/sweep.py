@@ -33,7 +33,7 @@ class SweepOptions:
     acceleration: Positive = _motion("of the ramps [rad/s²] (default: 5)", 5.0, "RAD/S2")
     count: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8, "N")
     places: Count = _motion(
-        "parts of the travel in which slow sweeps are played, for several loads by gravity (default: 3)",
+        "parts of the travel in which slow sweeps are repeated, for several gravity loads (default: 3)",
         3,
         "N",
     )
@@ -71,7 +71,7 @@ def run(options: SweepOptions) -> int:
     if left := [f"{v:.3g}" for v in sweep.speeds if v not in sweep.played]:
         print(f"left out, as the travel is too short for them: {', '.join(left)} rad/s")
     print(
-        f"play it: `plays: {{trajectories: [{options.output}], gains: […]}}` in the file of `stribeck record` or of the excitation node; "
+        f"execute it: `plays: {{trajectories: [{options.output}], gains: […]}}` in the file of `stribeck record` or of the excitation node; "
         "then `stribeck identify joint BAG`"
     )
     return DONE

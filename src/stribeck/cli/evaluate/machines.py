@@ -35,7 +35,7 @@ def machine_files(options: EvaluateOptions) -> list[tuple[Path, Drives]]:
     if machines and len(machines) < len(options.params):
         other = next(path for path in options.params if path not in dict(machines))
         raise ConfigError(
-            f"{machines[0][0]} has the drives of an arm or a robot, {other} has not: evaluate them one after the other"
+            f"{machines[0][0]} has the drives of an arm or a robot, {other} does not: evaluate them separately"
         )
     return machines
 

@@ -27,7 +27,7 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     """Options: parameter files, recordings, and what is drawn."""
 
     recordings: tuple[Path, ...] = option(
-        "recordings of a servo, an arm or a robot, or folders that hold them",
+        "recordings of a servo, an arm or a robot, or folders of them",
         (),
         "RECORDING",
         positional=True,
@@ -39,25 +39,27 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         "FILE",
     )
     machine: str | None = _machines(
-        "arm by name, or its YAML file (default: machine.yaml beside the drives, or the one that they name)",
+        "arm by name, or its YAML file (default: machine.yaml beside the file of drives, or the one named there)",
         None,
         "NAME",
     )
     degrees: bool = _machines("goals and positions of a robot are in degrees", False)
     calibration: Path | None = _machines(
-        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+        "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
         "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo; others for published figures)",
         None,
     )
     plot: Path | None = _output(
-        "folder for pictures of motion, speed, torque and load, or a .gif: the bench moves", None, "DIR"
+        "folder for pictures of motion, speed, torque and load, or an animation of the bench (.gif)",
+        None,
+        "DIR",
     )
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")
     diagram: Path | None = _diagram(
-        "picture of the drive/backdrive diagram: .png, .svg or .pdf; it needs no recordings, with them it shows measured torques",
+        "picture of the drive/backdrive diagram: .png, .svg or .pdf; recordings are optional, and add measured torques",
         None,
         "FILE",
     )

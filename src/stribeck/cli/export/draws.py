@@ -72,7 +72,7 @@ def check_units(options: ExportOptions, joints: Mapping[str, tuple[Path, Drive]]
         own = {id(joints[name][1]) for name in options.same}
         if len(own) < max(2, len(options.same)):
             raise ConfigError(
-                "--same needs two joints at least, each with what was identified of its own servo: name a file for each with --params"
+                "--same needs two joints at least, each with its own parameter file: name them with --params"
             )
         scatter_of([joints[name][1] for name in options.same])  # refuses servos that differ
 

@@ -19,15 +19,19 @@ class ExportOptions:
     format: str = option("format; 'list' explains them", metavar="FORMAT")
     params: tuple[Path, ...] = option("parameter files: one for all joints, or one for each", (), "FILE")
     output: Path | None = option("main file to write", None, "FILE")
-    joint: tuple[str, ...] = option("joints (default: 'joint', or the names of several files)", (), "NAME")
+    joint: tuple[str, ...] = option(
+        "joints (default: 'joint', or the names of the files if there are several)", (), "NAME"
+    )
     model: Path | None = option("robot file to put the servos into", None, "ROBOT")
-    plain: bool = option("leave out terms that the format lacks instead of fitting its own to the source law")
-    strict: bool = option("write nothing if the format cannot hold the law (exit code 1)")
+    plain: bool = option(
+        "omit terms that the format lacks, instead of fitting the format's terms to the source law"
+    )
+    strict: bool = option("write nothing if the format cannot represent the law (exit code 1)")
     servo: str | None = option("YAML file of the servo, for parameter files that do not describe it", None)
     kp: Positive | None = _servo("firmware gain (default: that of the recordings)", None, "K")
     kd: NotNegative = _servo("derivative gain", 0.0, "K")
     supply: Positive | None = _servo(
-        "voltage (default: that of the recordings, here or in the fit)", None, "V"
+        "voltage (default: that of the recordings, or of the recordings of the fit)", None, "V"
     )
     step: TimeStep | None = _servo(
         "time step of the simulator (default: the model's, 0.002, or 0.005 of drives with the laws of the paper)",
@@ -39,7 +43,7 @@ class ExportOptions:
     )
     seed: Seed = _draws("random seed", 0, "N")
     same: tuple[str, ...] = _draws(
-        "joints with equal drives, each of a file of its own: draws are of further units", (), "JOINT"
+        "joints with equal drives, each with its own file: the draws then represent new units", (), "JOINT"
     )
     recordings: tuple[Path, ...] = option(
         "recordings on which the export is judged (default: bench trajectories)",
@@ -51,7 +55,7 @@ class ExportOptions:
     bench: str | None = _runs(
         "describe a bag without /bench: mass=KG,length=M,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: float | None = _runs("rod mass for JSON recordings that give none", None, "KG")
+    arm_mass: float | None = _runs("rod mass for JSON recordings without one", None, "KG")
 
 
 DECLARED = ExportOptions

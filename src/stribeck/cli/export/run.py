@@ -108,7 +108,7 @@ def run(options: ExportOptions) -> int:
         written = Written({**written.files, **more}, written.notes, numbered)
     for name in BESIDE_LAW:
         if with_it := [one.joint for one in driven if name in one.file.stated]:
-            warn(f"the file cannot hold the {BESIDE_LAW[name]} of {', '.join(with_it)}")
+            warn(f"the file cannot contain the {BESIDE_LAW[name]} of {', '.join(with_it)}")
     _finish(form, written, judged, losses, drawn, beside, options)
     return DONE
 
@@ -188,8 +188,7 @@ def _check_strict(
     for path, words in zip(paths, missing, strict=True):
         if options.strict and words:
             raise ConfigError(
-                f"{path}: {form.name} cannot hold {', '.join(words)}: leave out --strict to export the closest law that "
-                "it holds, or choose c or bam"
+                f"{path}: {form.name} cannot represent {', '.join(words)}: leave out --strict to export the closest law that it can represent, or choose c or bam"
             )
 
 
@@ -279,7 +278,9 @@ def _supply(
         if known
         else f"{path} states none"
     )
-    raise ConfigError(f"--format {form.name} holds the supply voltage, and {found}: give one with --supply")
+    raise ConfigError(
+        f"--format {form.name} contains the supply voltage, and {found}: give one with --supply"
+    )
 
 
 def _by_torque(options: ExportOptions, form: Format, logs: Sequence[Log], file: Drive) -> bool:
@@ -301,10 +302,12 @@ def _servo(
             if gains
             else "there are no recordings"
         )
-        raise ConfigError(f"--format {form.name} holds the firmware's gain, and {found}: give one with --kp")
+        raise ConfigError(
+            f"--format {form.name} contains the firmware's gain, and {found}: give one with --kp"
+        )
     if form.gain and options.kp is not None and file.gains is not None:
         warn(
-            f"--kp {options.kp:g} replaces the gain of {file.gains.kp:.3g} that the file states (N m/rad, no number of a servo's register)"
+            f"--kp {options.kp:g} replaces the gain of {file.gains.kp:.3g} that the file states (N m/rad, not the value of a servo's register)"
         )
     kp = options.kp or (gains[0] if gains else usual_gain(file))
     kd = options.kd or (0.0 if file.gains is None else float(file.gains.kd))

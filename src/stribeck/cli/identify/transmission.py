@@ -72,11 +72,11 @@ class IdentifyTransmissionOptions:
     )
     validate: tuple[Path, ...] = _data("recordings that are predicted only", (), "PATH")
     columns: Annotated[Arrays, arrays] = _data(
-        "arrays of the files: motor=NAME,link=NAME (positions at the link's side), torque=NAME (at the motor's side [N m]), "
+        "arrays of the files: motor=NAME,link=NAME (positions on the link side), torque=NAME (on the motor side [N m]), "
         "ratio=NAME or numbers, rotor_inertia=… [kg m²], time=NAME",
         metavar="SIGNAL=NAME,…",
     )
-    step: Positive | None = _data("time step [s] where there are no times", None, "S")
+    step: Positive | None = _data("time step [s], for files without times", None, "S")
     degrees: bool = _data("positions are in degrees", False)
     joint: tuple[str, ...] = _data(
         "numbers of the joints from 1, separated by commas or blanks (default: all)", (), "N"
@@ -137,7 +137,7 @@ def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> lis
         if encoder:
             warn(f"joint {joint + 1} is left out: its {encoder} position never changes")
     if all(still.values()):
-        raise RecordingError("no joint moves at both encoders: name the arrays with --columns")
+        raise RecordingError("no joint moves according to both encoders: name the arrays with --columns")
     return [joint for joint in chosen if not still[joint]]
 
 
@@ -153,7 +153,7 @@ def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
     steps = np.diff(table.column(given.time)) if given.time else np.full(1, options.step or np.nan)
     dt = float(np.median(steps))
     if not dt > 0.0 or np.any(np.abs(steps - dt) > 0.1 * dt):
-        raise RecordingError(f"{path}: times must rise in even steps; give time in --columns, or --step")
+        raise RecordingError(f"{path}: times must increase in equal steps; give time in --columns, or --step")
     if dt > LONGEST_INTERVAL:
         raise RecordingError(
             f"{path}: samples are {dt:g} s apart; are times in milliseconds? Seconds are expected"

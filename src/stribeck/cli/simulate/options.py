@@ -16,14 +16,14 @@ class SimulateOptions(ParameterFileOptions):
     """Options: trajectories, drives, the bench, or a mechanism, and output files."""
 
     trajectories: tuple[str, ...] = option(
-        "trajectory by name, for example sin_sin, or a table with time [s], goal [rad] and perhaps torque_enable",
+        "trajectory by name, for example sin_sin, or a table with time [s], goal [rad] and optionally torque_enable",
         (),
         "TRAJECTORY",
         positional=True,
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
     mechanism: str | None = _simulation(
-        "in place of trajectories: a mechanism by name or its YAML file, from its zero pose, contacts included",
+        "instead of trajectories: a mechanism by name or its YAML file, simulated from its zero pose, with contacts",
         None,
         "NAME",
     )
@@ -41,7 +41,9 @@ class SimulateOptions(ParameterFileOptions):
     )
     output: Path | None = _output("folder for tables of the motion", None, "DIR")
     plot: Path | None = _output(
-        "folder for pictures of motion, speed, torque and load, or a .gif: the bench moves", None, "DIR"
+        "folder for pictures of motion, speed, torque and load, or an animation of the bench (.gif)",
+        None,
+        "DIR",
     )
     json: Path | None = _output("final positions, largest speeds and torques for scripts", None, "FILE")
 

@@ -77,7 +77,7 @@ def _mechanism(options: SimulateOptions, name: str) -> int:
     unused = ["trajectories"] if options.trajectories else []
     unused += [f"--{word}" for word in OF_BENCHES if getattr(options, word)]
     if unused:
-        raise ConfigError(f"--mechanism moves by itself: leave {' and '.join(unused)} out")
+        raise ConfigError(f"--mechanism needs no bench: leave {' and '.join(unused)} out")
     from stribeck.cli.simulate.mechanism import simulate_mechanism
 
     simulate_mechanism(name, options.seconds, options.step, options.output)

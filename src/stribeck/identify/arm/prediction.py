@@ -144,7 +144,6 @@ def _chosen(values: Mapping[str, float], names: Sequence[str]) -> Array:
     missing = [name for name in names if name not in values]
     if missing:
         raise ParameterFileError(
-            f"the file of drives lacks {', '.join(missing[:4])}{' …' * (len(missing) > 4)}: it was written for another "
-            "machine, or by an earlier version; identify it again"
+            f"the file of drives lacks {', '.join(missing[:4])}{' …' * (len(missing) > 4)}: it was written for another machine or by an earlier version; identify again"
         )
     return np.array([values[name] for name in names])

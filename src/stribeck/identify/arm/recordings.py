@@ -235,7 +235,7 @@ def _disorder(time: Array, row: int) -> str:
         repeated = int(np.sum(np.diff(time) == 0.0))
         return f"{repeated} rows have the time of the row before: leave them out, or give a clock that is fine enough"
     if back > 0.5 * float(time[row] - time[0]) and row > 10:
-        return "it starts again, two tests in one file: split it"
+        return "it starts again, because there are two tests in one file: split it"
     return "rows are out of order: sort them"
 
 
@@ -258,8 +258,7 @@ def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
     travel = np.ptp(run.position, axis=0)
     if travel.max() < least:
         raise RecordingError(
-            f"{run.name}: no joint moves, the largest travel is {travel.max():.2g} {unit}: friction and inertia show "
-            "in motion only"
+            f"{run.name}: no joint moves, the largest travel is {travel.max():.2g} {unit}: friction and inertia can be identified from motion only"
         )
     _check_velocity(run, travel >= least)
     if not np.any(np.abs(run.effort).max(axis=0) > 0.0):

@@ -198,7 +198,7 @@ def _worse(name: str, scored: Scored, plain: Scored) -> list[Reason]:
     much = mine > MUCH_WORSE * other
     text = (
         f"{name} fits worse than ols ({100.0 * mine:.3g} against {100.0 * other:.3g} %, {runs} runs): "
-        + ("only links that cannot exist explain the torques; " if much else "")
+        + ("only physically inconsistent links explain the torques; " if much else "")
         + "check signs, units and the URDF"
     )
     return [Reason("worse_than_ols", "unusable" if much else "doubtful", text)]

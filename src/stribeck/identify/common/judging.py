@@ -140,8 +140,8 @@ def _errors(evidence: Evidence) -> list[Reason]:
         if not one.held_out or one.file or known is None or not one.error > FAILS * known:
             continue
         if not one.joint or one.error > SMALL:
-            text = f"{place}: {one.error / max(known, 1e-12):.2g} times the error of fitted ones: the law does not carry over"
-            text += ", the friction of this joint may be another one there" if one.joint else ""
+            text = f"{place}: {one.error / max(known, 1e-12):.2g} times the error of fitted ones: the law does not generalise"
+            text += ", the friction of this joint may differ there" if one.joint else ""
             reasons.append(Reason("does_not_carry_over", "doubtful", text, one.joint))
     return reasons
 
@@ -156,9 +156,7 @@ def _large(one: Misfit, words: str, part: bool) -> list[Reason]:
     if part or one.error <= LARGEST_ERROR:
         text = f"{words} {100.0 * one.error:.3g} %, more than {100.0 * GOOD:g} %"
         return [Reason("large_error", "doubtful", text, one.joint, one.file)]
-    text = (
-        f"{words} {100.0 * one.error:.3g} %, more than {100.0 * LARGEST_ERROR:g} %: the model does not hold"
-    )
+    text = f"{words} {100.0 * one.error:.3g} %, more than {100.0 * LARGEST_ERROR:g} %: the model is not valid"
     return [Reason("large_error", "unusable", text, one.joint)]
 
 
@@ -180,7 +178,7 @@ def _unknown(
         return []
     prefix = f"{joint}: " if joint else ""
     if not any(one.known or one.side == "upper" for one in friction.values()):
-        text = f"{prefix}none of {', '.join(friction)} is determined by these recordings"
+        text = f"{prefix}these recordings determine none of {', '.join(friction)}"
         if others or any(one.interval is not None for one in friction.values()):
             return [
                 Reason("friction_unknown", "doubtful", f"{text}: more of them narrow the intervals", joint)
@@ -216,7 +214,9 @@ def _bounds(joint: str, estimates: Mapping[str, Estimate], others: frozenset[str
     if not listed:
         return []
     prefix = f"{joint}: " if joint else ""
-    return [Reason("at_bound", "doubtful", f"{prefix}{', '.join(listed)}: the search wanted to go on", joint)]
+    return [
+        Reason("at_bound", "doubtful", f"{prefix}{', '.join(listed)}: the best value may lie beyond", joint)
+    ]
 
 
 def _sizes(joint: str, sizes: Sizes) -> list[Reason]:

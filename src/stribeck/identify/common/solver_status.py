@@ -27,5 +27,5 @@ WORDS = {
     SolverStatus.CONVERGED: "converged",
     SolverStatus.LIMIT: "stopped at its limit of iterations or evaluations before it converged",
     SolverStatus.DIVERGED: "diverged: no finite cost",
-    SolverStatus.KINK: "stopped at a kink: no step lowers the cost although its derivatives promise that",
+    SolverStatus.KINK: "stopped at a kink: no step lowers the cost although its derivatives predict a decrease",
 }

@@ -153,7 +153,7 @@ def _rows(kind: str, content: Any, child: str) -> list[tuple[float, list[float]]
             for one in every
             if not child or one.child_frame_id == child
         ]
-    raise RecordingError(f"{kind} holds no poses; valid: {POINT}, {POSE}, {TRANSFORM}, {TF}")
+    raise RecordingError(f"{kind} contains no poses; valid: {POINT}, {POSE}, {TRANSFORM}, {TF}")
 
 
 def _numbers(part: Any, names: str) -> list[float]:

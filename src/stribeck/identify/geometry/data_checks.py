@@ -93,8 +93,7 @@ def check_markers(points: Array, markers: Sequence[str], place: str) -> None:
         sizes = np.linalg.svd(points - points.mean(axis=1, keepdims=True), compute_uv=False)
         if np.median(sizes[:, 1] / sizes[:, 0]) < COLLINEAR:
             raise RecordingError(
-                f"{place}: the markers {', '.join(markers)} lie on one line, so rotations about it cannot be seen; "
-                "move one of them aside, or use two"
+                f"{place}: the markers {', '.join(markers)} lie on one line, so rotations about this line cannot be measured; move one of the markers off the line, or use two"
             )
 
 

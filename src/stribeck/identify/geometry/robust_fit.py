@@ -181,7 +181,7 @@ def solve_weighted(jacobian: Array, residuals: Array, weights: Array, ridge: Arr
         factor = cho_factor(normal / np.outer(size, size))
     except np.linalg.LinAlgError:
         raise RecordingError(
-            "these poses do not tell all parameters apart: measure more and other poses, or ask for fewer parameters"
+            "these poses do not determine all parameters: measure more and other poses, or ask for fewer parameters"
         ) from None
     return np.asarray(cho_solve(factor, slope / size) / size)
 

@@ -88,7 +88,7 @@ def _statements(result: JointResult) -> tuple[str, ...]:
     said = []
     if rest:
         said.append(
-            f"the torque had parts that are no friction ({', '.join(rest)}): they were identified beside it and are not in this file"
+            f"the torque had parts that are not friction ({', '.join(rest)}): they were identified beside it and are not in this file"
         )
     if structure.presliding > 1:
         said.append(

@@ -66,7 +66,7 @@ def check_magnitudes(table: JointTable, signals: Mapping[str, Array], pieces: Se
     if largest > LARGEST_POSITION and "position" not in table.declared:
         raise RecordingError(
             f"{name}: {columns['position']} goes to {largest:.4g} rad: is it in degrees (give `columns` "
-            f"position={columns['position']}:deg), or on the motor's side of a gear (divide it by the ratio)? If it does turn that far: :rad"
+            f"position={columns['position']}:deg), or on the motor side of a gear (divide it by the ratio)? If it does turn that far: :rad"
         )
     torque = signals["torque"]
     if not np.any(torque):
@@ -93,7 +93,7 @@ def check_still(name: str, position: Array) -> None:
     travel = float(np.ptp(position))
     if travel < STILL:
         raise RecordingError(
-            f"{name}: the joint never moves, its position changes by {travel:.2g} rad: friction shows in motion only"
+            f"{name}: the joint does not move, its position changes by {travel:.2g} rad: friction can be identified from motion only"
         )
 
 
@@ -106,8 +106,7 @@ def check_moving(name: str, runs: Sequence[JointRun]) -> None:
     forward, backward = float(np.sum(steps[steps > 0.0])), -float(np.sum(steps[steps < 0.0]))
     if min(forward, backward) < 0.02 * max(forward, backward):
         raise RecordingError(
-            f"{name}: the joint moves in one direction only: friction and a constant torque cannot be told apart: record both "
-            "directions"
+            f"{name}: the joint moves in one direction only: friction and a constant torque cannot be distinguished: record both directions"
         )
 
 
@@ -121,7 +120,7 @@ def check_velocity(table: JointTable, runs: Sequence[JointRun]) -> list[Notice]:
     without = f"leave it out with `columns` velocity=none, and it is the slope of {table.columns['position']}"
     if not np.isfinite(ratio) or abs(together) < RELATED:
         raise RecordingError(
-            f"{name}: {column} has nothing to do with the slope of {table.columns['position']}: is one of them of another joint? "
+            f"{name}: {column} does not match the slope of {table.columns['position']}: is one of them of another joint? "
             f"Name the columns, or {without}"
         )
     if ratio < 0.0:
@@ -168,10 +167,7 @@ def relative_position(name: str, position: Array) -> list[Notice]:
     spread = float(np.std(position))
     if abs(float(np.mean(position))) > 1e-5 * spread or abs(position[-1] - position[0]) < 0.05 * spread:
         return []
-    text = (
-        f"{name}: the mean of the position is zero: it was subtracted, and the angle has another zero in every recording, so nothing "
-        "that depends on the angle carries over"
-    )
+    text = f"{name}: the mean of the position is zero: it was subtracted, so that the zero of the angle differs between recordings, and nothing that depends on the angle is fitted"
     return [Notice("relative_position", "note", text)]
 
 
@@ -187,6 +183,5 @@ def check_speed(table: JointTable, runs: Sequence[JointRun]) -> None:
     """
     if largest_speed(runs) > LARGEST_SPEED and not {"velocity", "position"} & table.declared:
         raise RecordingError(
-            f"{table.name}: the joint turns at {largest_speed(runs):.3g} rad/s: are positions and velocities in degrees, or on the "
-            "motor's side of a gear? Give their units with `columns`"
+            f"{table.name}: the joint turns at {largest_speed(runs):.3g} rad/s: are positions and velocities in degrees, or on the motor side of a gear? Give their units with `columns`"
         )

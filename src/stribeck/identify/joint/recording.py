@@ -143,11 +143,11 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
             "two clocks: sort them"
         )
     if len(back):
-        text = f"{name}: time starts again {len(back)} times: {len(back) + 1} tests in one file, taken as runs of their own"
+        text = f"{name}: time starts again {len(back)} times: {len(back) + 1} tests in one file, used as separate runs"
         notices.append(Notice("restart", "note", text))
     gaps = np.flatnonzero(steps > max(LONGEST_GAP, GAP_STEPS * usual))
     if len(gaps):
-        text = f"{name} has {len(gaps)} gaps, the longest of {steps.max():.2g} s: used in pieces"
+        text = f"{name} has {len(gaps)} gaps, the longest of {steps.max():.2g} s: used in parts"
         notices.append(Notice("gaps", "note", text))
     pieces = np.split(np.arange(len(time)), np.union1d(back, gaps) + 1)
     pieces = [rows[np.concatenate([[True], np.diff(time[rows]) > 0.0])] for rows in pieces]

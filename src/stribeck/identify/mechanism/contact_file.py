@@ -36,7 +36,7 @@ class PlaneSection(Schema):
 
 
 class ContactSection(Schema):
-    """A point of a body, or a ball about it, that rests on a plane.
+    """A point of a body, or a ball around it, that can touch a plane.
 
     :param body: name of the body.
     :param grip: coefficient of friction.

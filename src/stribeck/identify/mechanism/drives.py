@@ -101,7 +101,7 @@ def values_to_start(path: Path, model: str, parameters: ParameterSet) -> Mapping
 
 
 def _statements(cogging: bool) -> tuple[str, ...]:
-    inertia = "inertia of the rotor is part of the mechanism's bodies"
+    inertia = "the rotor inertia is part of the mechanism's bodies"
     ripple = "the torque also varies with the position (cogging): that is not in this file"
     return (inertia, ripple) if cogging else (inertia,)
 

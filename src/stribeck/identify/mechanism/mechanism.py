@@ -90,7 +90,7 @@ class Sensor:
 
 @dataclass(frozen=True)
 class PlaneContact:
-    """A point of a body, or a ball about it, that rests on a plane of the world.
+    """A point of a body, or a ball around it, that can touch a plane of the world.
 
     :param body: index of the body, from 1.
     :param radius: of the ball [m].

@@ -32,10 +32,10 @@ class Ridge:
     def words(self) -> str:
         """Description in one sentence."""
         if self.correlation < 0.0:
-            how = f"more of one goes with less of the other (correlation {self.correlation:.2f}): only a sum of them is known"
+            how = f"more of one is compensated by less of the other (correlation {self.correlation:.2f}): only a sum of them is known"
         else:
             how = f"more of one goes with more of the other (correlation {self.correlation:.2f}): only a difference is known"
-        return f"{self.first} and {self.second} are not told apart: {how}."
+        return f"{self.first} and {self.second} cannot be distinguished: {how}."
 
 
 def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:

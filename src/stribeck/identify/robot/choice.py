@@ -81,7 +81,7 @@ def fitted(
         richer = problem_with(_law(law, (*terms, POSITION.name)))
         found = _where_it_counts(richer, found, tree, "friction depends on position", note)
     if play and len(runs) < 3:
-        note("play is not tried: three runs are needed")
+        note("backlash is not tested: three runs are needed")
     elif play:
         columns = found[0].columns
         richer = problem_with(found[0].kind.law, "play")
@@ -200,7 +200,7 @@ def _beyond_zero(found: Fitted, poorer: Fitted, tree: RobotTree, note: Callable[
     ]
     if not dropped:
         return found
-    note(f"no play in {', '.join(dropped)}, whose intervals reach zero")
+    note(f"no backlash in {', '.join(dropped)}, whose intervals reach zero")
     new = [column for column in problem.columns if column not in poorer[0].columns]
     if len(dropped) == len(new):
         return poorer

@@ -136,7 +136,7 @@ def identify_robot(
         if apart.distance(again) < COUPLED * before:
             break
         note(
-            f"all joints together {before * 1e3:.2f} mrad; fitted again by what that differs from each alone"
+            f"all joints together {before * 1e3:.2f} mrad; fitted again, corrected by the difference from joints simulated alone"
         )
         better = again.fit(x).point
         polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]

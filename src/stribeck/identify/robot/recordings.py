@@ -110,7 +110,7 @@ def read_runs(
         if root is None:
             if known is not None:
                 raise RecordingError(
-                    f"{path} is no LeRobot data set, and `calibration` is for those: give the folder with meta/info.json"
+                    f"{path} is not a LeRobot data set, and `calibration` is for those: give the folder with meta/info.json"
                 )
             tables = [part for file in find_tables([path]) for part in _episodes(read(file))]
             runs += [_run(table, tree, excluded, unit) for table in tables]
@@ -337,5 +337,5 @@ def _blocked(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str
         bad = np.flatnonzero(still & wanted & away)
         if len(bad):
             at = bad[0] * run.dt
-            return f"{tree.names[joint]} stands still from {at:.1f} s on while its goal moves: blocked, or torque off"
+            return f"{tree.names[joint]} does not move from {at:.1f} s on while its goal moves: blocked, or torque off"
     return None

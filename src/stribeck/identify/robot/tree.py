@@ -130,7 +130,9 @@ def load_tree(path: Path) -> RobotTree:
         raise ConfigError(f"{path}: MuJoCo cannot read the model: {error}") from None
     for kind, name in zip(model.jnt_type, _joint_names(model), strict=True):
         if kind not in (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)):
-            raise ConfigError(f"{path}: joint {name} neither turns nor slides; replace it by such joints")
+            raise ConfigError(
+                f"{path}: joint {name} is neither revolute nor prismatic; replace it by such joints"
+            )
     if model.njnt == 0:
         raise ConfigError(f"{path} has no joint that moves")
     limits = _torque_limits(model)

@@ -73,7 +73,7 @@ def check_freed(
         raise ConfigError(
             f"{listed} is not freed: fitted on the other gains, the error does not fall at "
             f"{'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)} ({figures}). "
-            f"The free value makes up for something else; leave it at the datasheet's ({values})"
+            f"The free value compensates for another error; keep the datasheet's value ({values})"
         )
     return comparisons
 

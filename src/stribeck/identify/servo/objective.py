@@ -102,5 +102,5 @@ def split_runs(
         held, rule = set(), "all runs fitted"
     train = tuple(log for k, log in enumerate(logs) if k not in held)
     if not train:
-        raise ConfigError("nothing is left to fit: every run is held out for validation")
+        raise ConfigError("no run is left to fit: all are held out for validation")
     return Split(train, tuple(log for k, log in enumerate(logs) if k in held), rule)

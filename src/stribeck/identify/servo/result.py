@@ -140,7 +140,7 @@ class FitResult:
     @property
     def estimates(self) -> dict[str, Estimate]:
         """All parameters, including fixed ones."""
-        unfinished = "how sure it is is not known: the fit was not finished"
+        unfinished = "its uncertainty is unknown: the fit was not finished"
         estimated = self.uncertainty.estimates if self.uncertainty is not None else {}
         measured = TemperatureRange.of(self.split.train)
 
@@ -186,4 +186,6 @@ class FitResult:
         }
 
 
-NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values are is not known.",), "none")
+NO_UNCERTAINTY = Uncertainty(
+    {}, ("The fit was not finished: the uncertainty of the values is unknown.",), "none"
+)

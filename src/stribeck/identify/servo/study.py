@@ -287,7 +287,7 @@ def _study_in(storage: BaseStorage, place: str, name: str, *, resume: bool, join
     existing = {study.study_name for study in storage.get_all_studies()}
     if name in existing and not (resume or join):
         raise StudyError(
-            f"study {place!r} has {name!r} already: go on with `resume`, or name another database"
+            f"study {place!r} has {name!r} already: continue it with `resume`, or name another database"
         )
     if name not in existing and resume:
         existing_names = ", ".join(sorted(existing)) or "none"

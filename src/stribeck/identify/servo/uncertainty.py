@@ -283,7 +283,10 @@ def _estimates(
         half = width * (parameter.upper - parameter.lower)
         reason = f"a direction of it leaves the motion unchanged ({clusters})"
         if name in together:
-            half, reason = np.inf, "one load only: constant and load-dependent friction are not told apart"
+            half, reason = (
+                np.inf,
+                "one load only: constant and load-dependent friction cannot be distinguished",
+            )
         estimates[name] = estimate_about(
             value, parameter.unit, half, bounds=bounds, confidence=confidence, reason=reason, held=stays
         )
@@ -300,7 +303,7 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
         )
     if len({setup.kp for setup in setups}) < 2:
         statements.append(
-            f"All runs have one gain ({setups[0].kp:g}): errors at other gains are not known. Record more gains."
+            f"All runs have one gain ({setups[0].kp:g}): errors at other gains are unknown. Record more gains."
         )
     measured = TemperatureRange.of(batch.logs)
     if "friction_per_kelvin" in parameters and measured and not measured.varies:
@@ -321,7 +324,7 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
             reason = (
                 "this term may be absent"
                 if (parameter.lower if one.side == "lower" else parameter.upper) == 0.0
-                else "the best value may lie beyond it, or the law lacks something"
+                else "the best value may lie beyond it, or the law is incomplete"
             )
             statements.append(f"{name} sits {one.reason}: {reason}.")
     return tuple(statements)

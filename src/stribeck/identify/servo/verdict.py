@@ -67,5 +67,7 @@ def _torque_off(result: FitResult) -> list[Reason]:
         np.max(run.torque_enable.value) >= 0.5 for run in result.split.train
     ):
         return []
-    text = "torque is off in all runs, so the motor's parameters mean nothing: is torque_enable right?"
+    text = (
+        "torque is off in all runs, so the motor's parameters cannot be identified: is torque_enable right?"
+    )
     return [Reason("torque_off", "doubtful", text)]

@@ -105,7 +105,7 @@ class StateAdmission:
         if before is None:
             return Place(order, None, None)
         if stamp == before:
-            raise BridgedError("time stands still: a state came twice")
+            raise BridgedError("time does not advance: a state came twice")
         if before - timeout < stamp < before:
             raise BridgedError("a state came after a later one")
         if 0.0 < stamp - before <= timeout:

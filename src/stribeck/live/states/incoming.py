@@ -79,7 +79,7 @@ class JointOrder:
         order, problem = entry
         if strict and order is not None and len(names) != len(self.names):
             unknown = sorted(set(names) - set(self.names))
-            return None, f"unknown joint {', '.join(unknown)} (other_joints: ignore lets it pass)"
+            return None, f"unknown joint {', '.join(unknown)} (other_joints: ignore permits it)"
         return order, problem
 
     def _find(self, names: tuple[str, ...]) -> tuple[Order | None, str]:
@@ -381,8 +381,5 @@ class ControllerWishes:
             apart = f"{what} are stamped {abs(difference):.3f} s {'behind' if difference > 0.0 else 'ahead of'} the states"
             if commands.difference:
                 return f"{apart}: their stamps are corrected by that; synchronise the clocks"
-            return (
-                f"{apart}, more than the {LARGEST_CLOCK_DIFFERENCE:g} s that are made up for: they are ignored; "
-                "synchronise the clocks"
-            )
+            return f"{apart}, more than the {LARGEST_CLOCK_DIFFERENCE:g} s that are corrected: they are ignored; synchronise the clocks"
         return None

@@ -108,7 +108,7 @@ class StateMerger:
         if doubled:
             problem = f"joint {', '.join(sorted(doubled))} occurs twice in one message"
         elif unknown and self._strict:
-            problem = f"unknown joint {', '.join(unknown)} (other_joints: ignore lets it pass)"
+            problem = f"unknown joint {', '.join(unknown)} (other_joints: ignore permits it)"
         places = [names.index(self.names[k]) for k in ours]
         return _Part(np.array(ours, dtype=np.intp), np.array(places, dtype=np.intp), problem)
 
@@ -122,7 +122,7 @@ class StateMerger:
         self._begin_with_the_whole()
         before = self._stamps[part.ours]
         if (before == stamp).any():
-            return "time stands still: a state came twice"
+            return "time does not advance: a state came twice"
         jumped = bool((before > stamp).any())
         if jumped:
             self._forget()

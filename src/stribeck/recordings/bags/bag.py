@@ -204,7 +204,7 @@ def _of_joint(path: Path, runs: list[_Run], joint: str | None) -> list[_Run]:
     if joint is None and len(joints) > 1:
         raise RecordingError(
             f"{path} has runs of several joints ({', '.join(joints)}): choose one with `joint`, or "
-            f"`joint` '{EVERY_JOINT}' if one servo, or several alike, took turns with different loads"
+            f"`joint` '{EVERY_JOINT}' if it is one servo, or several equal ones, with different loads"
         )
     if joint not in (None, EVERY_JOINT):
         runs = [run for run in runs if run.bench.joint == joint]
@@ -349,9 +349,9 @@ def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None)
                 raise
             tell(f"{error}; this run was cut off, and is left out")
     if not logs and cut_off:
-        raise CutOffError(f"{path} was cut off before it held a run that can be used")
+        raise CutOffError(f"{path} was cut off before it contained a run that can be used")
     if not logs:
-        raise TooShortError(f"{path} holds no run of at least {MINIMUM_DURATION:g} s")
+        raise TooShortError(f"{path} contains no run of at least {MINIMUM_DURATION:g} s")
     return logs
 
 

@@ -105,7 +105,9 @@ class McapBag:
         """
         channel = self._channels.get(topic)
         if channel is None:
-            raise ConfigError(f"{topic} is no topic of this bag; it has: {', '.join(self.topics) or 'none'}")
+            raise ConfigError(
+                f"{topic} is not a topic of this bag; it has: {', '.join(self.topics) or 'none'}"
+            )
         if not 0 <= log_time < 1 << 63:
             raise ConfigError(f"{topic}: a log time of {log_time} ns is outside what a bag can hold")
         count = self.counts[topic]
@@ -221,7 +223,7 @@ def _definition(kind: str, given: Mapping[str, str]) -> Definition:
     contract = contract_types()
     if kind not in given and kind not in contract.types:
         raise ConfigError(
-            f"nobody defines the message type {kind}: give the text of its definition, or leave its topic out"
+            f"there is no definition of the message type {kind}: give the text of its definition, or leave its topic out"
         )
     try:
         store = contract if kind not in given else _store_of(get_types_from_msg(given[kind], kind))

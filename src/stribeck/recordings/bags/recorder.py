@@ -183,7 +183,7 @@ class BagRecorder:
 
     def _overflow(self) -> str:
         return (
-            f"recording into {self.path} has stopped: the disk has not answered for {self.lag:.1f} s and "
+            f"recording into {self.path} has stopped: the disk has not responded for {self.lag:.1f} s and "
             f"{self._memory_limit / (1 << 20):.3g} MiB wait for it; record to a faster disk, or fewer topics"
         )
 
@@ -200,7 +200,7 @@ def _new_file(path: Path) -> int:
     """An open, empty MCAP file in a new folder, locked before it gets its final name."""
     try:
         if os.path.lexists(path):
-            raise OutputError(f"{path} exists already; choose another name or move it away")
+            raise OutputError(f"{path} already exists; choose another name or move it")
         path.mkdir(parents=True)
     except OSError as error:
         raise OutputError(f"cannot record into {path}: {error.strerror}") from error

@@ -134,7 +134,7 @@ def recover(file: Path, note: Note) -> Path | Salvage:
     digest = _digest(content)
     copy = _copy_of(folder, digest)
     if copy is not None:
-        note(f"{folder} was cut off; its finished copy {copy.name} is read instead")
+        note(f"{folder} was cut off; its repaired copy {copy.name} is read instead")
         return copy
     salvage = salvaged(content)
     if not salvage.messages:
@@ -146,9 +146,9 @@ def recover(file: Path, note: Note) -> Path | Salvage:
         copy = _finished_copy(folder, digest, salvage)
     except (OSError, StribeckError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        note(f"{what} and are read as they are, no finished copy can be made: {reason}")
+        note(f"{what} and are read directly, because no repaired copy can be written: {reason}")
         return salvage
-    note(f"{what} and are in the finished copy {copy.name}")
+    note(f"{what} and are in the repaired copy {copy.name}")
     return copy
 
 
@@ -192,7 +192,7 @@ def _chunk_records(payload: memoryview) -> list[tuple[int, memoryview]]:
     stream, length = get_chunk_data_stream(chunk, validate_crc=True)
     data = stream.read(length)
     if len(data) != chunk.uncompressed_size:
-        raise ValueError("a chunk has another size than it says")
+        raise ValueError("the size of a chunk differs from its header")
     return list(_records(memoryview(data)))
 
 

@@ -105,7 +105,7 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
 
 def _why_no_bag(folder: Path) -> str:
     if bags := sorted(folder.glob("*/metadata.yaml")):
-        return f"{folder} is no bag but holds {len(bags)}: name one, such as {bags[0].parent}"
+        return f"{folder} is not a bag but contains {len(bags)}: name one, such as {bags[0].parent}"
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
     if len(files) == 1:
         return f"{folder} has no metadata.yaml: name its file, {folder / files[0]}"
@@ -113,7 +113,7 @@ def _why_no_bag(folder: Path) -> str:
         return (
             f"{folder} has no metadata.yaml: `ros2 bag reindex {folder}` makes one of its {len(files)} files"
         )
-    return f"{folder} is no bag: it has no metadata.yaml"
+    return f"{folder} is not a bag: it has no metadata.yaml"
 
 
 def write_messages(
@@ -124,7 +124,7 @@ def write_messages(
     :raises OutputError: if ``path`` exists or cannot be written.
     """
     if path.exists():
-        raise OutputError(f"{path} exists already; choose another name or move it away")
+        raise OutputError(f"{path} already exists; choose another name or move it")
     write = _write_with_rosbag2_py if _has_rosbag2_py() else _write_with_rosbags
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _check_digest(path: Path, messages: Iterable[RawMessage]) -> None:
     """
     expected = custom_value(path, DIGEST_KEY)
     if expected is not None and expected != _digest(messages):
-        raise RecordingError("its messages are not those that were written")
+        raise RecordingError("its messages differ from those that were written")
 
 
 def _digest(messages: Iterable[RawMessage]) -> str:

@@ -96,11 +96,10 @@ def oddities(log: Log) -> list[str]:
     steps = np.diff(time)
     if steps.max() > LONGEST_INTERVAL:
         lines.append(
-            f"{log.name}: no samples for {steps.max():.2g} s after {time[np.argmax(steps)] - time[0]:.3g} s: the goal is taken to "
-            "stay as it was; split the run there"
+            f"{log.name}: no samples for {steps.max():.2g} s after {time[np.argmax(steps)] - time[0]:.3g} s: the goal is assumed to be constant there; split the run"
         )
     if np.std(log.position.value) > 0.0 and np.array_equal(log.goal.at(time), log.position.value):
-        lines.append(f"{log.name}: the goal is the position itself: is one column taken for both?")
+        lines.append(f"{log.name}: the goal equals the position: is one column used for both?")
     if log.setup.kp == 0.0 and np.std(log.position.value) > AWAY * np.std(log.goal.at(time)) > 0.0:
         lines.append(
             f"{log.name}: kp is 0, yet the joint moves as far as its goal: which gain was it recorded with?"
@@ -130,10 +129,7 @@ def _early(log: Log) -> str:
     lead = -lags[best] * step
     if lead < max(LEAD, 2.0 * step) or together[best] < 0.8:
         return ""
-    return (
-        f"{log.name}: the position moves {1e3 * lead:.0f} ms before its goal: are the two taken for each other, or their clocks "
-        "different?"
-    )
+    return f"{log.name}: the position moves {1e3 * lead:.0f} ms before its goal: are the two interchanged, or do their clocks differ?"
 
 
 def check_units(
@@ -194,13 +190,12 @@ def _check_motion(
     ratio = _velocity_ratio(log, slope)
     if ratio == 0.0:
         raise RecordingError(
-            f"{what}: {name['velocity']} is 0 throughout, but {name['position']} moves: leave velocity out of the table "
-            "of `signals`; it is then the slope of the position"
+            f"{what}: {name['velocity']} is 0 throughout, but {name['position']} moves: leave velocity out of the table of `signals`; it is then computed from the position"
         )
     if ratio is not None and math.isnan(ratio):
         raise RecordingError(
-            f"{what}: {name['velocity']} has nothing to do with the slope of {name['position']}: is it of another joint, or "
-            "one of them noise? Leave velocity out of the table of signals, and it is the slope"
+            f"{what}: {name['velocity']} does not match the slope of {name['position']}: is it of another joint, or "
+            "one of them noise? Leave velocity out of the table of signals; it is then computed from the position"
         )
     if ratio is not None and not 0.4 < ratio < 2.5:
         raise RecordingError(
@@ -238,8 +233,7 @@ def _check_turns(log: Log, what: str, name: Mapping[str, str]) -> None:
     if whole.any() and np.median(jumps) < SMOOTH:
         k = int(np.argmax(whole))
         raise RecordingError(
-            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: readings that start again after a "
-            "turn have to be unwrapped first (numpy.unwrap), goals alike"
+            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: readings that wrap after a turn have to be unwrapped first (numpy.unwrap), also those of goals"
         )
 
 
@@ -295,5 +289,5 @@ def cause_of(ratio: float) -> str:
     if abs(ratio / UNITS["deg"] - 1.0) < CLOSE:
         return "the position is in degrees"
     if ratio > 10.0 or ratio < 0.1:
-        return "one is on the motor's side of a gear, the other on the joint's"
+        return "one is on the motor side of a gear, the other on the joint side"
     return WRONG

@@ -110,7 +110,7 @@ def read_calibration(path: Path) -> dict[str, JointRange]:
         }
     except (AttributeError, KeyError, TypeError, ValueError):
         raise RecordingError(
-            f"{path} is no calibration of LeRobot: expected range_min and range_max of each joint"
+            f"{path} is not a calibration file of LeRobot: expected range_min and range_max of each joint"
         ) from None
     for name, joint in found.items():
         if not joint.upper > joint.lower:

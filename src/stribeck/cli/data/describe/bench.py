@@ -98,10 +98,7 @@ def _read_back(entries: Sequence[Commented], paths: Sequence[Path]) -> None:
 
 def write_commented(output: Path, entries: Sequence[Commented], sources: Sequence[Path]) -> Path | None:
     """Write a file of `data describe`; an older one with other content is kept under another name, which is returned."""
-    head = (
-        f"Written by `stribeck data describe` from {', '.join(map(str, sources))}. Comments say what values were found "
-        "from; docs/files.md lists all keys."
-    )
+    head = f"Written by `stribeck data describe` from {', '.join(map(str, sources))}. Comments state how values were found; docs/files.md lists all keys."
     return write_keeping(output, commented_yaml(head, entries))
 
 

@@ -16,15 +16,15 @@ class DescribeOptions:
         "the arm; without it the recordings are of a servo on a pendulum bench", None, "FILE"
     )
     recordings: tuple[Path, ...] = option(
-        "bags with joint states, .csv, .txt, .mat and .npz files, or folders that hold them",
+        "bags with joint states, .csv, .txt, .mat and .npz files, or folders of them",
         metavar="RECORDING",
         positional=True,
     )
-    servo: str | None = option("the servo's name or YAML file, where the recordings are of a servo", None)
-    joint: str | None = option("the servo's joint, of bags in which several move", None)
+    servo: str | None = option("the servo's name or YAML file, for recordings of a servo", None)
+    joint: str | None = option("the servo's joint, for bags in which several joints move", None)
     plot: Path | None = option("picture: histogram of the intervals between samples", None, "FILE")
     output: Path | None = option(
-        "the file (default: machine.yaml of an arm, bench.yaml of a servo)", None, "FILE"
+        "file to write (default: machine.yaml for an arm, bench.yaml for a servo)", None, "FILE"
     )
 
 

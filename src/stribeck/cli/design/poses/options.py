@@ -24,9 +24,9 @@ class PosesOptions:
     count: Count = option("number of poses to choose", 20, "N")
     candidates: Path | None = option("file of joint positions to choose from", None, "FILE")
     seed: Seed = option("seed of the random choice to compare with (default: 0)", 0, "N")
-    model: Path | None = option("URDF whose bodies must not touch on the way between poses", None, "FILE")
+    model: Path | None = option("URDF for collision checks of the paths between poses", None, "FILE")
     output: Path | None = _output(
-        "file of the chosen poses; as .yaml in an order, for the excitation node to visit", None, "FILE"
+        "file of the chosen poses; as .yaml it is a trajectory for the excitation node", None, "FILE"
     )
     json: Path | None = _output("rows and information for scripts", None, "FILE")
 

@@ -41,7 +41,7 @@ def run(options: PosesOptions) -> int:
     robot = read_robot(options.machine)
     config = read_calibration(robot)
     if not options.recordings and options.candidates is None:
-        raise ConfigError("nothing to choose from: give poses, or --candidates FILE")
+        raise ConfigError("no poses to choose from: give poses, or --candidates FILE")
     beside = [*options.recordings, *([options.candidates] if options.candidates else [])]
     measured_files = [
         path for pose_set in find_sets(options.recordings, config, needed=[]) for path in pose_set.values()
@@ -94,10 +94,10 @@ def _visit(
     order, behind = in_order(poses, free)
     if behind:
         warn(
-            f"{len(behind)} poses cannot be reached on straight ways without self-collision, and are left out"
+            f"{len(behind)} poses cannot be reached on straight paths without self-collision, and are left out"
         )
     if not order:
-        raise ConfigError("no pose is left to visit: give other candidates")
+        raise ConfigError("no pose is left: give other candidates")
     return PosesFile(schema=1, joints=chain.names, poses=tuple(tuple(poses[k].tolist()) for k in order))
 
 

@@ -18,7 +18,7 @@ class DesignTrajectoryOptions:
 
     machine: str | None = _robot("a robot of config/robots by name, or a YAML file", None, "ROBOT")
     model: Path | None = _robot(
-        "URDF (default: the one that the YAML names); enough without --machine", None, "FILE"
+        "URDF (default: the one in the YAML file); sufficient without --machine", None, "FILE"
     )
     data: tuple[Path, ...] = _robot("folders in which to look for the URDF", (), "PATH")
     no_collisions: bool = _robot("ignore the floor and self-collision", False)

@@ -86,10 +86,12 @@ def run(options: DesignTrajectoryOptions) -> int:
     _tell(config, design)
     if len(result.baseline.z) < options.random:
         warn(
-            f"time was up after {len(result.baseline.z)} of {options.random} random trajectories: raise --seconds"
+            f"time ran out after {len(result.baseline.z)} of {options.random} random trajectories: raise --seconds"
         )
     if climb.log_det <= result.baseline.log_det[0]:
-        warn("the result is the best random trajectory: no search had time to improve on it; raise --seconds")
+        warn(
+            "the result is the best random trajectory: there was no time for a search to improve it; raise --seconds"
+        )
     if result.interrupted:
         print("stribeck: interrupted; the best so far is saved", file=sys.stderr)
         return INTERRUPTED
@@ -129,7 +131,7 @@ def _robot_and_task(options: DesignTrajectoryOptions) -> tuple[RobotConfig, Exci
         limits=limits,
     )
     for pair in sorted(" and ".join(sorted(pair)) for pair in task.touching):
-        said.append(f"self-collision: {pair} touch at nearly every position: ignored")
+        said.append(f"self-collision: {pair} touch in nearly every position: ignored")
     print(*said, sep="\n", end="\n" if said else "")
     return config, task
 

@@ -18,24 +18,24 @@ class IdentifyArmOptions:
     """Options: the machine, its recordings, what to fit, and output files."""
 
     machine: str | None = option(
-        "machine by name, for example tx40, or its YAML file (default: written as by `stribeck data describe`)",
+        "machine by name, for example tx40, or its YAML file (default: the file is written as by `stribeck data describe`)",
         None,
         "NAME",
     )
     recordings: tuple[Path, ...] = option(
-        "files, folders that hold them, or bags", metavar="RECORDING", positional=True
+        "files, folders of them, or bags", metavar="RECORDING", positional=True
     )
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
     hold_out: Annotated[float, fraction] | None = _data(
-        "last part of each run, predicted only (default: 0; 1/3 without --machine and --validate)",
+        "fraction at the end of each run that is predicted, not fitted (default: 0; 1/3 without --machine and --validate)",
         None,
         "SHARE",
     )
     model: Path | None = _data(
-        "the arm (default: the one that the configuration names; needed without one)", None, "FILE"
+        "URDF of the arm (default: the one in the machine's file; required without --machine)", None, "FILE"
     )
     payload: str | None = _data(
-        "carried by the arm in all recordings: mass [kg], or with its centre [m] in the frame of its link; or `identify`",
+        "payload in all recordings: mass [kg], or mass and centre [m] in the frame of its link; or `identify`",
         None,
         "M[,X,Y,Z]",
     )

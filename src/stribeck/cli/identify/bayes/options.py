@@ -28,7 +28,7 @@ class ArmPosteriorOptions:
     """Options: an arm, prior knowledge of it, and measurements."""
 
     machine: str = _arm("a robot of config/robots by name, or its YAML file", metavar="NAME")
-    model: Path | None = _arm("URDF (default: the one that the YAML names)", None, "FILE")
+    model: Path | None = _arm("URDF (default: the one in the YAML file)", None, "FILE")
     prior: Literal["diffuse", "informed", "empirical", "cad"] = _arm(
         "prior of the links (default: cad, the URDF)", "cad"
     )
@@ -45,14 +45,14 @@ class ArmPosteriorOptions:
         "LIST",
     )
     recordings: tuple[Path, ...] = option(
-        "recordings with torques; without them the prior alone is sampled", (), "RECORDING", positional=True
+        "recordings with torques; without them only the prior is sampled", (), "RECORDING", positional=True
     )
     inertias: Path | None = _arm(
         "measured inertias: a pose [rad], the axis (from 1), the inertia [kg m^2]", None, "CSV"
     )
     validate: tuple[Path, ...] = _arm("recordings to predict, not used for inference", (), "PATH")
     seconds: Numbers | None = _arm(
-        "learn from so many first seconds of the recordings, and predict the rest beside weighted least squares",
+        "fit the first seconds of the recordings, predict the rest, and compare with weighted least squares",
         None,
         "LIST",
     )
@@ -78,11 +78,13 @@ class SamplingOptions:
     """Options: sampling, and output files."""
 
     independent: bool = _sampling(
-        "draw beside it the posterior with every sample counted as independent: far too narrow intervals",
+        "also compute the posterior with all samples as independent, whose intervals are far too narrow",
         False,
     )
     draws: Count = _sampling("maximum number of draws per chain (default: 600)", 600, "N")
-    effective: Count | None = _sampling("stop once every parameter has so many effective samples", None, "N")
+    effective: Count | None = _sampling(
+        "stop when every parameter has this number of effective samples", None, "N"
+    )
     seed: Seed = _sampling("random seed (default: 0)", 0, "N")
     netcdf: Path | None = _output("all draws, for ArviZ", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")

@@ -51,7 +51,7 @@ THIN = 40
 SHORTEST = 20
 """Minimum number of draws per chain; there is one chain for each member of the population."""
 
-WARNING = "far too sure where the law is not quite true"
+WARNING = "intervals far too narrow if the law is not exact"
 
 
 def run_servo(options: ServoBayesOptions) -> int:

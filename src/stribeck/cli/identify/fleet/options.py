@@ -17,15 +17,13 @@ class IdentifyFleetOptions:
     output: Path | None = option("folder for the parameter files (default: the file's)", None, "DIR")
     workers: Count | None = option("parallel processes (default: one per core)", None, "N")
     scheduler: str | None = option(
-        "run on the Dask cluster of tcp://HOST:8786, or local: on one of --workers processes here",
+        "run on the Dask cluster at tcp://HOST:8786, or local: on one of --workers processes here",
         None,
         "ADDRESS",
     )
-    retries: Annotated[int, whole] = option(
-        "how often a fit that crashed is tried again (default: 2)", 2, "N"
-    )
+    retries: Annotated[int, whole] = option("number of retries of a fit that crashed (default: 2)", 2, "N")
     force: bool = option("repeat fits that are up to date", False)
-    quiet: bool = option("no progress, only the summary and what goes wrong", False)
+    quiet: bool = option("no progress, only the summary and problems", False)
 
 
 DECLARED = IdentifyFleetOptions

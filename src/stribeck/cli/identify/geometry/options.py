@@ -20,7 +20,7 @@ class IdentifyGeometryOptions:
     """Options: the arm, measured poses, what to fit, and output files."""
 
     recordings: tuple[Path, ...] = option(
-        "measured poses: files, or folders that hold them", metavar="POSES", positional=True
+        "measured poses: files, or folders of them", metavar="POSES", positional=True
     )
     machine: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
     validate: tuple[Path, ...] = _poses("poses for validation only", (), "PATH")
@@ -36,7 +36,7 @@ class IdentifyGeometryOptions:
         f"{','.join(FITS)} (default: the configuration's)", None, "LIST"
     )
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
-        "terms that cross-validation may add to the geometry; none for nothing (default: the configuration's)",
+        "terms that cross-validation may add to the geometry; or none (default: as in the configuration)",
         None,
         "LIST",
     )

@@ -211,7 +211,7 @@ def _print(
     far = [f"{b['pose']} ({b['error_mm']:.2f} mm, {b['set']})" for b in _blunders(best, sets)]
     _print_list("poses that disagree with the others", far)
     others = [d.name for d in best.dependent if d.because == "geometry"]
-    _print_list("kept at nominal values, as other parameters have the same effect", others)
+    _print_list("kept at nominal values, because other parameters have the same effect", others)
     _print_list("not determined by the poses", [str(d) for d in best.dependent if d.because == "poses"])
 
 

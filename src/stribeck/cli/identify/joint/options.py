@@ -21,30 +21,30 @@ class IdentifyJointOptions:
     )  # fmt: skip
     validate: tuple[Path, ...] = _data("recordings that are predicted only", (), "TABLE")
     columns: str = _data(
-        "columns and units, where names do not tell them: position=q:deg,torque=i:A,velocity=none,…",
+        "columns and units, if the names do not state them: position=q:deg,torque=i:A,velocity=none,…",
         "",
         "SIGNAL=COLUMN[:UNIT],…",
     )
     joint: str | None = _data(
-        "the joint, in bags and arrays of several that move: its name, or its number from 1", None
+        "the joint, if several joints of a bag or array move: its name, or its number from 1", None
     )
     set: Annotated[dict[str, float], assigned] | None = _fit(
-        "what is known: kt (torque per current at the joint) [N m/A], inertia [kg m²], gravity (at the horizontal link) [N m]; "
-        "0 keeps a part out of the model",
+        "known values: kt (torque per current at the joint) [N m/A], inertia [kg m²], gravity (at the horizontal link) [N m]; "
+        "0 removes a part from the model",
         None,
         "NAME=VALUE",
     )
     law: str = _fit(
-        "the friction law (default: the one that predicts best what is left out)",
+        "the friction law (default: chosen by cross-validation)",
         "auto",
         choices=LAWS_OR_AUTO,
     )
     terms: Annotated[tuple[str, ...], choices_of(JOINT_TERMS)] = _fit(
-        f"terms that the law has in any case, of {','.join(JOINT_TERMS)}", (), "LIST"
+        f"terms that the law always has, of {','.join(JOINT_TERMS)}", (), "LIST"
     )
     output: Path | None = _output("parameter file for the live compensation", None, "FILE")
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
-    plot: Path | None = _output("picture of friction over velocity, and of the torque", None, "FILE")
+    plot: Path | None = _output("picture of friction over velocity, and of torque over time", None, "FILE")
     strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     quiet: bool = _output("no progress", False)
 

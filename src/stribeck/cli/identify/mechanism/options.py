@@ -24,7 +24,7 @@ class IdentifyMechanismOptions:
     ratio: Positive | None = _fit(
         "weight of the dynamics relative to the samples (default: that of the model)", None, "R"
     )
-    start: Path | None = _fit("parameter file with the values to start from", None, "FILE")
+    start: Path | None = _fit("parameter file with the initial values", None, "FILE")
     set: Annotated[dict[str, float], assigned] | None = _fit(
         "parameters to fix at known values", None, "NAME=VALUE,…"
     )

@@ -18,14 +18,14 @@ class IdentifyRobotOptions:
 
     model: Path = option("URDF or MJCF of the robot; meshes may be missing", metavar="FILE")
     recordings: tuple[Path, ...] = option(
-        "runs with goals and positions of all joints: files, folders that hold them, or bags",
+        "runs with goals and positions of all joints: files, folders of files, or bags",
         metavar="RECORDING",
         positional=True,
     )
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     calibration: Path | None = _data(
-        "calibration file of a LeRobot data set whose numbers are -100 to 100 of the range", None, "FILE"
+        "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     exclude: tuple[str, ...] = _data(
         "joints that are not identified, separated by commas or blanks", (), "JOINT"
@@ -36,7 +36,7 @@ class IdentifyRobotOptions:
         "JOINT",
     )
     law: str = _fit(
-        "friction law of all joints, or auto: chosen by runs left out (default: m1)",
+        "friction law of all joints, or auto: chosen by cross-validation (default: m1)",
         "m1",
         choices=LAWS_OR_AUTO,
     )
@@ -44,17 +44,17 @@ class IdentifyRobotOptions:
         f"terms to add to the law: {','.join(ROBOT_TERMS)}", (), "LIST"
     )
     same: tuple[str, ...] = _fit(
-        "joints with equal drives, whose parameters are drawn towards their mean; separated by commas or blanks",
+        "joints with equal drives, whose parameters get their common distribution as prior; separated by commas or blanks",
         (),
         "JOINT",
     )
     backlash: bool = _fit(
-        "also try play of the gears before the encoder, as in hobby servos, in each joint", False
+        "also test each joint for backlash of the gears before the encoder, as in hobby servos", False
     )
     leave_one_out: bool = _fit("also predict each run from the others", False)
-    no_polish: bool = _fit("do not fit again under the simulated motion of the whole robot", False)
+    no_polish: bool = _fit("do not refine the fit with the simulated motion of the whole robot", False)
     since: Path | None = _fit(
-        "drives of an earlier fit: only say, run by run, which joint's friction changed", None, "FILE"
+        "drives of an earlier fit: only test, run by run, which joint's friction has changed", None, "FILE"
     )
     output: Path | None = _output(
         "folder for drives, parameters of the compensation, simulated motion and pictures", None, "DIR"

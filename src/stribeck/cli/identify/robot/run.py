@@ -143,7 +143,7 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
         print(
             f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, between joints ± {population.scatter:.2g}"
         )
-    print("changes of parameters that these recordings tell least, and by how much they raise the error:")
+    print("least identifiable changes of the parameters, and the increase of the error that they cause:")
     for doubt in fit.doubts:
         told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
         print(

@@ -23,7 +23,7 @@ def choose(
     with StageLine(quiet) as line:
 
         def tell(evaluations: int) -> None:
-            line.tell(f"laws are compared by conditions left out, {evaluations} evaluations")
+            line.tell(f"laws are compared by cross-validation, {evaluations} evaluations")
             if stop():
                 raise KeyboardInterrupt
 
@@ -36,7 +36,7 @@ def choose(
 def print_selection(selection: Selection) -> None:
     """Print the candidates with their errors, and the error to expect under new conditions."""
     print(
-        f"{len(selection.variants)} candidates compared by conditions left out, {selection.evaluations} evaluations in "
+        f"{len(selection.variants)} candidates compared by cross-validation, {selection.evaluations} evaluations in "
         f"{selection.seconds:.0f} s; errors in mrad\n"
     )
     rows = []

@@ -34,11 +34,11 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     """Options: what to fit, how to search, and output files."""
 
     step: TimeStep | None = group("simulation")(
-        "time step (default: 0.005, or less if its error is not small beside the intervals)", None, "S"
+        "time step (default: 0.005, or less if its error is not small compared with the intervals)", None, "S"
     )
     servo: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
     law: Annotated[str, str.lower] = _law(
-        "friction law (default: auto, the one that predicts conditions left out)",
+        "friction law (default: auto, chosen by cross-validation)",
         "auto",
         choices=("auto", *LAWS, "all"),
     )
@@ -46,7 +46,7 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
         f"terms to add to the law: {','.join(optional_terms())}", (), "LIST"
     )
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
-        f"effects beyond the paper: {','.join(EFFECTS)}; with --law auto also compared if not given",
+        f"effects beyond the paper: {','.join(EFFECTS)}; default with --law auto: chosen by cross-validation",
         (),
         "LIST",
     )
@@ -73,7 +73,8 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     )
     resume: bool = _search("continue the study", False)
     join: bool = _search(
-        "take part in the study, which the first worker opens: the same command on every machine", False
+        "take part in a shared study, which the first worker creates: run the same command on every machine",
+        False,
     )
     batch: Count = _search("trials per batch of a worker (default: 64)", 64, "N")
     load_study: str | None = _search("the same as --study URL --resume", None, "URL", hidden=True)

@@ -36,11 +36,11 @@ def _settings(options: IdentifyServoOptions) -> FitSettings:
             raise StudyError("--study and --load-study name different studies; name one")
         study, resume = options.load_study, True
     if resume and study is None:
-        raise StudyError("--resume needs the study to go on with: add --study URL")
+        raise StudyError("--resume needs a study to continue: add --study URL")
     if options.join and study is None:
-        raise StudyError("--join needs the study to take part in: add --study URL")
+        raise StudyError("--join needs a study: add --study URL")
     if options.join and resume:
-        raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
+        raise StudyError("--join creates or continues a study, --resume only continues one: give one of them")
     settings = FitSettings(
         method=options.method,
         trials=options.trials,

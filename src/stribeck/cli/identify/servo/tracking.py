@@ -69,7 +69,7 @@ class Tracker:
         except Exception as error:
             self._run = None
             reason = " ".join(str(error).split())[:200] or type(error).__name__
-            warn(f"Weights & Biases: {reason}; the fit goes on without it")
+            warn(f"Weights & Biases: {reason}; the fit continues without it")
 
 
 @contextmanager

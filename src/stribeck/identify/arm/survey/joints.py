@@ -59,7 +59,7 @@ def _reason_against(
     if name in urdf.mimics:
         return f"it follows {urdf.mimics[name]} (mimic)"
     if name not in recorded:
-        return "no recording has it; it counts as locked at zero"
+        return "no recording has it; it is regarded as locked at zero"
     positions = [values for bag in bags if len(values := bag.values("position", name))]
     effort = np.concatenate([bag.values("effort", name) for bag in bags])
     if not positions:
@@ -72,9 +72,9 @@ def _reason_against(
                 :: max(1, len(positions) - 1)
             ]
         )
-        return f"it stands still at {held}, and counts as locked at zero"
+        return f"it is at rest at {held}, and regarded as locked at zero"
     if len(effort) and np.any(effort) and np.ptp(effort) == 0.0:
-        return "its effort is the same in all rows; it counts as locked at zero"
+        return "its effort is the same in all rows; it is regarded as locked at zero"
     if len(effort) == 0 or not np.any(effort):
-        return "it has no effort; it counts as locked at zero"
+        return "it has no effort; it is regarded as locked at zero"
     return None

@@ -146,7 +146,9 @@ def _changes(arm: ArmModel, effort: EffortSurvey) -> list[str]:
     for what, signs in (("position", effort.position_signs), ("effort", effort.effort_signs)):
         turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
         if turned:
-            notes.append(f"the {what} of {', '.join(turned)} has the other sign than the URDF, and is turned")
+            notes.append(
+                f"the {what} of {', '.join(turned)} has a sign opposite to the URDF, and is reversed"
+            )
     return notes
 
 
@@ -262,13 +264,13 @@ def _signals(
     topics = sorted({bag.topic for bag in bags})
     if len(topics) > 1:
         raise RecordingError(
-            f"joint states are in several topics, {', '.join(topics)}: set them up one by one"
+            f"joint states are in several topics, {', '.join(topics)}: describe them separately"
         )
     first = bags[0]
     for other in bags[1:]:
         if (other.format, other.sources) != (first.format, first.sources):
             raise RecordingError(
-                f"{other.path} has other columns, or another format, than {first.path}: set up one format after the other"
+                f"{other.path} has other columns, or another format, than {first.path}: describe each format separately"
             )
 
     def source(signal: str, conversion: dict[str, object]) -> dict[str, object]:

@@ -1,14 +1,14 @@
-"""What is claimed of the compensation in the arena: means over plants of all kinds, and its worst cases."""
+"""What is claimed of the compensation in the benchmark: means over plants of all kinds, and its worst cases."""
 
 import numpy as np
 import pytest
 
-from arena import measured
-from plants.arm import ArmArena, ArmCondition
+from closed_loop import measured
+from plants.arm import ArmClosedLoop, ArmCondition
 from plants.baselines import METHODS
 from plants.conditions import guided_later, holds, tracking, walls
 from plants.joints import Condition
-from plants.loop import Arena
+from plants.loop import ClosedLoop
 from plants.table import hunts, label
 
 BOTH = {name: METHODS[name] for name in ("none", "ours")}
@@ -53,7 +53,7 @@ def test_joints_follow_with_an_eighth_of_the_error():
         some = every[:: len(every) // 30][:30]
         assert {c.coulomb_scale for c in some} == {0.5, 1.0, 1.5}
         worst = [c for c in WORST if c.rate == rate]
-        figures = Arena(some + worst, BOTH, 7.8, COARSE).run()
+        figures = ClosedLoop(some + worst, BOTH, 7.8, COARSE).run()
         found, hunt = ratios(figures), hunts(figures["counts"])[1]
         assert (found[30:] <= NO_WORSE).all()
         assert not hunt[30:].any()
@@ -80,7 +80,7 @@ def test_an_arm_with_a_wrong_model_follows():
         for control, bandwidth in (("computed", 8.0), ("impedance", 6.0))
         for scale in (1.0, 0.6, 1.4)
     ]
-    assert_arms(conditions, ArmArena(conditions, BOTH, 7.0).run(), 0.3)
+    assert_arms(conditions, ArmClosedLoop(conditions, BOTH, 7.0).run(), 0.3)
 
 
 def own_and_added(conditions, figures):
@@ -93,7 +93,7 @@ def test_a_wall_and_a_hand_feel_no_lasting_torque():
     """At a contact that lasts the compensation is gone; a wall is pressed by 5 % of the torque limit more at most."""
     for conditions in (walls(True), holds(True)):
         some = [c for c in conditions if c.coulomb_scale != 1.0]
-        figures = Arena(some, {**BOTH, "momentum": METHODS["momentum"]}, 5.0, COARSE).run()
+        figures = ClosedLoop(some, {**BOTH, "momentum": METHODS["momentum"]}, 5.0, COARSE).run()
         own, added = own_and_added(some, figures)
         assert (own <= 0.05).all()
         if some[0].contact == "wall":
@@ -112,13 +112,13 @@ def assert_easy(conditions, figures):
 def test_a_hand_guides_with_half_the_force_after_motion():
     """Force of a hand that guides a joint to and fro and pushes it, after three seconds under goals."""
     some = [c for c in guided_later(True) if c.coulomb_scale in (0.7, 1.0, 1.5)]
-    assert_easy(some, Arena(some, BOTH, 14.0, COARSE).run())
+    assert_easy(some, ClosedLoop(some, BOTH, 14.0, COARSE).run())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_the_whole_arena():
-    """Every condition of the arena. Of arms the worst joint has 0.34, of walls the worst 5.2 %."""
+def test_the_whole_benchmark():
+    """Every condition of the benchmark. Of arms the worst joint has 0.34, of walls the worst 5.2 %."""
     figures, conditions = measured(["tracking", "arm", "wall", "hold", "guided"], list(BOTH), False, 2)
     assert_tracks(
         ratios(figures["tracking"]), hunts(figures["tracking"]["counts"])[1], conditions["tracking"]

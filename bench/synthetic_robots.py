@@ -1,13 +1,13 @@
-"""Recovery and coverage of ``identify-robot`` on twins of real robots that MuJoCo moves by itself.
+"""Recovery and coverage of ``identify-robot`` on synthetic robots, simulated in MuJoCo with known parameters.
 
 Each repetition draws drives (armature, friction of the law, encoder bias, command delay; stiffness where gains are not given;
-play), moves the robot of a model file through multisines of all joints, quantises its positions, and identifies it. With play,
+backlash), moves the robot of a model file through multisines of all joints, quantises its positions, and identifies it. With backlash,
 motors are inertias of their own that touch their links at both ends of the gap. Printed are the median error of the
 parameters that count as determined, and the share of 95 % intervals that hold the truth, those of loosely determined ones included.
 
-    python bench/robot_twins.py --model go2.xml --repetitions 40 [--law m6] [--play 0.002] [--noise 0.002] [--json F]
-    python bench/robot_twins.py --model so101_new_calib.xml --drives servos --law m6 --play 0.01
-    python bench/robot_twins.py --pool F F …
+    python bench/synthetic_robots.py --model go2.xml --repetitions 40 [--law m6] [--backlash 0.002] [--noise 0.002] [--json F]
+    python bench/synthetic_robots.py --model so101_new_calib.xml --drives servos --law m6 --backlash 0.01
+    python bench/synthetic_robots.py --pool F F …
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stribeck.identify.robot.tree import RobotTree, load_tree
 from stribeck.model.law import LAWS, friction_budget
 
 STEP = 1e-4
-"""Of the twin [s]."""
+"""Of the simulation of a synthetic robot [s]."""
 
 CORRELATION = 0.05
 """Time constant of the noise [s]."""
@@ -62,7 +62,7 @@ class Drives:
     :param dt: distance of rows [s].
     :param quantum: of positions [rad].
     :param known: whether the recording holds the gains.
-    :param geared: whether the encoder is at the motor, before the play, not at the link.
+    :param geared: whether the encoder is at the motor, before the backlash, not at the link.
     """
 
     dt: float
@@ -163,7 +163,7 @@ def _prepared(tree: RobotTree, start: Array) -> Any:
 def _rigid(
     tree: RobotTree, drives: Drives, law: str, truth: dict[str, Array], wanted: Array, start: Array
 ) -> Array:
-    """Without play: MuJoCo's own dry friction, implicit damping (T, J)."""
+    """Without backlash: MuJoCo's own dry friction, implicit damping (T, J)."""
     model, data = tree.model, _prepared(tree, start)
     damping = truth["friction_viscous"] + drives.derivative
     model.dof_armature[:], model.dof_damping[:] = truth["armature"] - 0.5 * STEP * damping, damping
@@ -223,15 +223,15 @@ def _with_play(
 def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Parameters of one robot: truth, value, interval and status by joint."""
     generator, drives = np.random.default_rng(seed), DRIVES[options.drives]
-    truth = drawn(generator, drives, options.law, options.play, len(tree.names))
+    truth = drawn(generator, drives, options.law, options.backlash, len(tree.names))
     started = time.perf_counter()
     runs = [
         moved(tree, drives, options.law, truth, generator, f"run{k}", options.noise)
         for k in range(options.runs)
     ]
-    twin = time.perf_counter() - started
+    simulated = time.perf_counter() - started
     note = print if options.verbose else (lambda text: None)
-    setting = {"law": options.law, "excluded": options.exclude, "play": options.seek_play}
+    setting = {"law": options.law, "excluded": options.exclude, "play": options.seek_backlash}
     fit = identify_robot(tree, runs, **setting, note=note)
     rows = []
     for joint, found in fit.estimates.items():
@@ -240,7 +240,7 @@ def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[
                 true = float(truth[name][tree.names.index(joint)])
                 rows.append([joint, name, true, each.value, each.interval, each.status])
     rms = float(np.sqrt(np.mean([score.squares.mean() for score in fit.train])))
-    seconds = [twin, time.perf_counter() - started - twin]
+    seconds = [simulated, time.perf_counter() - started - simulated]
     return {"seed": seed, "rms": rms, "seconds": seconds, "rows": rows}
 
 
@@ -267,7 +267,7 @@ def told(repetitions: Sequence[dict[str, Any]]) -> str:
         total = sum(row[1] == name for row in rows)
         error = f"{np.median(errors[name]):.2%}" if errors[name] else "-"
         held = f"{np.mean(hits[name]):.1%} of {len(hits[name])}" if hits[name] else "none"
-        lines.append(f"  {name:32s} {error:>8s}  {held}, {total - len(hits[name])} not told")
+        lines.append(f"  {name:32s} {error:>8s}  {held}, {total - len(hits[name])} not reported")
     return "\n".join(lines)
 
 
@@ -279,8 +279,8 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=40)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--law", default="m3", choices=tuple(LAWS))
-    parser.add_argument("--play", type=float, default=0.0, help="largest width of the gap [rad]")
-    parser.add_argument("--seek-play", action="store_true", help="identify with play")
+    parser.add_argument("--backlash", type=float, default=0.0, help="largest width of the gap [rad]")
+    parser.add_argument("--seek-backlash", action="store_true", help="identify with backlash")
     parser.add_argument("--noise", type=float, default=0.0, help="of positions, correlated over 50 ms [rad]")
     parser.add_argument("--first", type=int, default=0, help="seed of the first repetition")
     parser.add_argument("--exclude", nargs="*", default=[])

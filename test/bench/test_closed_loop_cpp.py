@@ -1,17 +1,17 @@
-"""The arena through the C++ compensator of controllers/: the same table as through the Python one."""
+"""The benchmark through the C++ compensator of controllers/: the same table as through the Python one."""
 
 import os
 
 import numpy as np
 import pytest
 
-import arena
+import closed_loop
 from cpp_compensator import CppCompensator, GivenDynamics
 from plants.baselines import METHODS, Ours
 from plants.table import ROWS
 from stribeck.model.joint_map import JointMap
 
-PARTS = [part for parts in arena.CHOICES.values() for part in parts]
+PARTS = [part for parts in closed_loop.CHOICES.values() for part in parts]
 
 
 class OursInCpp(Ours):
@@ -95,14 +95,16 @@ def largest(row, other):
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("part", PARTS)
-def test_the_arena_in_cpp_is_that_of_python(part, monkeypatch, capsys):
+def test_the_benchmark_in_cpp_is_that_of_python(part, monkeypatch, capsys):
     """At every state of every run the same torque to 1e-12 of the limit. In closed loop the same figures to 1e-9, but where
     friction at rest and a quantised encoder amplify rounding: no more often than in Python with its torque rounded otherwise.
     """
     for name, method in {"both": Both, "ours_cpp": OursInCpp, "rounded": Rounded}.items():
         monkeypatch.setitem(METHODS, name, method)
     methods = ["none", "both", "ours_cpp", "rounded"]
-    figures, conditions = arena.measured([part], methods, "STRIBECK_WHOLE_ARENA" not in os.environ, 2)
+    figures, conditions = closed_loop.measured(
+        [part], methods, "STRIBECK_WHOLE_BENCHMARK" not in os.environ, 2
+    )
     ours, cpp, rounded = (
         {name: values[k] for name, values in figures[part].items()} for k in range(1, len(methods))
     )

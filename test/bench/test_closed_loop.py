@@ -1,11 +1,11 @@
-"""The arena's loop: what is the same must come out the same, and what is known of controllers must show."""
+"""The benchmark's loop: what is the same must come out the same, and what is known of controllers must show."""
 
 import numpy as np
 import pytest
 
 from plants.baselines import METHODS, Method
 from plants.joints import Condition
-from plants.loop import Arena
+from plants.loop import ClosedLoop
 from plants.table import tracking_rows
 
 
@@ -17,7 +17,7 @@ def found():
         Condition("panda", coulomb_scale=0.5, viscous_scale=0.5),
     ]
     methods = {"none": Method, "again": Method, "tanh_desired": METHODS["tanh_desired"]}
-    return methods, conditions, Arena(conditions, methods, 4.0).run()
+    return methods, conditions, ClosedLoop(conditions, methods, 4.0).run()
 
 
 def test_lanes_do_not_touch_each_other(found):
@@ -38,6 +38,6 @@ def test_feed_forward_halves_the_error_of_exact_friction(found):
 def test_work_of_feed_forward_is_less_than_what_friction_takes():
     """0.8 of exact friction puts in less than is dissipated, and nothing at all without a method."""
     conditions = [Condition("shoulder", control="zero", reference="coast", hand_speed=1.0)]
-    figures = Arena(conditions, {"none": Method, "tanh": METHODS["tanh"]}, 3.0).run()
+    figures = ClosedLoop(conditions, {"none": Method, "tanh": METHODS["tanh"]}, 3.0).run()
     assert figures["energy_in"][0, 0] == 0.0
     assert 0.0 < figures["energy_in"][1, 0] < figures["energy_out"][1, 0]

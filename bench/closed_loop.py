@@ -1,6 +1,6 @@
 """Friction compensation in closed loop against plants that are not Stribeck's own law, and against rivals.
 
-    python bench/arena.py [--quick] [--part joints|disturbed|arm|coast|hand|contact] [--methods a,b] [--json FILE]
+    python bench/closed_loop.py [--quick] [--part joints|disturbed|arm|coast|hand|contact] [--methods a,b] [--json FILE]
 
 Figures are ratios to no compensation of the same condition unless they say otherwise; the method ``none``
 therefore always runs.
@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from plants.arm import ArmArena, arms
+from plants.arm import ArmClosedLoop, arms
 from plants.baselines import METHODS
 from plants.conditions import PARTS, SECONDS
 from plants.friction import FloatArray
-from plants.loop import Arena
+from plants.loop import ClosedLoop
 from plants.table import ROWS, label, printed
 
 CHOICES = {
@@ -37,7 +37,7 @@ CHOICES = {
 
 ALL_PARTS: dict[str, Callable[[bool], list[Any]]] = {**PARTS, "arm": arms}
 DURATIONS = {**SECONDS, "arm": 8.0}
-KINDS: dict[str, Any] = {"arm": ArmArena}
+KINDS: dict[str, Any] = {"arm": ArmClosedLoop}
 """What simulates a part, where it is not single joints."""
 
 STANDARD = [name for name in METHODS if name != "ours_silent"]
@@ -54,7 +54,7 @@ def simulated(job: Job) -> tuple[str, list[int], dict[str, FloatArray], float]:
     part, indices, conditions, methods, seconds = job
     start = time.perf_counter()
     chosen = {name: METHODS[name] for name in methods}
-    figures = KINDS.get(part, Arena)(conditions, chosen, seconds).run()
+    figures = KINDS.get(part, ClosedLoop)(conditions, chosen, seconds).run()
     return part, indices, figures, time.perf_counter() - start
 
 
