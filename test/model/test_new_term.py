@@ -84,7 +84,8 @@ def run(folder, *words):
 
 
 def use(copy, part, tmp_path):
-    """Run one part of the child in the copy."""
+    """Run one part of the child in the copy; it imports arms."""
+    pytest.importorskip("pinocchio", reason="Pinocchio is not installed: pip install '.[arm]'")
     folder, name = copy
     child = folder / "test" / "support" / "new_term_child.py"
     run(folder, child, part, tmp_path, name, f"friction_{name}", TRUE[name][part])
