@@ -34,9 +34,9 @@ class RecordOptions:
     """Options: what to record, and overrides of values in the file."""
 
     session: Path = option("what to record, see config/record.yaml", metavar="SESSION.yaml", positional=True)
-    port: str | None = option("serial port (default: the file's)", None)
-    output: Path | None = option("folder for the bags (default: the file's)", None, "DIR")
-    rate: Positive | None = option("cycles per second (default: the file's)", None, "HZ")
+    port: str | None = option("serial port (default: as in the file)", None)
+    output: Path | None = option("folder for the bags (default: as in the file)", None, "DIR")
+    rate: Positive | None = option("cycles per second (default: as in the file)", None, "HZ")
     allow_overvoltage: bool = option("record above the servos' rated supply", False)
     quiet: bool = option("no progress, only bags and problems", False)
     dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves", False)

@@ -18,7 +18,7 @@ class Gains(NamedTuple):
 
 @dataclass(frozen=True)
 class VoltageControl:
-    r"""Position control by duty cycle, for a servo that switches its supply onto the motor.
+    r"""Position control by duty cycle, for a servo that drives the motor with the switched supply voltage.
 
     :math:`d = clip(g K_p e + g_i K_i \int e - g_d K_d \dot\theta, \pm d_{max})`, :math:`U = d V`, and with a
     drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast bridge the current stops

@@ -27,9 +27,9 @@ class SweepOptions:
 
     joint: str = _joint("the joint that moves", metavar="NAME")
     model: Path | None = _joint("limits of the joint: nine tenths of its travel and velocity", None, "FILE")
-    lower: float | None = _joint("lower end of the travel [rad] (default: the URDF's)", None, "RAD")
-    upper: float | None = _joint("upper end of the travel [rad] (default: the URDF's)", None, "RAD")
-    velocity: Positive | None = _joint("largest speed [rad/s] (default: the URDF's)", None, "RAD/S")
+    lower: float | None = _joint("lower end of the travel [rad] (default: as in the URDF)", None, "RAD")
+    upper: float | None = _joint("upper end of the travel [rad] (default: as in the URDF)", None, "RAD")
+    velocity: Positive | None = _joint("largest speed [rad/s] (default: as in the URDF)", None, "RAD/S")
     acceleration: Positive = _motion("of the ramps [rad/s²] (default: 5)", 5.0, "RAD/S2")
     count: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8, "N")
     places: Count = _motion(

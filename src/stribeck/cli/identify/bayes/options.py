@@ -36,7 +36,7 @@ class ArmPosteriorOptions:
         "table of link parameters of other robots (default: the included one)", None, "YAML"
     )
     total_mass: Positive | None = _arm(
-        "total mass from the datasheet, including the base (default: the URDF's)", None, "KG"
+        "total mass from the datasheet, including the base (default: as in the URDF)", None, "KG"
     )
     reach: Positive | None = _arm("reach (default: sum of the URDF's link lengths)", None, "M")
     rotors: Numbers | None = _arm(

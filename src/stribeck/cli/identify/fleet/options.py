@@ -14,7 +14,7 @@ class IdentifyFleetOptions:
     """Options: a fleet, and where its fits run."""
 
     fleet: Path = option("servos, laws and options of their fits", metavar="FLEET.yaml", positional=True)
-    output: Path | None = option("folder for the parameter files (default: the file's)", None, "DIR")
+    output: Path | None = option("folder for the parameter files (default: as in the file)", None, "DIR")
     workers: Count | None = option("parallel processes (default: one per core)", None, "N")
     scheduler: str | None = option(
         "run on the Dask cluster at tcp://HOST:8786, or local: on one of --workers processes here",

@@ -33,7 +33,7 @@ class IdentifyGeometryOptions:
         "how --train-poses are chosen (default: random)", "random"
     )
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
-        f"{','.join(FITS)} (default: the configuration's)", None, "LIST"
+        f"{','.join(FITS)} (default: as in the configuration)", None, "LIST"
     )
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
         "terms that cross-validation may add to the geometry; or none (default: as in the configuration)",
