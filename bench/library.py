@@ -24,7 +24,7 @@ INTRODUCTION = """# A library of identified joints
 Drives that Stribeck identified from public recordings are part of the installation: `stribeck data library` lists them,
 `stribeck data library NAME --output FILE` copies one. `python bench/library.py DATA` identifies them again and writes this page. They are of the
 machines that were recorded: yours has friction of its own, as the spread between equal drives of one machine shows. Use them as priors and for
-comparison, not in place of a recording.
+comparison, not instead of a recording.
 
 Values with half of their 95 % intervals, in N m, N m s/rad and other SI units; without one where the recordings do not determine a value. *Spread*: standard deviation of
 equal drives divided by their mean; it contains the uncertainty of the identification, and the loads that the joints carry.

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from closed_loop import (
+from helpers import published
+from simulated_loop import (
     COUNT,
     CYCLE,
     DT,
@@ -21,7 +22,6 @@ from closed_loop import (
     steps,
     torque_controlled,
 )
-from helpers import published
 from stribeck.live.compensator import Compensator
 from stribeck.live.settings import Settings
 from stribeck.model.joint_map import JointMap

@@ -90,7 +90,8 @@ def data_set_of(path: Path) -> Path | None:
         raise RecordingError(f"{path} is a part of a LeRobot data set: give its folder, {around[0]}")
     if not path.exists() and len(path.parts) == 2 and not path.suffix:
         raise RecordingError(
-            f"{path}: no such folder; a data set of the hub is downloaded first: hf download {path} --repo-type dataset"
+            f"{path}: no such folder; to read a data set of the hub, download it (huggingface_hub.snapshot_download, of the type "
+            "dataset) and give its folder"
         )
     return None
 
