@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d, minimum_filter1d, uniform_filter1d
+from scipy.signal import lsim, lti
 
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.model.actuator import (
@@ -32,7 +33,7 @@ from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum, gravity_torque, inertia
 from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.joint import Drive
-from stribeck.model.law import friction_budget
+from stribeck.model.law import friction_budget, viscous_slope
 from stribeck.model.log import Log, Samples
 
 STEP = 0.005
@@ -50,8 +51,11 @@ STILL = 0.3
 COUNTS = 1.5
 """Steps of the encoder by which it leaves it."""
 
-BEGINNING = (0.12, 0.03)
-"""Times before a joint has left its place between which its motion has begun [s]."""
+FOLLOWED = 4.0
+"""Steps of the encoder over which the speed of a beginning motion is measured, after the joint has left its place."""
+
+LONGEST, FINE = 2.0, 4
+"""Longest time for which a beginning motion is followed backwards [s], and parts of a row in which it is looked for."""
 
 EVEN, LONG = 0.15, 0.25
 """Largest relative change of the speed of even motion, and its duration [s]."""
@@ -91,7 +95,7 @@ class DiagramPoint:
 
 
 class _Snapshot(NamedTuple):
-    """Rows of a snapshot, of which the last before motion is ``stop - 1``; the direction of the motion; even motion or not."""
+    """Rows of a snapshot: around the beginning of motion, or of even motion; the direction of the motion; even motion or not."""
 
     start: int
     stop: int
@@ -109,7 +113,7 @@ def measured_points(logs: Sequence[Log], drive: Drive) -> list[DiagramPoint]:
         samples = log.resample(STEP)
         motor, load = acting_torques(samples, drive, drive.values)
         largest = EFFORT * max(float(np.max(np.abs(motor))), 1e-9)
-        for snapshot in _snapshots(samples, drive.actuator.resolution):
+        for snapshot in _snapshots(samples, drive.actuator.resolution, _followed(samples, drive)):
             point = _point(samples, drive, snapshot, motor, load)
             if min(abs(point.motor_torque), abs(point.external_torque)) > largest:
                 found.append(point)
@@ -154,8 +158,11 @@ def smoothed_velocity(samples: Samples) -> Array:
     return np.asarray(np.convolve(padded, lags[::-1], mode="valid") / np.sum(lags**2))
 
 
-def _snapshots(samples: Samples, resolution: float) -> list[_Snapshot]:
-    """Rests at the end of which the joint begins to move, and stretches of slow, even motion."""
+def _snapshots(samples: Samples, resolution: float, followed: Array) -> list[_Snapshot]:
+    """Rests at the end of which the joint begins to move, and stretches of slow, even motion.
+
+    :param followed: of :func:`_followed`.
+    """
     enabled = samples.torque_enable > 0.5
     smooth = uniform_filter1d(samples.position, SMOOTHED, mode="nearest")
     width, most = round(STILL / samples.dt), round(LONG / samples.dt)
@@ -168,8 +175,10 @@ def _snapshots(samples: Samples, resolution: float) -> list[_Snapshot]:
         place = float(np.median(smooth[max(start, stop - width) : stop]))
         away = np.flatnonzero(np.abs(smooth[stop:last] - place) > COUNTS * resolution)
         if away.size and enabled[stop : stop + int(away[0]) + 1].all():
-            begin = stop + int(away[0])
-            found.append(_Snapshot(start, begin, float(np.sign(smooth[begin] - place)), moving=False))
+            left = stop + int(away[0])
+            direction = float(np.sign(smooth[left] - place))
+            first, last = _beginning(direction * (smooth - place) / resolution, left, followed)
+            found.append(_Snapshot(max(start, first), max(last, start + 2), direction, moving=False))
     velocity = smoothed_velocity(samples)
     slowest = COUNTS * resolution / STILL
     moving = (np.abs(velocity) > slowest) & ~still & enabled & (np.abs(velocity) < SLOW)
@@ -181,21 +190,72 @@ def _snapshots(samples: Samples, resolution: float) -> list[_Snapshot]:
     return found
 
 
+def _beginning(distance: Array, left: int, followed: Array) -> tuple[int, int]:
+    """Rows within which a motion began that has gone further than :data:`COUNTS` steps of the encoder at the row ``left``.
+
+    A joint that breaks away follows its goal; beginning and speed of the goal follow from two positions, and the beginning is
+    known to half a step of the encoder.
+
+    :param distance: from the place of rest in the direction of the motion (N,) [steps of the encoder].
+    :param followed: of :func:`_followed`.
+    """
+    beyond = np.flatnonzero(distance[left:] > COUNTS + FOLLOWED)
+    reached = left + int(beyond[0]) if beyond.size else len(distance) - 1
+    between = max(reached - left, 1) * FINE
+    late = followed[between:] if between < len(followed) - FINE else followed[-FINE:]
+    early = followed[: len(late)]
+    ratio = max(float(distance[reached]), COUNTS + 1.0) / float(distance[left])
+    before = min(
+        int(np.searchsorted(early * ratio - late, 0.0)), len(late) - 2
+    )  # the ratio falls with the time since the beginning
+    speed = float(distance[left]) / max(float(early[before]), 1e-9)
+    half = 1.0 + 0.5 / max(speed * float(early[before + 1] - early[before]) * FINE, 0.05)
+    begun = left - before / FINE
+    return max(0, math.floor(begun - half)), math.ceil(begun + half) + 1
+
+
+def _followed(samples: Samples, drive: Drive) -> Array:
+    r"""How far a joint at rest has followed a goal that begins to move by one per row, at fractions 1/:data:`FINE` of a row (N,).
+
+    :math:`J\ddot x + c\dot x + k x = k t`, with the load's inertia, the damping and the stiffness of the servo.
+    """
+    pendulum, dt = _pendulum(samples.log), samples.dt
+    mass = float(np.mean(inertia(pendulum, drive.values["armature"])))
+    damping = -_slope(samples, drive, 0.0, 1e-3) + float(viscous_slope(drive.law, drive.values, 0.0))
+    stiffness = -_slope(samples, drive, 1e-3, 0.0)
+    times = np.arange(FINE * round(LONGEST / dt)) / FINE  # rows
+    system = lti([stiffness], [mass / dt**2, damping / dt, stiffness])
+    return np.asarray(lsim(system, times, times)[1])
+
+
+def _slope(samples: Samples, drive: Drive, position: float, velocity: float) -> float:
+    """Change of the motor's torque per change of position or velocity, at the goal [N m/rad or N m s/rad]."""
+    setup, actuator = samples.log.setup, drive.actuator
+    gains = Gains(setup.kp, setup.ki, setup.kd)
+    state = initial_control_state(actuator, 0.0)
+    command = ServoCommand(0.0, 1.0, setup.supply_voltage, math.nan)
+    torque = [
+        float(
+            output_torque(
+                actuator,
+                drive.values,
+                firmware_output(actuator, drive.values, gains, state, 0.0, at * position, at * velocity),
+                command,
+                at * velocity,
+            )
+        )
+        for at in (0.0, 1.0)
+    ]
+    return (torque[1] - torque[0]) / (position + velocity)
+
+
 def _stretches(mask: Any) -> list[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _rows(snapshot: _Snapshot, samples: Samples) -> slice:
-    """Rows over which a snapshot is averaged: just around the beginning of motion, or all of even motion."""
-    if snapshot.moving:
-        return slice(snapshot.start, snapshot.stop)
-    first, last = (snapshot.stop - round(time / samples.dt) for time in BEGINNING)
-    return slice(max(snapshot.start, first), max(last, snapshot.start + 2))
-
-
 def _point(samples: Samples, drive: Drive, snapshot: _Snapshot, motor: Array, load: Array) -> DiagramPoint:
-    rows = _rows(snapshot, samples)
+    rows = slice(snapshot.start, snapshot.stop)
     turning = snapshot.direction
     speed = abs(float(smoothed_velocity(samples)[rows].mean())) if snapshot.moving else 0.0
     acceleration = _acceleration(samples, rows) if snapshot.moving else 0.0
@@ -210,7 +270,11 @@ def _point(samples: Samples, drive: Drive, snapshot: _Snapshot, motor: Array, lo
         deviation = float(
             np.hypot(np.ptp(total) / math.sqrt(12.0), np.std(np.diff(total)) / math.sqrt(2.0 * count))
         )
-    floor = _resolution_torque(samples, drive) / math.sqrt(12.0)
+    # Each step of the encoder has an error of its own; a row may be half a step older or newer than the firmware's position.
+    step = drive.actuator.resolution
+    passed = float(np.ptp(samples.position[rows])) / step if snapshot.moving else 0.0
+    error = math.hypot(step / math.sqrt(12.0 * (1.0 + passed)), 0.5 * samples.dt * speed)
+    floor = error * abs(_slope(samples, drive, step, 0.0))
     return DiagramPoint(
         samples.log.name,
         float(samples.time[rows.stop - 1] - samples.time[0]),
@@ -232,17 +296,6 @@ def _acceleration(samples: Samples, rows: slice) -> float:
     """Of even motion, from a parabola through its positions [rad/s²]."""
     time = samples.time[rows] - samples.time[rows].mean()
     return float(2.0 * np.polyfit(time, samples.position[rows], 2)[0])
-
-
-def _resolution_torque(samples: Samples, drive: Drive) -> float:
-    """Change of the motor's torque with one step of the encoder [N m]."""
-    p, step = drive.values, drive.actuator.resolution
-    gains = Gains(samples.log.setup.kp, samples.log.setup.ki, samples.log.setup.kd)
-    state = initial_control_state(drive.actuator, 0.0)
-    command = ServoCommand(0.0, 1.0, samples.log.setup.supply_voltage, math.nan)
-    outputs = [firmware_output(drive.actuator, p, gains, state, 0.0, at, 0.0) for at in (0.0, -step)]
-    torque = [float(output_torque(drive.actuator, p, output, command, 0.0)) for output in outputs]
-    return abs(torque[1] - torque[0])
 
 
 def expected_friction(point: DiagramPoint, drive: Drive, p: Mapping[str, float]) -> float:
