@@ -124,7 +124,7 @@ def test_a_trajectory_that_breaks_limits_is_not_saved(
     from stribeck.excitation.criterion import Criterion
 
     original = Criterion._look_around
-    blind = {"excitation": {"floor": 0.38}}
+    blind = {"excitation": {"floor": 0.45}}
 
     def look_around(self: Criterion) -> None:
         original(self)

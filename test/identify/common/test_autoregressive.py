@@ -81,7 +81,7 @@ def plain_estimates(repeated, repetitions):
 def test_intervals_of_least_squares_hold(tmp_path, kind):
     """Three joints: 93-97 % of the 95 % intervals hold the truth, no parameter's significantly fewer."""
     errors, sigma = plain_estimates(Repeated(three_joint_arm(tmp_path), kind), FEWER)
-    assert_covered(hits_of(errors, sigma))
+    assert_covered(hits_of(errors, sigma), highest=0.99)
 
 
 @pytest.mark.slow
@@ -120,7 +120,8 @@ def test_intervals_of_consistent_fits_hold(tmp_path, kind, fit):
 def test_intervals_of_the_full_model_hold(tmp_path, kind, correlated):
     """Coulomb and viscous friction and offsets of three joints, by the full fit from wrong links.
 
-    Not the rotors: only knowledge about the links tells their inertia from the links', and that is wrong here.
+    Not the rotors: only knowledge about the links tells their inertia from the links', and that is wrong here. The law is exact
+    here, which no fit can know: intervals that count what a law may lack cover up to 99 %.
     """
     arm = three_joint_arm(tmp_path)
     repeated = Repeated(arm, kind, size=0.003)
