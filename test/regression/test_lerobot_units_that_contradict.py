@@ -44,7 +44,10 @@ def test_folders_beside_the_data_set_are_explained(tmp_path):
     """Its parts name the folder to give; a name on the hub, how to download it."""
     folder = made(tmp_path / "set", "degrees")
     refusal(lambda: data_set_of(folder / "data/chunk-000"), "part of a LeRobot data set", str(folder))
-    refusal(lambda: data_set_of(folder.relative_to(tmp_path).with_name("me") / "arm"), "huggingface_hub.snapshot_download")
+    refusal(
+        lambda: data_set_of(folder.relative_to(tmp_path).with_name("me") / "arm"),
+        "huggingface_hub.snapshot_download",
+    )
     assert data_set_of(folder) == folder
     assert data_set_of(tmp_path) is None
 
