@@ -243,6 +243,7 @@ def test_left_in_the_mode_sum_the_last_torque_is_zero(tmp_path):
         while rig.node._zero.on:
             rig.send(1)
         wait_for(lambda: [found.data[0] for found in rig.out[-4:]] == [0.0] * 4, "zero is repeated")
+        assert {found.data[0] for found in rig.out[-4:]} == {0.0}
 
 
 def test_a_file_that_was_overwritten_is_given_back_as_it_was_read(tmp_path):

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from stribeck.evaluate.assessment import Stepping
-from stribeck.files.torque_drives import ACTUATORS
 from stribeck.live.friction import stall_torque
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
@@ -26,9 +25,6 @@ BENCH_LOADS = (0.2, 0.4)
 REST_LOAD = 0.6
 """Gravity torque of a joint that rests with its torque off, as a share of the source law's friction at rest without load."""
 
-STRENGTH = 20.0
-"""Largest torque of a motor about which nothing is known, as a multiple of its friction at rest."""
-
 FULL_OUTPUT_AT = 0.2
 """Position error [rad] that takes the firmware to its full output at :func:`usual_gain`."""
 
@@ -41,15 +37,8 @@ def usual_gain(file: Drive) -> float:
     if isinstance(control, VoltageControl):
         full = control.duty_max
     else:
-        full = control.current_max if isinstance(control, CurrentControl) else _strength(file)
+        full = control.current_max if isinstance(control, CurrentControl) else control.torque_max
     return full / (control.gain * FULL_OUTPUT_AT)
-
-
-def _strength(file: Drive) -> float:
-    """Largest torque of the motor [N m]; where it is not known, :data:`STRENGTH` times the friction at rest without load."""
-    stall = stall_torque(file.actuator, file.values)
-    known = file.actuator.name not in ACTUATORS.values() or "peak_torque" in file.actuator.datasheet.figures
-    return stall if known else min(stall, STRENGTH * rest_friction(file)) or stall
 
 
 def rest_friction(file: Drive) -> float:
@@ -64,7 +53,7 @@ def bench_runs(file: Drive, kp: float, supply_voltage: float, kd: float = 0.0) -
     torque off: a poorer law that no longer holds it would move as the source does everywhere else.
     """
     time = np.asarray(0.005 * np.arange(1201), dtype=np.float64)
-    stall = _strength(file)
+    stall = stall_torque(file.actuator, file.values)
     length = 0.1 if stall < 2.0 else (0.2 if stall < 10.0 else 0.5)
 
     def log(name: str, load: float, start: float, goal: Array, torque_enable: Array) -> Log:

@@ -34,7 +34,6 @@ from stribeck.exports.variants import table_path, variants
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drives
 from stribeck.files.folders import write_atomically
-from stribeck.files.torque_drives import ACTUATORS
 from stribeck.model.control_laws import Gains, TorqueControl
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.log import Log
@@ -42,10 +41,6 @@ from stribeck.strict import read_bytes
 
 BESIDE_LAW = {"delay": "delay", "bias": "bias of the goal", "play": "backlash"}
 """What is identified of a robot's joint beside actuator and law, and no format holds, in words."""
-
-
-BENCH_STEP = 0.001
-"""Step of simulated benches of joints that are known by torque and motion alone [s]."""
 
 
 class _Driven(NamedTuple):
@@ -251,10 +246,7 @@ def _judged(
     supply: float | None,
 ) -> Judged:
     """The runs of a file, and its law as the format holds it."""
-    of_joint = (
-        file.actuator.name in ACTUATORS.values()
-    )  # its fit had no step of its own, or that of a mechanism
-    stepping = stepping_of(file, BENCH_STEP) if of_joint and not logs else stepping_of(file)
+    stepping = stepping_of(file)
     benches = bench_runs(
         file,
         options.kp or usual_gain(file),

@@ -30,7 +30,7 @@ from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS
 from stribeck.model.parameters import ParameterSet
-from stribeck.model.provenance import Provenance, Runs, SearchRecord, SimulationSettings
+from stribeck.model.provenance import Provenance, Runs, SearchRecord
 from stribeck.model.verdict import Verdict
 
 QUANTITIES = {"stall_torque_per_volt": "N m/V", "damping": "N m s/rad"}
@@ -72,9 +72,10 @@ def mechanism_drives(
         )
     provenance = Provenance(
         runs=Runs("as given", tuple(runs)),
-        simulation=SimulationSettings(dt=model.settings.step),
-        search=SearchRecord(
-            method="estimate", status=estimate.solution.status.value, settings={"ratio": model.settings.ratio}
+        search=SearchRecord(  # the step is that of the mechanism: a simulation of the drive alone has one of its own
+            method="estimate",
+            status=estimate.solution.status.value,
+            settings={"ratio": model.settings.ratio, "step": model.settings.step},
         ),
         versions=versions("numpy", "scipy", "jax", "casadi"),
     )
