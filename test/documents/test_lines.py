@@ -83,7 +83,6 @@ def runs(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 @lines_of("identify servo --bayes", "identify arm --bayes")
 def test_lines_of_posteriors_run(line, runs):
     """`--bayes`."""
