@@ -94,12 +94,12 @@ def test_trajectories_rest_at_their_end():
 def test_a_motion_begins_when_it_is_ready_to_be_sent():
     """From rest it is the same motion, later; a stop is not put off."""
     session, now, run = running(until=0.0)
-    assert session.begin(now + 0.3) == now + 0.3
+    assert session.begin(now + 0.1) == now + 0.1
     later = session.plan(DT)
-    assert later.start == now + 0.3
+    assert later.start == now + 0.1
     np.testing.assert_array_equal(later.position, run.position)
-    next_goals = session.update(now + 0.3 + DT, run.position[0]).goals
+    next_goals = session.update(now + 0.1 + DT, run.position[0]).goals
     np.testing.assert_allclose(next_goals, run.position[1], atol=1e-9)
     session.stop("a reason")
-    session.update(now + 0.5, run.position[0])
-    assert session.begin(now + 0.6) == now + 0.5
+    session.update(now + 0.25, run.position[0])
+    assert session.begin(now + 0.35) == now + 0.25
