@@ -1,16 +1,20 @@
 """Sessions through the commanders: what reaches controllers of ros2_control, and what ends a session."""
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ros_graph import PATIENCE, Graph, wait_for
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
@@ -52,6 +56,7 @@ QUICK = SessionOptions(
     soft_speed=3.0,
     soft_acceleration=20.0,
     settle_timeout=2.0,
+    gain_timeout=PATIENCE,
     state_timeout=STALE,
     recovery_time=0.2,
     recovery_timeout=RECOVERS,
@@ -361,20 +366,45 @@ def test_gains_are_set_by_the_parameter_of_a_node(tmp_path):
     with playing(
         tmp_path, "forward", [Play(WAVE, 100.0), Play(WAVE, 200.0)], target="driver", parameter="gains"
     ) as s:
-        driver = Node("driver", context=s.graph.context)
+        driver = s.graph.add(partial(Node, "driver"), {})
         driver.declare_parameter("gains", [0.0])
-        s.graph.executor.add_node(driver)
         s.reaches("running")
         assert list(driver.get_parameter("gains").value) == [100.0]
         assert s.ends().end == "finished"
         assert list(driver.get_parameter("gains").value) == [200.0]
-        s.graph.executor.remove_node(driver)
-        driver.destroy_node()
     with playing(tmp_path, "forward", target="driver", parameter="unknown") as s:
-        driver = Node("driver", context=s.graph.context)
-        s.graph.executor.add_node(driver)
+        s.graph.add(partial(Node, "driver"), {})
         outcome = s.ends()
         assert outcome.end == "failed"
         assert "unknown" in outcome.reason
-        s.graph.executor.remove_node(driver)
-        driver.destroy_node()
+
+
+def test_a_run_waits_until_its_gain_is_confirmed(tmp_path):
+    """However long the driver's node takes: the session does not go on before its answer."""
+    with playing(tmp_path, "forward", target="driver", parameter="gains") as s:
+        driver, asked, may = Node("driver", context=s.graph.context), threading.Event(), threading.Event()
+        driver.declare_parameter("gains", [0.0])
+
+        def set_gains(_):
+            asked.set()
+            assert may.wait(PATIENCE)
+            return SetParametersResult(successful=True)
+
+        driver.add_on_set_parameters_callback(set_gains)
+        executor = SingleThreadedExecutor(context=s.graph.context)
+        executor.add_node(driver)
+        thread = threading.Thread(target=executor.spin, daemon=True)
+        thread.start()
+        try:
+            wait_for(asked.is_set, "a request")
+            wait_for(lambda: s.phases.count("gain") > 40, "many cycles of the session")
+            assert set(s.phases) <= {"waiting", "enabling", "gain"}
+            may.set()
+            s.reaches("running")
+            assert list(driver.get_parameter("gains").value) == [100.0]
+            assert s.ends().end == "finished"
+        finally:
+            may.set()
+            executor.shutdown()
+            thread.join()
+            driver.destroy_node()

@@ -85,9 +85,14 @@ class Commander:
         """
 
     def set_gain(self, gain: float) -> None:
-        """Request a firmware gain, if possible; telemetry shows the result."""
+        """Request a firmware gain, if possible; telemetry or :attr:`confirmed_gain` shows the result."""
         if self._gains is not None:
             self._gains.set(gain)
+
+    @property
+    def confirmed_gain(self) -> float | None:
+        """The gain of all joints, NaN while it is not confirmed; ``None`` if gains are not set from here."""
+        return None if self._gains is None else self._gains.confirmed
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Send the goals of a directive."""
@@ -138,12 +143,14 @@ class GainSetter:
 
     :param target: name of the node.
     :param parameter: name of a parameter that takes a list of floats, one for all joints.
+    :ivar confirmed: the gain that the node has confirmed; NaN while it has not answered the last request.
     """
 
     def __init__(self, node: ServiceNode[Any], target: str, parameter: str) -> None:
         self.node, self.target, self.parameter = node, target, parameter
-        self.problem = ""
+        self.problem, self.confirmed = "", math.nan
         self._client = node.create_client(SetParameters, f"{target}/set_parameters")
+        self._wanted = math.nan
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the node."""
@@ -156,6 +163,7 @@ class GainSetter:
         """Request a firmware gain for all joints."""
         value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE_ARRAY, double_array_value=[gain])
         request = SetParameters.Request(parameters=[ParameterMessage(name=self.parameter, value=value)])
+        self._wanted, self.confirmed = gain, math.nan
         self._client.call_async(request).add_done_callback(lambda future: self._answered(gain, future))
 
     def _answered(self, gain: float, future: Any) -> None:
@@ -163,6 +171,8 @@ class GainSetter:
         if answer is not None and not answer.results[0].successful:
             reason = answer.results[0].reason
             self.problem = f"{self.target} does not set {self.parameter} to {gain:g}: {reason}"
+        elif answer is not None and gain == self._wanted:
+            self.confirmed = gain
 
     def destroy(self) -> None:
         """Destroy the client."""

@@ -214,7 +214,10 @@ class Player:
         while True:
             self._intervene()
             now = self._clock.now()
-            directive = session.update(now, **self.states.arguments(now))
+            measured = self.states.arguments(now)
+            if measured["gains"] is None:  # no telemetry reports them
+                measured["gains"] = self.commander.confirmed_gain
+            directive = session.update(now, **measured)
             self._bags.follow(directive, self._node.calendar_time())
             self.listener.show(directive)
             for event in directive.events:

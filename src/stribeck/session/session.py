@@ -372,7 +372,10 @@ class Session:
         wrong = np.flatnonzero(~(np.abs(measured.gain - wanted) <= GAIN_TOLERANCE))
         if wrong.size and elapsed > self.options.gain_timeout:
             name, reported = self.joints[wrong[0]].name, measured.gain[wrong[0]]
-            self._stop(f"joint {name!r} did not take the gain {wanted:g}, it reports {reported:g}")
+            found = "" if math.isnan(reported) else f": it reports {reported:g}"
+            self._stop(
+                f"joint {name!r} did not take the gain {wanted:g} within {self.options.gain_timeout:g} s{found}"
+            )
         return not wrong.size
 
     def _approach(self, now: float) -> bool:
