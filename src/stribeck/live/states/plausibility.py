@@ -122,6 +122,6 @@ class Plausibility:
         self.late = late
         k = int(np.argmax(late))
         return (
-            f"the position of {self._names[k]} is constant for {1e3 * self._still[k]:.0f} ms while its velocity "
-            f"says {speed[k]:.3g} rad/s"
+            f"the position of {self._names[k]} has been constant for {1e3 * self._still[k]:.0f} ms, although "
+            f"its velocity is {speed[k]:.3g} rad/s"
         )

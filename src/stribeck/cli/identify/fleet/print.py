@@ -51,7 +51,7 @@ class FleetProgress:
             self._say(f"stribeck: warning: {servo}: {ended.failure}")
             return
         for reason in ended.value.left_out:
-            self._say(f"stribeck: warning: {servo}: left out: {reason}")
+            self._say(f"stribeck: warning: {servo}: not used: {reason}")
         for note in ended.value.notes:
             self._say(f"stribeck: warning: {servo}: {note}")
 
@@ -98,7 +98,7 @@ def print_summary(fits: Sequence[Fit], output: Path) -> None:
     print_table(header, rows, left=2)
     _print_troubles(fits)
     done = sum(not fit.failure for fit in fits)
-    print(f"\n{done} of {len(fits)} fits are in {output}, with fleet.json and fleet.csv")
+    print(f"\n{done} of {len(fits)} fits are finished, in {output} with fleet.json and fleet.csv")
 
 
 def _print_troubles(fits: Sequence[Fit]) -> None:
