@@ -333,7 +333,7 @@ void FrictionCompensationController::serve()
       if (response->success) {
         guide_ = request->data ? Guide::begin : Guide::leave;
       }
-      response->message = !response->success ? problem : request->data ? "a hand guides the robot" :
+      response->message = !response->success ? problem : request->data ? "zero-torque mode is on: the robot can be guided by hand" :
         situation_ == Situation::guided ? "joints are damped and borne less and less" : "zero-torque mode is off";
     });
   revert_service_ = get_node()->create_service<Trigger>("~/revert", [this](const Request, const Response response) {
@@ -370,7 +370,7 @@ void FrictionCompensationController::change_drives(Change change, Trigger::Respo
   if (joints_ == 0) {
     problem = "configure the controller first";
   } else if (guide_ == Guide::begin || situation_ == Situation::guided) {
-    problem = "a hand guides the robot, whose weight would change: end it with ~/zero_torque false, and try again at rest";
+    problem = "zero-torque mode is on, in which the gravity torque must not change: end the mode with ~/zero_torque false, and try again at rest";
   } else if (changing_.exchange(true)) {
     problem = taking_over;
   } else {

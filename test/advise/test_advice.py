@@ -155,14 +155,16 @@ def test_a_gain_near_hunting_is_not_advised():
     )
     assert weak.advised is None
     assert weak.text.startswith("offset goals")
-    assert "too close to hunting" in weak.text
+    assert "too close to the gain at which the joint hunts" in weak.text
     good = advise("pan", drive(Joint(stiffness=80.0)))
     assert good.text == "leave it: the error at rest is at most 1.25 mrad"
 
 
 def test_a_pose_beyond_the_motor_is_told():
     """No gain lifts what the motor cannot."""
-    assert "no gain can hold this pose" in " ".join(advise("lift", drive(Joint()), load=11.0).notes)
+    assert "at no gain can the joint keep this pose" in " ".join(
+        advise("lift", drive(Joint()), load=11.0).notes
+    )
 
 
 def test_a_voltage_servo_needs_its_gain_and_its_supply():

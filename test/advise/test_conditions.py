@@ -56,12 +56,12 @@ def test_the_dead_band_of_cold_and_warm_servos():
     )
     found = notes(replace(one, values={**one.values, **thermal}))
     assert "30.5 mrad at 20 degC, and 20.5 mrad at 40 degC" in found
-    assert "record cold" not in found
+    assert "record a cold" not in found
 
 
 def test_play_is_beside_the_dead_band():
     """A play that was found is told with its interval, one that was not looked for as such, and one of zero not at all."""
-    assert "identify the robot with backlash" in notes(drive())
+    assert "identify the robot with a test for backlash" in notes(drive())
     found = drive(play=estimate_of(0.017, "rad", (0.015, 0.019), bounds=(0.0, 0.1)))
     assert "a backlash of 17 (15 to 19) mrad" in notes(found)
     assert advise("lift", found).dead_band.value == pytest.approx(0.025)

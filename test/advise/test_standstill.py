@@ -107,7 +107,7 @@ def test_advise_prints_and_writes_what_the_recordings_say(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "dead band [mrad]" in said
     assert "elbow_flex: raise the gain to" in said
-    assert "do not show the gain that hunts" in said
+    assert "show neither the gain at which the joint hunts" in said
     assert "Joints at rest in the recordings" in (tmp_path / "a.html").read_text()
 
 

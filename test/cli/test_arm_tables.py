@@ -143,7 +143,7 @@ def test_recordings_of_one_joint_each_combine(tmp_path, capsys):
     assert identify(tmp_path, *paths) == 0
     said = capsys.readouterr().err
     assert "joint_2 to 13.67 s has gaps" in said
-    assert "rows are in pieces too short to use" in said
+    assert "rows are in parts too short to use" in said
     scores = json.loads((tmp_path / "r.json").read_text())["fits"]["weighted"]
     assert max(scores["validation"]["moving"]["per_joint"]) < 0.1
     for joint, truth in zip(JOINTS, (3.0, 2.0, 1.0), strict=True):

@@ -79,7 +79,7 @@ def test_a_run_that_was_ended_at_once_does_not_stop_a_fit(bags, tmp_path, capsys
     output = str(tmp_path / "m1.json")
     words = ["fit", "--model", "m1", "--logdir", str(folder), "--trials", "200", "--output", output]
     assert main([*words, "--actuator", "mx106", "--quiet"]) == 0
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "not used" in line]
     assert "at_once" in line
     assert read_drive(Path(output))
 
@@ -282,10 +282,10 @@ def test_bad_input_is_one_line(few, fitted, tmp_path, capsys):
     assert "unknown parameter" in refused(capsys, *fit, "--set", "ktt=1")
     assert "add --study" in refused(capsys, *fit, "--resume")
     assert "measured supply voltage" in refused(capsys, *fit, "--effects", "supply")
-    assert "can be freed" in refused(capsys, *fit, "--free", "kt")
+    assert "is always identified unless it is fixed" in refused(capsys, *fit, "--free", "kt")
     assert "is a folder" in refused(capsys, "fit", "--logdir", few, "--output", tmp_path)
     assert "is not a folder" in refused(capsys, "fit", "--logdir", few, "--output", fitted / "x.json")
-    assert "with --law all name a folder" in refused(
+    assert "--law all writes several: name a folder" in refused(
         capsys, "fit", "--model", "all", "--logdir", few, "--output", fitted
     )
     assert "unknown picture format" in refused(

@@ -89,7 +89,7 @@ def test_identify_arm_without_a_machine_file(run, tmp_path, capsys):
 
 def test_neither_machine_nor_urdf(tmp_path, capsys):
     assert main(["identify-arm", "--data", str(tmp_path)]) == 1
-    assert "neither --machine nor --model" in capsys.readouterr().err
+    assert "--machine or --model is needed" in capsys.readouterr().err
 
 
 def test_an_edited_file_is_kept(run, tmp_path, capsys):
@@ -237,7 +237,7 @@ def test_the_last_third_is_held_out(run, tmp_path, capsys):
     assert "validation" not in scores
     with pytest.raises(SystemExit):
         main([*words, "--hold-out", "1"])
-    assert "from 0 to below 1" in capsys.readouterr().err
+    assert "at least 0 and less than 1" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not UR10.is_dir(), reason="the recording of the UR10 is not here")

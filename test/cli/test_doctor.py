@@ -97,7 +97,7 @@ FAULTS = {
             Endpoint("/robot_description", "std_msgs/msg/String", "/driver", True),
             Endpoint("/robot_description", "std_msgs/msg/String", "/rviz", False, latched=True),
         ),
-        "keeps nothing for late subscribers",
+        "does not keep messages for late subscribers",
     ),
     "two drivers": (
         with_endpoints(
@@ -118,13 +118,13 @@ FAULTS = {
         with_states(track(), gripper=track(behind=0.2)),
         "clocks of its publishers differ by 0.20 s",
     ),
-    "no stamps": (with_states(unstamped()), "no stamps (zero)"),
+    "no stamps": (with_states(unstamped()), "no time stamps (zero)"),
     "slow": (with_states(track(10.0)), "10 Hz, 99 % of intervals below 100.0 ms: too slow"),
     "jitter": (with_states(stuttering()), "messages are late or lost"),
-    "not a number": (with_states(track(position=float("nan"))), "without a finite position"),
+    "not a number": (with_states(track(position=float("nan"))), "lack a finite position"),
     "degrees": (with_states(track(position=90.0)), "positions reach 90 rad: degrees or counts?"),
     "no velocity": (with_states(track(speeds=0)), "have no velocity"),
-    "silent": (graph(states={}), "has a publisher, but no message came"),
+    "silent": (graph(states={}), "has a publisher, but no message was received"),
     "nobody": (Observed(), "nobody publishes joint_states"),
     "one name twice": (graph(nodes=["/driver", "/driver"]), "2 nodes are called /driver"),
     "two types": (
@@ -227,7 +227,11 @@ def test_without_permission_it_is_said_what_gives_it(tmp_path):
         ({}, "note", "not PREEMPT_RT"),
         ({"sys/kernel/realtime": "1\n"}, "ok", "PREEMPT_RT: latencies"),
         ({"sys/kernel/realtime": "0\n"}, "note", "not PREEMPT_RT"),
-        ({"proc/sys/kernel/sched_rt_runtime_us": "0\n"}, "warning", "real-time threads may not run"),
+        (
+            {"proc/sys/kernel/sched_rt_runtime_us": "0\n"},
+            "warning",
+            "real-time threads are not permitted to run",
+        ),
     ],
 )
 def test_what_the_kernel_offers_is_said(tmp_path, files, level, said):

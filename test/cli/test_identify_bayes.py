@@ -113,7 +113,7 @@ def test_posterior_of_a_real_servo_says_what_one_load_cannot_tell(tmp_path, caps
         str(tmp_path / "plots"),
     ]
     assert main(["posterior", *options, *more]) == 0
-    assert "one load" in capsys.readouterr().out
+    assert "the same load" in capsys.readouterr().out
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {"posterior.png", "ridges.png"}
     summary = json.loads((tmp_path / "s.json").read_text())
     assert summary["validation_mae"] < 0.1

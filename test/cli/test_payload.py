@@ -106,7 +106,7 @@ def test_a_payload_that_was_not_there_is_doubted(folder, tmp_path):
     [
         (["--payload", "a kilogram"], "expected MASS,X,Y,Z"),
         (["--payload", "1,2"], "expected MASS,X,Y,Z"),
-        (["--payload", "-1"], "expected more than 0"),
+        (["--payload", "-1"], "must be positive"),
         (["--payload", "nan"], "expected MASS,X,Y,Z"),
         (["--payload", "1", "--payload-link", "hand"], "no moving link 'hand' for a payload; valid: trunk"),
         (["--payload-link", "tool"], "--payload-link without --payload"),

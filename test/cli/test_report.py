@@ -35,7 +35,9 @@ def test_a_report_is_written_and_named(params, bags, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"{output} (")
     text = output.read_text()
     assert text.startswith("<!DOCTYPE html>")
-    assert "carries over" in text or "does worse" in text or "does not carry over" in text
+    assert any(
+        words in text for words in ("about as well", "is less accurate for runs", "does not predict runs")
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,11 +81,11 @@ def test_a_simulation_that_is_not_that_of_the_fit_is_named(params, bags, tmp_pat
     """Errors of a second between resets look better than they are."""
     output = tmp_path / "report.html"
     assert main(command(params, bags, output)) == 0
-    assert "simulated here otherwise" not in output.read_text()
+    assert "simulated differently here" not in output.read_text()
     assert main([*command(params, bags, output), "--dt", "0.01", "--reset-period", "1"]) == 0
     text = output.read_text()
     assert (
-        "M3 is simulated here otherwise than in its fit: steps of 10 ms, reset every 1 s, there steps of 5 ms, whole runs."
+        "M3 is simulated differently here than in its fit: steps of 10 ms, reset every 1 s, there steps of 5 ms, whole runs."
         in text
     )
     assert "put back on the measurement every 1 s: errors are of stretches" in text

@@ -65,7 +65,7 @@ def test_missing_limits_have_defaults_that_are_said(tmp_path: Path) -> None:
     for words in (
         "no limits in the URDF",
         "continuous",
-        "effort: not in the URDF",
+        "effort: limited to",
         "acceleration: 10 rad/s^2",
     ):
         assert words in text

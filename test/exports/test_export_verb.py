@@ -98,7 +98,7 @@ def test_joints_have_the_names_of_their_files(tmp_path):
         ("c --joint a --params P P", ["2 parameter files for 1 joints"]),
         ("c --model arm.xml", ["does not use --model arm.xml"]),
         ("c --output .", ["folder"]),
-        ("c --output P", ["is an input"]),
+        ("c --output P", ["is also an input"]),
         ("c --output P/out.h", ["xl330_m6.json"]),
         ("c --params absent.json", ["absent.json"]),
         ("c --params .", ["folder"]),
@@ -114,23 +114,23 @@ def test_joints_have_the_names_of_their_files(tmp_path):
         ("bam --joint a b", ["one servo", "found 2 (a, b)"]),
         ("onnx --joint a b", ["contains one joint, found 2"]),
         ("mjcf --strict --kp 400 --supply 5", ["mjcf cannot represent", "Stribeck", "load"]),
-        ("mjcf --plain --supply 5", ["firmware's gain", "--kp"]),
+        ("mjcf --plain --supply 5", ["gain of the firmware", "--kp"]),
         ("mjcf --plain --kp 400", ["supply voltage", "states none", "--supply"]),
         ("isaaclab --plain --kp 400", ["supply voltage", "--supply"]),
         ("isaaclab --plain --kp 400 --supply 5", ["a .py and a .yaml file"]),
         ("genesis --plain --kp 400", ["supply voltage", "--supply"]),
         ("ros2_control --kp 400", ["supply voltage", "--supply"]),
-        ("urdf --plain --supply 5", ["changes a robot file", "--model"]),
+        ("urdf --plain --supply 5", ["writes into a robot file", "--model"]),
         ("usd --plain --kp 400 --supply 5 --model absent.usda", ["absent.usda"]),
         ("isaaclab-bam --kp 400", ["supply voltage", "--supply"]),
-        ("isaaclab-bam --supply 5", ["firmware's gain", "--kp"]),
+        ("isaaclab-bam --supply 5", ["gain of the firmware", "--kp"]),
         ("isaaclab-bam --kp 400 --supply 5", ["isaaclab-bam writes a .py and a .yaml file"]),
         (
             "isaaclab-bam --strict --kp 400 --supply 5 --output x.py",
             ["cannot represent the quadratic load term"],
         ),
         ("isaaclab-bam --kp 400 --kd -1 --supply 5", ["--kd"]),
-        ("usd-bam --kp 400 --supply 5", ["changes a robot file", "--model"]),
+        ("usd-bam --kp 400 --supply 5", ["writes into a robot file", "--model"]),
         ("mjlab --kp 400 --supply 5", ["name a .py file"]),
         ("mjlab --kp 400", ["supply voltage", "--supply"]),
     ],
@@ -160,7 +160,7 @@ def test_inputs_are_not_written_over(tmp_path, capsys):
     source = params(tmp_path)
     before = source.read_bytes()
     assert export(tmp_path, "bam", "--params", source, output=source.name) == 1
-    assert "is an input" in capsys.readouterr().err
+    assert "is also an input" in capsys.readouterr().err
     assert source.read_bytes() == before
 
 

@@ -120,7 +120,7 @@ def test_a_stopped_recorder_is_not_dead(tmp_path):
         notes: list[str] = []
         with pytest.raises(Exception, match="no recordings"):
             read_recordings(tmp_path, note=notes.append)
-        assert "being recorded right now" in notes[0]
+        assert "still being recorded" in notes[0]
         process.kill()
         process.communicate(timeout=100)
     assert [log.name for log in read_recordings(tmp_path)] == ["first (cut off)"]

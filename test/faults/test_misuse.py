@@ -125,11 +125,14 @@ CASES = [
         "lone.yaml is not a recording that can be read; expected folder of a bag",
     ),
     (["fit", "--logdir", "run.npy"], "run.npy is not a recording that can be read"),
-    (["compensate", "--params", "a.json", "--states", "BAG", "--node", "left"], "--node names the section"),
+    (
+        ["compensate", "--params", "a.json", "--states", "BAG", "--node", "left"],
+        "--node is the name of a node",
+    ),
     (["plot", "--logdir", "BAG", "--params", "list.json", "--sim", "--output", "p"], "found a list"),
     (
         ["report", "--params", "list.json", "--logdir", "BAG", "--output", "empty"],
-        "an HTML file; name it *.html",
+        "reports are HTML files",
     ),
     (["compensate", "--params", "list.json", "--states", "BAG"], "found a list"),
     (["import", "text.csv", "--output", "bags"], "text.csv is a table: name its columns"),
@@ -167,7 +170,7 @@ CASES = [
     (["setup-robot", "--urdf", "arm.urdf", "--data", "BAG", "--output", "m.yaml"], "(base, shoulder, elbow)"),
     (["identify-arm", "--urdf", "arm.urdf", "--data", "BAG"], "with joints joint"),
     ([*ARM, "train.csv", "--urdf", "alien.urdf"], "shoulder"),
-    ([*ARM, "train.csv", "--urdf", "grams.urdf"], "masses of the URDF in grams?"),
+    ([*ARM, "train.csv", "--urdf", "grams.urdf"], "masses in the URDF in grams?"),
     (["identify-arm", "--config", "broken.yaml", "--data", "train.csv"], "broken.yaml is not valid YAML"),
     *[
         (["excite", "--urdf", f"{name}.urdf", "--output", "x.yaml"], f"{name}.urdf: {cause}")

@@ -171,7 +171,7 @@ def test_a_description_that_contradicts_is_refused(tmp_path):
     path = tmp_path / "m.json"
     write_drive(path, replace(WRITTEN, actuator=OWN))
     other = replace(OWN, control=replace(OWN.control, duty_max=0.5))
-    refusal(lambda: read_drive(path, other), path, "another control law of 'own'", "leave `servo` out")
+    refusal(lambda: read_drive(path, other), path, "a control law of 'own' that differs", "remove `servo`")
     whole = json.loads(path.read_text())
     refused(tmp_path, {**whole, "actuator": "xl330"}, "'xl330'", "describes 'own'")
     whole["stribeck"]["actuator"]["control"]["kind"] = "magic"

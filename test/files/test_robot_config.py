@@ -38,7 +38,7 @@ def test_the_four_machines_are_there():
         ("name: a\n", "schema missing"),
         (HEAD + "wheels: 4\n", "unknown key 'wheels'"),
         (HEAD + "units: imperial\n", "units: expected linear or rotary, found 'imperial'"),
-        (HEAD + "joints: [a, a]\n", "a name occurs twice"),
+        (HEAD + "joints: [a, a]\n", "names must be different"),
         (HEAD + "joints: 3\n", "joints: expected a list of texts, found 3"),
         (HEAD + "limits: {jerk: 3}\n", "unknown key 'jerk'"),
         (HEAD + "identification: 3\n", "expected named values, found 3"),

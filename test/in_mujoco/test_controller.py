@@ -359,7 +359,7 @@ def test_names_goals_and_settings_are_checked():
         ("xl330", {"kp": 1.0, "supply_voltage": 0.0}, "supply_voltage must be positive"),
         ("xl330", {"kp": 1.0, "period": math.inf}, "period must be positive"),
         ("erob80_50", {"kp": 1.0, "ki": 1.0}, "has no ki"),
-        ("erob80_100", {"kp": 1.0, "supply_resistance": 0.1}, "sag of its supply cannot be computed"),
+        ("erob80_100", {"kp": 1.0, "supply_resistance": 0.1}, "the voltage drop of the supply needs"),
     ],
 )
 def test_impossible_settings_are_refused(name, settings, message):

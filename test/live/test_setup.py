@@ -96,7 +96,7 @@ def test_a_urdf_gives_the_dynamics(set_up):
     np.testing.assert_allclose(up, -down)
     with pytest.raises(ConfigError, match="gravity: expected three numbers, found 1"):
         set_up(urdf="arm.urdf", gravity=[9.81])
-    with pytest.raises(ConfigError, match="payload belongs to a urdf"):
+    with pytest.raises(ConfigError, match="payload needs a urdf"):
         set_up(payload=[1.0, 0.0, 0.0, 0.1])
 
 
@@ -125,7 +125,7 @@ def test_loads_of_each_joint_give_the_dynamics(set_up):
     ("given", "part"),
     [
         ({"adapt": False}, "adapt is false"),
-        ({}, "neither a urdf, nor inertia"),
+        ({}, "neither inertia nor load"),
         ({"urdf": "arm.urdf", "effort_meaning": "none"}, "effort_meaning is none"),
         ({"urdf": "arm.urdf", "output_mode": "sum", "command_type": "array"}, "set goal_topic"),
         ({"urdf": "arm.urdf", "output_mode": "sum", "command_type": "array", "goal_topic": "goals"}, ""),

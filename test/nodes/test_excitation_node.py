@@ -220,7 +220,7 @@ def test_a_dry_run_moves_nothing_and_says_what_was_checked(tmp_path, make):
         node = graph.add(ExcitationNode, {"config": str(config), "commander": commander})
         answer = graph.call(Trigger, "/excitation/dry_run", Trigger.Request(), LONGEST)
         assert answer.success, answer.message
-        assert "limits: kept" in answer.message
+        assert "limits: satisfied" in answer.message
         assert "self-collisions: not checked" in answer.message
         assert node._player is None
     assert (tmp_path / "bags" / "dry_run.png").is_file()

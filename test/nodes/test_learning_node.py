@@ -190,7 +190,7 @@ def test_goals_that_do_not_count_are_said(parameters, capfd):
     with Graph() as graph:
         node = graph.add(CompensationNode, {**parameters, "output_mode": "goal_offset"})
         assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
-    assert "the commands are the goals" in capfd.readouterr().err
+    assert "the goals are the commands" in capfd.readouterr().err
 
 
 def test_it_learns_keeps_it_and_goes_on_with_it(parameters, tmp_path):
@@ -251,7 +251,7 @@ def test_without_inertia_nothing_is_learnt_and_that_is_said(parameters, capfd):
         robot = Robot(graph, {**parameters, "hinge.load_mass": 0.0, "hinge.load_length": 0.0})
         assert robot.figures()["learning"].startswith("nothing: neither a urdf, nor inertia or load")
         assert robot.node._compensator.present.learned is None
-    assert capfd.readouterr().err.count("no friction is learnt") == 1
+    assert capfd.readouterr().err.count("the current friction is not learnt") == 1
 
 
 def test_states_are_judged_by_the_clock_that_stamps_them(parameters):
@@ -296,7 +296,7 @@ def test_a_tank_that_empties_and_clocks_that_differ_are_warned_of(parameters):
         assert (status.level, "commands are stamped" in status.message) == (DiagnosticStatus.WARN, True)
         compensator.feed_forward.tank.content = np.zeros(1)
         status = robot.diagnosis()
-        assert (status.level, "decreases to the part that is certain" in status.message) == (
+        assert (status.level, "decreases to the guaranteed fraction" in status.message) == (
             DiagnosticStatus.WARN,
             True,
         )

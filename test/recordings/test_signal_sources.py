@@ -60,8 +60,8 @@ def test_readings_without_conversion_stay_as_they_are():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"unit": "counts"}, "counts and counts_per_turn need each other"),
-        ({"unit": "deg", "counts_per_turn": 4096}, "counts and counts_per_turn need each other"),
+        ({"unit": "counts"}, "counts_per_turn is required for the unit counts"),
+        ({"unit": "deg", "counts_per_turn": 4096}, "counts_per_turn is required for the unit counts"),
         ({"sign": 2}, "sign"),
         ({"scale": "gain"}, "is the name of a variable"),
         ({"columns": [0, 2]}, "'column' cannot stand beside columns"),
@@ -189,7 +189,7 @@ def test_a_table_in_degrees_is_read_as_a_run(tmp_path, kind):
     [
         (("{joint}_angle", "angle"), "no column angle of numbers for position; it has t, knee_angle"),
         (("{joint}_angle", "{joint}_pos"), "{joint}_pos (joint 'knee')"),
-        (("time: {column: t, unit: ms}", ""), "which column is its time?"),
+        (("time: {column: t, unit: ms}", ""), "the column of the time is not known"),
         (("time: {column: t,", "time: {column: s,"), "no column s of numbers for time; it has t"),
         (("position: {column", "position: {topic: /x, names: n, values"), "gives no column for position"),
     ],

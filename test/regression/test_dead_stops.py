@@ -109,4 +109,4 @@ def test_a_robot_whose_positions_all_stand_is_not_trusted_at_all() -> None:
         if k * STEP > 0.1:
             np.testing.assert_array_equal(torque, 0.0)
             assert stopping.found.doubt is not None
-            assert "is constant" in stopping.found.doubt
+            assert "has been constant" in stopping.found.doubt

@@ -128,7 +128,7 @@ def test_a_position_that_stands_still_while_its_velocity_moves_is_a_doubt() -> N
         if k * STEP > 0.1:
             assert torque == 0.0
             assert live.doubt is not None
-            assert "is constant" in live.doubt
+            assert "has been constant" in live.doubt
 
 
 def test_a_joint_that_stands_at_its_stop_is_no_doubt() -> None:

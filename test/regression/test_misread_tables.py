@@ -83,7 +83,7 @@ def test_a_table_without_a_position(folder):
     np.savetxt("other.csv", np.column_stack([TIME, TIME]), delimiter=",", header="t,alpha", comments="")
     with pytest.raises(RecordingError) as caught:
         survey_bench([folder / "other.csv"], None, None)
-    assert_clear(caught.value, "nothing that is called a position", "alpha")
+    assert_clear(caught.value, "a name that means position", "alpha")
 
 
 def test_motion_that_no_parameter_changes_has_no_clusters():

@@ -114,7 +114,7 @@ def test_sections_that_reach_nobody_are_refused(tmp_path, text, node, part):
     path = tmp_path / "file.yaml"
     path.write_text(text)
     usual = "guard" if "guard" in node else "compensation"
-    with pytest.raises(ConfigError, match=r"no section for this node") as refused:
+    with pytest.raises(ConfigError, match=r"no section matches this node") as refused:
         check_sections([path], node, usual)
     assert part in str(refused.value)
 

@@ -98,6 +98,6 @@ def test_too_little_memory_is_said(tensor, monkeypatch):
     path = tensor(0, (2,), (1,))
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(
-        RecordingError, match="needs more memory than there is: save fewer or smaller tensors"
+        RecordingError, match="needs more memory than is available: save fewer or smaller tensors"
     ):
         read_torch_arrays(path)

@@ -80,9 +80,9 @@ def test_files_are_read_in_the_encoding_they_name(tmp_path):
     ("old", "new", "message"),
     [
         ("</robot>", "", "is not a URDF: no element found"),
-        ("<robot", "<!DOCTYPE lol [<!ENTITY a 'b'>]><robot", "declares a DOCTYPE"),
+        ("<robot", "<!DOCTYPE lol [<!ENTITY a 'b'>]><robot", "contains a DOCTYPE"),
         ("robot", "sdf", "its root is <sdf>, expected <robot>"),
-        ('name="small">', 'xmlns:xacro="http://ros.org/xacro"><xacro:arm/>', "run `xacro"),
+        ('name="small">', 'xmlns:xacro="http://ros.org/xacro"><xacro:arm/>', "with `xacro"),
         ('link name="finger"', 'link name="tool"', "link tool occurs twice"),
         ('link name="finger"', "link", "a <link> has no name"),
         ('joint name="mount"', 'joint name="turn"', "joint turn occurs twice"),

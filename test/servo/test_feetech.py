@@ -28,7 +28,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("overload", lambda bus: bus.fail(1, "overload"), "overload"),
     ("overheating", lambda bus: bus.set_temperature(80.0), "overheating"),
     ("brown-out", lambda bus: bus.set_voltage(3.2), "input voltage|3.2 V"),
-    ("silence", lambda bus: bus.silence(2.0), "no answer from its servo"),
+    ("silence", lambda bus: bus.silence(2.0), "its servo has not answered"),
     ("late", lambda bus: bus.add_fault(Fault("late", p=1.0, settings={"delay": 0.3})), "no answer"),
     ("unplugged", lambda bus: bus.unplug(), "is lost"),
     ("push", lambda bus: bus.push(1, 30.0, 0.6), "outside"),
@@ -173,7 +173,7 @@ def test_a_servo_of_undocumented_number_is_any_that_is_not_another_model() -> No
 def test_a_servo_that_turns_endlessly_is_refused() -> None:
     """Both limits 0 are the multi-turn mode of the series, in which goals mean something else."""
     with VirtualBus(emulated("sts3215", registers={"max_position_limit": 0})) as bus:
-        refusal(lambda: bus.bus("sts3215").connect(), "turns without limits", "position limits")
+        refusal(lambda: bus.bus("sts3215").connect(), "has no position limits", "position limits")
 
 
 def test_other_steps_of_speed_are_warned_of() -> None:

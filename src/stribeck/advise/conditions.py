@@ -35,8 +35,7 @@ def conditions(
     play = drive.stated.get("play")
     if play is None:
         notes.append(
-            "the file does not state the backlash of the gears: identify the robot with the option "
-            "for backlash"
+            "the file does not state the backlash of the gears: identify the robot with a test for backlash"
         )
     elif play.value > 0.0:
         ends = "" if play.interval is None else f" ({_mrad(play.interval[0])} to {_mrad(play.interval[1])})"

@@ -222,7 +222,7 @@ class Compensator:
     def _turn_to_goals(self) -> None:
         """Begin again with the gains of the file."""
         if any(drive.gains is None for drive in self._drives):
-            raise ConfigError("goals need the gain of the servos' firmware: give p_gain in this call once")
+            raise ConfigError("goals need the gain of the servos' firmware: give p_gain in the first call")
         if self._begun:
             raise ConfigError("this compensator was created for torques: create another one for goals")
         self._parameters = replace(self._parameters, output_mode="goal_offset")

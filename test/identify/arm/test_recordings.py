@@ -107,7 +107,7 @@ def test_motor_side_is_brought_to_the_joints(tmp_path, run):
     assert np.allclose(found.effort, run.effort)
     power = [np.sum(r.velocity * r.effort, axis=1) for r in (found, run)]
     assert np.allclose(*power)
-    with pytest.raises(RecordingError, match="or positions of the motor"):
+    with pytest.raises(RecordingError, match="or that of the motor"):
         read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
 
 
@@ -161,7 +161,7 @@ def test_bags_by_joint_names(tmp_path, run):
 
 def test_bags_without_torque_are_refused(tmp_path, run):
     write_bag(tmp_path / "one", run, effort=False)
-    with pytest.raises(RecordingError, match="torque is needed"):
+    with pytest.raises(RecordingError, match="can be identified only from torques"):
         read_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
 
 
@@ -232,7 +232,7 @@ def test_files_that_are_not_there(tmp_path):
             COLUMNS.replace("[7, 10]}", "[7, 10], unit: furlong}"),
             "turn or us, found 'furlong'",
         ),
-        (COLUMNS + "    gears: [[1, 2], [3]]\n", "gears: expected a square matrix as a list of rows"),
+        (COLUMNS + "    gears: [[1, 2], [3]]\n", "gears: expected a square matrix, as a list of rows"),
         (COLUMNS + "    gear: 3\n", "unknown key 'gear'"),
     ],
 )

@@ -110,7 +110,7 @@ def test_full_poses_and_frames(tmp_path):
     [
         (["a", "z"], "/tracker", "no joint states with z; they have a"),
         (["a"], "/none", r"nothing on /none; the bag has /joint_states"),
-        (["a"], "/tracker", "no rest of all joints"),
+        (["a"], "/tracker", "never at rest while"),
     ],
 )
 def test_what_a_bag_lacks_is_named(tmp_path, joints, topic, said):

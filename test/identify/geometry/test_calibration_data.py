@@ -84,10 +84,12 @@ def test_damaged_tables_are_refused(tmp_path, text, message):
 def test_degrees_and_radians_are_told_apart(folder, config):
     """Radians in a file of degrees, and degrees where the YAML says rad."""
     change(folder, "measured_joints.txt", np.deg2rad)
-    refused(folder, config, r"look like rad, not deg")
+    refused(folder, config, "too small for deg")
     change(folder, "measured_joints.txt", np.rad2deg)
     refused(
-        folder, with_data(config, joints=JointsFile(file="measured_joints.txt", unit="rad")), "cannot be rad"
+        folder,
+        with_data(config, joints=JointsFile(file="measured_joints.txt", unit="rad")),
+        "too large for rad",
     )
 
 
@@ -179,7 +181,7 @@ def test_full_poses_are_four_points(folder, config, tmp_path):
         ),
         (("      - [180, 72, 0, 0]\n", ""), "5 rows for 6 joints"),
         (("[0, 290, 0, -90]", "[0, 290, 0]"), r"dh\[0\]: expected 4 values, found 3"),
-        (("gravity: [0, 0, -1]", "gravity: [0, 0, 0]"), "gravity needs a direction"),
+        (("gravity: [0, 0, -1]", "gravity: [0, 0, 0]"), "gravity must not be zero"),
         (
             ("extra: [gain,", "extra: [magic,"),
             r"extra\[0\]: expected bending, compliance, eccentricity or gain, found 'magic'",

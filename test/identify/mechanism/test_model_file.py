@@ -66,7 +66,7 @@ WAVE = {"order": 3, "cos": 0.1, "sin": 0}
             {"joints": {"slide": BLOCK["joints"]["slide"] | {"kind": "screw"}}},
             "expected fixed, free, prismatic or revolute, found 'screw'",
         ),
-        ({"joints": {"slide": BLOCK["joints"]["slide"] | {"axis": [0, 0, 0]}}}, "no direction"),
+        ({"joints": {"slide": BLOCK["joints"]["slide"] | {"axis": [0, 0, 0]}}}, "axis must not be zero"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"coulomb": -1.0}}}, "must not be negative"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"ripple": [WAVE]}}}, "only a revolute joint"),
         ({"joints": {"slide": HINGE | {"ripple": [WAVE | {"order": 1.5}]}}}, "whole number"),

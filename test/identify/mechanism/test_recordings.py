@@ -110,7 +110,7 @@ def test_angles_shown_within_a_turn_are_made_continuous(tmp_path):
         ({"time": 0.01 * (np.arange(200) % 150)}, "time does not increase"),
         ({"arm": 57.3 * np.sin(3 * np.arange(200)) * 20}, "degrees"),
         ({"arm": [""] * 200}, "fewer than two values"),
-        ({"voltage": [""] * 200}, "no value at all"),
+        ({"voltage": [""] * 200}, "no value in any row"),
     ],
 )
 def test_recordings_that_say_something_impossible_are_refused(tmp_path, changes, said):
@@ -137,7 +137,7 @@ def test_files_that_are_no_recordings_are_refused(tmp_path):
     with pytest.raises(RecordingError, match="no such file"):
         read(tmp_path / "none.csv")
     (tmp_path / "words.csv").write_text("time,arm\nnow,here\nthen,there\n")
-    with pytest.raises(RecordingError, match="no column of numbers"):
+    with pytest.raises(RecordingError, match="no numeric column"):
         read(tmp_path / "words.csv")
     (tmp_path / "twice.csv").write_text("time,arm,arm\n0,1,1\n")
     with pytest.raises(RecordingError, match="two columns 'arm'"):

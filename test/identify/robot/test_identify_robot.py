@@ -99,12 +99,12 @@ def changed(run, folder, **arrays):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"dof_pos": np.degrees, "des_dof_pos": np.degrees}, "radians are needed, not degrees"),
+        ({"dof_pos": np.degrees, "des_dof_pos": np.degrees}, "too much for radians"),
         ({"dof_pos": lambda q: q[:, :1], "des_dof_pos": lambda q: q[:, :1]}, "has 1 joints, leg.xml has 2"),
         ({"dof_pos": lambda q: q + np.array([0.0, 5.0])}, "the columns must be hip, knee"),
         ({"time": lambda t: np.where(t < 4.0, t, t - 4.0)}, "time goes back"),
         ({"time": lambda t: 0.01 * t}, "lasts less than 3 s"),
-        ({"des_dof_pos": lambda q: np.full_like(q, np.nan)}, "no goals at all"),
+        ({"des_dof_pos": lambda q: np.full_like(q, np.nan)}, "at least one joint has no goals"),
     ],
 )
 def test_impossible_recordings_are_refused_in_one_line(leg, tmp_path, capsys, arrays, words):
@@ -132,8 +132,8 @@ def test_models_without_moving_joints_are_refused(tmp_path, capsys):
     """No XML, no robot, no joint: one line each."""
     for text, words in (
         ("x", "is not XML"),
-        ("<sdf/>", "URDF (robot) or MJCF (mujoco)"),
-        ("<mujoco/>", "no joint"),
+        ("<sdf/>", "robot (URDF) or mujoco (MJCF)"),
+        ("<mujoco/>", "no movable joint"),
     ):
         path = tmp_path / "model.xml"
         path.write_text(text)

@@ -49,7 +49,7 @@ def test_stiffness_hysteresis_and_skew_are_recovered(tmp_path):
 @pytest.mark.parametrize(
     ("change", "more", "expected"),
     [
-        ({"link": np.zeros(7)}, {}, "need the same shape"),
+        ({"link": np.zeros(7)}, {}, "need equal shapes"),
         ({"tau": np.full(2500, np.nan)}, {}, "NaN or infinite"),
         ({}, {"motor": "encoder"}, "has no column 'encoder'"),
         ({}, {"ratio": "gear"}, "has no array 'gear'"),

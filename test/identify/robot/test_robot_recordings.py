@@ -192,7 +192,7 @@ def limp(content):
     [
         (swapped, "it follows that of knee: the columns must be hip, knee"),
         (unrelated, "does not follow its goal"),
-        (joined, "two runs in one file?"),
+        (joined, "does the file contain two runs?"),
         (limp, "torque off"),
     ],
 )
@@ -222,7 +222,7 @@ def test_a_model_without_a_recorded_joint_is_refused(leg, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--degrees"], "no joint is further than"),
+        (["--degrees"], "all positions are within"),
         (["--exclude", "hip,knee"], "are excluded: leave at least one"),
     ],
 )
