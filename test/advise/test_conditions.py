@@ -42,7 +42,7 @@ def test_the_dead_band_at_a_lower_voltage():
 
     found = " ".join(conditions(servo, made, 7.4))
     expected = 1e3 * made(servo, 7.4).dead_band / 0.9
-    assert f"at 6.66 V in place of 7.4 V the dead band is {expected:.3g} mrad" in found
+    assert f"at 6.66 V instead of 7.4 V the dead band is {expected:.3g} mrad" in found
     assert " V " not in notes(drive())
 
 
@@ -51,7 +51,7 @@ def test_the_dead_band_of_cold_and_warm_servos():
     thermal = {"friction_per_kelvin": 0.02, "reference_temperature": 30.0}
     one = drive()
     assert "temperature of the recordings is not known" in notes(one)
-    assert "valid at about 28 degC: record cold and warm" in notes(
+    assert "valid near 28 degC only: record a cold and a warm servo" in notes(
         replace(one, temperatures=Spread(min=26.0, max=30.0))
     )
     found = notes(replace(one, values={**one.values, **thermal}))

@@ -120,7 +120,7 @@ def test_advice_from_rest_by_hand():
     assert advice.text.startswith("raise the gain to 3.5 times that of the recordings")
     assert advice.text.endswith("error at rest 35 → 5.5 mrad")
     assert "from 16 to 56" in RestAdvice(standstill, 0.5, 0.01, kp=16.0).text
-    assert RestAdvice(standstill, 0.0, 0.03).text == "leave it: the error at rest is at most 20 mrad"
+    assert RestAdvice(standstill, 0.0, 0.03).text == "no change needed: the error at rest is at most 20 mrad"
 
 
 def test_what_advice_needs_is_said_in_one_line(tmp_path, capsys):

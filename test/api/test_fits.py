@@ -138,7 +138,7 @@ def test_a_prediction_has_motion_band_and_picture(runs, tmp_path):
 
 def test_a_prediction_is_of_one_run_of_the_same_servo(runs):
     fit = sb.Fit(Drives({"": drive_made()}))
-    with pytest.raises(sb.StribeckError, match=r"of one run, found 36: choose one, as in runs\[0\]"):
+    with pytest.raises(sb.StribeckError, match=r"needs one run, found 36: choose one, for example runs\[0\]"):
         fit.predict(runs)
     assert fit.predict(runs[:1]).name == runs[0].name
 

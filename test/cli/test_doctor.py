@@ -122,7 +122,7 @@ FAULTS = {
     "slow": (with_states(track(10.0)), "10 Hz, 99 % of intervals below 100.0 ms: too slow"),
     "jitter": (with_states(stuttering()), "messages are late or lost"),
     "not a number": (with_states(track(position=float("nan"))), "lack a finite position"),
-    "degrees": (with_states(track(position=90.0)), "positions reach 90 rad: degrees or counts?"),
+    "degrees": (with_states(track(position=90.0)), "positions reach 90 rad: are they in degrees or counts?"),
     "no velocity": (with_states(track(speeds=0)), "have no velocity"),
     "silent": (graph(states={}), "has a publisher, but no message was received"),
     "nobody": (Observed(), "nobody publishes joint_states"),

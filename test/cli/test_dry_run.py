@@ -38,7 +38,7 @@ def test_limits_and_picture_without_a_bus(tmp_path, capsys):
     [
         ({"position_limits": [-1.0, 1.0]}, "would move from"),
         ({"limits": {"velocity": 1.0, "acceleration": 300.0}}, "rad/s, its limit is 1 rad/s"),
-        ({"limits": {"velocity": 20.0, "acceleration": 2.0}}, "its limit is 2 rad/s²"),
+        ({"limits": {"velocity": 20.0, "acceleration": 2.0}}, "but its limit is 2 rad/s²"),
     ],
 )
 def test_what_exceeds_a_limit_is_refused(tmp_path, capsys, joint, said):

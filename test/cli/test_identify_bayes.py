@@ -80,7 +80,7 @@ def test_zero_shot_and_inference_of_an_arm(tmp_path, capsys):
     [
         (["--config", "ROBOT"], "--rotors missing"),
         (["--config", "ROBOT", "--rotors", "1,2"], "expected 3 inertias, found 2"),
-        (["--config", "ROBOT", *ROTORS, "--prior", "empirical"], "arms with 6 links, this one has 3"),
+        (["--config", "ROBOT", *ROTORS, "--prior", "empirical"], "arms with 6 links, but this one has 3"),
         (["--config", "ROBOT", *ROTORS, "--inertias", "none.csv"], "no such file"),
         (["--config", "ROBOT", *ROTORS, "--json", "ROBOT/x"], "is not a folder"),
         (["--config", "ROBOT", *ROTORS, "--inertias", "/dev/null"], "expected .csv"),

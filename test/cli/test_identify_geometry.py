@@ -170,8 +170,8 @@ def test_a_nominal_urdf_gives_a_calibrated_one(tmp_path):
     ("words", "message"),
     [
         (["--data", "DATA", "--train-rows", "0:10", "--train-every", "2"], "give one of them"),
-        (["--data", "DATA", "--train-rows", "0:50"], "there are rows 0:40 only"),
-        (["--data", "DATA", "--train-poses", "50"], "there are 40 poses only"),
+        (["--data", "DATA", "--train-rows", "0:50"], "valid: rows from 0:40"),
+        (["--data", "DATA", "--train-poses", "50"], "there are only 40 poses"),
         (["--data", "DATA", "--train-poses", "3"], "at least 6 poses are needed"),
         (["--data", "DATA", "--select-by", "d-optimal"], "--select-by is the rule by which --train-poses"),
         (["--data", "DATA", "--select", "41"], "cannot choose 41 of 40"),

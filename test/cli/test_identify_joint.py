@@ -128,9 +128,9 @@ def test_wrong_table_is_refused_with_its_cause(case, tmp_path, capsys):
 STRANGE = {
     "doubled time": (changed(time=2.0 * TABLE["time"]), "doubled"),
     "halved time": (changed(time=0.5 * TABLE["time"]), "halved"),
-    "slow velocity": (changed(dq=0.58 * TABLE["dq"]), "0.58 times the slope"),
+    "slow velocity": (changed(dq=0.58 * TABLE["dq"]), "0.58 times the derivative"),
     "a gap": ({n: np.concatenate([v[:900], v[1000:]]) for n, v in TABLE.items()}, "1 gaps"),
-    "two tests": ({n: np.concatenate([v[:1200], v[:800]]) for n, v in TABLE.items()}, "2 tests in one file"),
+    "two tests": ({n: np.concatenate([v[:1200], v[:800]]) for n, v in TABLE.items()}, "contains 2 tests"),
     "missing values": (changed(tau=np.where(np.arange(2000) % 50 == 0, np.nan, TABLE["tau"])), "40 rows"),
     "repeated times": (changed(time=np.repeat(TABLE["time"][::2], 2)), "repeat the time"),
 }

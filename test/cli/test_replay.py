@@ -223,7 +223,7 @@ def test_states_in_doubt_are_counted_and_said(robot, tmp_path, capsys):
     unusable = "position or velocity is not a number, or is impossibly large"
     reasons = {unusable: 2, "no states for some ms": 1, "time jumped back": 1}
     assert json.loads(summary.read_text())["zero_torque"] == reasons
-    assert f"zero torque for 2 of them: {unusable}\n" in capsys.readouterr().out
+    assert f"friction torque zero for 2 of them: {unusable}\n" in capsys.readouterr().out
     _, stamps, torque = table(output)
     zeros = [k for k in range(1, len(torque)) if torque[k, 0] == 0.0]
     assert zeros == [50, 51, 100, stamps.index("1700000000.000000000", 1)]
@@ -325,7 +325,10 @@ def test_topics_of_other_types_are_refused(robot, tmp_path, capsys):
         (["--params", "m1.json", "--config", "c.yaml"], ["the joints are not known"]),
         (["--params", "m1.json"], ["--joint", "shoulder, elbow"]),
         (["--params", "m1.json", "m6.json"], ["--joint", "shoulder, elbow"]),
-        (["--params", "m1.json", "--joint", "elbow", "shoulder"], ["1 parameter files need as many joints"]),
+        (
+            ["--params", "m1.json", "--joint", "elbow", "shoulder"],
+            ["1 parameter files need the same number of joints"],
+        ),
         (["--params", "m6.json", "--joint", "elbow"], ["m6.json", "--effort-meaning", "motor, link or none"]),
         (["--params", "m1.json", "--joint", "elbow", "--gain", "3"], ["gain must be between 0 and 2"]),
         (["--params", "none.json", "--joint", "elbow"], ["none.json: no such file"]),

@@ -298,11 +298,11 @@ def test_faults_and_servos_that_do_not_go_together_are_refused():
     """Errors that a servo does not know, servos that are not there, IDs given twice."""
     refusal(lambda: VirtualBus(servos(1, 1)), "different IDs", "[1, 1]")
     refusal(lambda: VirtualBus([]), "different IDs")
-    refusal(lambda: VirtualBus(servos(1), [parse_fault("lost:p=0.1,id=2")]), "no servo 2", "[1]")
+    refusal(lambda: VirtualBus(servos(1), [parse_fault("lost:p=0.1,id=2")]), "no servo with ID 2", "[1]")
     mx = servos(1, model="mx106")
     refusal(lambda: VirtualBus(mx, [parse_fault("encoder:at=1")]), "encoder", "overload")
     with VirtualBus(servos(1)) as bus:
-        refusal(lambda: bus.push(2, 0.1, 0.1), "no servo 2")
+        refusal(lambda: bus.push(2, 0.1, 0.1), "no servo with ID 2")
         refusal(lambda: bus.fail(1, "hunger"), "hunger", "overload")
 
 

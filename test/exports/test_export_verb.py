@@ -102,7 +102,7 @@ def test_joints_have_the_names_of_their_files(tmp_path):
         ("c --output P/out.h", ["xl330_m6.json"]),
         ("c --params absent.json", ["absent.json"]),
         ("c --params .", ["folder"]),
-        ("c --actuator mx64", ["is of 'xl330', --servo is 'mx64'"]),
+        ("c --actuator mx64", ["belongs to the servo 'xl330', but --servo is 'mx64'"]),
         ("c --actuator none", ["none"]),
         ("c --logdir absent", ["absent"]),
         ("c --kp 0", ["--kp"]),

@@ -63,7 +63,7 @@ WRONG = {
         "ros2_control --params m4.json {} --draws 3 --output o.yaml",
         "cannot contain draws",
     ),
-    "too many files": ("c --params m4.json --draws 20000 --output o.h", "more than 10000"),
+    "too many files": ("c --params m4.json --draws 20000 --output o.h", "at most 10000"),
     "seed without draws": ("c --params m4.json --seed 3 --output o.h", "--seed belongs to draws"),
     "units without draws": ("c --params m4.json --same joint --output o.h", "--same belongs to draws"),
     "units of one file": (

@@ -34,7 +34,7 @@ def test_the_four_machines_are_there():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("schema: 2\nname: a\n", "schema 2 is not known; this version of stribeck reads 1"),
+        ("schema: 2\nname: a\n", "unknown schema 2; valid in this version of stribeck: 1"),
         ("name: a\n", "schema missing"),
         (HEAD + "wheels: 4\n", "unknown key 'wheels'"),
         (HEAD + "units: imperial\n", "units: expected linear or rotary, found 'imperial'"),

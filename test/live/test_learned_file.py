@@ -24,7 +24,7 @@ def test_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        (lambda d: d.update(schema=2), "schema 2 is not known; this version of stribeck reads 1"),
+        (lambda d: d.update(schema=2), "unknown schema 2; valid in this version of stribeck: 1"),
         (lambda d: d.pop("time"), "time missing"),
         (lambda d: d.update(more=1), "unknown key 'more'"),
         (lambda d: d.update(joints={}), "expected a list"),

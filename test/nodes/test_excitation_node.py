@@ -94,7 +94,7 @@ def test_answers_lost_for_a_while_repeat_the_run(tmp_path, capfd):
     assert len(result["bags"]) == 1
     lines = [text for text in capfd.readouterr().err.splitlines() if "repeated" in text]
     assert len(lines) == len(result["disturbed"]) >= 1
-    expected = "[excitation]: run 1 (sin_sin, gain 400): servo: joint 'j1': no answer from its servo for"
+    expected = "[excitation]: run 1 (sin_sin, gain 400): servo: joint 'j1': its servo has not answered for"
     assert any(expected in line for line in lines)
     (log,) = read_recordings(tmp_path / "bags")
     assert log.duration == pytest.approx(6.0, abs=0.3)

@@ -135,9 +135,9 @@ def test_a_missing_column_is_answered_with_those_there_are(tmp_path):
     table = read_table(text_file(tmp_path, "t,a,note\n0,1,x\n1,2,y\n"))
     with pytest.raises(RecordingError, match=r"run\.csv has no column 'time' of numbers; it has t, a"):
         table.column("time")
-    with pytest.raises(RecordingError, match=r"run\.csv has 3 columns, expected columns 2 to 4"):
+    with pytest.raises(RecordingError, match=r"run\.csv has 3 columns, but columns 2 to 4 are needed"):
         table.columns(2, 5)
-    with pytest.raises(RecordingError, match="no column 'note' of numbers"):
+    with pytest.raises(RecordingError, match="no numeric column 'note'"):
         table.columns(1, 3)
 
 

@@ -77,7 +77,7 @@ def test_clocks_further_apart_are_said():
     compensator = Compensator([joint()], [JointMap()], SETTINGS)
     followed(compensator, 200, 0.5, 1, clock=10.0)
     assert compensator.notice is not None
-    assert "more than the 5 s that are corrected" in compensator.notice
+    assert "more than the 5 s that can be corrected" in compensator.notice
 
 
 def test_former_states_of_the_joint_itself_are_no_goals():

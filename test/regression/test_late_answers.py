@@ -115,8 +115,8 @@ def test_a_written_value_is_read_back() -> None:
 @pytest.mark.parametrize(
     ("name", "number", "text"),
     [
-        ("temperature_limit", 20, "temperature_limit = 20 °C, valid: at least 30"),
-        ("temperature_limit", 250, "temperature_limit = 250, valid: 0 to 100"),
+        ("temperature_limit", 20, "is 20 °C, but must be at least 30"),
+        ("temperature_limit", 250, "temperature_limit = 250; valid: 0 to 100"),
         ("min_position_limit", 4000, "above max_position_limit"),
     ],
 )

@@ -24,8 +24,8 @@ def ranges(tmp_path):
 def test_radians_are_neither_degrees_nor_shares(tmp_path, ranges):
     """Friction and stiffness would be 57 or more times too small or too large."""
     folder = made(tmp_path / "set", "radians")
-    refusal(lambda: read_data_set(folder, degrees=True), "no number is above 0.5", "radians", "`degrees`")
-    refusal(lambda: read_data_set(folder, calibration=ranges), "no number is above 0.5", "`calibration`")
+    refusal(lambda: read_data_set(folder, degrees=True), "all values are below 0.5", "radians", "`degrees`")
+    refusal(lambda: read_data_set(folder, calibration=ranges), "all values are below 0.5", "`calibration`")
     assert len(read_data_set(folder)) == 1
 
 

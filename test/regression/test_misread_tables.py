@@ -76,7 +76,7 @@ def test_a_supply_in_another_unit_is_told(folder, capsys):
     (folder / "signals.yaml").write_text(f"{SIGNALS}supply_voltage: {{column: u}}\n")
     code, said = imported(capsys)
     assert code == 0
-    assert "recorded at 0.5 V, far below the rated 3.7 V" in said
+    assert "the recorded supply is 0.5 V, far below the rated 3.7 V" in said
 
 
 def test_a_table_without_a_position(folder):

@@ -241,7 +241,7 @@ def test_many_runs_stay_a_page_of_sane_size(page, logs, tmp_path):
     path.write_bytes(content)
     page.open(path.as_uri())
     assert_alone(page, path.as_uri())
-    assert "of 1201 samples, with the extremes of every stretch" in page.run("document.body.innerText")
+    assert "of 1201 samples, including the extremes of every interval" in page.run("document.body.innerText")
     assert page.run("document.querySelector('#motion summary').textContent") == "72 more runs"
 
 

@@ -110,7 +110,7 @@ def test_files_are_read_in_the_encoding_they_name(tmp_path):
             r"joint turn: origin xyz: expected 3 finite numbers \[m\], found '0 0 \${h}'",
         ),
         ('xyz="0 0 0.3"', 'rpy="0 0 nan"', r"joint turn: origin rpy: expected 3 finite numbers \[rad\]"),
-        ('mass value="2"', 'mass value="-2"', "link upper: mass -2 kg is negative"),
+        ('mass value="2"', 'mass value="-2"', "link upper: the mass must not be negative, found -2 kg"),
         (
             'mass value="2"',
             'mass value="2 kg"',
@@ -121,7 +121,7 @@ def test_files_are_read_in_the_encoding_they_name(tmp_path):
         (
             'ixx="0.01"',
             'ixx="-0.01"',
-            "link upper: principal moments of inertia -0.01, .*expected none below 0",
+            "link upper: principal moments of inertia must not be negative, found -0.01",
         ),
         ('ixx="0.01" ixy="0"', 'ixx="0.01" ixy="1"', "link upper: principal moments of inertia"),
         ('ixx="0.01"', 'ixx="inf"', r"inertia ixx: expected a finite number \[kg m\^2\]"),

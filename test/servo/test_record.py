@@ -325,7 +325,7 @@ def test_answers_that_stay_away_end_a_recording_with_what_is_there(tmp_path):
         outcome, _ = recorded(bus, tmp_path, [Play(WAVE, 400.0), Play(LONG, 200.0)], meanwhile=meanwhile)
     assert outcome.end == "failed"
     assert "its servo has not answered" in outcome.reason
-    assert "no recovery within 5 s" in outcome.reason
+    assert "not recovered within 5 s" in outcome.reason
     assert [bag.name.split("_")[0] for bag in outcome.bags] == ["wave"]
     assert [bag.name.split("_")[0] for bag in outcome.disturbed] == ["long"]
 

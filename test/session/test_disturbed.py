@@ -51,7 +51,9 @@ def test_a_disturbed_run_is_repeated_from_its_beginning(releases_torque):
     assert [event.index for event in trace.of(RunStarted)] == [0, 0, 1]
     assert [event.disturbed for event in trace.of(RunEnded)] == [True, False, False]
     first, second, _ = trace.of(RunEnded)
-    assert first.reason == "joint states are 0.3 s old, allowed are 0.2 s: all are late at their source"
+    assert (
+        first.reason == "all joint states are 0.3 s old, so they are late at their source; the limit is 0.2 s"
+    )
     assert second.reason is None
     (said,) = trace.of(Disturbed)
     assert said.text == f"run 1 (sin_sin, gain 200): {first.reason}; it is repeated (1 of at most 3 times)"
@@ -99,7 +101,7 @@ def test_a_run_is_repeated_three_times_at_most(runs):
         return
     assert [event.disturbed for event in trace.of(RunEnded)] == [True] * 4
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.endswith("; disturbed 4 times")
+    assert aborted.reason.endswith("; stopped, because there were 4 such disturbances")
     assert np.isnan(trace.goals[trace.cycle(Aborted) :]).all()
 
 
@@ -247,19 +249,19 @@ def test_the_program_tells_a_session_of_disturbances():
     [
         (
             {"state_age": [0.3, 0.25]},
-            "joint states are 0.3 s old, allowed are 0.2 s: all are late at their source",
+            "all joint states are 0.3 s old, so they are late at their source; the limit is 0.2 s",
         ),
         (
             {"state_age": [0.3, 0.25], "source_age": 0.24},
-            "joint states are 0.3 s old, allowed are 0.2 s: all are late at their source",
+            "all joint states are 0.3 s old, so they are late at their source; the limit is 0.2 s",
         ),
         (
             {"state_age": [0.01, 0.25], "source_age": 0.01},
-            "the states of joint 'joint1' are lost: none for 0.25 s, allowed are 0.2 s, although their source is running",
+            "the states of joint 'joint1' were lost: none for 0.25 s, although their source is running; the limit is 0.2 s",
         ),
         (
             {"state_age": [0.3, 0.25], "source_age": 0.01},
-            "the states of joint 'joint0', 'joint1' are lost: none for 0.3 s, allowed are 0.2 s, although their source is running",
+            "the states of joint 'joint0', 'joint1' were lost: none for 0.3 s, although their source is running; the limit is 0.2 s",
         ),
     ],
 )

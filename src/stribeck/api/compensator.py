@@ -376,9 +376,9 @@ def _compare_gains(
         known = float(drive.gains.kp)
         if not 1.0 / GAIN_RATIO < gain / known < GAIN_RATIO:
             warn(
-                f"{path}: joint {name!r} was identified with gains in the units of the file (stiffness in N "
-                f"m/rad; {known:.3g}), found p_gain {gain:g} in the units of the firmware: omit p_gain if the "
-                "servo has the same gain as in the recordings"
+                f"{path}: joint {name!r} was identified with a gain of {known:.3g}, a stiffness in N m/rad, but p_gain "
+                f"is {gain:g}, probably in the units of the firmware: omit p_gain if the servo is set as in the "
+                "recordings"
             )
 
 

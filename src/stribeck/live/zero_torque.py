@@ -129,7 +129,7 @@ class ZeroTorque:
         if True in hot.tolist():
             k = int(np.argmax(hot))
             self.release(
-                f"{self._names[k]} is at {temperature[k]:.0f} °C, above the limit of {self._hottest:g} °C"
+                f"{self._names[k]} is at {temperature[k]:.0f} °C, and the limit is {self._hottest:g} °C"
             )
         at = state.joint_position
         mass, weight = self._dynamics.mass_matrix_and_bias(at, np.zeros(len(at)))

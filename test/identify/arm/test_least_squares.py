@@ -145,7 +145,7 @@ def test_parameters_that_a_motion_leaves_open_are_named(machine):
 
 def test_rows_and_filters_that_cannot_be(machine):
     run = recording(machine.arm)
-    with pytest.raises(ConfigError, match="has 5000 rows, the protocol asks for rows 0 to 90000"):
+    with pytest.raises(ConfigError, match="has 5000 rows, but the protocol asks for rows 0 to 90000"):
         motion_of(run, protocol(rows={"run": (0, 90000)}))
     with pytest.raises(ConfigError, match="half the sampling rate, 250 Hz"):
         motion_of(run, protocol(effort_filter=low_pass(300.0)))

@@ -191,7 +191,7 @@ def test_mistakes_that_can_be_noticed(tmp_path, run, spoil, said):
     ("content", "said"),
     [
         ("", "is empty"),
-        ("a,b\n1,x\n", "has 2 columns, expected columns 1 to 3"),
+        ("a,b\n1,x\n", "has 2 columns, but columns 1 to 3 are needed"),
         ("1,2,3\n4,5,6\n", "has 3 columns, expected"),
     ],
 )
@@ -355,7 +355,7 @@ def test_a_recording_at_rest_is_called_that(tmp_path, run):
         velocity=1e-3 * rng.standard_normal(run.velocity.shape),
     )
     path = write_csv(tmp_path / "run.csv", table(still))
-    with pytest.raises(RecordingError, match=r"no joint moves, the largest travel is 0\.00\d+ rad"):
+    with pytest.raises(RecordingError, match=r"no joint moves by more than 0\.00\d+ rad"):
         read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
 
 

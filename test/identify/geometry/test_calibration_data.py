@@ -68,7 +68,7 @@ def test_separators_comments_and_blank_lines_are_no_matter(tmp_path, separator):
     ("text", "message"),
     [
         ("1 2\n", r"2 columns, expected 3"),
-        ("1 2 3\n1 two 3\n", r"no column '1' of numbers"),
+        ("1 2 3\n1 two 3\n", r"no numeric column '1'"),
         ("1 2 3\n1 2 nan\n", r"row 1: a number is missing or not finite"),
         ("1 2 inf\n", r"row 0: a number is missing or not finite"),
         ("# nothing\n", r"is empty"),
@@ -98,7 +98,7 @@ def test_millimetres_and_metres_are_told_apart(folder, config, factor, message):
     """Markers that move by kilometres or by less than a millimetre."""
     for marker in MARKERS:
         change(folder, f"measured_{marker}.txt", lambda table: factor * table)
-    loose = "distance between|same point"
+    loose = "distance between|same positions"
     refused(folder, config, f"{message}|{loose}")
 
 
@@ -123,7 +123,7 @@ def test_rows_of_other_poses_are_refused(folder, config):
 def test_a_marker_given_twice_is_refused(folder, config):
     """Two files with the same point."""
     (folder / "measured_SMR_2.txt").write_text((folder / "measured_SMR_1.txt").read_text())
-    refused(folder, config, "SMR_1 and SMR_2 are the same point")
+    refused(folder, config, "SMR_1 and SMR_2 have the same positions")
 
 
 def test_markers_on_one_line_are_refused(folder, config):

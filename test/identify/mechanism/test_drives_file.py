@@ -55,7 +55,7 @@ def test_files_of_the_first_form_are_read(tmp_path, entry, status):
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"unit": "N m"}, "unit 'N m', the model has 'N'"),
+        ({"unit": "N m"}, "unit 'N m', but the model has 'N'"),
         ({"value": "much"}, "value: expected a number"),
         ({"status": "vague"}, "status"),
         ({"colour": "red"}, "unknown key 'colour'"),

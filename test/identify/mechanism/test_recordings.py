@@ -150,7 +150,7 @@ def test_files_that_are_no_recordings_are_refused(tmp_path):
 def test_time_in_milliseconds_is_noticed(tmp_path):
     """Samples 10 s apart tell nothing at steps of 10 ms."""
     one = read(written(tmp_path / "a.csv", rows(time=10.0 * np.arange(200))))
-    with pytest.raises(RecordingError, match=r"10 s apart, 1000 steps of 0\.01 s"):
+    with pytest.raises(RecordingError, match=r"10 s apart, which is 1000 steps of 0\.01 s"):
         on_grid(one, read_model("furuta").mechanism, 0.01)
 
 

@@ -198,7 +198,7 @@ def test_parts_that_do_not_go_together_are_refused(logs, servo):
         task_for(split, servo, law, settings, freed=["kt"])
     with pytest.raises(ConfigError, match="all parameters are fixed"):
         task_for(split, servo, law, settings, fixed=servo.parameters(law).values())
-    with pytest.raises(ConfigError, match="the recordings are of 'mx106'"):
+    with pytest.raises(ConfigError, match="the recordings are of the servo 'mx106'"):
         task_for(split, load_actuator("xl330"), law, settings)
     mixed = [logs[0], replace(logs[1], actuator="xl330")]
     with pytest.raises(RecordingError, match="different actuators"):
@@ -214,7 +214,7 @@ def test_splits():
     share = split_runs(logs, validation_fraction=0.25, seed=1)
     assert (len(share.train), len(share.validation)) == (12, 4)
     assert share.validation == split_runs(logs, validation_fraction=0.25, seed=1).validation
-    with pytest.raises(ConfigError, match=r"no run has gain 99 .* the gains are 8, 32"):
+    with pytest.raises(ConfigError, match=r"no run has gain 99, .* gains of the runs: 8, 32"):
         split_runs(logs, validation_kp=99)
     with pytest.raises(ConfigError, match="exclude each other"):
         split_runs(logs, validation_kp=8, validation_fraction=0.5)
@@ -258,7 +258,7 @@ def test_a_free_current_limit_is_refused_on_the_real_recordings():
     task = task_for(
         split_runs(logs), actuator, law_named("m6"), FitSettings(trials=10_000), freed=["current_limit"]
     )
-    with pytest.raises(ConfigError, match=r"not freed: .*gain 400: .* mrad fixed, .* mrad free"):
+    with pytest.raises(ConfigError, match=r"not identified: .*gain 400: .* mrad fixed, .* mrad free"):
         check_freed(task, ["current_limit"])
 
 
