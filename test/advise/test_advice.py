@@ -157,7 +157,7 @@ def test_a_gain_near_hunting_is_not_advised():
         "lift", drive(Joint(kinetic=0.3, static=0.3)), load=1.0, settings=AdviceSettings(delay=0.02)
     )
     assert weak.advised is None
-    assert weak.text.startswith("offset goals")
+    assert weak.text.startswith("send offset goals")
     assert "too close to the gain at which the joint hunts" in weak.text
     good = advise("pan", drive(Joint(stiffness=80.0)))
     assert good.text == "no change needed: the error at rest is at most 1.25 mrad"

@@ -56,7 +56,7 @@ def test_several_joints_are_taken_one_by_one(tmp_path):
     fit = sb.read(file_of_joints(tmp_path / "p.json", "shoulder", "elbow"))
     assert fit.joints == ("shoulder", "elbow")
     assert fit["elbow"].parameters == VALUES
-    with pytest.raises(sb.StribeckError, match=r"shoulder, elbow: name one, as in fit\[NAME\]"):
+    with pytest.raises(sb.StribeckError, match=r"shoulder, elbow: choose one with fit\[NAME\]"):
         fit.draw(3)
     with pytest.raises(sb.StribeckError, match="no joint 'wrist'; valid: shoulder, elbow"):
         fit["wrist"]

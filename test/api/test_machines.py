@@ -48,7 +48,7 @@ def test_errors_are_those_that_the_fit_announced(folder, capsys):
     told = capsys.readouterr()
     assert "broken" in told.err
     assert "not used" in told.err
-    assert "relative error of torque [%], rows in motion" in told.out
+    assert "relative error of torque [%], rows with motion" in told.out
     (found,) = json.loads((folder / "r.json").read_text())["results"]
     announced = json.loads((folder / "fit.json").read_text())["fits"]["full"]
     for entry, part in zip(found["per_file"], ("train", "validation"), strict=True):
@@ -89,12 +89,12 @@ def test_what_cannot_be_predicted_is_said(folder, tmp_path, capsys):
     assert (
         main(["evaluate", str(folder / "one.csv"), "--params", str(tmp_path / "other.json"), *machine]) == 1
     )
-    assert "the drives are of wrist, elbow, and" in capsys.readouterr().err
+    assert "the file contains drives of wrist, elbow, but" in capsys.readouterr().err
     two = {joint: content.joints[joint] for joint in ("base", "shoulder")}
     write_drives(tmp_path / "two.json", replace(content, joints=two))
     words = ["--params", str(tmp_path / "two.json"), *machine]
     assert main(["evaluate", str(folder / "one.csv"), *words]) == 1
-    assert "elbow moves in it, and the file has no drive of it" in capsys.readouterr().err
+    assert "elbow moves in it, but the file has no drive of it" in capsys.readouterr().err
     assert evaluate(folder, str(folder / "one.csv"), "--diagram", str(tmp_path / "d.png")) == 1
     assert "--diagram and its --output need parameter files of servos" in capsys.readouterr().err
 
@@ -129,7 +129,7 @@ def test_positions_of_a_robot_from_its_goals(tmp_path, capsys):
     assert errors[1] > 3.0 * errors[0]
     capsys.readouterr()
     assert main(["evaluate", str(run), *words]) == 1
-    assert "give its URDF or MJCF (leg.xml)" in capsys.readouterr().err
+    assert "leg.xml, whose model is needed: give its URDF or MJCF" in capsys.readouterr().err
     (motion,) = sb.read(tmp_path / "robot.json").predict(run, model=model)
     assert np.isfinite(motion.predicted).all()
     assert motion.errors["hip"].rms == pytest.approx(found["per_joint"]["hip"]["rms"])

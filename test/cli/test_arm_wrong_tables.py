@@ -39,7 +39,7 @@ CASES = {
     "torque of the motor": (lambda t, q, v, e: (t, q, v, e / 100.0), "torques of the motors", "torques of the motors"),
     "position of the motor": (lambda t, q, v, e: (t, 100.0 * q, 100.0 * v, e / 100.0), "that of the motor", "torques of the motors"),
     "torques of the other sign": (lambda t, q, v, e: (t, q, v, -e), "has the opposite sign to gravity", "is opposite to that in the URDF"),
-    "a torque of the other sign": (lambda t, q, v, e: (t, q, v, turned(e, 1)), "effort of shoulder has the sign", "effort of shoulder"),
+    "a torque of the other sign": (lambda t, q, v, e: (t, q, v, turned(e, 1)), "effort of shoulder has the opposite sign", "effort of shoulder"),
     "doubled time": (lambda t, q, v, e: (2.0 * t, q, v, e), "doubled", "doubled"),
     "halved time": (lambda t, q, v, e: (0.5 * t, q, v, e), "halved", "halved"),
     "time in milliseconds": (lambda t, q, v, e: (1e3 * t, q, v, e), "milliseconds", "milliseconds"),
@@ -52,7 +52,7 @@ CASES = {
     ),
     "a gap": (lambda *s: rows(s, slice(0, 2000), slice(3000, None)), "has gaps", "has gaps"),
     "a still joint": (
-        lambda t, q, v, e: (t, q * [0, 1, 1], v * [0, 1, 1], e), "base is left out: it does not move", "base is left out: it is at rest"
+        lambda t, q, v, e: (t, q * [0, 1, 1], v * [0, 1, 1], e), "base is not identified: it stays", "base is ignored: it is at rest"
     ),
     "no torque": (lambda t, q, v, e: (t, q, v, 0.0 * e), "torques are zero", "it has no effort"),
     "the same torque in all rows": (lambda t, q, v, e: (t, q, v, 0.0 * e + 1.0), "the same in all rows", "the same in all rows"),

@@ -77,7 +77,7 @@ def test_all_fits_to_files(folder, tmp_path, capsys):
     pictures = {path.name for path in (tmp_path / "plots").iterdir()}
     assert {"errors.png", "friction.png", "torque_train_train.png", "torque_validation_other.png"} <= pictures
     told = capsys.readouterr().out
-    assert "relative error of torque [%], rows in motion" in told
+    assert "relative error of torque [%], rows with motion" in told
     assert str(out / "little.urdf") in told
     assert f"ros2 launch stribeck compensate.launch.py params_file:={out / 'compensation.yaml'}" in told
     compensated(out, tmp_path)

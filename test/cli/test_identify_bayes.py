@@ -84,7 +84,7 @@ def test_zero_shot_and_inference_of_an_arm(tmp_path, capsys):
         (["--config", "ROBOT", *ROTORS, "--inertias", "none.csv"], "no such file"),
         (["--config", "ROBOT", *ROTORS, "--json", "ROBOT/x"], "is not a folder"),
         (["--config", "ROBOT", *ROTORS, "--inertias", "/dev/null"], "expected .csv"),
-        (["--config", "ROBOT", *ROTORS, "--seconds", "1"], "give recordings"),
+        (["--config", "ROBOT", *ROTORS, "--seconds", "1"], "name recordings"),
     ],
 )
 def test_wrong_options_are_one_clear_line(tmp_path, capsys, options, words):

@@ -174,7 +174,7 @@ def test_a_nominal_urdf_gives_a_calibrated_one(tmp_path):
         (["--data", "DATA", "--train-poses", "50"], "there are only 40 poses"),
         (["--data", "DATA", "--train-poses", "3"], "at least 6 poses are needed"),
         (["--data", "DATA", "--select-by", "d-optimal"], "--select-by is the rule by which --train-poses"),
-        (["--data", "DATA", "--select", "41"], "cannot choose 41 of 40"),
+        (["--data", "DATA", "--select", "41"], "cannot choose 41 poses out of 40"),
         (["--data", "nowhere"], "no such file or folder"),
         (["--data", "DATA/measured_joints.txt"], "no file measured_SMR_1.txt"),
         (["--data", "DATA", "--json", "DATA"], "an input of this command"),

@@ -88,7 +88,7 @@ def test_the_name_of_an_included_servo_is_not_for_another(own, bag, capsys):
     own.write_text(own.read_text().replace("name: own", "name: mx106"))
     words = ["fit", "--logdir", str(bag), "--actuator", str(own), "--bench", DESCRIPTION]
     assert main(words) == 1
-    assert re.search("is the included Dynamixel MX-106.* another name", said(capsys))
+    assert re.search("is the name of the included servo Dynamixel MX-106.* another name", said(capsys))
 
 
 def test_a_servo_without_a_datasheet_needs_a_limit(own, bag, tmp_path, capsys):

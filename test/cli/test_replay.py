@@ -346,7 +346,7 @@ def test_what_cannot_be_is_said_in_one_line(robot, capsys, monkeypatch, options,
 def test_a_joint_that_the_bag_lacks_is_refused_with_those_it_has(robot, capsys):
     """A slip of the pen is no recording of zeros."""
     line = refused(capsys, "--params", robot / "m1.json", "--joint", "wrist", "--states", robot / "two")
-    assert "--joint wrist: not in" in line
+    assert "--joint: no joint wrist in" in line
     assert "which has: shoulder, elbow" in line
 
 
@@ -396,7 +396,7 @@ def test_joints_may_have_different_torque_limits(robot, tmp_path, capsys):
     assert largest("shoulder=1.5,elbow=0.5") == [1.5, 0.5]
     assert largest("0.5") == [0.5, 0.5]
     capsys.readouterr()
-    assert "--max-torque wrist: the joints are shoulder, elbow" in refused(
+    assert "--max-torque: no joint wrist; valid: shoulder, elbow" in refused(
         capsys, *options, "--max-torque", "wrist=1"
     )
     assert "elbow.max_torque" in refused(capsys, *options, "--max-torque", "shoulder=1")

@@ -85,7 +85,7 @@ def test_a_simulation_that_is_not_that_of_the_fit_is_named(params, bags, tmp_pat
     assert main([*command(params, bags, output), "--dt", "0.01", "--reset-period", "1"]) == 0
     text = output.read_text()
     assert (
-        "M3 is simulated differently here than in its fit: steps of 10 ms, reset every 1 s, there steps of 5 ms, whole runs."
+        "M3 is simulated differently here than in its fit: here steps of 10 ms, reset every 1 s, in the fit steps of 5 ms, whole runs."
         in text
     )
     assert "reset to the measured state every 1 s: the errors are those of intervals" in text

@@ -155,7 +155,7 @@ def test_drake_gets_the_rotor(tmp_path):
 @pytest.mark.parametrize(
     ("form", "text", "joint", "parts"),
     [
-        ("urdf", URDF, "wrist", ["no joint of the name 'wrist'", "shoulder, elbow"]),
+        ("urdf", URDF, "wrist", ["no joint named 'wrist'", "shoulder, elbow"]),
         ("urdf", URDF.replace('"elbow"', '"shoulder"'), "shoulder", ["2 joints of the name 'shoulder'"]),
         (
             "urdf",

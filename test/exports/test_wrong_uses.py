@@ -56,7 +56,7 @@ WRONG = {
     "recording missing": ("c --params m4.json none.bag --output o.h", "none.bag"),
     "recordings described": (
         "c --params m4.json --arm-mass 0 --output o.h",
-        "--arm-mass describes recordings",
+        "--arm-mass is only for recordings",
     ),
     "draws of nothing uncertain": ("c --params limited.json --draws 3 --output o.h", "states no intervals"),
     "draws of a controller": (
@@ -64,8 +64,8 @@ WRONG = {
         "cannot contain draws",
     ),
     "too many files": ("c --params m4.json --draws 20000 --output o.h", "at most 10000"),
-    "seed without draws": ("c --params m4.json --seed 3 --output o.h", "--seed belongs to draws"),
-    "units without draws": ("c --params m4.json --same joint --output o.h", "--same belongs to draws"),
+    "seed without draws": ("c --params m4.json --seed 3 --output o.h", "--seed is for draws only"),
+    "units without draws": ("c --params m4.json --same joint --output o.h", "--same is for draws only"),
     "units of one file": (
         "c --params m4.json --joint a b --draws 2 --same a b --output o.h",
         "its own parameter file",

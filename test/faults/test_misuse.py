@@ -109,7 +109,7 @@ URDFS = {
 CASES = [
     # files that are missing, empty, or of another kind
     (["fit", "--actuator", "xl330", "--logdir", "nowhere"], "nowhere: no such file or folder"),
-    (["fit", "--actuator", "xl330", "--logdir", "empty"], "empty contains no recordings: expected bags"),
+    (["fit", "--actuator", "xl330", "--logdir", "empty"], "empty contains no recordings; valid: bags"),
     (["fit", "--actuator", "xl330", "--logdir", "text.csv"], "text.csv is a table: name its columns"),
     ([*FIT, "--output", "empty"], "empty is a folder; name a file"),
     ([*EVALUATE, "list.json"], "list.json: expected named values, found a list"),
@@ -122,7 +122,7 @@ CASES = [
     (["fit", "--logdir", "loop"], "loop"),
     (
         ["fit", "--logdir", "lone.yaml"],
-        "lone.yaml is not a recording that can be read; expected folder of a bag",
+        "lone.yaml is not a recording that can be read; valid: folder of a bag",
     ),
     (["fit", "--logdir", "run.npy"], "run.npy is not a recording that can be read"),
     (
@@ -189,7 +189,7 @@ CASES = [
             "one_name": "joint shoulder occurs twice",
             "childless": "joint elbow: no child link",
             "two_numbers": "joint elbow: origin xyz: expected 3 finite numbers [m], found '0.3 0'",
-            "no_axis": "joint shoulder: its axis is zero",
+            "no_axis": "joint shoulder: the axis is zero",
             "crossed": "the lower limit of base, shoulder, elbow is above the upper one",
         }.items()
     ],
@@ -206,13 +206,13 @@ CASES = [
     ([*ARM, "degrees_and_rates.csv"], "degrees (set unit: deg)"),
     ([*ARM, "milliseconds.csv"], "is the time in milliseconds?"),
     ([*ARM, "huge.csv"], "arm.urdf allows 60: is it in N mm, or a current"),
-    ([*ARM, "backwards.csv"], "time does not increase from row 50 to 51"),
-    ([*ARM, "repeated.csv"], "time does not increase from row 0 to 1"),
+    ([*ARM, "backwards.csv"], "time does not increase from row 50 to row 51"),
+    ([*ARM, "repeated.csv"], "time does not increase from row 0 to row 1"),
     ([*ARM, "rest.csv"], "no joint moves"),
     ([*ARM, "short.csv"], "too few"),
     ([*ARM, "narrow.csv"], "narrow.csv has 1 columns, but columns 1 to 3 are needed"),
     ([*ARM, "without_effort.csv"], "has 9 columns, but columns 7 to 9 are needed"),
-    ([*ARM, "text.csv"], "text.csv has no column of numbers"),
+    ([*ARM, "text.csv"], "text.csv has no numeric column"),
     ([*ARM, "empty.csv"], "empty.csv is empty"),
     ([*ARM, "head.csv"], "head.csv has no rows of data"),
     ([*ARM, "empty"], "no recordings in empty"),

@@ -173,7 +173,7 @@ def test_a_description_that_contradicts_is_refused(tmp_path):
     other = replace(OWN, control=replace(OWN.control, duty_max=0.5))
     refusal(lambda: read_drive(path, other), path, "a control law of 'own' that differs", "remove `servo`")
     whole = json.loads(path.read_text())
-    refused(tmp_path, {**whole, "actuator": "xl330"}, "'xl330'", "describes 'own'")
+    refused(tmp_path, {**whole, "actuator": "xl330"}, "'xl330'", "'own' in the block stribeck")
     whole["stribeck"]["actuator"]["control"]["kind"] = "magic"
     refused(tmp_path, whole, "stribeck: actuator: control", "'magic'")
 

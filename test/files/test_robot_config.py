@@ -123,5 +123,5 @@ def test_protocols_that_are_refused(tmp_path, protocol, said):
 
 def test_couplings_of_unknown_joints_are_refused(tmp_path):
     text = "joints: [a, b]\nidentification: {recording: {format: bag}, protocol: {moving: 1}, couplings: {w: {a: 1, c: 1}}}\n"
-    with pytest.raises(ConfigError, match="weights of two joints or more out of a, b, found a, c"):
+    with pytest.raises(ConfigError, match="weights of at least two joints out of a, b, found a, c"):
         identification_config(robot(tmp_path, HEAD + text))

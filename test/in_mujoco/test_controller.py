@@ -323,7 +323,7 @@ def test_own_actuators_make_way_when_asked(own):
         ({"option": 'integrator="RK4"'}, "integrator is RK4.*use one of Euler, implicit, implicitfast"),
         ({"extra": '<flag frictionloss="disable"/>'}, "flag frictionloss is disabled"),
         ({"extra": '<flag constraint="disable"/>'}, "flag constraint is disabled"),
-        ({"kind": "slide"}, "type slide; xl330 is rotary and needs a hinge"),
+        ({"kind": "slide"}, "type slide, but xl330 is rotary and needs a hinge"),
         ({"kind": "ball"}, "type ball"),
     ],
 )

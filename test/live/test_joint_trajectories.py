@@ -95,4 +95,4 @@ def test_joints_that_are_missing_on_either_side_are_refused():
         "no goals for joint 'hand'",
         "wrist, elbow",
     )
-    refusal(lambda: check_plays([play], JOINTS[:1], releases_torque=False), "moves joint 'wrist' too")
+    refusal(lambda: check_plays([play], JOINTS[:1], releases_torque=False), "also moves joint 'wrist'")

@@ -73,9 +73,9 @@ def test_a_node_that_was_suspended_stands_back_before_it_serves(enabled, pause, 
     assert len(enabled.log) == trips
     if trips:
         level, text = enabled.log[0]
-        assert (level, text[:54]) == (
-            "error",
-            "suspended for 45 ms, the guard took over: enable compensation again",
+        assert level == "error"
+        assert text.startswith(
+            "the node was suspended for 45 ms, so the guard took over: enable compensation again"
         )
         assert "pause_limit (0.04 s)" in text
     enabled.tick(2.0)
@@ -101,7 +101,7 @@ def test_only_the_present_spell_can_be_revoked(enabled) -> None:
     enabled.state.revoke(before + 5, enabled.time)
     assert not enabled.compensator.enabled
     assert enabled.log[-1][1].startswith(
-        "no heartbeat reached the guard, the guard took over: enable compensation again"
+        "the guard received no heartbeat, so the guard took over: enable compensation again"
     )
     assert not enabled.state.resumes(enabled.time + 10.0)
 

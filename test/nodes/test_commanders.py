@@ -273,9 +273,7 @@ def test_states_that_are_late_for_a_while_repeat_the_run(tmp_path, kind):
         outcome = s.ends()
         assert (outcome.end, len(outcome.bags), len(outcome.disturbed)) == ("finished", 1, 1)
         (line,) = [text for text in s.said if "repeated" in text]
-        assert line.endswith(
-            "late at their source; the limit is 0.1 s; it is repeated (1 of at most 3 times)"
-        )
+        assert line.endswith("late at their source; the limit is 2 s; it is repeated (1 of at most 3 times)")
         assert largest_step(s.commands) < 20.0 * 0.05
         (log,) = read_bag(outcome.bags[0], joint="elbow")
         assert log.duration == pytest.approx(long.duration, abs=0.1)

@@ -290,7 +290,7 @@ def test_a_law_that_would_feed_on_itself_is_refused(parameters, tmp_path, capfd)
         node = graph.add(CompensationNode, {**parameters, "effort_meaning": ""})
         assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
     said = capfd.readouterr().err
-    assert "the compensation would be unstable" in said
+    assert "for the compensation to be stable" in said
     assert "effort_meaning must be one of" in said
 
 

@@ -242,7 +242,7 @@ def test_a_file_that_does_not_fit_is_ignored_and_kept(parameters, tmp_path, capf
         robot.node.trigger_deactivate()
         assert path.read_text() == before, "nothing was learnt, nothing is written"
     said = capfd.readouterr().err
-    assert said.count("it is ignored, and will be renamed to learned.json.old") == 1
+    assert said.count("the file is ignored, and will be renamed to learned.json.old") == 1
 
 
 def test_without_inertia_nothing_is_learnt_and_that_is_said(parameters, capfd):
@@ -293,7 +293,10 @@ def test_a_tank_that_empties_and_clocks_that_differ_are_warned_of(parameters):
         compensator = robot.node._compensator.present
         compensator.wishes.commands.difference = 0.5
         status = robot.diagnosis()
-        assert (status.level, "commands are stamped" in status.message) == (DiagnosticStatus.WARN, True)
+        assert (status.level, "time stamps of commands are" in status.message) == (
+            DiagnosticStatus.WARN,
+            True,
+        )
         compensator.feed_forward.tank.content = np.zeros(1)
         status = robot.diagnosis()
         assert (status.level, "decreases to the guaranteed fraction" in status.message) == (
@@ -311,4 +314,4 @@ def test_a_joint_whose_compensation_has_ended_is_warned_of(parameters):
         robot.node._compensator.present.feed_forward.speed_limit.ended = np.array([True])
         status = robot.diagnosis()
         assert status.level == DiagnosticStatus.WARN
-        assert status.message.startswith("zero torque of single joints: hinge is driven by the compensation")
+        assert status.message.startswith("zero torque of some joints: hinge moves faster than")

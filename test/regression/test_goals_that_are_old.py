@@ -66,7 +66,7 @@ def test_clocks_that_are_seconds_apart_are_measured_and_made_up_for(kind, clock)
     if kind is Compensator:
         assert other.notice is not None
         assert (
-            f"{'behind' if clock > 0.0 else 'ahead of'} the states: their stamps are corrected"
+            f"{'behind' if clock > 0.0 else 'ahead of'} those of the states, which is corrected"
             in other.notice
         )
         assert other.wishes.goals.difference == pytest.approx(clock + 1 / 200, abs=1e-3)

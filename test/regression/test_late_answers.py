@@ -108,7 +108,7 @@ def test_a_written_value_is_read_back() -> None:
         bus = emulation.bus("xl330")
         bus.connect()
         servo._set = lambda name, number: None  # type: ignore[method-assign]
-        with pytest.raises(ServoError, match=r"keeps position_p_gain = 400, 77 was written"):
+        with pytest.raises(ServoError, match=r"did not store position_p_gain = 77; it is still 400"):
             RemoteServo(bus.link, bus.servos[0]).write("position_p_gain", 77)
 
 

@@ -154,7 +154,7 @@ def test_states_that_are_seconds_late_are_a_doubt() -> None:
         if k * STEP > 0.04 + 1e-9:
             assert torque == 0.0
             assert live.doubt is not None
-            assert "2.00 s late" in live.doubt
+            assert "with a delay of 2.00 s" in live.doubt
 
 
 @pytest.mark.parametrize("mode", ["sum", "goal_offset"])

@@ -59,7 +59,7 @@ def test_a_servo_named_once(folder, capsys):
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (("{column: t}", "{column: stamp}"), ("no column stamp of numbers for time", "t, q, g, u")),
+        (("{column: t}", "{column: stamp}"), ("no numeric column stamp for time", "t, q, g, u")),
         (("{column: q}", "{column: q, scale: 0}"), ("position: scale: must not be 0",)),
         (("{column: q}", "{column: q, file: other.csv}"), ("position from a file other.csv", "folder")),
     ],
@@ -117,4 +117,4 @@ def test_an_actuator_that_contradicts_the_bench_is_told(folder, capsys):
     """What happened: the servo named was ignored without a word where the bench names another servo."""
     code, said = imported(capsys, "--servo", "sts3215")
     assert code == 0
-    assert "run is of 'xl330', as it or its bench says: --servo sts3215 is not used" in said
+    assert "run states that its servo is 'xl330': --servo sts3215 is not used" in said

@@ -65,7 +65,9 @@ def test_recordings_in_which_another_joint_moves_are_not_predicted(tmp_path, cap
         )
         == 0
     )
-    assert "all is not predicted: base, elbow moves in it, but in no fitted" in capsys.readouterr().err
+    assert (
+        "all is not predicted: base, elbow moves in it, but in none of the fitted" in capsys.readouterr().err
+    )
     assert "validation" not in json.loads((tmp_path / "r.json").read_text())["fits"]["weighted"]
 
 

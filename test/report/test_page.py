@@ -222,7 +222,7 @@ def test_one_short_run_with_a_gap_and_a_file_of_values(page, logs, tmp_path):
     text = page.run("document.body.innerText")
     for part in (
         "regard none of them as determined",
-        "No recording tells the temperature",
+        "No recording contains the temperature",
         "Not in this file",
         "There is only one file",
     ):

@@ -102,7 +102,7 @@ def test_files_are_read_in_the_encoding_they_name(tmp_path):
         ('type="prismatic"', 'type="floating"', "joint slide is floating.*valid: revolute, continuous"),
         ('type="prismatic"', 'type="planar"', "joint slide is planar"),
         ('type="prismatic"', 'type="ball"', "joint slide: unknown type 'ball'; valid: revolute"),
-        ('axis xyz="0 2 0"', 'axis xyz="0 0 0"', "joint turn: its axis is zero"),
+        ('axis xyz="0 2 0"', 'axis xyz="0 0 0"', "joint turn: the axis is zero"),
         ('axis xyz="0 2 0"', 'axis xyz="0 2"', "joint turn: axis: expected 3 finite numbers, found '0 2'"),
         (
             'xyz="0 0 0.3"',
@@ -166,7 +166,7 @@ def test_files_that_are_not_there_are_refused(tmp_path):
     path.write_text(ROBOT.replace('"1.0"', '"1.0" encoding="klingon"', 1))
     with pytest.raises(ConfigError, match="is not a URDF: unknown encoding"):
         read_urdf(path)
-    with pytest.raises(ConfigError, match="no <link>"):
+    with pytest.raises(ConfigError, match="contains no <link>"):
         parse_urdf("<robot/>")
     with pytest.raises(ConfigError, match="all joints are fixed"):
         parse_urdf('<robot><link name="base"/></robot>').model()

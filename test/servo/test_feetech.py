@@ -29,7 +29,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("overheating", lambda bus: bus.set_temperature(80.0), "overheating"),
     ("brown-out", lambda bus: bus.set_voltage(3.2), "input voltage|3.2 V"),
     ("silence", lambda bus: bus.silence(2.0), "its servo has not answered"),
-    ("late", lambda bus: bus.add_fault(Fault("late", p=1.0, settings={"delay": 0.3})), "no answer"),
+    ("late", lambda bus: bus.add_fault(Fault("late", p=1.0, settings={"delay": 0.3})), "has not answered"),
     ("unplugged", lambda bus: bus.unplug(), "is lost"),
     ("push", lambda bus: bus.push(1, 30.0, 0.6), "outside"),
 ]

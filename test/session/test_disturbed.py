@@ -197,7 +197,7 @@ def test_states_that_do_not_come_back_end_the_session():
     """Five seconds after the disturbance, with its reason."""
     trace = disturbed(["sin_sin"], lasts=10**6)
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.endswith("late at their source; no recovery within 5 s")
+    assert aborted.reason.endswith("late at their source; the limit is 0.2 s; not recovered within 5 s")
     waited = trace.time[trace.cycle(Aborted)] - trace.time[trace.cycle(Disturbed)]
     assert waited == pytest.approx(5.0, abs=2.0 * DT)
 

@@ -135,7 +135,7 @@ def _check_robot(config: SessionConfig, rehearsal: Rehearsal, urdf: Path | None)
         return
     if missing:
         print(
-            f"self-collisions: not checked, because {' and '.join(missing)} is not installed: pip install "
+            f"self-collisions: not checked, because they need {' and '.join(missing)}: pip install "
             "'stribeck[arm]'"
         )
         return

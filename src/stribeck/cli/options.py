@@ -278,7 +278,7 @@ def fraction(text: str) -> float:
     above, _, below = text.partition("/")
     value = float(above) / float(below or 1)
     if not 0.0 <= value < 1.0:
-        raise argparse.ArgumentTypeError(f"must be from 0 to below 1, found {text}")
+        raise argparse.ArgumentTypeError(f"must be at least 0 and less than 1, found {text}")
     return value
 
 

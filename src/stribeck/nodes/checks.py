@@ -315,7 +315,7 @@ def _states(seen: Observed) -> Iterator[Diagnosis]:
         )
     if not silent and not any(_is_states(topic) for topic in heard):
         fix = "start the robot's driver, or a joint_state_broadcaster; check that ROS_DOMAIN_ID is the same"
-        yield Diagnosis("warning", "graph", "nobody publishes joint_states", fix)
+        yield Diagnosis("warning", "graph", "no node publishes joint_states", fix)
     for (topic, joints), track in sorted(seen.states.items()):
         for level, text, fix in _track(track, seen.simulated):
             yield Diagnosis(level, topic, f"{', '.join(joints)}: {text}", fix)

@@ -119,7 +119,7 @@ def recorded_runs(
             left_out = f"{error}"
             unfinished = isinstance(error, (AbortedRunError, BeingRecordedError, CutOffError, TooShortError))
             if unfinished and path != folder and path.suffix != ".json":
-                note(f"left out: {left_out}")
+                note(f"not used: {left_out}")
             elif damaged is not None:
                 damaged(error)
             else:

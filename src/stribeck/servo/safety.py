@@ -107,9 +107,7 @@ class SafetyMonitor:
         if voltage < lowest:
             problems["voltage"] = f"supply voltage of {voltage:.1f} V, below {lowest:.2f} V"
         if temperature >= hottest:
-            problems["temperature"] = (
-                f"temperature of {temperature:.0f} °C; the limit is {hottest:.0f} °C"
-            )
+            problems["temperature"] = f"temperature of {temperature:.0f} °C; the limit is {hottest:.0f} °C"
         if not lower <= position <= upper:
             problems["position"] = f"at {position:.3f} rad, outside {lower:.3f} to {upper:.3f} rad"
         return problems

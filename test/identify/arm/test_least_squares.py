@@ -128,7 +128,7 @@ def test_a_joint_that_stands_still_is_named(machine):
     position, velocity = run.position.copy(), run.velocity.copy()
     position[:, 1], velocity[:, 1] = 0.3, 0.0
     motion = motion_of(replace(run, position=position, velocity=velocity), RULES)
-    with pytest.raises(RecordingError, match=r"too little motion: shoulder never faster than 0\.05"):
+    with pytest.raises(RecordingError, match=r"too little motion: shoulder never moves faster than 0\.05"):
         fit_linear(machine, [motion], RULES)
 
 

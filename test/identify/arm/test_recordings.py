@@ -128,7 +128,7 @@ def test_mat_files(tmp_path, run):
             "rotary",
         )
     wrong = text.replace("variable: u", "variable: w")
-    with pytest.raises(RecordingError, match="no column 'w' of numbers; it has t, q, u, g"):
+    with pytest.raises(RecordingError, match="no numeric column 'w'; found: t, q, u, g"):
         read_recordings([tmp_path / "run.mat"], form_of(tmp_path, wrong), JOINTS, "rotary")
     (tmp_path / "run.mat").write_bytes(b"no MAT file")
     with pytest.raises(RecordingError, match="not a MAT file"):
@@ -222,7 +222,7 @@ def test_files_that_are_not_there(tmp_path):
         (COLUMNS + "    rate: 100\n", "either time or rate"),
         (
             COLUMNS.replace("columns: [7, 10]", "scale: 2"),
-            "effort: give column, or columns: [first, one beyond the last]",
+            "effort: give column, or columns: [first, last + 1]",
         ),
         (
             COLUMNS.replace("columns: [7, 10]", "columns: [7]"),

@@ -59,7 +59,7 @@ def test_an_effort_against_gravity_is_named(clean):
     run, path = clean
     verdict, reasons = judged(scaled(run, 1.0, 1.0, -1.0), path)
     assert verdict.use == "unusable"
-    assert "the effort of elbow has the sign against gravity" in reasons["effort_sign"]
+    assert "the effort of elbow has the opposite sign to gravity" in reasons["effort_sign"]
     assert "full fits worse than ols" in reasons["worse_than_ols"]
 
 

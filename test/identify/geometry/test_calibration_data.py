@@ -136,7 +136,7 @@ def test_markers_on_one_line_are_refused(folder, config):
 def test_missing_and_doubled_files_are_named(folder, config):
     """With the pattern that was looked for."""
     doubled = with_data(config, joints=JointsFile(file="measured_*.txt", unit="deg"))
-    refused(folder, doubled, "several files for joints")
+    refused(folder, doubled, "several files match")
     (folder / "measured_SMR_2.txt").unlink()
     refused(folder, config, "no file measured_SMR_2.txt for SMR_2")
     refused(folder / "nowhere", config, "no such file or folder")

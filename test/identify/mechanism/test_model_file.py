@@ -59,7 +59,7 @@ WAVE = {"order": 3, "cos": 0.1, "sin": 0}
         ({"bodies": {"block": BODY | {"inertia": {"xx": 0.01, "yy": 0.01, "zz": 0.05}}}}, "at most the sum"),
         ({"bodies": {"block": BODY | {"com": [100.0, 0, 500.0]}}}, "millimetres"),
         ({"bodies": {"block": BODY | {"inertia": {"xx": 100.0, "yy": 100.0, "zz": 100.0}}}}, "gyration"),
-        ({"bodies": {"block": BODY, "loose": BODY}}, "no joints lead from the world to loose"),
+        ({"bodies": {"block": BODY, "loose": BODY}}, "no joints connect loose to the world"),
         ({"bodies": {"block": BODY | {"mass": "m9"}}}, "unknown parameter 'm9'"),
         ({"bodies": {"block": BODY | {"mass": "2 ** 3"}}}, "neither a number nor a sum"),
         (

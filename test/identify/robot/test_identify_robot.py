@@ -125,7 +125,7 @@ def test_a_run_with_a_blocked_joint_is_left_out(leg, tmp_path):
     )
     (run,) = read_runs([stuck], load_tree(model))
     assert run.flaw is not None
-    assert run.flaw.startswith("knee does not move from")
+    assert run.flaw.startswith("knee stops moving at")
 
 
 def test_models_without_moving_joints_are_refused(tmp_path, capsys):

@@ -81,7 +81,7 @@ def test_joints_without_a_link_encoder_are_left_out(tmp_path, capsys):
         == 0
     )
     said = capsys.readouterr()
-    assert "joint 2 is left out: its link position never changes" in said.err
+    assert "joint 2 is not identified: its link position never changes" in said.err
     assert f"{tmp_path} is both fitted and in --validate" in said.err
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ["1"]
 

@@ -190,7 +190,7 @@ def limp(content):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (swapped, "it follows that of knee: the columns must be hip, knee"),
+        (swapped, "it follows the goal of knee: the columns must be in the order hip, knee"),
         (unrelated, "does not follow its goal"),
         (joined, "does the file contain two runs?"),
         (limp, "torque off"),

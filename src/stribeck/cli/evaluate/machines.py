@@ -19,7 +19,7 @@ from stribeck.identify.common.machine_motion import MachineMotion, errors_of
 SCHEMA = 1
 
 UNIT = {
-    "torque": ("relative error of torque [%], rows in motion", 100.0),
+    "torque": ("relative error of torque [%], rows with motion", 100.0),
     "position": ("root mean square error of position [mrad or mm]", 1e3),
 }
 """Title of the table and factor of its numbers, by what is predicted."""

@@ -124,9 +124,9 @@ def _left_out(left_out: Mapping[str, float], validated: bool) -> list[Reason]:
 WORDS = {
     "time": "blocks of time left out",
     "files": "files left out",
-    "faster": "the fastest rows, left out,",
-    "slower": "the slowest rows, left out,",
-    "elsewhere": "the ends of the travel, left out,",
+    "faster": "the fastest rows, left out of the fit,",
+    "slower": "the slowest rows, left out of the fit,",
+    "elsewhere": "the ends of the travel, left out of the fit,",
 }
 """What was left out, by kind."""
 

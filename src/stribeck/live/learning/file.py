@@ -94,7 +94,9 @@ def read_learned(path: Path, joints: Sequence[Identified]) -> tuple[Learned, ...
     learned = read_json(path, LearnedFile).joints
     names, wanted = [entry.joint for entry in learned], [entry.joint for entry in joints]
     if names != wanted:
-        raise ConfigError(f"{path} contains the joints {', '.join(names) or 'none'}, not {', '.join(wanted)}")
+        raise ConfigError(
+            f"{path} contains the joints {', '.join(names) or 'none'}, but the compensated joints are {', '.join(wanted)}"
+        )
     for entry, expected in zip(learned, joints, strict=True):
         if (entry.law, entry.parameters) != (expected.law, expected.parameters):
             raise ConfigError(

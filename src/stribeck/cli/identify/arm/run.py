@@ -207,7 +207,7 @@ def _details(work: Identification, scored: Scored, fit: FullFit) -> dict[str, An
 def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored], seconds: float) -> None:
     joints = work.machine.joints
     print(f"{robot.title}: {len(work.base)} base parameters of {len(work.base.names)}, {seconds:.1f} s")
-    for rows, title in (("moving", "moving rows"), ("every_row", "every row")):
+    for rows, title in (("moving", "rows with motion"), ("every_row", "every row")):
         table = []
         for name, scored in fits.items():
             for part, errors in scored.errors.items():

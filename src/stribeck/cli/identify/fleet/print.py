@@ -94,7 +94,7 @@ def print_summary(fits: Sequence[Fit], output: Path) -> None:
             ]
         )
     print(f"\nMean absolute error [mrad]{', fitted / held out' if held_out else ''}:\n")
-    header = ["servo", "actuator", *(law.upper() for law in laws), "best", "runs", "left out"]
+    header = ["servo", "actuator", *(law.upper() for law in laws), "best", "runs", "not used"]
     print_table(header, rows, left=2)
     _print_troubles(fits)
     done = sum(not fit.failure for fit in fits)
@@ -104,7 +104,7 @@ def print_summary(fits: Sequence[Fit], output: Path) -> None:
 def _print_troubles(fits: Sequence[Fit]) -> None:
     lines = []
     for servo, own in by_servo(fits).items():
-        lines += [f"{servo}: left out: {reason}" for reason in left_out_of(own)]
+        lines += [f"{servo}: not used: {reason}" for reason in left_out_of(own)]
         for reason in dict.fromkeys(fit.failure for fit in own if fit.failure):
             laws = ", ".join(fit.law for fit in own if fit.failure == reason)
             lines.append(f"{servo}: {laws}: {reason}")

@@ -74,7 +74,7 @@ def _print(result: JointResult, seconds: float) -> None:
     errors = [_error_row("fitted", one) for one in result.train]
     errors += [_error_row("validation", one) for one in result.validation]
     errors += [
-        [WORDS[kind].replace(", left out,", " left out"), "", "", f"{100.0 * error:.1f}"]
+        [WORDS[kind].replace(", left out of the fit,", " left out"), "", "", f"{100.0 * error:.1f}"]
         for kind, error in result.left_out.items()
     ]
     print_table(["error", "file", "rms [N m]", "of the torque [%]"], errors, left=2)

@@ -358,7 +358,9 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
             f"{NOISY:g} times the noise of the velocities, at most {AT_REST:g} times `moving`",
         ),
         Finding(
-            f"{key}.fit", protocol.fit, "only rows in motion, as the friction of a joint at rest is not known"
+            f"{key}.fit",
+            protocol.fit,
+            "only rows with motion, as the friction of a joint at rest is not known",
         ),
     ]
     if protocol.sticking:
