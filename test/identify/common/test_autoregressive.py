@@ -21,6 +21,7 @@ from stribeck.identify.common.autoregressive import (
     FLOOR,
     autoregressive_covariance,
     covariance,
+    covariance_of,
     standard_deviations,
 )
 from stribeck.model import LAWS
@@ -82,6 +83,19 @@ def test_intervals_of_least_squares_hold(tmp_path, kind):
     """Three joints: 93-97 % of the 95 % intervals hold the truth, no parameter's significantly fewer."""
     errors, sigma = plain_estimates(Repeated(three_joint_arm(tmp_path), kind), FEWER)
     assert_covered(hits_of(errors, sigma))
+
+
+def test_estimates_are_linear_functions_of_the_noise():
+    """The covariance of the functions that give the estimates is that of the estimates, of two runs whose noise is correlated in time."""
+    rng = np.random.default_rng(0)
+    jacobians = [rng.standard_normal((size, 2, 3)) for size in (300, 200)]
+    residuals = [
+        signal.lfilter([1.0], [1.0, -0.8], rng.standard_normal((size, 2)), axis=0) for size in (300, 200)
+    ]
+    inverse = linalg.inv(sum(np.einsum("tjp,tjq->pq", one, one) for one in jacobians))
+    functions = [one @ inverse for one in jacobians]
+    expected = covariance(jacobians, residuals, np.ones(2))
+    np.testing.assert_allclose(covariance_of(functions, jacobians, residuals), expected, rtol=1e-9)
 
 
 @pytest.mark.slow

@@ -4,25 +4,27 @@ r"""Least squares on base parameters: ordinary, weighted by the noise of each jo
     \min_\beta \sum_t (\tau_t - W_t\beta)^T \Sigma^{-1} (\tau_t - W_t\beta)
 
 The generalised one takes the whole covariance Σ of the joints' torques, from the residuals
-(:mod:`stribeck.identify.common.joint_covariance`).
+(:mod:`stribeck.identify.common.joint_covariance`). Unlike the others it needs residuals of a joint that do not depend on the
+motion of the other joints: an error of the model in one joint would change the parameters of those that it is correlated with.
+Hausman's test of the difference of both fits detects this, and the weighted fit takes its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, stats
 
 from stribeck.errors import RecordingError
 from stribeck.identify.arm.base_parameters import BaseParameters
 from stribeck.identify.arm.config import Protocol
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Friction, Machine, design, structural_base
-from stribeck.identify.common.autoregressive import covariance, standard_deviations
+from stribeck.identify.common.autoregressive import covariance, covariance_of, standard_deviations
 from stribeck.identify.common.joint_covariance import joint_covariance, whitener
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array, Indices, Mask
@@ -36,6 +38,12 @@ HUBER = 1.345
 WEAKEST = 1e-6
 """Directions whose singular value is below this share of the largest are not excited (columns of unit length)."""
 
+HAUSMAN_LEVEL = 0.05
+"""Weighted and generalised fits that differ more than noise does with this probability differ by an error of the model."""
+
+SAME = 1e-6
+"""Difference of the predictions of two fits, in noise variances, below which both are the same."""
+
 
 @dataclass(frozen=True)
 class LinearFit:
@@ -47,6 +55,8 @@ class LinearFit:
     :param rest: velocity below which a joint has no direction of motion [rad/s].
     :param condition: condition number of the fitted rows, columns of unit length.
     :param spread: covariance of the residuals of all joints (n, n), correlations drawn towards zero.
+    :param hausman_p: probability of a difference as large as the one between weighted and generalised fit by noise alone; below
+        :data:`HAUSMAN_LEVEL` the fit is the weighted one. ``None`` for other fits.
     """
 
     machine: Machine
@@ -59,11 +69,17 @@ class LinearFit:
     condition: float
     status: SolverStatus
     spread: Array
+    hausman_p: float | None = None
 
     def predict(self, motion: ProcessedMotion) -> Array:
         """Predicted torques at the rows of a run, (M, n)."""
         columns = design(self.machine, motion.states, self.rest, self.friction).columns
         return np.asarray(self.base.reduce(columns) @ self.values)
+
+    @property
+    def rejected(self) -> bool:
+        """Whether Hausman's test replaced the generalised fit by the weighted one."""
+        return self.hausman_p is not None and self.hausman_p < HAUSMAN_LEVEL
 
     @property
     def named(self) -> Mapping[str, float]:
@@ -117,12 +133,15 @@ class FittedRows:
             for c, u, motion in zip(self.columns, self.used, self.motions, strict=True)
         ]
 
-    def whitened(self, spread: Array) -> tuple[list[Array], list[Array]]:
+    def whitened(
+        self, spread: Array, transform: Callable[[Array], Array] = whitener
+    ) -> tuple[list[Array], list[Array]]:
         """Columns (M, n, p) and torques (M, n) of each run in which the noise of all joints is independent and has the variance 1.
 
         The whole covariance of the joints that are fitted at a time counts there; others are zero.
 
         :param spread: covariance of the joints (n, n).
+        :param transform: the matrix (k, k) by which the rows of k joints are multiplied, from their covariance.
         """
         columns, torques = [], []
         for c, u, motion in zip(self.columns, self.used, self.motions, strict=True):
@@ -130,10 +149,10 @@ class FittedRows:
             for pattern in np.unique(u, axis=0):
                 here, joints = np.flatnonzero((u == pattern).all(axis=1)), np.flatnonzero(pattern)
                 if len(joints):
-                    white = whitener(spread[np.ix_(joints, joints)])
+                    matrix = transform(spread[np.ix_(joints, joints)])
                     place: Any = np.ix_(here, joints)
-                    found[place] = np.einsum("jk,mkp->mjp", white, c[place])
-                    of_torque[place] = motion.torque[place] @ white.T
+                    found[place] = np.einsum("jk,mkp->mjp", matrix, c[place])
+                    of_torque[place] = motion.torque[place] @ matrix.T
             columns.append(found)
             torques.append(of_torque)
         return columns, torques
@@ -171,7 +190,8 @@ def fit_linear(
     check_excited(machine, base, rows, motions, protocol)
     values = _solve(rows, torque)
     if weighting == "generalised":
-        return _generalised(machine, base, fitted, values, friction, protocol)
+        weighted = fit_linear(machine, motions, protocol, "weighted", friction, base)
+        return _generalised(machine, base, fitted, weighted, protocol)
     status = SolverStatus.CONVERGED if weighting == "ordinary" else SolverStatus.LIMIT
     for _ in range(0 if weighting == "ordinary" else ITERATIONS):
         before, residual = values, torque - rows @ values
@@ -195,15 +215,10 @@ def fit_linear(
 
 
 def _generalised(
-    machine: Machine,
-    base: BaseParameters,
-    fitted: FittedRows,
-    values: Array,
-    friction: Friction,
-    protocol: Protocol,
+    machine: Machine, base: BaseParameters, fitted: FittedRows, weighted: LinearFit, protocol: Protocol
 ) -> LinearFit:
-    """Least squares with the covariance of all joints, which follows from the residuals in turn."""
-    status = SolverStatus.LIMIT
+    """Least squares with the covariance of all joints, which follows from the residuals in turn; weighted where both disagree."""
+    status, values = SolverStatus.LIMIT, weighted.values
     for _ in range(ITERATIONS):
         before = values
         spread, _ = joint_covariance(fitted.residuals(values), fitted.used)
@@ -215,11 +230,46 @@ def _generalised(
             status = SolverStatus.CONVERGED
             break
     residuals = [t - c @ values for c, t in zip(columns, torques, strict=True)]
+    p_value = _hausman(fitted, spread, columns, residuals)
+    if p_value < HAUSMAN_LEVEL:
+        return replace(weighted, hausman_p=p_value)
     sigma = standard_deviations(covariance(columns, residuals, np.ones(len(machine.joints))))
     noise = np.sqrt(np.diag(spread))
-    return LinearFit(
-        machine, base, values, sigma, noise, friction, protocol.rest, _condition(rows), status, spread
-    )
+    condition, friction, rest = _condition(rows), weighted.friction, protocol.rest
+    return LinearFit(machine, base, values, sigma, noise, friction, rest, condition, status, spread, p_value)
+
+
+def _hausman(
+    fitted: FittedRows, spread: Array, columns: Sequence[Array], residuals: Sequence[Array]
+) -> float:
+    r"""Probability that noise alone makes a difference of the weighted and the generalised fit as large as the one found.
+
+    Both are linear in the torques, so that their difference is :math:`\delta = \sum_t F_t^T e_t` with the whitened noise e and
+
+    .. math:: F_t = L^T D^{-1} W_t H_D^{-1} - L^{-1} W_t H^{-1}, \quad
+        \Sigma = LL^T, \quad H_D = \sum_t W_t^T D^{-1} W_t, \quad H = \sum_t W_t^T \Sigma^{-1} W_t
+
+    and D the diagonal of Σ. The squared difference of the predicted torques, :math:`\delta^T H_D \delta`, is compared with its
+    distribution under noise that does not depend on the motion, a weighted sum of chi-square distributions (Satterthwaite 1946).
+
+    :param columns, residuals: whitened, of the generalised fit, for each run.
+
+    Source: Hausman 1978, "Specification tests in econometrics".
+    """
+    apart, _ = fitted.whitened(spread, lambda part: np.diag(1.0 / np.sqrt(np.diag(part))))
+    pulled, _ = fitted.whitened(spread, lambda part: (np.linalg.cholesky(part) / np.diag(part)[:, None]).T)
+    of_apart, of_whole = (sum(np.einsum("tjp,tjq->pq", c, c) for c in some) for some in (apart, columns))
+    scale = 1.0 / np.sqrt(np.diag(of_apart))
+    scaled = of_apart * np.outer(scale, scale)
+    back = [linalg.pinvh(h * np.outer(scale, scale), rtol=1e-13) * scale for h in (of_apart, of_whole)]
+    functions = [p @ back[0].T - c @ back[1].T for p, c in zip(pulled, columns, strict=True)]
+    difference = sum(np.einsum("tjp,tj->p", f, r) for f, r in zip(functions, residuals, strict=True))
+    by_noise = scaled @ covariance_of(functions, columns, residuals)
+    mean, square = float(np.trace(by_noise)), float(np.trace(by_noise @ by_noise))
+    if mean < SAME:
+        return 1.0
+    seen = float(difference @ scaled @ difference)
+    return float(stats.chi2.sf(seen * mean / square, mean**2 / square))
 
 
 def check_excited(

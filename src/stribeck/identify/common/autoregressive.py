@@ -58,24 +58,52 @@ def covariance(
     :param weight: weight w of the prior in the fit.
     """
     size = jacobians[0].shape[-1]
-    series = [
-        _Series.of(jacobian[:, j] / noise, residual[:, j] / noise)
-        for jacobian, residual in zip(jacobians, residuals, strict=True)
+    series = _series_of(jacobians, jacobians, residuals, sigma)
+    return _sandwich(series, np.zeros((size, size)) if prior is None else prior, weight)[0]
+
+
+def covariance_of(
+    functions: Sequence[Array], jacobians: Sequence[Array], residuals: Sequence[Array]
+) -> Array:
+    r"""Covariance (f, f) of linear functions of the noise, :math:`\sum_j F_j^T e_j`, of which a fit tells the autocovariance.
+
+    :param functions: F of each run (N, n, f); rows that were not fitted are zero.
+    :param jacobians, residuals: of the fit, as for :func:`covariance`, in units of the noise.
+    """
+    ones, size, total = np.ones(residuals[0].shape[-1]), jacobians[0].shape[-1], functions[0].shape[-1]
+    series = _series_of(jacobians, jacobians, residuals, ones)
+    _, absorbed = _sandwich(series, np.zeros((size, size)), 1.0)
+    pairs = zip(_series_of(functions, jacobians, residuals, ones), absorbed, strict=True)
+    return _sum((one.spread(_middle(one, one.smoothed(lost)), total) for one, lost in pairs), total)
+
+
+def _series_of(
+    rows: Sequence[Array], jacobians: Sequence[Array], residuals: Sequence[Array], sigma: Array
+) -> list[_Series]:
+    """The series of the joints of all runs that have a Jacobian."""
+    return [
+        _Series.of(one[:, j] / noise, residual[:, j] / noise)
+        for one, jacobian, residual in zip(rows, jacobians, residuals, strict=True)
         for j, noise in enumerate(sigma)
         if np.any(jacobian[:, j])
     ]
-    precision = np.zeros((size, size)) if prior is None else prior
+
+
+def _sandwich(series: Sequence[_Series], precision: Array, weight: float) -> tuple[Array, list[Array]]:
+    """Covariance of the parameters (p, p), and the sums of products that the fit absorbed, of each series (K,)."""
+    size = len(precision)
     hessian = weight * precision + _sum((one.spread(one.rows.T @ one.rows, size) for one in series), size)
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     inverse = linalg.pinvh(hessian * np.outer(scale, scale), rtol=1e-13) * np.outer(scale, scale)
     absorbed = [np.zeros(len(one.products)) for one in series]
-    for _ in range(CORRECTIONS + 1):
+    for left in reversed(range(CORRECTIONS + 1)):
         smoothed = [one.smoothed(lost) for one, lost in zip(series, absorbed, strict=True)]
         parts = (one.spread(_middle(one, s), size) for one, s in zip(series, smoothed, strict=True))
         middle = weight**2 * precision + _sum(parts, size)
         sandwich = inverse @ middle @ inverse
-        absorbed = [one.absorbed(s, inverse, sandwich) for one, s in zip(series, smoothed, strict=True)]
-    return np.asarray(sandwich)
+        if left:
+            absorbed = [one.absorbed(s, inverse, sandwich) for one, s in zip(series, smoothed, strict=True)]
+    return np.asarray(sandwich), absorbed
 
 
 def standard_deviations(matrix: Array) -> Array:

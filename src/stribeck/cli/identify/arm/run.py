@@ -182,6 +182,8 @@ def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored
             entry |= _details(work, scored, scored.fit)
         elif isinstance(scored.fit, LinearFit):
             entry |= {"condition": scored.fit.condition, "noise_covariance": scored.fit.spread.tolist()}
+            if scored.fit.hausman_p is not None:
+                entry["hausman_p"] = scored.fit.hausman_p
         summary["fits"][name] = entry
     return summary
 
@@ -215,6 +217,12 @@ def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored],
                 table.append([name, part, *("-" if e is None else f"{100 * e:.2f}" for e in cells)])
         print(f"relative error of torque [%], {title}")
         print_table(["fit", "runs", "all", *joints], table, left=2)
+    for name, scored in fits.items():
+        if isinstance(scored.fit, LinearFit) and scored.fit.rejected:
+            print(
+                f"{name}: an error of the model depends on the motion (Hausman's test, p = {scored.fit.hausman_p:.2g}), "
+                "and correlations would carry it to other joints; these are the values of the weighted fit"
+            )
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
         _print_full(robot, work, fit)
 
