@@ -313,7 +313,9 @@ def test_torque_that_was_off_and_masses_in_grams_are_noticed(xm430, tmp_path, ca
     said = capsys.readouterr().err
     assert "masses in grams" in said
     assert said.count("the joint hangs at rest") == 3, "once for each run that drops it"
-    assert re.search("m500g_lift_and_drop: .*the joint hangs at rest", said)
+    assert any(
+        "m500g_lift_and_drop" in line and "the joint hangs at rest" in line for line in said.splitlines()
+    )
 
 
 @pytest.mark.parametrize(("name", "servo"), [("xm430", "xm430"), ("spreadsheets", "xl330")])

@@ -249,7 +249,7 @@ def test_without_inertia_nothing_is_learnt_and_that_is_said(parameters, capfd):
     """Once in the log, and in diagnostics."""
     with Graph() as graph:
         robot = Robot(graph, {**parameters, "hinge.load_mass": 0.0, "hinge.load_length": 0.0})
-        assert robot.figures()["learning"].startswith("nothing: neither a urdf, nor inertia or load")
+        assert robot.figures()["learning"].startswith("nothing: there is no urdf")
         assert robot.node._compensator.present.learned is None
     assert capfd.readouterr().err.count("the current friction is not learnt") == 1
 
