@@ -320,7 +320,7 @@ def test_own_actuators_make_way_when_asked(own):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"option": 'integrator="RK4"'}, "integrator is RK4.*use one of Euler, implicit, implicitfast"),
+        ({"option": 'integrator="RK4"'}, "integrator is RK4.*need one of Euler, implicit, implicitfast"),
         ({"extra": '<flag frictionloss="disable"/>'}, "flag frictionloss is disabled"),
         ({"extra": '<flag constraint="disable"/>'}, "flag constraint is disabled"),
         ({"kind": "slide"}, "type slide, but xl330 is rotary and needs a hinge"),

@@ -61,7 +61,7 @@ def test_a_servo_named_once(folder, capsys):
     [
         (("{column: t}", "{column: stamp}"), ("no numeric column stamp for time", "t, q, g, u")),
         (("{column: q}", "{column: q, scale: 0}"), ("position: scale: must not be 0",)),
-        (("{column: q}", "{column: q, file: other.csv}"), ("position from a file other.csv", "folder")),
+        (("{column: q}", "{column: q, file: other.csv}"), ("position from the file other.csv", "folder")),
     ],
 )
 def test_the_column_that_is_missing_is_named(folder, capsys, change, parts):

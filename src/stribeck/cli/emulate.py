@@ -68,7 +68,7 @@ class EmulateOptions:
         "parameter files (default: the published M6 values, without mounting offset)", (), "FILE"
     )
     actuator: str | None = _servo(
-        "YAML file of the servo in --params, if it is not an included one", None, hidden=True
+        "YAML file of the servo in --params, if the servo is not an included one", None, hidden=True
     )
     bench: tuple[str, ...] = _servo(
         "load; repeat the option for several servos (default: none)",

@@ -43,7 +43,7 @@ class ActuatorFile(Schema):
     :param datasheet_prior: mean and standard deviation of motor parameters while the current limit is on.
     :param datasheet: the manufacturer's figures, for reports and priors.
     :param published: published identified parameters, by law.
-    :param pwm_register: how recordings hold the duty as a raw integer.
+    :param pwm_register: format of the duty in recordings, a raw integer.
     """
 
     name: str

@@ -35,7 +35,7 @@ class BamEntry(Schema):
     :param goal_position: [rad].
     :param torque_enable: true or false, 1 or 0.
     :param speed: [rad/s].
-    :param load: raw register; the PWM where the servo's YAML file says so.
+    :param load: raw register; the PWM if the servo's YAML file states this.
     :param input_volts: measured supply [V].
     :param temp: [°C].
     :param control: not read.

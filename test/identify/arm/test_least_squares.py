@@ -194,7 +194,7 @@ def test_rows_and_filters_that_cannot_be(machine):
         motion_of(run, protocol(rows={"run": (0, 90000)}))
     with pytest.raises(ConfigError, match="half the sampling rate, 250 Hz"):
         motion_of(run, protocol(effort_filter=low_pass(300.0)))
-    with pytest.raises(TooShortError, match="no rows"):
+    with pytest.raises(TooShortError, match="no row remains"):
         motion_of(run, protocol(drop=2490))
 
 

@@ -192,7 +192,7 @@ def test_mistakes_that_can_be_noticed(tmp_path, run, spoil, said):
     [
         ("", "is empty"),
         ("a,b\n1,x\n", "has 2 columns, but columns 1 to 3 are needed"),
-        ("1,2,3\n4,5,6\n", "has 3 columns, expected"),
+        ("1,2,3\n4,5,6\n", "has 3 columns, but"),
     ],
 )
 def test_text_that_is_no_recording(tmp_path, content, said):
@@ -226,7 +226,7 @@ def test_files_that_are_not_there(tmp_path):
         ),
         (
             COLUMNS.replace("columns: [7, 10]", "columns: [7]"),
-            "effort: columns: expected [first, one beyond the last], or names; found [7]",
+            "effort: columns: expected [first, last + 1], or names; found [7]",
         ),
         (
             COLUMNS.replace("[7, 10]}", "[7, 10], unit: furlong}"),

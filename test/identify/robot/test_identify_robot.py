@@ -100,7 +100,10 @@ def changed(run, folder, **arrays):
     ("arrays", "words"),
     [
         ({"dof_pos": np.degrees, "des_dof_pos": np.degrees}, "too much for radians"),
-        ({"dof_pos": lambda q: q[:, :1], "des_dof_pos": lambda q: q[:, :1]}, "has 1 joints, leg.xml has 2"),
+        (
+            {"dof_pos": lambda q: q[:, :1], "des_dof_pos": lambda q: q[:, :1]},
+            "contains 1 joints, but leg.xml has 2",
+        ),
         ({"dof_pos": lambda q: q + np.array([0.0, 5.0])}, "the columns must be hip, knee"),
         ({"time": lambda t: np.where(t < 4.0, t, t - 4.0)}, "time goes back"),
         ({"time": lambda t: 0.01 * t}, "lasts less than 3 s"),

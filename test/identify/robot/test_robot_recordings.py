@@ -193,7 +193,7 @@ def limp(content):
         (swapped, "it follows the goal of knee: the columns must be in the order hip, knee"),
         (unrelated, "does not follow its goal"),
         (joined, "does the file contain two runs?"),
-        (limp, "torque off"),
+        (limp, "its torque is off"),
     ],
 )
 def test_runs_that_cannot_be_used_are_named_and_refused(leg, tmp_path, capsys, change, words):

@@ -192,9 +192,7 @@ def test_parts_that_do_not_go_together_are_refused(logs, servo):
         task_for(split, servo, law, settings, fixed={"ktt": 1.0})
     with pytest.raises(Exception, match="fixed: kt must be positive"):
         task_for(split, servo, law, settings, fixed={"kt": -1.0})
-    with pytest.raises(
-        ConfigError, match="only current_limit, command_delay, torque_saturation can be freed"
-    ):
+    with pytest.raises(ConfigError, match="valid here: current_limit, command_delay, torque_saturation"):
         task_for(split, servo, law, settings, freed=["kt"])
     with pytest.raises(ConfigError, match="all parameters are fixed"):
         task_for(split, servo, law, settings, fixed=servo.parameters(law).values())

@@ -138,7 +138,7 @@ class Protocol:
     :param rest: speed below which a joint has no direction of motion [rad/s or m/s].
     :param fit: whether all rows are fitted, or moving ones only.
     :param sticking: whether joints stick and slip: directions of motion are then those of filtered states in predictions, too, and
-        rows at rest say nothing about friction.
+        rows at rest contain no information on friction.
     """
 
     moving: Positive

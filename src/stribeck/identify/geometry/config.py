@@ -95,7 +95,7 @@ class PoseFile(PointsFile):
 
 
 class MeasuredFiles(Schema):
-    """The files that hold the measured quantities."""
+    """The files that contain the measured quantities."""
 
     joints: JointsFile = JointsFile()
     markers: Annotated[dict[str, PointsFile], Meta(description="points on the tool")] = msgspec.field(

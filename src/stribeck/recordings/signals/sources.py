@@ -62,7 +62,7 @@ class SignalSource(Schema):
     :param column: column of a text file: its name, in which ``{joint}`` stands for the joint's, or its index from 0.
     :param columns: columns of several joints: first and one beyond the last, or their names.
     :param variable: name of a variable in a MAT or NPZ file.
-    :param rate: sampling rate of a file that holds no time, for the signal ``time`` [Hz].
+    :param rate: sampling rate of a file without times, for the signal ``time`` [Hz].
     :param constant: the same number at all times, in SI units.
     :param scale: factor of the readings: one number, one for each joint, or the name of a variable.
     :param unit: unit after ``scale`` and ``offset``; SI if there is none.

@@ -77,7 +77,7 @@ class Table:
         """
         if end > len(self.names):
             raise RecordingError(
-                f"{self.path} has {len(self.names)} columns, but columns {first} to {end - 1} are needed"
+                f"{self.path} has {len(self.names)} columns, but columns {first} to {end - 1} are needed (counted from 0)"
             )
         return np.stack([self.column(name) for name in self.names[first:end]], axis=1)
 

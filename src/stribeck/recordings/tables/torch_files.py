@@ -108,7 +108,9 @@ def _tensor(storage: Array, offset: int, size: tuple[int, ...], stride: tuple[in
     :raises RecordingError: otherwise, and for a tensor of more than :data:`LARGEST` numbers that its storage does not hold.
     """
     if storage.ndim != 1 or len(size) != len(stride) or any(n < 0 for n in (offset, *size, *stride)):
-        raise RecordingError("a tensor has a negative offset, size or stride, or no stride for each size")
+        raise RecordingError(
+            "offset, sizes and strides of a tensor must not be negative, with one stride for each size"
+        )
     count = math.prod(size)
     if count == 0:
         return np.zeros(size, dtype=storage.dtype)
