@@ -298,7 +298,7 @@ def test_what_is_missing_is_asked_for(xm430, spreadsheets, tmp_path, capsys):
     assert "--signals" in refused(capsys, "import", lone, *out)
     table = ["--signals", spreadsheets / "signals.yaml"]
     assert "--bench" in refused(capsys, "import", lone, *table, *out)
-    assert "contains no usable recordings" in refused(capsys, "import", logs, *out)
+    assert "contains no recordings" in refused(capsys, "import", logs, *out)
     assert "--signals" in refused(capsys, "compensate", "--params", "x.json", "--states", lone)
 
 

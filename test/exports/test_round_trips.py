@@ -156,7 +156,7 @@ def test_drake_gets_the_rotor(tmp_path):
     ("form", "text", "joint", "parts"),
     [
         ("urdf", URDF, "wrist", ["no joint named 'wrist'", "shoulder, elbow"]),
-        ("urdf", URDF.replace('"elbow"', '"shoulder"'), "shoulder", ["2 joints of the name 'shoulder'"]),
+        ("urdf", URDF.replace('"elbow"', '"shoulder"'), "shoulder", ["2 joints named 'shoulder'"]),
         (
             "urdf",
             URDF.replace("<limit", "<!-- <limit").replace('velocity="9"/>', "-->"),

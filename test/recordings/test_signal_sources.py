@@ -268,7 +268,7 @@ def test_a_joint_that_is_not_there_is_answered_with_those_that_are(tmp_path):
     other = BenchDescription("run", "ankle", "xl330", "unknown", BENCH.setup)
     refusal(
         lambda: read_bag(path, signals=signals, bench=other),
-        path, "position, goal", "'ankle'", "position is there of knee, gripper", "goal is recorded for knee",
+        path, "position, goal", "'ankle'", "position is recorded for knee, gripper", "goal is recorded for knee",
     )  # fmt: skip
 
 

@@ -216,7 +216,7 @@ def test_a_disturbance_between_runs_repeats_nothing_that_is_complete():
     assert [event.index for event in trace.of(RunStarted)] == [0, 1]
     assert [event.reason for event in trace.of(RunEnded)] == [None, None]
     (said,) = trace.of(Disturbed)
-    assert said.text.endswith("; the session goes on with the next run")
+    assert said.text.endswith("; the session continues with the next run")
 
 
 def test_a_disturbance_before_the_run_is_got_over():

@@ -41,7 +41,7 @@ def render_advice(
         element(
             "header",
             element("h1", title),
-            element("p", f"{path.name}. Stribeck {versions.get('stribeck', '')}. Intervals are of 90 %."),
+            element("p", f"{path.name}. Stribeck {versions.get('stribeck', '')}. 90 % intervals."),
             element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in sections)),
         ),
         element(

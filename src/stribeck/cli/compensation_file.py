@@ -67,7 +67,7 @@ def write_compensation(
     """
     head = (
         f"Parameters of the compensation node and its guard, written by `stribeck {command}`. "
-        "config/compensation.yaml of stribeck explains every parameter and has further ones."
+        "config/compensation.yaml of stribeck explains all parameters, including those that are not in this file."
     )
     if verdict is not None:
         head += f" {verdict.lines()[0]}."

@@ -86,7 +86,7 @@ class Width:
             f"is {1e3 * self.reached:.3g} mrad, {1e3 * self.posterior:.3g} due to the posterior alone"
         )
         if self.share < 1.0:
-            text += f", of which only {100 * self.share:.0f} % of the standard deviations is used"
+            text += f", whose standard deviations are reduced to {100 * self.share:.0f} %"
         if self.coverage is not None:
             return (
                 f"{text}; the central {100 * COVERAGE:g} % contains {100 * self.coverage:.0f} % of the "

@@ -59,7 +59,7 @@ def write(task: ExportTask) -> Written:
                 "complete model with its own: remove `step`"
             )
         if task.output.resolve() in {part.resolve() for part in parts_of(task.model)}:
-            raise OutputError(f"{task.output} is an input of this command; name another file")
+            raise OutputError(f"{task.output} is also an input of this command: name another file")
         text, (*notes,) = export_onto(task.model, task.joints, task.by_torque)
         if task.output.resolve().parent != task.model.resolve().parent:
             notes.append("relative paths of files in the model are resolved from the new model's folder")

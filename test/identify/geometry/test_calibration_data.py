@@ -93,7 +93,7 @@ def test_degrees_and_radians_are_told_apart(folder, config):
     )
 
 
-@pytest.mark.parametrize(("factor", "message"), [(1e3, "more than it can"), (1e-3, "next to nothing")])
+@pytest.mark.parametrize(("factor", "message"), [(1e3, "too far"), (1e-3, "too little")])
 def test_millimetres_and_metres_are_told_apart(folder, config, factor, message):
     """Markers that move by kilometres or by less than a millimetre."""
     for marker in MARKERS:

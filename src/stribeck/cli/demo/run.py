@@ -429,7 +429,7 @@ def print_results(fitted: Drive, cases: Sequence[Case], summary: dict[str, Any])
     for name, value in truth().values.items():
         within = "{:.5g} .. {:.5g}".format(*intervals[name]) if name in intervals else "not determined"
         rows.append([name, f"{value:.5g}", f"{fitted.values[name]:.5g}", within])
-    print("\nThe servos are emulated, so the truth is known:")
+    print("\nThe servos are emulated, so the true values are known:")
     print_table(["parameter", "true", "identified", "95 % interval"], rows)
     mae, step = 1e3 * summary["prediction_mae"], 1e3 * ENCODER_STEP
     print(

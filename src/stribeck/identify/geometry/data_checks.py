@@ -63,10 +63,10 @@ def check_lengths(points: Array, chain: SerialChain, markers: Sequence[str]) -> 
     for marker, size in zip(markers, spread, strict=True):
         share = float(size) / max(chain.reach, 1e-9)
         if not SMALLEST_SPREAD <= share <= LARGEST_SPREAD:
-            problem = "more than it can" if share > LARGEST_SPREAD else "next to nothing"
+            problem = "too far" if share > LARGEST_SPREAD else "too little"
             raise RecordingError(
-                f"marker {marker} moves by {size:.3g} m, {problem} on an arm of {chain.reach:.3g} m: check the units "
-                "(mm or m) in the robot's YAML, calibration: data and nominal"
+                f"marker {marker} moves by {size:.3g} m, {problem} for an arm with a reach of {chain.reach:.3g} m: check "
+                "the units (mm or m) in the robot's YAML file, calibration: data and nominal"
             )
 
 

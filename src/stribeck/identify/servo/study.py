@@ -209,7 +209,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
     """Refuse a file that cannot be written or is not a study, before it is modified."""
     if path.name in ("", ":memory:") or path.is_dir():
         expected = "sqlite:///FILE" if kind == "sqlite" else "journal:FILE"
-        raise StudyError(f"study {url!r} names no file; expected {expected}")
+        raise StudyError(f"study {url!r} does not name a file; expected {expected}")
     try:
         check_writable(path)
     except OutputError as error:
