@@ -158,7 +158,7 @@ def test_currents_need_drive_gains(run, tmp_path, capsys):
     assert set_up(tmp_path, "--data", str(tmp_path / "bag")) == 0
     assert "enter the values of identification.recording.effort.scale" in capsys.readouterr().out
     text = (tmp_path / "m.yaml").read_text()
-    hint = re.search(r"list: \[([^]]*)\]", text.replace("\n    # ", " "))
+    hint = re.search(r"masses of the URDF: \[([^]]*)\]", text.replace("\n    # ", " "))
     assert [float(word) for word in hint[1].split(",")][1:] == pytest.approx(gains[1:].tolist(), rel=0.1)
     words = [
         "identify-arm",

@@ -79,7 +79,7 @@ WRONG = {
     "position of the motor": (changed(q=TABLE["q"] * 100.0), "motor side"),
     "both of the motor": (changed(q=TABLE["q"] * 100.0, dq=TABLE["dq"] * 100.0), "motor side"),
     "velocity of the other sign": (changed(dq=-TABLE["dq"]), "wrong sign"),
-    "torque of the other sign": (changed(tau=-TABLE["tau"]), "wrong sign"),
+    "torque of the other sign": (changed(tau=-TABLE["tau"]), "its sign is wrong"),
     "velocity of another joint": (changed(dq=np.cos(7.0 * TABLE["time"])), "is not the derivative of"),
     "time in milliseconds": (changed(time=1e3 * TABLE["time"]), "milliseconds"),
     "torque in N mm": (changed(tau=2e3 * TABLE["tau"]), "N mm"),
