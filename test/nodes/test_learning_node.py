@@ -264,7 +264,7 @@ def test_states_are_judged_by_the_clock_that_stamps_them(parameters):
         "state_timeout": 0.2,
         "adapt": False,
     }
-    assert "late" in slowly(given, simulated=False)
+    assert "with a delay of" in slowly(given, simulated=False)
     assert slowly(given, simulated=True) == "compensating"
 
 

@@ -87,7 +87,7 @@ class Fault:
                 "each other: give one"
             )
         if self.p is None and not self.scheduled and not self.settings.get("bytes"):
-            raise ConfigError(f"{where}: give a probability p, or times with at, after or every")
+            raise ConfigError(f"{where}: give a probability (p), or times (at, after or every)")
         if self.p is not None and self.scheduled and self.kind in LASTING_KINDS:
             raise ConfigError(f"{where}: a probability and times exclude each other: give one")
         for name, value in (("p", self.p), ("bytes", self.settings.get("bytes"))):

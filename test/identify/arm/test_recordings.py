@@ -154,7 +154,7 @@ def test_bags_by_joint_names(tmp_path, run):
     assert np.allclose(found.effort, run.effort)
     assert np.allclose(found.time - found.time[0], run.time, atol=1e-6)
     with pytest.raises(
-        RecordingError, match="no joint wrist in /joint_states, which has elbow, shoulder, base"
+        RecordingError, match="no joint wrist on /joint_states; found: elbow, shoulder, base"
     ):
         read_recordings([tmp_path / "bags"], form, ("base", "shoulder", "wrist"), "rotary")
 
@@ -175,7 +175,7 @@ def test_bags_without_torque_are_refused(tmp_path, run):
             lambda r: replace(r, effort=np.where(r.effort == r.effort.max(), np.nan, r.effort)),
             "effort is missing or not finite in row",
         ),
-        (lambda r: replace(r, time=r.time[::-1]), "time does not increase from row 0 to 1"),
+        (lambda r: replace(r, time=r.time[::-1]), "time does not increase from row 0 to row 1"),
         (lambda r: replace(r, position=1e3 * r.position), "degrees"),
     ],
 )
@@ -300,7 +300,7 @@ def test_arm_and_gripper_may_publish_on_one_topic(tmp_path, run):
     (found,) = read_recordings([tmp_path / "bag"], form, JOINTS, "rotary")
     assert len(found.time) == len(run.time) - 1
     assert np.allclose(found.position, run.position[1:], atol=1e-3)
-    with pytest.raises(RecordingError, match="has base, shoulder, elbow, gripper"):
+    with pytest.raises(RecordingError, match="found: base, shoulder, elbow, gripper"):
         read_recordings([tmp_path / "bag"], form, ("wrist",), "rotary")
 
 
@@ -313,7 +313,7 @@ def test_two_publishers_of_one_joint_are_refused(tmp_path, run):
     ]
     write_messages(tmp_path / "bag", [JOINT_STATES], messages)
     with pytest.raises(
-        RecordingError, match=r"position of base is both .* do two publishers send the same joint"
+        RecordingError, match=r"position of base has two values, .* do two publishers send the same joint"
     ):
         read_recordings([tmp_path / "bag"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
 

@@ -216,7 +216,7 @@ def test_a_model_without_a_recorded_joint_is_refused(leg, tmp_path, capsys):
     cut = text[: text.index('<body name="shank"')] + "</body></body></worldbody></mujoco>"
     (tmp_path / "short.xml").write_text(cut)
     assert main(["identify-robot", "--model", str(tmp_path / "short.xml"), "--data", str(run)]) == 1
-    assert "has 2 joints, short.xml has 1: hip" in capsys.readouterr().err
+    assert "contains 2 joints, but short.xml has 1: hip" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
         raise RecordingError(
             f"{run.name}: the position of {joint} reaches {largest.max():.4g} rad: is it in degrees (set "
             "unit: deg), or that of the motor (set "
-            f"gears)?{'' if declared else ' If it does turn that far, set unit: rad'}"
+            f"gears)?{'' if declared else ' If it is correct, set unit: rad'}"
         )
     unit, least = ("rad", 1e-2) if units == "rotary" else ("m", 1e-3)
     travel = np.ptp(run.position, axis=0)
