@@ -27,15 +27,13 @@ def generate_launch_description():
         [
             DeclareLaunchArgument(
                 "params_file",
-                description="parameters of compensation and guard, a YAML file: copy "
-                "config/compensation.yaml and enter your joints",
+                description="parameters of compensation and guard, a YAML file: copy config/compensation.yaml and enter your joints",
             ),
             DeclareLaunchArgument(
                 "bench_file",
                 default_value="",
-                description="servos on a serial bus that move the joints, a YAML file as for `stribeck "
-                "record`; the servo node is then started too, and receives the compensated "
-                "goals. Empty: another driver moves the joints",
+                description="servos on a serial bus that move the joints, a YAML file as for `stribeck record`; the servo node is then started too, and "
+                "receives the compensated goals. Empty: another driver moves the joints",
             ),
             DeclareLaunchArgument(
                 "port",

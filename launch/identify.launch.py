@@ -26,8 +26,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "params_file",
                 default_value="",
-                description="parameters of the node, a YAML file; they replace those in "
-                "config/identification.yaml",
+                description="parameters of the node, a YAML file; they replace those in config/identification.yaml",
             ),
             *(
                 DeclareLaunchArgument(name, default_value="", description=f"{text}; empty: as in params_file")

@@ -39,8 +39,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "params_file",
                 default_value="",
-                description="parameters of both nodes, a YAML file; they replace those in config/servo.yaml "
-                "and config/excitation.yaml",
+                description="parameters of both nodes, a YAML file; they replace those in config/servo.yaml and config/excitation.yaml",
             ),
             DeclareLaunchArgument(
                 "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"

@@ -46,8 +46,7 @@ def check_regular(path: Path, error: type[StribeckError], largest: int = LARGEST
         raise error(f"{path} is a device, a pipe or a socket: write its content to a file, and name the file")
     if stat.S_ISREG(status.st_mode) and status.st_size > largest:
         raise error(
-            f"{path} has {status.st_size / 1e6:.0f} MB, but at most {largest / 1e6:.0f} are expected: is it "
-            "the right file?"
+            f"{path} has {status.st_size / 1e6:.0f} MB, but at most {largest / 1e6:.0f} are expected: is it the right file?"
         )
 
 

@@ -296,5 +296,7 @@ def test_values_by_joint_suit_no_single_servo(tmp_path):
     """They are for arms."""
     text = FOREIGN.replace("offset: -2048", "offset: [0, 1]")
     path = foreign_bag(tmp_path)
-    with pytest.raises(RecordingError, match="offset: found 2 values, expected one for all joints, or one for each of 1"):
+    with pytest.raises(
+        RecordingError, match="offset: found 2 values, expected one for all joints, or one for each of 1"
+    ):
         read_bag(path, signals=table(tmp_path, text), bench=BENCH)

@@ -101,7 +101,7 @@ def test_a_run_is_repeated_three_times_at_most(runs):
         return
     assert [event.disturbed for event in trace.of(RunEnded)] == [True] * 4
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.endswith("; stopped, because there were 4 such disturbances")
+    assert aborted.reason.endswith("; stopped after 4 such disturbances")
     assert np.isnan(trace.goals[trace.cycle(Aborted) :]).all()
 
 
@@ -190,7 +190,7 @@ def test_a_session_that_the_user_ended_says_so_if_it_is_disturbed_then(releases_
         at_cycle=at_cycle,
     )
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.startswith("by the user; joint states are 0.3 s old")
+    assert aborted.reason.startswith("by the user; all joint states are 0.3 s old")
 
 
 def test_states_that_do_not_come_back_end_the_session():

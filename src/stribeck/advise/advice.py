@@ -131,9 +131,8 @@ class JointAdvice:
         if self.advised is None:
             hunts = f"{self.hunts.value:.3g}"
             return (
-                f"{offsets}; the gain of {self.sufficient.value:.3g} that would reduce it to "
-                f"{1e3 * self.tolerance:.3g} mrad is too close to the gain at which the joint hunts "
-                f"({hunts})"
+                f"{offsets}; the gain of {self.sufficient.value:.3g} that would reduce it to {1e3 * self.tolerance:.3g} mrad is too close to the gain at "
+                f"which the joint hunts ({hunts})"
             )
         return f"raise the gain from {self.kp:.3g} to {self.sufficient.value:.3g}, or {offsets}"
 
@@ -263,14 +262,12 @@ def _notes(
     stable, slowest = speeds
     if math.isinf(slowest):
         notes.append(
-            f"the joint sticks at all simulated speeds, up to {FASTEST:g} rad/s: its damping is too small to "
-            "state a slowest smooth speed"
+            f"the joint sticks at all simulated speeds, up to {FASTEST:g} rad/s: its damping is too small to state a slowest smooth speed"
         )
     if not stable and not drive.law.of_kind("fading"):
         notes.append(
-            f"the law {drive.law.name.upper()} has no friction that decreases with speed, so it cannot "
-            "predict steps in slow motion: record ramps of 0.01 to 0.3 rad/s for two minutes, and identify "
-            "with law m2 or m4"
+            f"the law {drive.law.name.upper()} has no friction that decreases with speed, so it cannot predict steps in slow motion: record ramps of 0.01 to "
+            "0.3 rad/s for two minutes, and identify with law m2 or m4"
         )
     if not load and not inertia:
         notes.append("no robot model was given: the load is assumed to have no weight and no inertia")

@@ -40,8 +40,7 @@ def conditions(
     elif play.value > 0.0:
         ends = "" if play.interval is None else f" ({_mrad(play.interval[0])} to {_mrad(play.interval[1])})"
         notes.append(
-            f"the gears have a backlash of {_mrad(play.value)}{ends} mrad; neither a higher gain nor goal "
-            "offsets remove it"
+            f"the gears have a backlash of {_mrad(play.value)}{ends} mrad; neither a higher gain nor goal offsets remove it"
         )
     return tuple(notes)
 
@@ -57,9 +56,8 @@ def _temperature(drive: Drive, dead_band: Callable[[Drive], float]) -> str:
     if drive.temperature is None:
         return "the temperature of the recordings is not known: servos stick less when they are warm"
     return (
-        "the file does not state how friction changes with temperature, and is valid near "
-        f"{drive.temperature:.3g} degC only: record a cold and a warm servo, and identify with the effect "
-        "temperature"
+        f"the file does not state how friction changes with temperature, and is valid near {drive.temperature:.3g} degC only: record a cold and a warm servo, "
+        "and identify with the effect temperature"
     )
 
 

@@ -60,7 +60,4 @@ class RestAdvice:
         raised = f"raise the gain to {self.factor:.2g} times that of the recordings"
         if self.kp is not None:
             raised = f"raise the gain from {self.kp:.3g} to {self.factor * self.kp:.3g}"
-        return (
-            f"{raised} if it does not hunt at that gain, or send offset goals: either reduces the error at "
-            f"rest from {now} to {then} mrad"
-        )
+        return f"{raised} if it does not hunt at that gain, or send offset goals: either reduces the error at rest from {now} to {then} mrad"

@@ -162,8 +162,7 @@ def arm_task(
     unfit = [name for name in chosen if not work.applies(name)]
     if unfit:
         raise ConfigError(
-            f"the fits {', '.join(unfit)} need a URDF ({', '.join(NEED_URDF)}), but {robot.path} names none: "
-            "add `urdf`, or choose other fits"
+            f"the fits {', '.join(unfit)} need a URDF ({', '.join(NEED_URDF)}), but {robot.path} names none: add `urdf`, or choose other fits"
         )
     names = tuple(run.name for run in (*runs, *others))
     return ArmTask(robot, config, work, carried, runs, names, chosen, moving.held)
@@ -225,8 +224,7 @@ def _of_moving(
     for run in others:
         if astray := moving.astray(run):
             note(
-                f"{run.name} is not predicted: {', '.join(astray)} moves in it, but in none of the fitted "
-                "recordings"
+                f"{run.name} is not predicted: {', '.join(astray)} moves in it, but in none of the fitted recordings"
             )
         else:
             kept.append(run)

@@ -65,9 +65,8 @@ class CarriedPayload:
         """Inertials (n, 10) of an identified arm without the payload, and doubts about it."""
         inertials, remains = without_payload(arm, self.given, self.payload)
         text = (
-            f"the torques indicate a mass at {self.payload.link} that is hardly larger than the payload of "
-            f"{self.payload.mass:.3g} kg, so no mass would be left for the link: check the payload; the "
-            "link is unchanged in the new URDF"
+            f"the torques indicate a mass at {self.payload.link} that is hardly larger than the payload of {self.payload.mass:.3g} kg, so no mass would be "
+            "left for the link: check the payload; the link is unchanged in the new URDF"
         )
         return inertials, [] if remains else [Reason("payload", "doubtful", text)]
 

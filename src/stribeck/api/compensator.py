@@ -174,8 +174,7 @@ class Compensator:
         now, self._begun = time.monotonic() if t is None else float(t), True
         if effort is not None and not self._has_effort:
             raise ConfigError(
-                "effort is given, but its meaning is not known: set effort_meaning to 'motor' or 'link' when "
-                "creating the compensator"
+                "effort is given, but its meaning is not known: set effort_meaning to 'motor' or 'link' when creating the compensator"
             )
         position, velocity = self._numbers("q", q), self._numbers("qd", qd)
         measured = self._numbers("effort", effort)
@@ -376,9 +375,8 @@ def _compare_gains(
         known = float(drive.gains.kp)
         if not 1.0 / GAIN_RATIO < gain / known < GAIN_RATIO:
             warn(
-                f"{path}: joint {name!r} was identified with a gain of {known:.3g}, a stiffness in N m/rad, but p_gain "
-                f"is {gain:g}, probably in the units of the firmware: omit p_gain if the servo is set as in the "
-                "recordings"
+                f"{path}: joint {name!r} was identified with a gain of {known:.3g}, a stiffness in N m/rad, but p_gain is {gain:g}, probably in the units of "
+                "the firmware: omit p_gain if the servo is set as in the recordings"
             )
 
 

@@ -224,8 +224,7 @@ class Fit:
         if quantity_of(self._content) is not None:
             if isinstance(run, Log):
                 raise ConfigError(
-                    "this fit describes all joints of an arm or a robot: predict with the "
-                    "whole fit, not with one joint of it"
+                    "this fit describes all joints of an arm or a robot: predict with the whole fit, not with one joint of it"
                 )
             own = self._sources
             sources = own._replace(

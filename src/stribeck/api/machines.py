@@ -63,8 +63,7 @@ def predict_machine(
 
         if sources.model is None:
             raise ConfigError(
-                f"the drives belong to the robot {content.machine.name}, whose model is needed: give its URDF "
-                "or MJCF as `model`"
+                f"the drives belong to the robot {content.machine.name}, whose model is needed: give its URDF or MJCF as `model`"
             )
         reading = sources.degrees, sources.calibration
         return predict_robot(content, sources.model, recordings, note, *reading)

@@ -104,10 +104,7 @@ def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterato
                 payload.link,
                 "link in whose frame the centre is stated; [] for no payload",
             )
-    comment = (
-        "topic of the controller's goals: with it friction is compensated before a joint moves, and is "
-        "learnt; set goal_type to its type"
-    )
+    comment = "topic of the controller's goals: with it friction is compensated before a joint moves, and is learnt; set goal_type to its type"
     yield Commented(f"{NODE}.goal_topic", "", comment)
 
 

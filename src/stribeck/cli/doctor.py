@@ -64,8 +64,7 @@ def _findings(options: DoctorOptions) -> Iterator[Diagnosis]:
             "error",
             "ROS 2",
             text,
-            "use the Python version for which ROS was built, in a new shell in which no other environment is "
-            "active",
+            "use the Python version for which ROS was built, in a new shell in which no other environment is active",
         )
         return
     yield from graph_findings(seen)

@@ -59,8 +59,7 @@ def run_dry(
     _print_demands(config, demands(config))
     check_rehearsal(rehearsal, config.joints)
     print(
-        f"limits: satisfied in all {len(distinct_plays(config.plays))} motions and in the transitions between "
-        "them"
+        f"limits: satisfied in all {len(distinct_plays(config.plays))} motions and in the transitions between them"
     )
     _draw(config, rehearsal, picture or config.output / PICTURE)
     _check_robot(config, rehearsal, urdf)
@@ -135,8 +134,7 @@ def _check_robot(config: SessionConfig, rehearsal: Rehearsal, urdf: Path | None)
         return
     if missing:
         print(
-            f"self-collisions: not checked, because they need {' and '.join(missing)}: pip install "
-            "'stribeck[arm]'"
+            f"self-collisions: not checked, because they need {' and '.join(missing)}: pip install 'stribeck[arm]'"
         )
         return
     from stribeck.excitation.motion_check import self_collisions, torques
@@ -160,8 +158,7 @@ def _check_robot(config: SessionConfig, rehearsal: Rehearsal, urdf: Path | None)
             + ": change center, scale or trajectory"
         )
     print(
-        f"self-collisions: none at {found.checked} positions (other joints at zero, motion with torque off "
-        "not checked)"
+        f"self-collisions: none at {found.checked} positions (other joints at zero, motion with torque off not checked)"
     )
 
 
@@ -174,6 +171,5 @@ def _check_torques(trajectory: str, names: Sequence[str], needed: Array, allowed
     over = [name for name, torque, limit in zip(names, needed, allowed, strict=True) if torque > limit > 0.0]
     if over:
         raise ConfigError(
-            f"trajectory {trajectory!r} needs more torque than the URDF allows for joint {', '.join(over)}: "
-            "lower the scale, or remove the trajectory"
+            f"trajectory {trajectory!r} needs more torque than the URDF allows for joint {', '.join(over)}: lower the scale, or remove the trajectory"
         )

@@ -55,8 +55,7 @@ class EmulateOptions:
         False,
     )
     nodes: tuple[str, ...] = option(
-        "with --simulated: nodes that must connect before simulated time starts, for example /servo "
-        "/excitation",
+        "with --simulated: nodes that must connect before simulated time starts, for example /servo /excitation",
         (),
         "NODE",
     )

@@ -364,8 +364,7 @@ class SimulationOptions(StepOptions):
     """Options of the simulation of recorded runs, with its integrator."""
 
     integrator: Integrator | None = _simulation(
-        "time stepping (default: exponential, or as in the parameter file; others reproduce published "
-        "figures)",
+        "time stepping (default: exponential, or as in the parameter file; others reproduce published figures)",
         None,
     )
 

@@ -166,10 +166,7 @@ def _introduce(
         print(f"note: {note}")
     count, seconds = len(config.plays), recording.session.duration
     print(
-        (
-            f"{count} run{'s' if count > 1 else ''} to record into {config.output}, about {seconds:.0f} s. "
-            "Ctrl-C: return to rest; Ctrl-C twice: stop at once"
-        )
+        f"{count} run{'s' if count > 1 else ''} to record into {config.output}, about {seconds:.0f} s. Ctrl-C: return to rest; Ctrl-C twice: stop at once"
         + ("; space, q or Esc: emergency stop, torque off at once" if has_keys else "")
     )
     sys.stdout.flush()
@@ -186,8 +183,7 @@ def _warn_of(report: ConnectionReport, recording: SessionRecorder) -> None:
 def _check_supply(report: ConnectionReport, *, allowed: bool) -> None:
     if report.refuse_recording and not allowed:
         raise ServoError(
-            f"{'; '.join(report.refuse_recording)}: lower the supply voltage, or record in spite of it with "
-            "--allow-overvoltage"
+            f"{'; '.join(report.refuse_recording)}: lower the supply voltage, or record in spite of it with --allow-overvoltage"
         )
 
 
@@ -203,8 +199,7 @@ def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
         )
     if outcome.cut:
         warn(
-            f"the run of {outcome.cut} was cut short; a run of less than {MINIMUM_DURATION:g} s cannot be "
-            "fitted"
+            f"the run of {outcome.cut} was cut short; a run of less than {MINIMUM_DURATION:g} s cannot be fitted"
         )
     if outcome.disturbed:
         names = ", ".join(bag.name for bag in outcome.disturbed)

@@ -49,8 +49,7 @@ class ReplayOptions:
         "table of signals, for tables, and for bags with other topics or units", None, "YAML"
     )
     goals: str | None = option(
-        "topic of the controller's goals, if its commands are not the goals: JointState, Float64MultiArray, "
-        "JointTrajectory or JointTrajectoryControllerState",
+        "topic of the controller's goals, if its commands are not the goals: JointState, Float64MultiArray, JointTrajectory or JointTrajectoryControllerState",
         None,
         "TOPIC",
     )
@@ -63,8 +62,7 @@ class ReplayOptions:
         "YAML",
     )
     node: str = _joints(
-        "name of the node in --node-params, such as /left/compensation, if it has several (default: "
-        "compensation)",
+        "name of the node in --node-params, such as /left/compensation, if it has several (default: compensation)",
         NODE,
         "NAME",
     )
@@ -81,8 +79,7 @@ class ReplayOptions:
         "T",
     )
     payload: str | None = _law(
-        "payload that the URDF lacks: mass [kg], or mass and centre of mass [m] in the frame of the last "
-        "joint",
+        "payload that the URDF lacks: mass [kg], or mass and centre of mass [m] in the frame of the last joint",
         None,
         "M[,X,Y,Z]",
     )
@@ -99,8 +96,7 @@ def run(options: ReplayOptions) -> int:
     )
     if (options.node_params is None) == (not options.params):
         raise ConfigError(
-            "the joints are not known: give their parameter files with --params, or a node's YAML file with "
-            "--node-params"
+            "the joints are not known: give their parameter files with --params, or a node's YAML file with --node-params"
         )
     if options.node_params is None and options.node != NODE:
         raise ConfigError(
@@ -194,8 +190,7 @@ def _joint_names(options: ReplayOptions, bag: BagContent) -> list[str]:
         recorded = _names(options.recordings, bag)
         if unknown := [name for name in options.joint if recorded and name not in recorded]:
             raise ConfigError(
-                f"--joint: no joint {', '.join(unknown)} in {options.recordings}, which has: "
-                f"{', '.join(recorded)}"
+                f"--joint: no joint {', '.join(unknown)} in {options.recordings}, which has: {', '.join(recorded)}"
             )
         return list(options.joint)
     message = next((m for m in bag.messages if m.topic == JOINT_STATES), None)

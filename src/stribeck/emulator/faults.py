@@ -83,8 +83,7 @@ class Fault:
         object.__setattr__(self, "settings", {**defaults, **self.settings})
         if self.at is not None and self.after is not None:
             raise ConfigError(
-                f"{where}: at (time since the start) and after (time since torque on) exclude "
-                "each other: give one"
+                f"{where}: at (time since the start) and after (time since torque on) exclude each other: give one"
             )
         if self.p is None and not self.scheduled and not self.settings.get("bytes"):
             raise ConfigError(f"{where}: give a probability (p), or times (at, after or every)")

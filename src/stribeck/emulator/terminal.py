@@ -109,8 +109,7 @@ def _place_link(link: Path, target: str) -> None:
         raise OutputError(f"{link} exists and is not a link: choose another path for the link")
     if link.exists() and os.readlink(link) != target and not _is_left_over(link, Path(target).parent):
         raise OutputError(
-            f"{link} points to {os.readlink(link)}, which exists: another emulator may be running: choose "
-            "another path for the link, or remove it"
+            f"{link} points to {os.readlink(link)}, which exists: another emulator may be running: choose another path for the link, or remove it"
         )
     beside = link.with_name(f".{link.name}.{os.getpid()}")
     try:

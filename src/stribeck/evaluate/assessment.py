@@ -214,8 +214,7 @@ def stated_stepping(file: Drive) -> Stepping | None:
     integrator = stated.integrator or "semi-implicit"
     if integrator not in INTEGRATORS:
         raise ParameterFileError(
-            f"the parameter file was fitted with an unknown integrator, {integrator!r}; valid: "
-            f"{', '.join(INTEGRATORS)}"
+            f"the parameter file was fitted with an unknown integrator, {integrator!r}; valid: {', '.join(INTEGRATORS)}"
         )
     return Stepping(stated.dt, stated.reset_period, integrator)
 

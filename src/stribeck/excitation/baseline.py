@@ -104,8 +104,7 @@ def _batch(
             tried += 1
             if not made and tried >= HOPELESS and not go_on():
                 raise ConfigError(
-                    f"none of {tried} random trajectories is within the effort limits: check limits: effort, "
-                    "and masses and inertias in the URDF"
+                    f"none of {tried} random trajectories is within the effort limits: check limits: effort, and masses and inertias in the URDF"
                 )
             if len(made) == count or (len(made) >= LEAST and not go_on()):
                 return made
@@ -142,9 +141,8 @@ def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
     if sum(map(len, clear)) >= FEWEST:
         return np.concatenate(clear)[:BATCH]
     raise ConfigError(
-        "nearly all random configurations are too close to the floor or in self-collision, most often "
-        f"{criterion.obstacle()}: check floor, clearance, capsules and position limits, add the pair under "
-        "ignore in the robot's file, or switch the check off with `no_collisions`"
+        f"nearly all random configurations are too close to the floor or in self-collision, most often {criterion.obstacle()}: check floor, clearance, "
+        "capsules and position limits, add the pair under ignore in the robot's file, or switch the check off with `no_collisions`"
     )
 
 

@@ -96,10 +96,7 @@ def _limits(arm: ArmModel, slides: Mask) -> tuple[JointLimits, list[str]]:
         (stated != velocity, "velocity: at most {:.3g} rad/s or {:.3g} m/s", FASTEST),
         (
             missing,
-            (
-                "effort: limited to {:g} times the largest effort that the masses need, because the URDF "
-                "states no limits"
-            ),
+            "effort: limited to {:g} times the largest effort that the masses need, because the URDF states no limits",
             (RESERVE,),
         ),
         (np.ones(len(arm), dtype=bool), "acceleration: limited to {:g} rad/s^2 or {:g} m/s^2", ACCELERATION),

@@ -39,7 +39,6 @@ def write(task: ExportTask) -> Written:
     notes = ["the BAM program's own step of 5 ms adds an error of a few mrad: use a shorter step there"]
     if file.actuator.name not in SERVOS:
         notes.append(
-            f"the BAM program does not know the servo {file.actuator.name!r} (it knows {', '.join(SERVOS)}): "
-            "add its control law to the program"
+            f"the BAM program does not know the servo {file.actuator.name!r} (it knows {', '.join(SERVOS)}): add its control law to the program"
         )
     return Written({task.output: json.dumps(content, indent=1, allow_nan=False) + "\n"}, tuple(notes))

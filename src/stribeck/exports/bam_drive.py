@@ -141,9 +141,8 @@ class Delay(NamedTuple):
         if not self.wanted:
             return ()
         return (
-            f"{joint}: the command delay of {1e3 * self.wanted:.3g} ms is rounded to {self.steps} steps of "
-            f"{1e3 * self.timestep:g} ms, {1e3 * given:.3g} ms in all: export again if the step of the "
-            "simulator changes",
+            f"{joint}: the command delay of {1e3 * self.wanted:.3g} ms is rounded to {self.steps} steps of {1e3 * self.timestep:g} ms, {1e3 * given:.3g} ms "
+            "in all: export again if the step of the simulator changes",
         )
 
 
@@ -155,8 +154,7 @@ def delay_of(file: Drive, timestep: float | None) -> Delay:
     wanted = float(file.values.get("command_delay", 0.0))
     if wanted and timestep is None:
         raise ConfigError(
-            f"the drive counts delays in simulation steps, and {file.actuator.name} has a delay of "
-            f"{1e3 * wanted:.3g} ms: give the `step` of the simulator"
+            f"the drive counts delays in simulation steps, and {file.actuator.name} has a delay of {1e3 * wanted:.3g} ms: give the `step` of the simulator"
         )
     timestep = timestep or TIMESTEP
     return Delay(wanted, round(wanted / timestep), timestep)

@@ -88,10 +88,7 @@ class Width:
         if self.share < 1.0:
             text += f", whose standard deviations are reduced to {100 * self.share:.0f} %"
         if self.coverage is not None:
-            return (
-                f"{text}; the central {100 * COVERAGE:g} % contains {100 * self.coverage:.0f} % of the "
-                "recorded samples"
-            )
+            return f"{text}; the central {100 * COVERAGE:g} % contains {100 * self.coverage:.0f} % of the recorded samples"
         if self.wanted is None:
             return f"{text}; the file states no model error in rad, so none is added"
         return f"{text}, and {1e3 * self.wanted:.3g} in the band of the fit"
@@ -101,8 +98,7 @@ def check_uncertain(drive: Drive, where: object) -> None:
     """Raise :class:`ConfigError` for a drive whose file does not state how uncertain its parameters are."""
     if not np.any(np.diag(uncertain_of(drive).covariance) > 0.0):
         raise ConfigError(
-            f"{where} states no intervals, from which parameters could be drawn: identify the drive with at "
-            "least two runs, or remove the option `draws`"
+            f"{where} states no intervals, from which parameters could be drawn: identify the drive with at least two runs, or remove the option `draws`"
         )
 
 

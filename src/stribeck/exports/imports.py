@@ -40,8 +40,7 @@ def import_isaaclab(task: ImportTask) -> Drive:
     one = actuators[task.one_of(actuators)]
     if one.friction != one.dynamic_friction:
         raise ConfigError(
-            f"{task.path}: friction is {one.friction:g} and dynamic_friction is {one.dynamic_friction:g}, but "
-            "law M1 has only one coefficient: set them equal"
+            f"{task.path}: friction is {one.friction:g} and dynamic_friction is {one.dynamic_friction:g}, but law M1 has only one coefficient: set them equal"
         )
     friction = {"friction_base": one.dynamic_friction, "friction_viscous": one.viscous_friction}
     if one.kind == "DCMotorCfg":
@@ -86,8 +85,7 @@ def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) 
         raise ConfigError(f"{task.path}: a DCMotorCfg needs velocity_limit and saturation_effort")
     if task.supply is None:
         raise ConfigError(
-            f"{task.path} does not state the supply voltage of its torques: give `supply` "
-            f"({task.actuator.title}: usually {task.actuator.supply.nominal:g} V)"
+            f"{task.path} does not state the supply voltage of its torques: give `supply` ({task.actuator.title}: usually {task.actuator.supply.nominal:g} V)"
         )
     full = control.duty_max * task.supply
     kt = full / one.velocity_limit

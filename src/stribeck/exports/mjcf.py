@@ -55,8 +55,7 @@ def write(task: ExportTask) -> Written:
     else:
         if task.timestep is not None:
             raise ConfigError(
-                f"a time step is written only to a file to be included, but {task.model} is a "
-                "complete model with its own: remove `step`"
+                f"a time step is written only to a file to be included, but {task.model} is a complete model with its own: remove `step`"
             )
         if task.output.resolve() in {part.resolve() for part in parts_of(task.model)}:
             raise OutputError(f"{task.output} is also an input of this command: name another file")
@@ -138,8 +137,7 @@ def export_onto(
     timestep, notes, applied = float(compiled.opt.timestep), list[str](), dict[str, PlainJoint]()
     if absent:
         notes.append(
-            f"{len(absent)} meshes of the model do not exist here, for example {absent[0]}: the new model "
-            "refers to them as before"
+            f"{len(absent)} meshes of the model do not exist here, for example {absent[0]}: the new model refers to them as before"
         )
     for name, servo in servos:
         plain = applied[name] = exported(servo, name in by_torque)
@@ -148,8 +146,7 @@ def export_onto(
         joint_actuators = actuators_of(compiled, joint)
         if len(joint_actuators) > 1:
             raise ConfigError(
-                f"{model}: joint {name!r} has {len(joint_actuators)} actuators: keep only the one that is to "
-                "become the servo"
+                f"{model}: joint {name!r} has {len(joint_actuators)} actuators: keep only the one that is to become the servo"
             )
         _apply_joint(spec.joint(name), plain, timestep)
         actuator = (

@@ -132,10 +132,7 @@ def exported(servo: Servo, by_torque: bool = False, *, dc_motor: bool = DC_MOTOR
     )
     if not (motor and isinstance(control, VoltageControl)):
         return plain
-    note = (
-        "disabling the actuator group switches the motor off, including its back-EMF; ctrl is the goal "
-        "position"
-    )
+    note = "disabling the actuator group switches the motor off, including its back-EMF; ctrl is the goal position"
     return replace(
         plain,
         damping=p["friction_viscous"],
@@ -166,10 +163,7 @@ def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
     file, control = servo.parameters, servo.parameters.actuator.control
     held = {"supply", *(["delay"] if DC_MOTOR or dc_motor else []), *(["current-limit"] if dc_motor else [])}
     effects = sorted(file.actuator.active_effects - held)
-    instead = (
-        "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same "
-        "recordings"
-    )
+    instead = "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same recordings"
     beyond = [
         (file.law.name != "m1", f"law {file.law.name.upper()} ({file.law.title})"),
         *((True, term.title) for term in file.law.of_kind("sides", "offset")),
@@ -193,13 +187,11 @@ def _notes(servo: Servo) -> tuple[str, ...]:
     notes = []
     if isinstance(control, VoltageControl):
         notes.append(
-            "damping includes the back-EMF; therefore the joint is braked even when torque is off, unlike a "
-            "real servo"
+            "damping includes the back-EMF; therefore the joint is braked even when torque is off, unlike a real servo"
         )
         if control.goal_speed is not None:
             notes.append(
-                "the firmware limits the speed of its goal: do not change ctrl faster than "
-                f"{control.goal_speed:.4g} rad/s"
+                f"the firmware limits the speed of its goal: do not change ctrl faster than {control.goal_speed:.4g} rad/s"
             )
     if isinstance(control, CurrentControl) and "R" in p:
         fastest = (servo.voltage - p["R"] * control.current_max) / p["kt"]
@@ -209,7 +201,6 @@ def _notes(servo: Servo) -> tuple[str, ...]:
                 "use stribeck.mujoco.Controller, or a higher supply voltage"
             )
         notes.append(
-            f"above {fastest:.3g} rad/s the supply voltage reduces the torque of the real motor; the "
-            "model does not include this"
+            f"above {fastest:.3g} rad/s the supply voltage reduces the torque of the real motor; the model does not include this"
         )
     return tuple(notes)

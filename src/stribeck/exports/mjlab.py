@@ -70,7 +70,6 @@ def _file(one: JointServo, path: Path) -> str | bytes:
     name = one.servo.parameters.actuator.name
     if name not in bam.SERVOS:
         raise ConfigError(
-            f"the BAM program does not know the servo {name!r} of joint {one.joint!r} (it knows "
-            f"{', '.join(bam.SERVOS)}): choose the format isaaclab-bam"
+            f"the BAM program does not know the servo {name!r} of joint {one.joint!r} (it knows {', '.join(bam.SERVOS)}): choose the format isaaclab-bam"
         )
     return bam.write(ExportTask((one,), path)).files[path]

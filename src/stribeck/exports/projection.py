@@ -93,9 +93,8 @@ def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
     if written >= 0.5 * own or "friction_base" in form.absent:
         return None
     return (
-        f"friction at rest without load is {own:.3g} in the source law, but {written:.3g} in the export: a "
-        "joint that should stay at rest may sink; give recordings with rests, so that the export represents "
-        "them"
+        f"friction at rest without load is {own:.3g} in the source law, but {written:.3g} in the export: a joint that should stay at rest may sink; give "
+        "recordings with rests, so that the export represents them"
     )
 
 

@@ -87,8 +87,7 @@ FORMATS = {
     for form in (
         Format(
             "c",
-            "C99/C++17 header without dependencies, for firmware: friction, feed-forward and motor torque of "
-            "any law",
+            "C99/C++17 header without dependencies, for firmware: friction, feed-forward and motor torque of any law",
             "c_header",
             effects=ISOTHERMAL_EFFECTS,
             terms=True,
@@ -145,8 +144,7 @@ FORMATS = {
         ),
         Format(
             "isaaclab-bam",
-            "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 exactly, as Python and as "
-            "YAML",
+            "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 exactly, as Python and as YAML",
             "isaaclab_bam",
             draws="table",
             **DRIVE | {"effects": MOTOR_EFFECTS},
@@ -201,8 +199,7 @@ FORMATS = {
         ),
         Format(
             "onnx",
-            "ONNX graph of any law: friction budget as a function of motor torque, external torque and "
-            "velocity",
+            "ONNX graph of any law: friction budget as a function of motor torque, external torque and velocity",
             "onnx_graph",
             effects=ISOTHERMAL_EFFECTS,
             terms=True,

@@ -21,16 +21,13 @@ DRAKE = "http://drake.mit.edu"
 
 NOTES = {
     "urdf": (
-        "Gazebo and MuJoCo read damping and friction; Drake reads only damping; robot_state_publisher "
-        "and MoveIt read neither"
+        "Gazebo and MuJoCo read damping and friction; Drake reads only damping; robot_state_publisher and MoveIt read neither"
     ),
     "sdf": (
-        "Gazebo reads damping and friction; its default physics engine uses friction as a limit of torque "
-        "in each step"
+        "Gazebo reads damping and friction; its default physics engine uses friction as a limit of torque in each step"
     ),
     "drake": (
-        "Drake reads damping and rotor inertia; it has no Coulomb friction in joints, and warns about "
-        "the attribute"
+        "Drake reads damping and rotor inertia; it has no Coulomb friction in joints, and warns about the attribute"
     ),
 }
 
@@ -52,10 +49,7 @@ def _motor_note(servo: JointServo) -> str:
     """The motor that the friction was fitted with, which the file has no place for beyond limits."""
     p = servo.servo.parameters.values
     values = ", ".join(f"{name} {p[name]:.4g}" for name in ("kt", "R", "ratio", "armature") if name in p)
-    return (
-        f"{servo.joint}: friction was identified together with a motor with {values} (SI units); its "
-        "largest torque and speed are the limits of the joint"
-    )
+    return f"{servo.joint}: friction was identified together with a motor with {values} (SI units); its largest torque and speed are the limits of the joint"
 
 
 def _joint(text: XmlText, servo: JointServo) -> XmlNode:
@@ -77,8 +71,7 @@ def _joint(text: XmlText, servo: JointServo) -> XmlNode:
     kind = found[0].attributes["type"]
     if kind not in KINDS[actuator.units]:
         raise ConfigError(
-            f"{text.path}: joint {servo.joint!r} is {kind}, but {actuator.name} is {actuator.units} and needs "
-            f"a {' or '.join(KINDS[actuator.units])} joint"
+            f"{text.path}: joint {servo.joint!r} is {kind}, but {actuator.name} is {actuator.units} and needs a {' or '.join(KINDS[actuator.units])} joint"
         )
     return found[0]
 

@@ -77,10 +77,7 @@ def ramp_notes(task: ExportTask) -> tuple[str, ...]:
         if (speed := getattr(servo.parameters.actuator.control, "goal_speed", None)) is not None
     }
     return tuple(
-        (
-            f"{joint}: the firmware limits the speed of its goal: do not change position targets faster than "
-            f"{speed:.4g} rad/s"
-        )
+        f"{joint}: the firmware limits the speed of its goal: do not change position targets faster than {speed:.4g} rad/s"
         for joint, speed in speeds.items()
     )
 

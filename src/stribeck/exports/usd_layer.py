@@ -34,10 +34,7 @@ def write(task: ExportTask) -> Written:
     for servo in task.joints:
         _apply(edited.GetPrimAtPath(joint_path(stage, task, servo)), servo)
     notes = (
-        (
-            "the drive's limit also limits the back-EMF; PhysX before 5.6 does not know the friction "
-            "attributes"
-        ),
+        "the drive's limit also limits the back-EMF; PhysX before 5.6 does not know the friction attributes",
     )
     return Written({task.output: layer_text(task, layer)}, (*notes, *ramp_notes(task)))
 
@@ -85,8 +82,7 @@ def joint_path(stage: Any, task: ExportTask, servo: JointServo) -> Any:
     units = servo.servo.parameters.actuator.units
     if found[0].GetTypeName() != KINDS[units][0]:
         raise ConfigError(
-            f"{task.model}: joint {servo.joint!r} is a {found[0].GetTypeName()}, but {units} servos need a "
-            f"{KINDS[units][0]}"
+            f"{task.model}: joint {servo.joint!r} is a {found[0].GetTypeName()}, but {units} servos need a {KINDS[units][0]}"
         )
     return found[0].GetPath()
 

@@ -100,9 +100,8 @@ def read_actuator(path: Path) -> Actuator:
         included = included_file("actuators", "actuator", actuator.name)
         if path.resolve() != included.resolve() and actuator != load_actuator(actuator.name):
             raise ConfigError(
-                f"{path}: name: {actuator.name!r} is the name of the included servo "
-                f"{load_actuator(actuator.name).title}, from which this file differs: give your servo another "
-                "name"
+                f"{path}: name: {actuator.name!r} is the name of the included servo {load_actuator(actuator.name).title}, from which this file differs: give "
+                "your servo another name"
             )
     return actuator
 

@@ -204,8 +204,7 @@ def _actuator(head: FlatHead, block: DriveBlock, given: Actuator | None) -> Actu
         )
     if others and others[0].control != own.control:
         raise ConfigError(
-            f"the drive was identified with a control law of {own.name!r} that differs from that in the given "
-            "file: remove `servo`, or identify again"
+            f"the drive was identified with a control law of {own.name!r} that differs from that in the given file: remove `servo`, or identify again"
         )
     if own.name in actuator_names():
         others.append(load_actuator(own.name))

@@ -224,8 +224,7 @@ class EarlierRobotFile(Schema):
         missing = [name for name in self.per_joint if name not in self.laws]
         if missing:
             raise ValueError(
-                f"no parameters of the law {', '.join(missing)}; laws in the file: "
-                f"{', '.join(self.laws) or 'none'}"
+                f"no parameters of the law {', '.join(missing)}; laws in the file: {', '.join(self.laws) or 'none'}"
             )
 
     def drives(self) -> dict[str, Drive]:

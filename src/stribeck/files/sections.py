@@ -80,8 +80,7 @@ def sections_of(path: Path, node: str) -> list[NodeSection]:
         exact = sorted({section.pattern for section in named if "*" not in section.pattern})
         if len(exact) > 1:
             raise ConfigError(
-                f"{path}: there are parameters for several nodes named {node!r}: {', '.join(exact)}; give the "
-                "full name of one (--node)"
+                f"{path}: there are parameters for several nodes named {node!r}: {', '.join(exact)}; give the full name of one (--node)"
             )
         full = exact[0] if exact else f"/{node}"
         if not exact and named:  # in any namespace that the sections name

@@ -69,8 +69,7 @@ def cluster_at(address: str) -> Iterator[Client]:
     except (OSError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise StribeckError(
-            f"no Dask scheduler at {address}: {reason}; start one with `dask scheduler`, or set `scheduler` "
-            "to local"
+            f"no Dask scheduler at {address}: {reason}; start one with `dask scheduler`, or set `scheduler` to local"
         ) from None
     with client:
         if not client.scheduler_info(n_workers=-1)["workers"]:
@@ -149,8 +148,7 @@ def _finished(
                 manned = looked if workers else manned
                 if looked - manned > PATIENCE:
                     raise StribeckError(
-                        f"the Dask cluster has had no workers for {PATIENCE:g} s: start a "
-                        "worker with `dask worker`"
+                        f"the Dask cluster has had no workers for {PATIENCE:g} s: start a worker with `dask worker`"
                     )
                 running([job.name for future, job in pending.items() if future.key in keys])
             for future in _done(client, pending):

@@ -73,8 +73,7 @@ class Compensator:
         for joint in joints:
             if settings.mode == "current" and "kt" not in joint.values:
                 raise ConfigError(
-                    f"joint {joint.name!r}: {joint.actuator.title} has no torque constant, which output_mode "
-                    "current needs: choose another output_mode"
+                    f"joint {joint.name!r}: {joint.actuator.title} has no torque constant, which output_mode current needs: choose another output_mode"
                 )
         self.names = tuple(names)
         self.settings = settings
@@ -263,9 +262,8 @@ class Compensator:
         """Why the joints of :attr:`joints_off` have no torque, one line each."""
         limit, frozen = self.feed_forward.speed_limit, self._admission.frozen
         ended = [
-            f"{self.names[k]} moves faster than {bound:.3g} rad/s without a goal: the compensation drives it, "
-            "because its friction is less than the guaranteed fraction of the identified one. Its torque is "
-            "off until compensation is enabled again, or a goal is ahead of it"
+            f"{self.names[k]} moves faster than {bound:.3g} rad/s without a goal: the compensation drives it, because its friction is less than the "
+            "guaranteed fraction of the identified one. Its torque is off until compensation is enabled again, or a goal is ahead of it"
             for k, bound in enumerate((limit.bound / self.map.ratio).tolist())
             if limit.ended[k]
         ]

@@ -45,8 +45,7 @@ class Handover:
         """
         if self._leaving is not None:
             raise ConfigError(
-                f"the change to another file of drives is in progress and takes {2.0 * self._ramp_time:g} s: "
-                "try again later"
+                f"the change to another file of drives is in progress and takes {2.0 * self._ramp_time:g} s: try again later"
             )
         successor.set_gain(self.present.gain)
         self._former, self.present = self.present, successor

@@ -85,22 +85,19 @@ class CompensatedJointParameters(TuningParameters):
     )
     p_gain: float = parameter(
         0.0,
-        "for output_mode goal_offset: firmware gain, in units of the firmware; 0: from the file, or from "
-        "telemetry",
+        "for output_mode goal_offset: firmware gain, in units of the firmware; 0: from the file, or from telemetry",
         0.0,
         1e6,
     )
     supply_voltage: float = parameter(
         0.0,
-        "for output_mode goal_offset: supply voltage [V]; 0: from telemetry, and before that from the file, "
-        "or nominal",
+        "for output_mode goal_offset: supply voltage [V]; 0: from telemetry, and before that from the file, or nominal",
         0.0,
         1e3,
     )
     inertia: float = parameter(
         0.0,
-        "without urdf: inertia of the load, without rotor [kg m^2]; 0: unknown, or computed from load_mass, "
-        "load_length and rod_mass",
+        "without urdf: inertia of the load, without rotor [kg m^2]; 0: unknown, or computed from load_mass, load_length and rod_mass",
         0.0,
         1e6,
     )
@@ -146,8 +143,7 @@ class InterfaceParameters(NodeParameters, RealTimeParameters):
     )
     effort_meaning: str = parameter(
         "",
-        "meaning of effort in /joint_states: motor (torque of the motor), link (torque at the link), none; "
-        "required for load-dependent laws",
+        "meaning of effort in /joint_states: motor (torque of the motor), link (torque at the link), none; required for load-dependent laws",
         choices=("", *EFFORT_MEANINGS),
     )
     command_timeout: float = parameter(0.1, "age above which commands are not passed on [s]", 0.005, 10.0)
@@ -186,8 +182,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     gain: float = parameter(0.8, "fraction of the friction that is cancelled", 0.0, 2.0, live=True)
     friction_quantile: float = parameter(
         0.5,
-        "quantile of the intervals in the parameter files that is used; 0.5: the estimates, lower: less "
-        "friction",
+        "quantile of the intervals in the parameter files that is used; 0.5: the estimates, lower: less friction",
         0.001,
         0.5,
     )
@@ -207,8 +202,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     )
     urdf: str = parameter(
         "",
-        "URDF of the robot, to learn the current friction; other joints are assumed to be locked at 0; "
-        "empty: see inertia",
+        "URDF of the robot, to learn the current friction; other joints are assumed to be locked at 0; empty: see inertia",
     )
     gravity: list[float] = parameter(
         [], "acceleration of gravity in the frame of the root link [m/s^2]; empty: -z", 0, 3
@@ -222,8 +216,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     adapt: bool = parameter(True, "learn the current friction; needs urdf, or inertia or load of the joints")
     certain_fraction: float = parameter(
         0.25,
-        "guaranteed fraction of the identified friction; without goals only this fraction is compensated at "
-        "first",
+        "guaranteed fraction of the identified friction; without goals only this fraction is compensated at first",
         0.0,
         1.0,
     )
@@ -242,9 +235,8 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     )
     goal_type: str = parameter(
         "joint_state",
-        "type of goal_topic: joint_state; array: std_msgs/Float64MultiArray of positions in the order of "
-        "joints; joint_trajectory: trajectory_msgs/JointTrajectory; controller_state: "
-        "control_msgs/JointTrajectoryControllerState",
+        "type of goal_topic: joint_state; array: std_msgs/Float64MultiArray of positions in the order of joints; joint_trajectory: "
+        "trajectory_msgs/JointTrajectory; controller_state: control_msgs/JointTrajectoryControllerState",
         choices=tuple(GOAL_TYPES),
     )
     temperature_margin: float = parameter(
@@ -258,8 +250,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     )
     automatic_returns: int = parameter(
         0,
-        "how often the node may resume automatically after the guard has taken over; enabling it resets the "
-        "count",
+        "how often the node may resume automatically after the guard has taken over; enabling it resets the count",
         0,
         1000,
     )
@@ -294,8 +285,7 @@ class IdentificationParameters(NodeParameters):
     watch: str = parameter("", "folder with the bags to identify from")
     min_bags: int = parameter(
         0,
-        "start automatically at this number of finished bags, and again when more arrive; 0: only on "
-        "~/identify",
+        "start automatically at this number of finished bags, and again when more arrive; 0: only on ~/identify",
         0,
         1000000,
         live=True,
@@ -305,13 +295,11 @@ class IdentificationParameters(NodeParameters):
     )
     output: str = parameter(
         "",
-        "parameter file to write; for arm, robot, geometry and the posterior of an arm a folder; previous "
-        "files are kept beside it, with a number",
+        "parameter file to write; for arm, robot, geometry and the posterior of an arm a folder; previous files are kept beside it, with a number",
     )
     engine: str = parameter(
         "servo",
-        "command of `stribeck identify` that is run; posterior: identify servo --bayes, or identify arm "
-        "--bayes if fit_options contain --machine",
+        "command of `stribeck identify` that is run; posterior: identify servo --bayes, or identify arm --bayes if fit_options contain --machine",
         choices=ENGINE_NAMES,
     )
     model: str = parameter(
@@ -323,8 +311,7 @@ class IdentificationParameters(NodeParameters):
     actuator: str = parameter("", "servo by name, or a YAML file; empty: as in the recordings", live=True)
     joint: str = parameter(
         "",
-        "for engines servo, joint and posterior: joint to identify in bags with several; names separated by "
-        "commas give one file of several joints",
+        "for engines servo, joint and posterior: joint to identify in bags with several; names separated by commas give one file of several joints",
         live=True,
     )
     fit_options: list[str] = parameter([], "further options of the command, one word each", live=True)
@@ -362,8 +349,7 @@ class ExcitationParameters(NodeParameters):
 
     config: str = parameter(
         "",
-        "YAML file of joints and plays: the same as for `stribeck record`, see config/record.yaml; without "
-        "port and servos if another driver moves the robot",
+        "YAML file of joints and plays: the same as for `stribeck record`, see config/record.yaml; without port and servos if another driver moves the robot",
     )
     commander: str = parameter(
         "servo",
@@ -404,8 +390,7 @@ class RecorderParameters(NodeParameters):
     prefix: str = parameter("recording", "bags are called <prefix>_<number>")
     topics: list[str] = parameter(
         [],
-        "further topics as `NAME TYPE`, for example `/imu sensor_msgs/msg/Imu`; those of a Stribeck bag are "
-        "always recorded",
+        "further topics as `NAME TYPE`, for example `/imu sensor_msgs/msg/Imu`; those of a Stribeck bag are always recorded",
     )
 
 

@@ -83,8 +83,7 @@ class Settings:
         check_valid(self.mode, OUTPUT_MODES, "unknown output mode")
         if self.effort_meaning not in EFFORT_MEANINGS:
             raise ConfigError(
-                f"effort_meaning must be one of {', '.join(EFFORT_MEANINGS)}, found {self.effort_meaning!r}: "
-                "state what the effort in the joint states is"
+                f"effort_meaning must be one of {', '.join(EFFORT_MEANINGS)}, found {self.effort_meaning!r}: state what the effort in the joint states is"
             )
         check_valid(self.control, CONTROLS, "unknown control")
         for name in ("certain_fraction", "learned_gain"):

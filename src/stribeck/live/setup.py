@@ -80,9 +80,8 @@ def _compensated_joint(
     limit = joint.max_torque or 0.5 * (file.actuator.datasheet_torque or 0.0)
     if not limit > 0.0:
         raise ConfigError(
-            f"joint {name!r}: its torque limit is unknown, because there is no datasheet of "
-            f"{file.actuator.title}: set {name}.max_torque [N m], for a robot to its effort limit; in a "
-            "replay or in your own loop set `max_torque`"
+            f"joint {name!r}: its torque limit is unknown, because there is no datasheet of {file.actuator.title}: set {name}.max_torque [N m], for a robot "
+            "to its effort limit; in a replay or in your own loop set `max_torque`"
         )
     try:
         joint_map = JointMap(joint.sign, joint.ratio, joint.offset)
@@ -219,8 +218,7 @@ def _of_loads(parameters: CompensationParameters, joints: list[CompensatedJoint]
     if not given.all():
         lacking = [joint.model.name for joint, is_given in zip(joints, given, strict=True) if not is_given]
         raise ConfigError(
-            f"inertia or load is given for some joints only: give it also for {', '.join(lacking)}, or give a "
-            "urdf"
+            f"inertia or load is given for some joints only: give it also for {', '.join(lacking)}, or give a urdf"
         )
     hangs = [joint.map.position(-joint.model.values.get("q_offset", 0.0)) for joint in joints]
     return PendulumModel(load, of_each("inertia") + np.array(_rotors(joints)), -np.array(hangs))
@@ -235,8 +233,7 @@ def compensator_of(
     """
     if parameters.goal_topic.lstrip("/") == "joint_states":
         raise ConfigError(
-            "goal_topic: /joint_states contains measurements, not goals: give the topic of the controller's "
-            "reference"
+            "goal_topic: /joint_states contains measurements, not goals: give the topic of the controller's reference"
         )
     if parameters.goal_topic and parameters.output_mode == "goal_offset":
         raise ConfigError(

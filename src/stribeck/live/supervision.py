@@ -132,10 +132,7 @@ class EnableState:
             self._when_calm, self._calm_since = True, now
             self._log("warning", self.tripped)
         else:
-            advice = (
-                f"if this computer pauses for longer than pause_limit ({self._pause:g} s), increase "
-                "pause_limit and heartbeat_timeout"
-            )
+            advice = f"if this computer pauses for longer than pause_limit ({self._pause:g} s), increase pause_limit and heartbeat_timeout"
             self._log("error", f"{self.tripped}; {advice}")
 
 

@@ -62,8 +62,7 @@ class ZeroTorque:
     ) -> None:
         if dynamics is None:
             raise ConfigError(
-                "zero torque needs the gravity torque of the robot: give its `urdf`, and `payload` if it "
-                "carries one"
+                "zero torque needs the gravity torque of the robot: give its `urdf`, and `payload` if it carries one"
             )
         settings = GuidingSettings() if settings is None else settings
         timing, of_robot, model = compensator.settings.timing, compensator.map.torque, compensator.model

@@ -37,8 +37,7 @@ class CorrelationMatrix:
         square = len(self.matrix) == count and all(len(row) == count for row in self.matrix)
         if not square or any(abs(number) > 1.0 for row in self.matrix for number in row):
             raise ValueError(
-                f"correlation: expected {count} rows of {count} numbers between -1 and 1, found "
-                f"{len(self.matrix)} rows"
+                f"correlation: expected {count} rows of {count} numbers between -1 and 1, found {len(self.matrix)} rows"
             )
 
 
@@ -176,8 +175,7 @@ class Servo:
         driven = bridged or (isinstance(control, CurrentControl) and "R" in self.parameters.values)
         if self.supply_resistance and not driven:
             raise ConfigError(
-                f"{actuator.name}: the voltage drop of the supply needs a drive/brake bridge and the "
-                "parameter R: set supply_resistance to 0"
+                f"{actuator.name}: the voltage drop of the supply needs a drive/brake bridge and the parameter R: set supply_resistance to 0"
             )
 
     @property

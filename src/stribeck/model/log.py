@@ -54,8 +54,7 @@ class Series:
             object.__setattr__(self, name, array)
         if self.time.ndim != 1 or self.time.shape != self.value.shape or self.time.size == 0:
             raise RecordingError(
-                f"times and samples must be equal in number, at least one, found {self.time.shape} times and "
-                f"{self.value.shape} samples"
+                f"times and samples must be equal in number, at least one, found {self.time.shape} times and {self.value.shape} samples"
             )
         for name in ("time", "value"):
             bad = np.flatnonzero(~np.isfinite(getattr(self, name)))
@@ -211,8 +210,7 @@ class Log:
         count = math.floor((float(self.position.time[-1]) - begin) / dt + 1e-6) + 1
         if count > MOST_SAMPLES:
             raise RecordingError(
-                f"run {self.name!r} of {self.duration:.6g} s needs too many steps of {dt:g} s: are its times "
-                "in seconds?"
+                f"run {self.name!r} of {self.duration:.6g} s needs too many steps of {dt:g} s: are its times in seconds?"
             )
         time = begin + dt * np.arange(count, dtype=np.float64)
         nominal = np.full(count, self.setup.supply_voltage)
@@ -356,8 +354,7 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
     for r, run in enumerate(samples):
         if not np.any(run.valid):
             raise RecordingError(
-                f"run {run.log.name!r} has no two measurements less than {LONGEST_GAP:g} s apart: record more "
-                "often"
+                f"run {run.log.name!r} has no two measurements less than {LONGEST_GAP:g} s apart: record more often"
             )
         valid[: len(run.time), r] = run.valid & _near_samples(run.log.position.time, run.time, run.dt)
     return Batch(
@@ -410,7 +407,6 @@ def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
     values = sorted({getattr(log, name) for log in logs})
     if len(values) != 1:
         raise RecordingError(
-            f"the recordings belong to different {name}s ({', '.join(values)}): fit the recordings of one "
-            f"{name} at a time"
+            f"the recordings belong to different {name}s ({', '.join(values)}): fit the recordings of one {name} at a time"
         )
     return str(values[0])

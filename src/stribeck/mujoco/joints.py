@@ -125,8 +125,7 @@ def joint_named(model: mujoco.MjModel, name: str, servo: Servo) -> ModelJoint:
     kind = mujoco.mjtJoint(int(model.jnt_type[index]))
     if kind != KINDS[units]:
         raise ConfigError(
-            f"joint {name!r} has type {_short(kind)}, but {servo.parameters.actuator.name} is {units} and "
-            f"needs a {_short(KINDS[units])} joint"
+            f"joint {name!r} has type {_short(kind)}, but {servo.parameters.actuator.name} is {units} and needs a {_short(KINDS[units])} joint"
         )
     dof = int(model.jnt_dofadr[index])
     diagonal = int(model.M_rowadr[dof] + model.M_rownnz[dof] - 1)

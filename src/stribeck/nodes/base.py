@@ -110,10 +110,7 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
                 integer = spec.type is float and type(value) is int
                 spec.check(value)  # gives a better message when it refuses the value
                 raise ConfigError(
-                    (
-                        f"{spec.name}: expected a value of type {getattr(spec.type, '__name__', spec.type)}, "
-                        f"found {value!r}"
-                    )
+                    f"{spec.name}: expected a value of type {getattr(spec.type, '__name__', spec.type)}, found {value!r}"
                     + (f"; write {value}.0" if integer else "")
                 ) from error
             self._specs[spec.name] = spec

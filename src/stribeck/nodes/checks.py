@@ -175,10 +175,7 @@ def _real_time(root: Path, limit: Callable[[int], tuple[int, int]]) -> Iterator[
         text = "no real-time priority is permitted: nodes are delayed while other programs run"
         yield Diagnosis("warning", "real time", text, PERMISSION)
     if memory >= 0 and not has_capability(CAP_IPC_LOCK, root):
-        text = (
-            f"only {memory >> 10} KiB of memory may be locked, so neither our nodes nor ros2_control lock "
-            "their memory"
-        )
+        text = f"only {memory >> 10} KiB of memory may be locked, so neither our nodes nor ros2_control lock their memory"
         yield Diagnosis("warning" if memory < 64 << 20 else "note", "real time", text, PERMISSION)
     yield from _kernel(root)
     governors = {
@@ -186,16 +183,10 @@ def _real_time(root: Path, limit: Callable[[int], tuple[int, int]]) -> Iterator[
         for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
     }
     if governors - {"performance"}:
-        text = (
-            f"CPU governor {', '.join(sorted(governors))}: the processor clock changes with the computing "
-            "load"
-        )
+        text = f"CPU governor {', '.join(sorted(governors))}: the processor clock changes with the computing load"
         yield Diagnosis("warning", "real time", text, "sudo cpupower frequency-set -g performance")
     if priority and not governors - {"performance"}:
-        text = (
-            f"real-time priority up to {priority} is permitted: set realtime_priority of servo, "
-            "compensation and guard"
-        )
+        text = f"real-time priority up to {priority} is permitted: set realtime_priority of servo, compensation and guard"
         yield Diagnosis("ok", "real time", text)
 
 
@@ -338,10 +329,7 @@ def _together(
     if len(nodes) > len(tracks):
         twice |= {joint for joints, track in tracks for joint in joints if _interleaved(track)}
     if twice:
-        text = (
-            f"the same joints ({', '.join(sorted(twice))}) are published by several nodes: "
-            f"{', '.join(sorted(nodes))}"
-        )
+        text = f"the same joints ({', '.join(sorted(twice))}) are published by several nodes: {', '.join(sorted(nodes))}"
         yield Diagnosis("error", topic, text, "stop all but one, or remap its joint_states")
     offsets = [
         np.median(np.subtract(track.arrivals, track.stamps)) for _, track in tracks if min(track.stamps) > 0.0
@@ -385,10 +373,7 @@ def _track(track: StateTrack, simulated: bool) -> Iterator[tuple[Level, str, str
         )
         yield "error", text, "synchronise the computers: chrony; or use_sim_time:=true with a simulator"
     if track.not_finite:
-        text = (
-            f"{track.not_finite} of {count} messages lack a finite position of each joint, so no torque is "
-            "computed from them"
-        )
+        text = f"{track.not_finite} of {count} messages lack a finite position of each joint, so no torque is computed from them"
         yield "error", text, "ros2 topic echo TOPIC; correct the driver"
     if track.largest > LARGEST_POSITION:
         text = f"positions reach {track.largest:.0f} rad: are they in degrees or counts?"

@@ -317,8 +317,7 @@ class ControllerCommander(Commander):
         waiting.until(
             self._is_ready,
             lambda: (
-                f"nothing receives goals on {self._target}: activate the {self.controller_type}, or set "
-                "the parameter controller"
+                f"nothing receives goals on {self._target}: activate the {self.controller_type}, or set the parameter controller"
             ),
         )
         super().prepare(waiting)

@@ -398,10 +398,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         known = joint.model.per_kelvin is not None
         if known or fitted is None or not abs(temperature - fitted) > self._settings.temperature_margin:
             return
-        self._temperature_warning = (
-            f"{joint.model.name} is at {temperature:.0f} °C, but its friction was identified at {fitted:.0f} "
-            "°C: identify it again at this temperature"
-        )
+        self._temperature_warning = f"{joint.model.name} is at {temperature:.0f} °C, but its friction was identified at {fitted:.0f} °C: identify it again at this temperature"
         self.get_logger().warning(self._temperature_warning, throttle_duration_sec=60.0)
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:

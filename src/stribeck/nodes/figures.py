@@ -46,9 +46,8 @@ def fading_of(compensator: Compensator) -> str:
     if not names:
         return ""
     return (
-        f"{', '.join(names)}: moving for a long time without a goal, or with a goal that is never ahead of "
-        "the motion: the friction torque decreases to the guaranteed fraction, and returns when the joint "
-        "is at rest without a goal, or behind its goal"
+        f"{', '.join(names)}: moving for a long time without a goal, or with a goal that is never ahead of the motion: the friction torque decreases to the "
+        "guaranteed fraction, and returns when the joint is at rest without a goal, or behind its goal"
     )
 
 

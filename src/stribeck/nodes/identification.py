@@ -120,8 +120,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             check_options(self._engine, value)
             if engine_of(self._settings.engine, value) != self._engine:
                 raise ConfigError(
-                    "fit_options: changes between servo and arm are possible only while the node is not "
-                    "configured"
+                    "fit_options: changes between servo and arm are possible only while the node is not configured"
                 )
         elif name == "joint":
             joints_of(self._engine, value)

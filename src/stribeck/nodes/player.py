@@ -202,10 +202,7 @@ class Player:
             self.commander.names, self.states.voltage, rated_voltage, strict=True
         ):
             if voltage > rated:
-                text = (
-                    f"joint {name!r}: the supply voltage is {voltage:.1f} V, above the servo's rating of "
-                    f"{rated:g} V"
-                )
+                text = f"joint {name!r}: the supply voltage is {voltage:.1f} V, above the servo's rating of {rated:g} V"
                 if not self._allow_overvoltage:
                     raise ServoError(f"{text}: lower it, or set allow_overvoltage")
                 self.listener.say("warning", text)

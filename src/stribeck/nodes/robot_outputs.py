@@ -78,8 +78,7 @@ class ZeroTorqueOutput:
             )
         if self._mode == "goal_offset":
             raise ConfigError(
-                "zero torque is not possible in output_mode goal_offset, which commands no "
-                "torques: choose another mode"
+                "zero torque is not possible in output_mode goal_offset, which commands no torques: choose another mode"
             )
         if self._guarded:
             raise ConfigError("the guard cannot compensate gravity: set guarded to false for zero torque")

@@ -141,8 +141,7 @@ def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, Array]:
         odd = next((k for k, value in enumerate(values) if (value is not None) != present), None)
         if odd is not None:
             raise RecordingError(
-                f"{path}: all entries must have the same keys, but {odd} is "
-                f"{'missing' if present else 'given'} in entries[{odd}], unlike in entries[0]"
+                f"{path}: all entries must have the same keys, but {odd} is {'missing' if present else 'given'} in entries[{odd}], unlike in entries[0]"
             )
         if present:
             columns[key] = np.array(values, dtype=np.float64)
@@ -154,8 +153,7 @@ def _setup(recording: BamFile, servo: Actuator, arm_mass: float | None, path: Pa
     rod = next((mass for mass in masses if mass is not None), None)
     if rod is None:
         raise RecordingError(
-            f"{path} states no rod mass (arm_mass): weigh the rod, and give `arm_mass` in kg (0 for a rod "
-            "without mass)"
+            f"{path} states no rod mass (arm_mass): weigh the rod, and give `arm_mass` in kg (0 for a rod without mass)"
         )
     damping = getattr(servo.control, "damping", None)
     if recording.damping is not None and recording.damping != damping:
@@ -200,8 +198,7 @@ def _pwm(columns: Mapping[str, Array], register: PwmRegister | None) -> Series |
     modulus = 1 << register.bits
     if np.any((raw != np.round(raw)) | (raw < 0) | (raw >= modulus)):
         raise RecordingError(
-            f"load must contain only unsigned {register.bits}-bit integers: was the file resampled? Import "
-            "the original recording"
+            f"load must contain only unsigned {register.bits}-bit integers: was the file resampled? Import the original recording"
         )
     signed = np.where(raw >= modulus // 2, raw - modulus, raw)
     if np.max(np.abs(signed)) > register.full_scale:

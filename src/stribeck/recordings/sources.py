@@ -128,9 +128,8 @@ def recorded_runs(
         raise RecordingError(f"{folder} contains no usable recordings: {left_out}")
     if not runs:
         raise RecordingError(
-            f"{folder} contains no recordings; valid: bags (folders with metadata.yaml, .mcap, .db3), BAM "
-            "JSON recordings (.json), and with a table of signals that names columns also .csv, .txt, .mat "
-            "or .npz"
+            f"{folder} contains no recordings; valid: bags (folders with metadata.yaml, .mcap, .db3), BAM JSON recordings (.json), and with a table of "
+            "signals that names columns also .csv, .txt, .mat or .npz"
         )
     return runs
 
@@ -152,8 +151,7 @@ def _described(
         raise RecordingError(f"{path} is not a recording that can be read; valid: {known}")
     if signals is None:
         raise RecordingError(
-            f"{path} is a table: name its columns in a table of `signals`, and give its load and gains as "
-            "`bench`"
+            f"{path} is a table: name its columns in a table of `signals`, and give its load and gains as `bench`"
         )
     if bench is None:
         raise RecordingError(

@@ -107,9 +107,8 @@ def _sections(
             [
                 element(
                     "p",
-                    "The friction budget is the largest torque that friction can oppose. In these figures "
-                    "motor torque and load torque are equal and opposite, as when a load is held or moved "
-                    "slowly.",
+                    "The friction budget is the largest torque that friction can oppose. In these figures motor torque and load torque are equal and "
+                    "opposite, as when a load is held or moved slowly.",
                 ),
                 element("div", *friction_figures(assessment, looks), class_="figures"),
                 element("div", *diagram_figures(assessment, looks), class_="figures"),

@@ -122,10 +122,7 @@ def _reasons(verdict: Verdict) -> Element:
 def _friction(content: Drives, friction: Mapping[str, DriveFriction]) -> list[Element]:
     if not content.joints:
         return [element("p", "No joint of this file has a drive.")]
-    note = (
-        f"Friction against motion, without load; the band contains {100 * LEVEL:g} % of random parameter "
-        "sets from the intervals."
-    )
+    note = f"Friction against motion, without load; the band contains {100 * LEVEL:g} % of random parameter sets from the intervals."
     figures = [_curve(name, content.joints[name], curve) for name, curve in friction.items()]
     return [element("p", note), element("div", *figures, class_="figures")]
 

@@ -55,10 +55,7 @@ def _over(
     """Friction of all files over one quantity; ``rare`` says what 95 % of the samples do, at most ``often``."""
     panel = Panel(spanning(label, *(x for _, x, _ in curves), margin=0.0), budget, top=24, height=180)
     lines = [panel.line(x, y, one.label, class_=_look(one, looks)) for one, x, y in curves]
-    note = (
-        f"95 % of the samples {rare.format(often)}. In the shaded region the curves are supported by few "
-        "samples."
-    )
+    note = f"95 % of the samples {rare.format(often)}. In the shaded region the curves are supported by few samples."
     return figure(246, title, note, panel.draw(*_few(panel, often), *lines))
 
 

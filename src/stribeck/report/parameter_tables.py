@@ -115,9 +115,8 @@ def _minima(one: Assessed) -> list[Element]:
         return [heading, element("p", "No search ended at another minimum with the same error.")]
     errors = [minimum.error for minimum in minima]
     text = (
-        f"{len(minima)} distinct minima with losses within 1 %, corresponding to constant errors of "
-        f"{mrad(min(errors))} to {mrad(max(errors))}. The data do not determine the parameters in which they "
-        "differ:"
+        f"{len(minima)} distinct minima with losses within 1 %, corresponding to constant errors of {mrad(min(errors))} to {mrad(max(errors))}. The data do "
+        "not determine the parameters in which they differ:"
     )
     units = {known.name: known.unit for known in one.known}
     header: list[Child] = ["parameter", "best", "lowest", "highest"]
@@ -156,10 +155,7 @@ def _correlation(one: Assessed) -> list[Element]:
     )
     left_out = [known.name for known in one.known if known.name not in names and known.standing != "fixed"]
     if left_out:
-        text += (
-            " At a bound, or without effect on the motion, and therefore not included: "
-            f"{', '.join(left_out)}."
-        )
+        text += f" At a bound, or without effect on the motion, and therefore not included: {', '.join(left_out)}."
     return [heading, element("p", text), _matrix(names, matrix)]
 
 

@@ -77,10 +77,7 @@ def _best(best: Assessed, judgement: Judgement) -> Statement:
         "fitted": f"on the {runs(count)} to which it was fitted",
         "all": f"on all {runs(count)}; some files do not state to which runs they were fitted",
     }
-    text = (
-        f"{ranked}: {title(best)}, {best.file.law.title}; mean absolute error {size} "
-        f"{where[judgement.basis]}."
-    )
+    text = f"{ranked}: {title(best)}, {best.file.law.title}; mean absolute error {size} {where[judgement.basis]}."
     return Statement("good" if judgement.basis == "held out" and ranked == "Best law" else "note", text)
 
 
@@ -97,16 +94,14 @@ def _stepping(assessment: Assessment) -> Iterator[Statement]:
         if fitted is not None and fitted != one.stepping:
             yield Statement(
                 "doubt",
-                f"{title(one)} is simulated differently here than in its fit: here {steps(one.stepping)}, in "
-                f"the fit {steps(fitted)}.",
+                f"{title(one)} is simulated differently here than in its fit: here {steps(one.stepping)}, in the fit {steps(fitted)}.",
             )
     periods = sorted({one.stepping.reset_period for one in assessment.files if one.stepping.reset_period})
     if periods:
         every = listed([f"{period:g} s" for period in periods])
         yield Statement(
             "note",
-            f"Simulations are reset to the measured state every {every}: the errors are those of intervals of "
-            "this length, not of whole runs.",
+            f"Simulations are reset to the measured state every {every}: the errors are those of intervals of this length, not of whole runs.",
         )
 
 
@@ -163,9 +158,8 @@ def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[St
         chosen = by_label[judgement.simplest]
         yield Statement(
             "note",
-            f"A simpler law is as accurate: the error of {title(chosen)} is "
-            f"{mrad(judgement.means[judgement.simplest])}, with {sizes[judgement.simplest]} friction "
-            f"parameters instead of {sizes[judgement.best]}.",
+            f"A simpler law is as accurate: the error of {title(chosen)} is {mrad(judgement.means[judgement.simplest])}, with {sizes[judgement.simplest]} "
+            f"friction parameters instead of {sizes[judgement.best]}.",
         )
     else:
         undecided = [other for other in simpler if other.outcome == "undecided"]
@@ -178,14 +172,10 @@ def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[St
     if judgement.basis != "held out":
         yield Statement(
             "note",
-            (
-                "Laws are compared on the runs to which they were fitted; on these, additional parameters always "
-                "reduce the error."
-            )
+            "Laws are compared on the runs to which they were fitted; on these, additional parameters always reduce the error."
             if judgement.basis == "fitted"
             else (
-                "Laws are compared on runs to which some of them may have been fitted, which reduces the "
-                "errors of those laws."
+                "Laws are compared on runs to which some of them may have been fitted, which reduces the errors of those laws."
             ),
         )
 
@@ -207,16 +197,14 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
     elif best.file.provenance is None:
         yield Statement(
             "doubt",
-            f"The file of {title(best)} states no intervals for its {count} parameters: regard none of them "
-            "as determined.",
+            f"The file of {title(best)} states no intervals for its {count} parameters: regard none of them as determined.",
         )
     else:
         named = listed([parameter.name for parameter in unknown])
         yield Statement(
             "doubt",
-            f"{len(unknown)} of {count} identified parameters of {title(best)} are not determined by these "
-            f"data: {named}. The law as a whole may still predict motion, but do not use these values on "
-            "their own.",
+            f"{len(unknown)} of {count} identified parameters of {title(best)} are not determined by these data: {named}. The law as a whole may still "
+            "predict motion, but do not use these values on their own.",
         )
 
 
@@ -230,8 +218,7 @@ def _expected(best: Assessed) -> Iterator[Statement]:
         low, high = one.interval
         yield Statement(
             "note",
-            f"Expected error with a {kind} that was not recorded: {mrad(one.value)} ({mrad(low)} to "
-            f"{mrad(high)}).",
+            f"Expected error with a {kind} that was not recorded: {mrad(one.value)} ({mrad(low)} to {mrad(high)}).",
         )
 
 
@@ -265,9 +252,8 @@ def _reproduced(assessment: Assessment) -> Iterator[Statement]:
         if abs(computed - stated) > NOTICEABLE * stated:
             yield Statement(
                 "doubt",
-                f"{title(one)}: its file states an error of {mrad(stated)} on the fitted runs, but these runs "
-                f"give {mrad(computed)}: was the file changed by hand, or is the time step or version another "
-                "one?",
+                f"{title(one)}: its file states an error of {mrad(stated)} on the fitted runs, but these runs give {mrad(computed)}: was the file changed by "
+                "hand, or is the time step or version another one?",
             )
 
 

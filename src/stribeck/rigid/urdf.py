@@ -102,8 +102,7 @@ class Urdf:
         mimics = [name for name in joints if name in self.mimics]
         if mimics:
             raise ConfigError(
-                f"{self.source}: joint {', '.join(mimics)} follows another one (mimic): remove it from the "
-                "joints; it is then locked"
+                f"{self.source}: joint {', '.join(mimics)} follows another one (mimic): remove it from the joints; it is then locked"
             )
         chosen = list(joints) or [name for name in moving if name not in self.mimics]
         whole = RigidBodyModel(self.tree, gravity)
@@ -219,8 +218,7 @@ def _kind(joint: ElementTree.Element, what: str) -> str:
     kind = joint.get("type", "")
     if kind in ("floating", "planar"):
         raise ConfigError(
-            f"{what} is {kind}, which is not supported; valid: {', '.join(KINDS)}. If the base stands still, "
-            "make the joint fixed"
+            f"{what} is {kind}, which is not supported; valid: {', '.join(KINDS)}. If the base stands still, make the joint fixed"
         )
     check_valid(kind, KINDS, f"{what}: unknown type")
     return kind
@@ -245,8 +243,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     for name, (parent, child) in ends.items():
         if child in above:
             raise ConfigError(
-                f"{source}: link {child} has two parent joints, {above[child]} and {name}, but a tree allows "
-                "only one: remove a joint of the loop"
+                f"{source}: link {child} has two parent joints, {above[child]} and {name}, but a tree allows only one: remove a joint of the loop"
             )
         above[child] = name
         below[parent].append(name)
@@ -254,8 +251,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     if len(roots) > 1:
         shown = ", ".join(roots[:5]) + (", …" if len(roots) > 5 else "")
         raise ConfigError(
-            f"{source}: {len(roots)} links have no parent joint ({shown}), but only the root may have none: "
-            "connect the others"
+            f"{source}: {len(roots)} links have no parent joint ({shown}), but only the root may have none: connect the others"
         )
     order: list[str] = []
     todo = [name for root in roots for name in reversed(below[root])]
@@ -266,8 +262,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     if len(order) < len(ends):
         left = next(name for name in ends if name not in set(order))
         raise ConfigError(
-            f"{source}: joint {left} is part of a loop, but the joints must form a tree: remove "
-            "a joint of the loop"
+            f"{source}: joint {left} is part of a loop, but the joints must form a tree: remove a joint of the loop"
         )
     return order
 
@@ -318,13 +313,11 @@ def _pseudo_inertia(link: ElementTree.Element, what: str, doubts: list[str]) -> 
     shown = ", ".join(f"{moment:.3g}" for moment in moments)
     if moments[0] < -max(rounding, NEGLIGIBLE):
         raise ConfigError(
-            f"{what}: principal moments of inertia must not be negative, found {shown} kg m^2: check the "
-            "signs and the products of inertia"
+            f"{what}: principal moments of inertia must not be negative, found {shown} kg m^2: check the signs and the products of inertia"
         )
     if moments[0] < -rounding or moments[2] - moments[0] - moments[1] > rounding:
         doubts.append(
-            f"{what}: principal moments of inertia {shown} kg m^2 are impossible: none may be negative, or "
-            "larger than the sum of the other two"
+            f"{what}: principal moments of inertia {shown} kg m^2 are impossible: none may be negative, or larger than the sum of the other two"
         )
     pose = _origin(inertial, f"{what}: inertial")
     return np.asarray(pose @ pseudo_inertia_of(mass, np.zeros(3), about) @ pose.T)

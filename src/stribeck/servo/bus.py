@@ -180,8 +180,7 @@ class Bus:
             raise
         if not port.low_latency:
             report.notes.append(
-                f"{port.port_name} has no low-latency setting; reading all servos takes "
-                f"{1e3 * report.cycle_time:.1f} ms"
+                f"{port.port_name} has no low-latency setting; reading all servos takes {1e3 * report.cycle_time:.1f} ms"
             )
         return report
 
@@ -205,8 +204,7 @@ class Bus:
             hottest = remote.value("temperature_limit")
             if hottest < COOLEST_LIMIT:
                 raise ServoError(
-                    f"temperature_limit of {servo} is {hottest:g} °C, but must be at least {COOLEST_LIMIT:g} "
-                    "°C: set it to a higher value"
+                    f"temperature_limit of {servo} is {hottest:g} °C, but must be at least {COOLEST_LIMIT:g} °C: set it to a higher value"
                 )
             self.temperature_limits[index] = hottest
 
@@ -430,7 +428,4 @@ def without_watchdog(servos: Sequence[ServoSpec]) -> str:
     if not named:
         return ""
     verb = "stays" if len(named) == 1 else "stay"
-    return (
-        f"{', '.join(named)} {verb} energised if this program ends unexpectedly: keep a power switch "
-        "within reach"
-    )
+    return f"{', '.join(named)} {verb} energised if this program ends unexpectedly: keep a power switch within reach"

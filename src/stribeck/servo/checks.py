@@ -122,9 +122,8 @@ def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None
     advice = f"{enough[0]} bit/s is fast enough" if enough else "no baud rate of these servos is fast enough"
     who = "1 servo needs" if len(servos) == 1 else f"{len(servos)} servos need"
     raise ConfigError(
-        f"{baud_rate} bit/s is too slow for {rate:g} Hz: {who} {1e3 * needed:.2f} ms of transmission in each "
-        f"cycle; {advice} (register baud_rate of every servo); at this baud rate at most "
-        f"{int(SHARE / needed)} Hz are possible"
+        f"{baud_rate} bit/s is too slow for {rate:g} Hz: {who} {1e3 * needed:.2f} ms of transmission in each cycle; {advice} (register baud_rate of every "
+        f"servo); at this baud rate at most {int(SHARE / needed)} Hz are possible"
     )
 
 
@@ -215,13 +214,11 @@ def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
     lower, upper = (remote.read(name) for name in ("min_position_limit", "max_position_limit"))
     if servo.follows_position and lower == upper == 0:
         raise ServoError(
-            f"{servo} has no position limits (both are 0): set its position limits, which {servo.mode} mode "
-            "needs"
+            f"{servo} has no position limits (both are 0): set its position limits, which {servo.mode} mode needs"
         )
     if lower > upper:
         raise ServoError(
-            f"{servo} has min_position_limit = {lower}, which is above max_position_limit = "
-            f"{upper}: swap them"
+            f"{servo} has min_position_limit = {lower}, which is above max_position_limit = {upper}: swap them"
         )
 
 
@@ -258,10 +255,7 @@ def _set_position_law(remote: RemoteServo) -> None:
 def _check_supply(remote: RemoteServo, report: ConnectionReport) -> None:
     servo, voltage = remote.servo, remote.value("present_input_voltage")
     model = servo.model
-    rating = (
-        f"{servo} has a supply voltage of {voltage:.1f} V, but is rated for {model.rated_min:g} to "
-        f"{model.rated_max:g} V"
-    )
+    rating = f"{servo} has a supply voltage of {voltage:.1f} V, but is rated for {model.rated_min:g} to {model.rated_max:g} V"
     if voltage > model.rated_max:
         report.warnings.append(f"{rating}: lower the supply")
         report.refuse_recording.append(

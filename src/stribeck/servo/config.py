@@ -112,13 +112,11 @@ class JointConfig:
         lower, upper = self.position_limits
         if not lower < upper:
             raise ConfigError(
-                f"joint {self.name!r}: position_limits: {lower:g} is not below {upper:g} rad: give the lower "
-                "limit first"
+                f"joint {self.name!r}: position_limits: {lower:g} is not below {upper:g} rad: give the lower limit first"
             )
         if any(LARGEST_POSITION < abs(limit) < math.inf for limit in (lower, upper)):
             raise ConfigError(
-                f"joint {self.name!r}: position_limits: {lower:g} to {upper:g} rad are more than two turns: "
-                "are they in degrees? Without a limit give .inf"
+                f"joint {self.name!r}: position_limits: {lower:g} to {upper:g} rad are more than two turns: are they in degrees? Without a limit give .inf"
             )
         self.check_gain(self.p_gain)
 

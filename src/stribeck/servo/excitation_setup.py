@@ -75,6 +75,5 @@ def _check_jumps(session: SessionConfig) -> None:
         )
         if any(math.isinf(extent(one).velocity) for one in each):
             raise ConfigError(
-                f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot follow: "
-                "remove it, or use commander servo or forward"
+                f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot follow: remove it, or use commander servo or forward"
             )

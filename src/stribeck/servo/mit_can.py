@@ -252,8 +252,7 @@ class MitBus:
         for drive in self.drives:
             if not 0 <= drive <= codec.largest:
                 raise ConfigError(
-                    f"drive {drive}: {codec.__name__} supports only IDs from 0 to {codec.largest}: give the "
-                    "drive one of these"
+                    f"drive {drive}: {codec.__name__} supports only IDs from 0 to {codec.largest}: give the drive one of these"
                 )
         self._message, self._clock = message or _can_messages(), clock
 

@@ -166,9 +166,8 @@ class Port(PortHandler):  # type: ignore[misc]
             self._line = self._open_line(self.port_name, self.baudrate)
         except LINE_ERRORS as problem:
             raise ServoError(
-                f"cannot open {self.port_name} at {self.baudrate} bit/s: {_reason(problem)}. Check that the "
-                "adapter is plugged in, that you may use it (group dialout), and that no other program uses "
-                "it"
+                f"cannot open {self.port_name} at {self.baudrate} bit/s: {_reason(problem)}. Check that the adapter is plugged in, that you may use it (group "
+                "dialout), and that no other program uses it"
             ) from problem
         self.is_open = True
         self.tx_time_per_byte = 1000.0 * self.wire_time(1)
@@ -305,8 +304,7 @@ class Port(PortHandler):  # type: ignore[misc]
 
     def _lost(self, problem: object) -> PortLostError:
         return PortLostError(
-            f"port {self.port_name} is lost ({_reason(problem)}): plug in the adapter, then start again or "
-            "clear the fault"
+            f"port {self.port_name} is lost ({_reason(problem)}): plug in the adapter, then start again or clear the fault"
         )
 
 

@@ -153,10 +153,7 @@ class SessionRecorder:
 def hanging_warnings(joints: Sequence[SessionJoint], position: Array) -> list[str]:
     """Warnings about joints that are, with torque off, not where torque will go off at the end."""
     return [
-        (
-            f"joint {joint.name!r} hangs at {at:.2f} rad, but should hang near 0: set joint_map: offset, or "
-            "remove what holds it"
-        )
+        f"joint {joint.name!r} hangs at {at:.2f} rad, but should hang near 0: set joint_map: offset, or remove what holds it"
         if joint.hangs
         else (
             f"joint {joint.name!r} rests at {at:.2f} rad with torque off, but torque will be switched off at "

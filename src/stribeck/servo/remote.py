@@ -120,8 +120,7 @@ class RemoteServo:
         if register.eeprom and not register.accepts(number):
             lower, upper = register.limits
             raise ServoError(
-                f"{self.servo} has {name} = {number}; valid: {lower} to {upper}. Restore the factory settings "
-                "of the servo"
+                f"{self.servo} has {name} = {number}; valid: {lower} to {upper}. Restore the factory settings of the servo"
             )
         return number
 

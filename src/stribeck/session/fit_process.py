@@ -333,8 +333,7 @@ def joints_of(engine: Engine, text: str) -> list[str]:
     joints = [name.strip() for name in text.split(",") if name.strip()]
     if joints and "--joint" not in (engine.chooses or {}):
         raise ConfigError(
-            f"joint is {', '.join(joints)}, but `{engine.title}` has no option for joints: leave joint empty, "
-            "and use fit_options"
+            f"joint is {', '.join(joints)}, but `{engine.title}` has no option for joints: leave joint empty, and use fit_options"
         )
     return joints
 

@@ -117,9 +117,8 @@ class FourierTrajectory:
         shape = (len(self.joints), self.harmonics)
         if self.sine.shape != shape or self.cosine.shape != shape or self.offset.shape != shape[:1]:
             raise ConfigError(
-                f"a Fourier trajectory of {shape[0]} joints needs the same number of rows with equally many "
-                f"coefficients, and the same number of offsets; found {self.sine.shape}, {self.cosine.shape} "
-                f"and {self.offset.shape}"
+                f"a Fourier trajectory of {shape[0]} joints needs the same number of rows with equally many coefficients, and the same number of offsets; "
+                f"found {self.sine.shape}, {self.cosine.shape} and {self.offset.shape}"
             )
         if not (0.0 < self.duration < math.inf and np.isfinite(self.coefficients).all()):
             raise ConfigError(

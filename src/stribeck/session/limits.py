@@ -44,8 +44,7 @@ class Limits:
     def __post_init__(self) -> None:
         if not self.position_lower < self.position_upper:
             raise ConfigError(
-                f"limits: position: the lower limit {self.position_lower:g} rad is not below the upper one, "
-                f"{self.position_upper:g} rad: swap them"
+                f"limits: position: the lower limit {self.position_lower:g} rad is not below the upper one, {self.position_upper:g} rad: swap them"
             )
         for name in ("velocity", "acceleration", "following_error", "temperature"):
             if not getattr(self, name) > 0.0:
@@ -136,8 +135,7 @@ def followed(trajectory: Trajectory, joint: SessionJoint) -> tuple[Trajectory, S
         return trajectory, joint
     if joint.name not in trajectory.joint_goals:
         raise ConfigError(
-            f"trajectory {trajectory.name!r} has no goals for joint {joint.name!r}, only for "
-            f"{', '.join(trajectory.joint_goals)}"
+            f"trajectory {trajectory.name!r} has no goals for joint {joint.name!r}, only for {', '.join(trajectory.joint_goals)}"
         )
     single = replace(trajectory, goal=trajectory.joint_goals[joint.name], joint_goals={})
     return single, replace(joint, center=0.0, scale=1.0)
@@ -210,14 +208,12 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
     for trajectory in {id(play.trajectory): play.trajectory for play in plays}.values():
         if trajectory.torque_until < trajectory.duration and not releases_torque:
             raise ConfigError(
-                f"trajectory {trajectory.name!r} switches torque off, which only a servo on a bench may do: "
-                "remove it, or execute it through the servo node"
+                f"trajectory {trajectory.name!r} switches torque off, which only a servo on a bench may do: remove it, or execute it through the servo node"
             )
         strangers = sorted(set(trajectory.joint_goals) - set(names))
         if strangers:
             raise ConfigError(
-                f"trajectory {trajectory.name!r} also moves joint {strangers[0]!r}, which is not listed: add "
-                "it to joints, or remove the trajectory"
+                f"trajectory {trajectory.name!r} also moves joint {strangers[0]!r}, which is not listed: add it to joints, or remove the trajectory"
             )
         common = None if trajectory.joint_goals else extent(trajectory)
         for joint in joints:
@@ -262,6 +258,5 @@ def _check_extent(name: str, goals: Extent, joint: SessionJoint) -> None:
         if reached > limit * (1.0 + ROUNDING):
             jumps = " (its goal jumps, which only a limit of .inf permits)" if math.isinf(reached) else ""
             raise ConfigError(
-                f"{where} would reach {reached:.4g} {unit}{jumps}, but its limit is {limit:g} {unit}: "
-                f"{advice} limits: {key}"
+                f"{where} would reach {reached:.4g} {unit}{jumps}, but its limit is {limit:g} {unit}: {advice} limits: {key}"
             )

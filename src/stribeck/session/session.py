@@ -283,11 +283,7 @@ class Session:
         """Stop in the same way, and recover; or for good, if the play was disturbed too often or the session ends."""
         allowed = self.options.repetitions
         if self._ending is not None or self._disturbances == allowed:
-            often = (
-                f"{reason}; stopped, because there were {allowed + 1} such disturbances"
-                if allowed
-                else reason
-            )
+            often = f"{reason}; stopped after {allowed + 1} such disturbances" if allowed else reason
             self._stop(f"{self._ending}; {reason}" if self._ending else often, disturbed=True)
             return
         self._disturbances += 1
@@ -386,9 +382,7 @@ class Session:
         wrong = np.flatnonzero(~(np.abs(measured.gain - wanted) <= GAIN_TOLERANCE))
         if wrong.size and elapsed > self.options.gain_timeout:
             name, reported = self.joints[wrong[0]].name, measured.gain[wrong[0]]
-            self._stop(
-                f"the gain of joint {name!r} was set to {wanted:g}, but the joint reports {reported:g}"
-            )
+            self._stop(f"the gain of joint {name!r} was set to {wanted:g}, but it reports {reported:g}")
         return not wrong.size
 
     def _approach(self, now: float) -> bool:

@@ -73,9 +73,8 @@ class SweepFile(Schema):
             raise ValueError(f"others: {self.joint} is the joint that moves: remove it there")
         if len(self.played) < FEWEST:
             raise ValueError(
-                f"only {len(self.played)} of {len(self.speeds)} speeds leave {SHORTEST:g} s of constant "
-                f"velocity within {self.travel:.3g} rad, but at least {FEWEST} are needed: widen the range, "
-                "lower the speeds, or raise the acceleration"
+                f"only {len(self.played)} of {len(self.speeds)} speeds leave {SHORTEST:g} s of constant velocity within {self.travel:.3g} rad, but at least "
+                f"{FEWEST} are needed: widen the range, lower the speeds, or raise the acceleration"
             )
 
     @property

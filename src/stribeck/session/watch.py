@@ -56,14 +56,8 @@ def lateness(
     oldest = float(np.max(measured.age))
     if not late.all() or measured.source_age <= timeout:
         names = ", ".join(repr(joint.name) for joint, old in zip(joints, late, strict=True) if old)
-        return (
-            f"the states of joint {names} were lost: none for {oldest:.3g} s, although their source is running; "
-            f"the limit is {timeout:g} s"
-        )
-    return (
-        f"all joint states are {oldest:.3g} s old, so they are late at their source; the limit is "
-        f"{timeout:g} s"
-    )
+        return f"the states of joint {names} were lost: none for {oldest:.3g} s, although their source is running; the limit is {timeout:g} s"
+    return f"all joint states are {oldest:.3g} s old, so they are late at their source; the limit is {timeout:g} s"
 
 
 def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) -> str | None:
@@ -76,15 +70,9 @@ def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) 
     ):
         limits = joint.limits
         if not math.isfinite(position) or math.isinf(velocity):
-            return (
-                f"joint {joint.name!r} reports impossible values: position {position:g} rad, velocity "
-                f"{velocity:g} rad/s"
-            )
+            return f"joint {joint.name!r} reports impossible values: position {position:g} rad, velocity {velocity:g} rad/s"
         if not limits.position_lower - margin <= position <= limits.position_upper + margin:
-            return (
-                f"joint {joint.name!r} is at {position:.3g} rad, outside its limits of "
-                f"{limits.position_lower:g} to {limits.position_upper:g} rad"
-            )
+            return f"joint {joint.name!r} is at {position:.3g} rad, outside its limits of {limits.position_lower:g} to {limits.position_upper:g} rad"
         if temperature > limits.temperature:
             return (
                 f"joint {joint.name!r} is at {temperature:g} °C, above its limit of {limits.temperature:g} °C"

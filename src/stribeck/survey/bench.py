@@ -128,23 +128,16 @@ def _rate(track: Track) -> float:
 def _add_time(found: BenchSurvey, time: Candidate | None, there: str) -> float:
     """Add the source of the times of a table; returns their factor to seconds."""
     if time is None:
-        reason = (
-            f"no column increases from row to row, as time does (found: {there}): enter the sampling "
-            "rate as {rate: HZ}"
-        )
+        reason = f"no column increases from row to row, as time does (found: {there}): enter the sampling rate as {{rate: HZ}}"
         found.entries.append(Commented(("signals", "time"), TODO, reason))
         return 0.01
     step = float(np.median(np.diff(time.tracks[0].value)))
     fitting = [unit for unit, (low, high) in STEPS.items() if low < step <= high]
     unit = fitting[0] if fitting else "s"
-    reason = (
-        f"increases by {step:.6g} from row to row: taken as {unit}, a sampling rate of "
-        f"{1.0 / (UNITS[unit] * step):.4g} Hz"
-    )
+    reason = f"increases by {step:.6g} from row to row: taken as {unit}, a sampling rate of {1.0 / (UNITS[unit] * step):.4g} Hz"
     if not fitting:
         found.notes.append(
-            f"time increases by {step:.6g} from row to row, which suits none of the known "
-            "units: check its unit"
+            f"time increases by {step:.6g} from row to row, which suits none of the known units: check its unit"
         )
     found.entries.append(Commented(("signals", "time"), {**time.source, "unit": unit}, reason))
     return UNITS[unit]
@@ -154,10 +147,7 @@ def _torque_enable(one: Candidate | None) -> tuple[Candidate | None, Commented]:
     """The source of torque_enable; a constant if nothing that is called so switches between 0 and 1."""
     if one is not None and set(np.unique(one.values)) <= {0.0, 1.0}:
         return one, Commented(("signals", "torque_enable"), one.source, "is 0 or 1")
-    reason = (
-        "no signal states when torque was on: assumed to be on throughout. If the joint is released in "
-        "some recordings, name the signal"
-    )
+    reason = "no signal states when torque was on: assumed to be on throughout. If the joint is released in some recordings, name the signal"
     return None, Commented(("signals", "torque_enable"), {"constant": 1}, reason)
 
 
@@ -166,8 +156,7 @@ def _position(one: Candidate, velocity: Candidate | None, actuator: Actuator | N
     values = one.values
     if not len(values) or np.ptp(values) == 0.0:
         raise RecordingError(
-            f"the position ({one.label}) does not change in any recording: record a motion, or name the "
-            "column of the position"
+            f"the position ({one.label}) does not change in any recording: record a motion, or name the column of the position"
         )
     largest, whole = float(np.abs(values).max()), bool(np.all(values == np.round(values)))
     slope = None if velocity is None else _velocity_ratio(one.tracks, velocity.tracks)
@@ -226,8 +215,7 @@ def _set_zero(position: _Reading, enable: Candidate | None, found: BenchSurvey) 
     reach = max(float(np.abs(track.value).max()) for track in position.tracks)
     if reach > math.pi:
         found.notes.append(
-            f"the position reaches {reach:.3g} rad from straight down, more than half a turn: check its unit "
-            "and offset"
+            f"the position reaches {reach:.3g} rad from straight down, more than half a turn: check its unit and offset"
         )
 
 
@@ -247,10 +235,7 @@ def _add_goal(
 ) -> None:
     """Add the goal, in the unit in which the position follows it."""
     if goal is None or np.ptp(goal.values) == 0.0:
-        reason = (
-            f"no signal with a name that means goal changes; found: {there}. Enter the source of the goal, in "
-            "the form of that of the position"
-        )
+        reason = f"no signal with a name that means goal changes; found: {there}. Enter the source of the goal, in the form of that of the position"
         found.entries.append(Commented(("signals", "goal"), TODO, reason))
         return
     held, moved = _with_torque(goal, position, enable)
@@ -366,8 +351,7 @@ def _add_others(
         fitting = next((keys for limit, keys in scales if largest <= limit), None)
         if fitting is None or largest == 0.0:
             found.notes.append(
-                f"{one.label} is ignored: it reaches {largest:g}, and the value that stands "
-                "for full duty is not known"
+                f"{one.label} is ignored: it reaches {largest:g}, and the value that stands for full duty is not known"
             )
         else:
             reason = (

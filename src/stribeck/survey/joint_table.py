@@ -97,8 +97,7 @@ def parse_columns(text: str) -> dict[str, Column | None]:
         signal, equals, where = (word.strip() for word in part.partition("="))
         if not (equals and where) or signal not in SIGNALS:
             raise ConfigError(
-                f"`columns`: expected SIGNAL=COLUMN[:UNIT], with one of the signals {', '.join(SIGNALS)}; "
-                f"found {part!r}"
+                f"`columns`: expected SIGNAL=COLUMN[:UNIT], with one of the signals {', '.join(SIGNALS)}; found {part!r}"
             )
         name, _, unit = where.partition(":")
         if unit and unit not in FITTING[signal]:
@@ -158,10 +157,7 @@ def read_joint_table(
 def _missing(table: Table, signal: str) -> str:
     others = ", ".join(table.arrays)
     also = ", or give the current (current=COLUMN, with kt=N m/A in `fixed`)" if signal == "torque" else ""
-    return (
-        f"{table.path}: the column of the {signal} is not known: give `columns` {signal}=COLUMN[:UNIT]{also}; "
-        f"found: {others}"
-    )
+    return f"{table.path}: the column of the {signal} is not known: give `columns` {signal}=COLUMN[:UNIT]{also}; found: {others}"
 
 
 def _words(name: str) -> str:
@@ -238,8 +234,7 @@ def _chosen(table: Table, joint: str | None, travel: Mapping[str, float]) -> tup
     moving = [name for name, far in travel.items() if far > MOVES * largest]
     if len(moving) != 1:
         raise RecordingError(
-            f"{table.path}: exactly one joint must move, found {', '.join(moving) or 'none'} of "
-            f"{', '.join(travel)}: name one with `joint`"
+            f"{table.path}: exactly one joint must move, found {', '.join(moving) or 'none'} of {', '.join(travel)}: name one with `joint`"
         )
     if len(travel) == 1:
         return moving[0], ()

@@ -170,9 +170,8 @@ def _only_moving(
     moving = [name for name in joints if travel[name] > MOVES * largest]
     if len(moving) != 1:
         raise RecordingError(
-            f"{path} has joints {', '.join(joints) or 'without names'}, of which "
-            f"{', '.join(moving) or 'none'} move{'' if len(moving) > 1 else 's'}: name the servo's joint with "
-            "`joint`"
+            f"{path} has joints {', '.join(joints) or 'without names'}, of which {', '.join(moving) or 'none'} move{'' if len(moving) > 1 else 's'}: name the "
+            "servo's joint with `joint`"
         )
     return moving[0]
 
@@ -228,8 +227,7 @@ def _of_tables(tables: Sequence[Table]) -> list[Candidate]:
     for table in tables[1:]:
         if set(table.arrays) != set(first.arrays):
             raise RecordingError(
-                f"{table.path} and {first.path} have different columns ({', '.join(table.arrays)}; "
-                f"{', '.join(first.arrays)}): describe each format separately"
+                f"{table.path} and {first.path} have different columns ({', '.join(table.arrays)}; {', '.join(first.arrays)}): describe each format separately"
             )
     key = "column" if first.path.suffix.lower() in (".csv", ".txt") else "variable"
     numbered = first.names == tuple(str(k) for k in range(len(first.names)))

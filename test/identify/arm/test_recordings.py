@@ -153,9 +153,7 @@ def test_bags_by_joint_names(tmp_path, run):
     (found,) = read_recordings([tmp_path / "bags"], form, JOINTS, "rotary")
     assert np.allclose(found.effort, run.effort)
     assert np.allclose(found.time - found.time[0], run.time, atol=1e-6)
-    with pytest.raises(
-        RecordingError, match="no joint wrist on /joint_states; found: elbow, shoulder, base"
-    ):
+    with pytest.raises(RecordingError, match="no joint wrist on /joint_states; found: elbow, shoulder, base"):
         read_recordings([tmp_path / "bags"], form, ("base", "shoulder", "wrist"), "rotary")
 
 

@@ -30,15 +30,13 @@ class AdviseOptions:
         "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     kp: Positive | None = _ask(
-        "gain of the servos (default: as in the recordings). If the file states a stiffness: the firmware "
-        "gain during the recordings",
+        "gain of the servos (default: as in the recordings). If the file states a stiffness: the firmware gain during the recordings",
         None,
         "K",
     )
     supply: Positive | None = _ask("supply voltage (default: as in the recordings)", None, "V")
     set: tuple[str, ...] = _ask(
-        "tolerance=RAD: largest acceptable error at rest (default: 0.01); delay=S: delay in the servo's own "
-        "control loop (default: 0.005)",
+        "tolerance=RAD: largest acceptable error at rest (default: 0.01); delay=S: delay in the servo's own control loop (default: 0.005)",
         (),
         "NAME=VALUE",
         repeated=True,

@@ -71,8 +71,7 @@ def _advice(
         missing = [name for name in drives.joints if name and name not in bearings and name not in excluded]
         if missing:
             raise ConfigError(
-                f"{options.model} has no joint {', '.join(missing)}, which {path} contains; it has "
-                f"{', '.join(bearings)}"
+                f"{options.model} has no joint {', '.join(missing)}, which {path} contains; it has {', '.join(bearings)}"
             )
     found = []
     for name, drive in drives.joints.items():

@@ -35,8 +35,7 @@ class ImportOptions:
         "table of signals: topics or columns, and units (docs/recordings.md)", None, "YAML"
     )
     bench: str | None = option(
-        "load, gain and servo, for recordings that do not state them: a bench file, or "
-        "mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
+        "load, gain and servo, for recordings that do not state them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
         None,
         "FILE",
     )
@@ -72,8 +71,7 @@ def run(options: ImportOptions) -> int:
         own_logs = [log for log in logs if log.actuator == name]
         if options.servo is not None and not own:
             warn(
-                f"{own_logs[0].name} states that its servo is {name!r}: --servo {options.servo} is not used "
-                "for it"
+                f"{own_logs[0].name} states that its servo is {name!r}: --servo {options.servo} is not used for it"
             )
         notes = (*supply_notes(own_logs, servo), overload(own_logs, servo))
         for text in filter(None, (*notes, *(line for log in own_logs for line in oddities(log)))):

@@ -30,8 +30,7 @@ def run(options: LibraryOptions) -> int:
     check_outputs([options.output, options.json], [])
     if options.output is not None and len(options.names) != 1:
         raise ConfigError(
-            f"--output needs exactly one name of drives, found {len(options.names)}; `stribeck data library` "
-            "lists all"
+            f"--output needs exactly one name of drives, found {len(options.names)}; `stribeck data library` lists all"
         )
     if not options.names:
         rows = [(name, one.title, one.licence) for name, one in entries().items()]

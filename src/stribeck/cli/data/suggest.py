@@ -35,8 +35,7 @@ def run(options: SuggestOptions) -> int:
     path, file = files[0]
     found = suggest(file, logs, stepping_of(file, options.step, None, options.integrator))
     print(
-        f"Standard deviation of predicted motions due to the uncertainty of the parameters in {path.name}: "
-        f"{1e3 * found.spread:.1f} mrad over all runs below."
+        f"Standard deviation of predicted motions due to the uncertainty of the parameters in {path.name}: {1e3 * found.spread:.1f} mrad over all runs below."
     )
     rows = [
         [

@@ -33,8 +33,7 @@ class SweepOptions:
     acceleration: Positive = _motion("acceleration of the ramps [rad/s²] (default: 5)", 5.0, "RAD/S2")
     count: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8, "N")
     places: Count = _motion(
-        "number of parts of the travel in which slow sweeps are repeated, at different gravity loads "
-        "(default: 3)",
+        "number of parts of the travel in which slow sweeps are repeated, at different gravity loads (default: 3)",
         3,
         "N",
     )
@@ -91,8 +90,7 @@ def _limits(options: SweepOptions) -> tuple[float, float, float]:
         missing.append("--velocity")
     if missing:
         raise ConfigError(
-            f"{', '.join(missing)} missing: give {'them' if len(missing) > 1 else 'it'}, or a --model that "
-            f"states limits of {options.joint}"
+            f"{', '.join(missing)} missing: give {'them' if len(missing) > 1 else 'it'}, or a --model that states limits of {options.joint}"
         )
     return found["lower"], found["upper"], found["velocity"]
 

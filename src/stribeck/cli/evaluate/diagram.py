@@ -52,8 +52,7 @@ def draw_diagrams(
     most = strongest if options.max_torque is None else options.max_torque
     if most > FAR * strongest:
         warn(
-            f"--max-torque {most:g} N m is far above the stall torque of all servos in the diagram, "
-            f"{strongest:.3g} N m: choose a smaller one"
+            f"--max-torque {most:g} N m is far above the stall torque of all servos in the diagram, {strongest:.3g} N m: choose a smaller one"
         )
     curves = [
         diagram_curve(
@@ -91,7 +90,6 @@ def _update(
     print_table(["parameter", "before", "with the points", "interval shorter by"], rows)
     if result.scale > 1.05:
         print(
-            f"the residuals of the points are {result.scale:.2g} times as large as their standard deviations, "
-            "which were therefore enlarged"
+            f"the residuals of the points are {result.scale:.2g} times as large as their standard deviations, which were therefore enlarged"
         )
     print(output)

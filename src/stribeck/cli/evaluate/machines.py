@@ -35,8 +35,7 @@ def machine_files(options: EvaluateOptions) -> list[tuple[Path, Drives]]:
     if machines and len(machines) < len(options.params):
         other = next(path for path in options.params if path not in dict(machines))
         raise ConfigError(
-            f"{machines[0][0]} contains the drives of an arm or a robot, {other} does not: evaluate them "
-            "separately"
+            f"{machines[0][0]} contains the drives of an arm or a robot, {other} does not: evaluate them separately"
         )
     return machines
 
@@ -45,8 +44,7 @@ def evaluate_machines(files: Sequence[tuple[Path, Drives]], options: EvaluateOpt
     """Predict every recording with every file; print and write what is asked for."""
     if options.diagram is not None or options.output is not None:
         raise ConfigError(
-            "--diagram and its --output need parameter files of servos, but this file contains the drives of "
-            "an arm or a robot"
+            "--diagram and its --output need parameter files of servos, but this file contains the drives of an arm or a robot"
         )
     if options.plot is not None and options.plot.suffix == ".gif":
         raise ConfigError(f"{options.plot}: animations show servos only: for an arm or a robot name a folder")

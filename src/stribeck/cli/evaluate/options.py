@@ -39,8 +39,7 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         "FILE",
     )
     machine: str | None = _machines(
-        "arm by name, or its YAML file (default: the file named in the file of drives, or machine.yaml "
-        "beside it)",
+        "arm by name, or its YAML file (default: the file named in the file of drives, or machine.yaml beside it)",
         None,
         "NAME",
     )
@@ -49,8 +48,7 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
-        "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo; "
-        "others reproduce published figures)",
+        "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo; others reproduce published figures)",
         None,
     )
     plot: Path | None = _output(
@@ -61,14 +59,12 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")
     diagram: Path | None = _diagram(
-        "picture of the drive/backdrive diagram: .png, .svg or .pdf; with recordings, measured torques are "
-        "drawn too",
+        "picture of the drive/backdrive diagram: .png, .svg or .pdf; with recordings, measured torques are drawn too",
         None,
         "FILE",
     )
     output: Path | None = _diagram(
-        "write the first parameter file again, fitted also to the torques measured just before motion and in "
-        "slow motion",
+        "write the first parameter file again, fitted also to the torques measured just before motion and in slow motion",
         None,
         "FILE",
     )

@@ -45,8 +45,7 @@ def run(options: EvaluateOptions) -> int:
         return evaluate_machines(machines, options)
     if options.model or options.machine or options.degrees or options.calibration:
         raise ConfigError(
-            "--model, --machine, --degrees and --calibration are valid only with the drives of an arm or a "
-            "robot"
+            "--model, --machine, --degrees and --calibration are valid only with the drives of an arm or a robot"
         )
     own = tuple(path for path in options.params if path.suffix not in OTHERS)
     files = dict(parameter_files_of(replace(options, params=own)))
@@ -76,13 +75,11 @@ def _check(options: EvaluateOptions) -> None:
     """Refuse contradictions, and outputs that cannot be written, before anything is computed."""
     if not options.recordings and options.diagram is None and options.report is None:
         raise ConfigError(
-            "recordings missing: name them before the options (they can be omitted only for --diagram, and "
-            "for --report of one file)"
+            "recordings missing: name them before the options (they can be omitted only for --diagram, and for --report of one file)"
         )
     if not options.recordings and options.report is not None and len(options.params) != 1:
         raise ConfigError(
-            "a report without recordings needs exactly one parameter file: name one, or name recordings "
-            "before the options"
+            "a report without recordings needs exactly one parameter file: name one, or name recordings before the options"
         )
     for word in ("plot", "json"):
         if not options.recordings and getattr(options, word) is not None:
@@ -213,8 +210,7 @@ def print_errors(paths: Sequence[Path], results: Sequence[dict[str, Any]]) -> No
     print_table(header, [*rows, ["mean of all runs", *(f"{1e3 * result['mae']:.2f}" for result in results)]])
     if any("band_coverage" in one for result in results for one in result["per_log"]):
         print(
-            f"± half-width of the {100 * COVERAGE:g} % band of the motion (in parentheses: share of the "
-            "samples within it)"
+            f"± half-width of the {100 * COVERAGE:g} % band of the motion (in parentheses: share of the samples within it)"
         )
 
 

@@ -50,8 +50,7 @@ def check_draws(form: Format, options: ExportOptions) -> None:
         check_format(form, options.draws)
     elif options.same or options.seed:
         raise ConfigError(
-            f"{'--same' if options.same else '--seed'} is for draws only: give their number with --draws, or "
-            "remove the option"
+            f"{'--same' if options.same else '--seed'} is for draws only: give their number with --draws, or remove the option"
         )
 
 
@@ -73,8 +72,7 @@ def check_units(options: ExportOptions, joints: Mapping[str, tuple[Path, Drive]]
         own = {id(joints[name][1]) for name in options.same}
         if len(own) < max(2, len(options.same)):
             raise ConfigError(
-                "--same needs at least two joints, each with its own parameter file: give the files with "
-                "--params"
+                "--same needs at least two joints, each with its own parameter file: give the files with --params"
             )
         scatter_of([joints[name][1] for name in options.same])  # refuses servos that differ
 

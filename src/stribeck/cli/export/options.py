@@ -43,15 +43,13 @@ class ExportOptions:
         "S",
     )
     draws: Count | None = _draws(
-        "also write this number of random parameter sets from the posterior, with a spread equal to the band "
-        "of the fit",
+        "also write this number of random parameter sets from the posterior, with a spread equal to the band of the fit",
         None,
         "N",
     )
     seed: Seed = _draws("random seed", 0, "N")
     same: tuple[str, ...] = _draws(
-        "joints with equal drives, each identified in its own file: the draws then represent further drives "
-        "of this type",
+        "joints with equal drives, each identified in its own file: the draws then represent further drives of this type",
         (),
         "JOINT",
     )

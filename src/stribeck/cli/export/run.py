@@ -218,8 +218,7 @@ def _driven(options: ExportOptions) -> list[_Driven]:
         ]
     else:
         raise ConfigError(
-            f"found {len(read)} parameter files for {len(chosen)} joints ({', '.join(chosen)}): give one for "
-            "all joints, or one for each"
+            f"found {len(read)} parameter files for {len(chosen)} joints ({', '.join(chosen)}): give one for all joints, or one for each"
         )
     if servo is not None:
         for one in found:
@@ -309,8 +308,7 @@ def _servo(
         )
     if form.gain and options.kp is not None and file.gains is not None:
         warn(
-            f"--kp {options.kp:g} replaces the gain {file.gains.kp:.3g} in the file; its unit is N m/rad, not "
-            "that of a servo's register"
+            f"--kp {options.kp:g} replaces the gain {file.gains.kp:.3g} in the file; its unit is N m/rad, not that of a servo's register"
         )
     kp = options.kp or (gains[0] if gains else usual_gain(file))
     kd = options.kd or (0.0 if file.gains is None else float(file.gains.kd))

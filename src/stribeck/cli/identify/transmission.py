@@ -152,8 +152,7 @@ def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
     ratio, rotor = (_numbers(table, text, motor.shape[1]) for text in given[3:5])
     if torque.shape != motor.shape:
         raise RecordingError(
-            f"{path}: {given.torque} has shape {torque.shape}, but {given.motor} has "
-            f"{motor.shape}: both must be equal"
+            f"{path}: {given.torque} has shape {torque.shape}, but {given.motor} has {motor.shape}: both must be equal"
         )
     steps = np.diff(table.column(given.time)) if given.time else np.full(1, options.step or np.nan)
     dt = float(np.median(steps))
@@ -168,8 +167,7 @@ def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
     largest = float(max(np.nanmax(np.abs(motor)), np.nanmax(np.abs(link))))
     if not options.degrees and largest > LARGEST_POSITION:
         raise RecordingError(
-            f"{path}: positions reach {largest:.1f} rad: are they in degrees? Then give --degrees. Otherwise "
-            "convert them to radians"
+            f"{path}: positions reach {largest:.1f} rad: are they in degrees? Then give --degrees. Otherwise convert them to radians"
         )
     return EncoderRun(path.stem, dt, scale * motor, scale * link, torque * ratio, rotor * ratio**2)
 

@@ -23,8 +23,7 @@ class SimulateOptions(ParameterFileOptions):
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
     mechanism: str | None = _simulation(
-        "mechanism by name, or its YAML file, simulated from its zero pose, with contacts; replaces "
-        "trajectories",
+        "mechanism by name, or its YAML file, simulated from its zero pose, with contacts; replaces trajectories",
         None,
         "NAME",
     )

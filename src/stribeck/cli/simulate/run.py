@@ -100,8 +100,7 @@ def _tables(folder: Path | None, runs: Sequence[str], labels: Sequence[str]) -> 
     twice = sorted({name for name in runs if runs.count(name) > 1})
     if twice:
         raise ConfigError(
-            f"two trajectories have the same name ({', '.join(twice)}): name each once, and give different "
-            "names to tables"
+            f"two trajectories have the same name ({', '.join(twice)}): name each once, and give different names to tables"
         )
     if folder is None:
         return {}

@@ -89,8 +89,7 @@ class RecordingFormat:
         if self.format == "bag":
             if source.place not in ("bag", "none") or name == "time":
                 raise ValueError(
-                    f"{name}: in bags a signal needs topic, names and values, or an interface; its times are "
-                    "those of the messages"
+                    f"{name}: in bags a signal needs topic, names and values, or an interface; its times are those of the messages"
                 )
         elif self.format == "csv" and source.column is None and not source.columns:
             raise ValueError(f"{name}: give column, or columns: [first, last + 1]")
@@ -195,7 +194,6 @@ def identification_config(robot: RobotConfig) -> IdentificationConfig:
     for name, weights in config.couplings.items():
         if len(weights) < 2 or not set(weights) <= set(robot.joints):
             raise ConfigError(
-                f"{where}: couplings: {name}: expected weights of at least two joints out of "
-                f"{', '.join(robot.joints)}, found {', '.join(weights)}"
+                f"{where}: couplings: {name}: expected weights of at least two joints out of {', '.join(robot.joints)}, found {', '.join(weights)}"
             )
     return config

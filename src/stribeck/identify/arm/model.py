@@ -161,8 +161,7 @@ def load_arm(path: Path, joints: Sequence[str] = (), held: Mapping[str, float] |
     following = [name for name in chosen if name in mimics]
     if following:
         raise ConfigError(
-            f"{path}: joint {', '.join(following)} follows another one (mimic): remove it from `joints`; it "
-            "is then locked in its neutral position"
+            f"{path}: joint {', '.join(following)} follows another one (mimic): remove it from `joints`; it is then locked in its neutral position"
         )
     model = _build(path, chosen, held or {})
     if not joints:

@@ -109,8 +109,7 @@ def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRec
     if not parts:
         longest = max(end - first for first, end in pairwise(ends))
         raise TooShortError(
-            f"{run.name}: between its {len(gaps)} gaps, at most {longest} consecutive rows remain, but "
-            f"{least} are needed: record without gaps"
+            f"{run.name}: between its {len(gaps)} gaps, at most {longest} consecutive rows remain, but {least} are needed: record without gaps"
         )
     return [
         replace(whole.between(first, end), name=f"{run.name} part {k}")
@@ -132,8 +131,7 @@ def usable_parts(runs: Sequence[ArmRecording], protocol: Protocol) -> tuple[list
             motions = [part for part in parts if _is_long(part, protocol)]
             if not motions:
                 raise TooShortError(
-                    f"{run.name}: {max(len(part.time) for part in parts)} samples are too few, because no row "
-                    "remains after filtering: record longer"
+                    f"{run.name}: {max(len(part.time) for part in parts)} samples are too few, because no row remains after filtering: record longer"
                 )
         except TooShortError as error:
             refused = refused or error
@@ -142,9 +140,8 @@ def usable_parts(runs: Sequence[ArmRecording], protocol: Protocol) -> tuple[list
         if parts[0] is not run:
             left = sum(len(part.time) for part in motions)
             lines.append(
-                f"{run.name} has gaps of up to {np.diff(run.time).max():.2g} s, so it is split into "
-                f"{len(motions)} parts; {len(run.time) - left} of {len(run.time)} rows are in parts too short "
-                "to use"
+                f"{run.name} has gaps of up to {np.diff(run.time).max():.2g} s, so it is split into {len(motions)} parts; {len(run.time) - left} of "
+                f"{len(run.time)} rows are in parts too short to use"
             )
         found += motions
     if refused is not None and not found:
@@ -240,8 +237,7 @@ def _processed(run: ArmRecording, protocol: Protocol, delay: float) -> Processed
     rows = slice(first, end, protocol.every)
     if end - first < 10 * protocol.every:
         raise TooShortError(
-            f"{run.name}: {len(grid)} samples are too few, because no row remains after "
-            "filtering: record longer"
+            f"{run.name}: {len(grid)} samples are too few, because no row remains after filtering: record longer"
         )
     kept = states.at(rows)
     speed = np.abs(kept.velocity)

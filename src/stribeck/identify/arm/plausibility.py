@@ -35,10 +35,8 @@ def check_positions(runs: Sequence[ArmRecording], arm: ArmModel) -> None:
         for j, joint in enumerate(run.joints):
             if upper[j] > lower[j] and (lowest[j] < lower[j] - room[j] or highest[j] > upper[j] + room[j]):
                 raise RecordingError(
-                    f"{run.name}: {joint} moves from {lowest[j]:.4g} to {highest[j]:.4g} rad, but "
-                    f"{arm.path.name} allows {lower[j]:.4g} to {upper[j]:.4g}: is the position in degrees "
-                    "(set unit: deg), that of the motor (set gears), or relative to another zero (set "
-                    "offset)?"
+                    f"{run.name}: {joint} moves from {lowest[j]:.4g} to {highest[j]:.4g} rad, but {arm.path.name} allows {lower[j]:.4g} to {upper[j]:.4g}: is "
+                    "the position in degrees (set unit: deg), that of the motor (set gears), or relative to another zero (set offset)?"
                 )
             if effort[j] > 0.0 and strongest[j] > STRONGER * effort[j]:
                 raise RecordingError(
@@ -61,7 +59,6 @@ def check_torques(motions: Sequence[ProcessedMotion], arm: ArmModel) -> None:
         shares = np.maximum(shares, measured / np.where(sizes > 0.0, sizes, np.inf))
     if shares.max() < WEAKER:
         raise RecordingError(
-            f"all torques are at most {100.0 * shares.max():.2g} % of those that {arm.path.name} would need "
-            "without friction: are they torques of the motors (set gears) or currents (set scale), or are "
-            "the masses in the URDF in grams?"
+            f"all torques are at most {100.0 * shares.max():.2g} % of those that {arm.path.name} would need without friction: are they torques of the motors "
+            "(set gears) or currents (set scale), or are the masses in the URDF in grams?"
         )

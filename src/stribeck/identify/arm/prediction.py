@@ -45,8 +45,7 @@ def predict_arm(
     strange = [joint for joint in content.joints if joint not in names]
     if strange or not content.joints:
         raise ConfigError(
-            f"the file contains drives of {', '.join(content.joints) or 'no joint'}, but {robot.path} has the "
-            f"joints {', '.join(names)}"
+            f"the file contains drives of {', '.join(content.joints) or 'no joint'}, but {robot.path} has the joints {', '.join(names)}"
         )
     joints = tuple(joint for joint in names if joint in content.joints)
     runs = read_usable(paths, lambda some: read_recordings(some, config.recording, names, robot.units), note)

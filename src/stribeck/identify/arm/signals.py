@@ -58,8 +58,7 @@ class ZeroPhase(FilterSettings):
     def _sections(self, rate: float) -> Array:
         if not 0.0 < self.cutoff < 0.5 * rate:
             raise ConfigError(
-                f"the cut-off frequency {self.cutoff:g} Hz must be between 0 and half the sampling rate, "
-                f"{0.5 * rate:g} Hz"
+                f"the cut-off frequency {self.cutoff:g} Hz must be between 0 and half the sampling rate, {0.5 * rate:g} Hz"
             )
         return np.asarray(signal.butter(self.order, self.cutoff, fs=rate, output="sos"))
 

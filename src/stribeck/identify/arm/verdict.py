@@ -100,10 +100,7 @@ def _resting(scored: Scored) -> list[Reason]:
     for part, errors in scored.errors.items():
         for joint, error in zip(scored.fit.machine.joints, errors["every_row"]["per_joint"], strict=True):
             if error is not None and error > LARGEST_ERROR:
-                text = (
-                    f"{joint}, {part} recordings including rows at rest: relative error of torque "
-                    f"{100.0 * error:.3g} %"
-                )
+                text = f"{joint}, {part} recordings including rows at rest: relative error of torque {100.0 * error:.3g} %"
                 reasons.append(Reason("large_error", "doubtful", text, joint))
     return reasons
 
@@ -158,9 +155,8 @@ def judge_filters(runs: Sequence[ArmRecording], protocol: Protocol) -> list[Reas
     if share < NOISY:
         return []
     text = (
-        f"positions are differentiated without a filter, so that {100.0 * min(share, 1.0):.0f} % of the "
-        "accelerations is noise: set protocol: position_filter and effort_filter, for example {order: 4, "
-        f"cutoff: {width.cutoff:.2g}}}; `stribeck data describe` proposes values"
+        f"positions are differentiated without a filter, so that {100.0 * min(share, 1.0):.0f} % of the accelerations is noise: set protocol: position_filter "
+        f"and effort_filter, for example {{order: 4, cutoff: {width.cutoff:.2g}}}; `stribeck data describe` proposes values"
     )
     return [Reason("unfiltered", "doubtful", text)]
 
@@ -184,9 +180,8 @@ def _effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Reason]:
     if other:
         listed = ", ".join(f"{joint} {scale:.3g}" for joint, scale in other.items())
         text = (
-            f"the effort is far from the torque that the links of the URDF need (ratio {listed}): is it a "
-            "current, or a torque of the motor (set scale or gears), or are masses of the URDF or the "
-            "payload in grams?"
+            f"the effort is far from the torque that the links of the URDF need (ratio {listed}): is it a current, or a torque of the motor (set scale or "
+            "gears), or are masses of the URDF or the payload in grams?"
         )
         reasons.append(Reason("effort_unit", "unusable" if most else "doubtful", text))
     reasons += [Reason("effort_check", "doubtful", note) for note in survey.notes if not against]
@@ -219,10 +214,7 @@ def _far(given: ArmModel, found: ArmModel, near: Neighbourhood) -> list[Reason]:
     reasons = []
     grams = [joint for joint, r in zip(given.joints, ratio, strict=True) if GRAMS[0] < r < GRAMS[1]]
     if grams:
-        text = (
-            "masses in the URDF are about 1000 times those that the torques indicate, for the links moved "
-            f"by {', '.join(grams)}: are they in grams?"
-        )
+        text = f"masses in the URDF are about 1000 times those that the torques indicate, for the links moved by {', '.join(grams)}: are they in grams?"
         reasons.append(Reason("grams", "unusable", text))
     for k, joint in enumerate(given.joints):
         if joint in grams:
@@ -248,8 +240,5 @@ def _no_rotor(fit: FullFit) -> list[Reason]:
     still = [element for element in elements if fit.values(element)["armature"] < NO_ROTOR]
     if not still:
         return []
-    text = (
-        f"the rotor inertia of {', '.join(still)} is zero, its lower bound: accelerations or delays are "
-        "wrong, unless the joint has no gear"
-    )
+    text = f"the rotor inertia of {', '.join(still)} is zero, its lower bound: accelerations or delays are wrong, unless the joint has no gear"
     return [Reason("no_rotor_inertia", "doubtful", text)]

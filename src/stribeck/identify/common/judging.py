@@ -140,10 +140,7 @@ def _errors(evidence: Evidence) -> list[Reason]:
         if not one.held_out or one.file or known is None or not one.error > FAILS * known:
             continue
         if not one.joint or one.error > SMALL:
-            text = (
-                f"{place}: {one.error / max(known, 1e-12):.2g} times the error of fitted recordings: the "
-                "law does not generalise"
-            )
+            text = f"{place}: {one.error / max(known, 1e-12):.2g} times the error of fitted recordings: the law does not generalise"
             text += ", or the friction of this joint is different there" if one.joint else ""
             reasons.append(Reason("does_not_carry_over", "doubtful", text, one.joint))
     return reasons
@@ -236,10 +233,7 @@ def _sizes(joint: str, sizes: Sizes) -> list[Reason]:
     """Values that cannot be."""
     reasons, prefix = [], f"{joint}: " if joint else ""
     if sizes.dry > sizes.torque > 0.0:
-        text = (
-            f"{prefix}dry friction of {sizes.dry:.3g} exceeds the largest torque in the recordings, "
-            f"{sizes.torque:.3g}"
-        )
+        text = f"{prefix}dry friction of {sizes.dry:.3g} exceeds the largest torque in the recordings, {sizes.torque:.3g}"
         reasons.append(Reason("implausible", "unusable", text, joint))
     if sizes.armature > max(LARGEST_INERTIA, sizes.link):
         text = (

@@ -110,8 +110,7 @@ def _joint_positions(path: Path, bag: BagContent, joints: Sequence[str]) -> tupl
     if not rows:
         missing = sorted(set(joints) - names)
         raise RecordingError(
-            f"{path}: no joint states contain {', '.join(missing or joints)}; found: "
-            f"{', '.join(sorted(names)) or 'none'}"
+            f"{path}: no joint states contain {', '.join(missing or joints)}; found: {', '.join(sorted(names)) or 'none'}"
         )
     order = np.argsort(times, kind="stable")
     return np.array(times)[order], np.array(rows)[order]

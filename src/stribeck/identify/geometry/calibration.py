@@ -235,7 +235,6 @@ def _check_match(nominal: ArmCalibration, data: PointData, chain: SerialChain) -
     median = nominal.errors(data).median
     if median > WRONG_ARM * chain.reach:
         raise RecordingError(
-            f"the nominal geometry differs from the measured points by {1e3 * median:.0f} mm (median), with a "
-            f"reach of {1e3 * chain.reach:.0f} mm: check the nominal geometry, the order, signs and units of "
-            "the joints, and that row n of every file belongs to the same pose"
+            f"the nominal geometry differs from the measured points by {1e3 * median:.0f} mm (median), with a reach of {1e3 * chain.reach:.0f} mm: check the "
+            "nominal geometry, the order, signs and units of the joints, and that row n of every file belongs to the same pose"
         )

@@ -58,8 +58,7 @@ class SerialChain:
         n = len(self.names)
         if n == 0 or self.placements.shape != (n, 4, 4) or self.flange.shape != (4, 4):
             raise ConfigError(
-                f"for {n} joints {n} placements of 4×4 and a flange are needed, found {self.placements.shape} "
-                f"and {self.flange.shape}"
+                f"for {n} joints {n} placements of 4×4 and a flange are needed, found {self.placements.shape} and {self.flange.shape}"
             )
         if len(self.prismatic) != n or len(set(self.names)) != n:
             raise ConfigError(f"each joint needs a kind and a unique name, found {self.names}")

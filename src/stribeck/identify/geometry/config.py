@@ -55,8 +55,7 @@ class JointsFile(Schema):
         units = (self.unit,) * joints if isinstance(self.unit, str) else self.unit
         if len(units) != joints:
             raise ConfigError(
-                f"calibration: data: joints: found {len(units)} units for {joints} joints: give one for all, "
-                "or one for each"
+                f"calibration: data: joints: found {len(units)} units for {joints} joints: give one for all, or one for each"
             )
         return units
 

@@ -150,8 +150,7 @@ def _by_role(
             by_role[name] = matching[0]
         elif name in needed:
             raise RecordingError(
-                f"{folder}: no file {pattern} for {name} was given; all of "
-                f"{', '.join(patterns[key] for key in needed)} are needed"
+                f"{folder}: no file {pattern} for {name} was given; all of {', '.join(patterns[key] for key in needed)} are needed"
             )
     return by_role
 
@@ -234,7 +233,6 @@ def read_columns(path: Path, count: int) -> Array:
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(bad):
         raise RecordingError(
-            f"{path}: row {bad[0]}: a number is missing or not finite: remove poses that were not measured "
-            "from all files"
+            f"{path}: row {bad[0]}: a number is missing or not finite: remove poses that were not measured from all files"
         )
     return values

@@ -43,8 +43,7 @@ def check_angles(table: Array, units: Sequence[str], place: str) -> None:
     }
     if largest.get("rad", 0.0) > LARGEST_TURN:
         raise RecordingError(
-            f"{place}: joint positions of up to {largest['rad']:.4g} are too large for rad: set unit: deg in "
-            "the YAML file, or convert the positions"
+            f"{place}: joint positions of up to {largest['rad']:.4g} are too large for rad: set unit: deg in the YAML file, or convert the positions"
         )
     if largest.get("deg", np.inf) <= 2.0 * np.pi:
         raise RecordingError(
@@ -109,7 +108,6 @@ def check_base(points: Array, place: str, centre: Array) -> None:
     moved = np.flatnonzero(away > MOVED)
     if len(moved):
         raise RecordingError(
-            f"{place}: in row {moved[0]} the fixed point is {1e3 * away[moved[0]]:.2f} mm away from its "
-            f"median ({len(moved)} such rows): the arm or the measuring system was moved: remove these rows "
-            "from all files, or calibrate separately before and after the move"
+            f"{place}: in row {moved[0]} the fixed point is {1e3 * away[moved[0]]:.2f} mm away from its median ({len(moved)} such rows): the arm or the "
+            "measuring system was moved: remove these rows from all files, or calibrate separately before and after the move"
         )

@@ -144,8 +144,7 @@ def fit_points(
         weights = pose_weights(residuals_at(point)[0], scale)[0]
         return RobustEstimate(values, weights, scale, steps, status)
     raise RecordingError(
-        f"the calibration did not converge in {steps} steps: check the nominal geometry, and the order and "
-        "signs of the joints"
+        f"the calibration did not converge in {steps} steps: check the nominal geometry, and the order and signs of the joints"
     )
 
 
@@ -183,8 +182,7 @@ def solve_weighted(jacobian: Array, residuals: Array, weights: Array, ridge: Arr
         factor = cho_factor(normal / np.outer(size, size))
     except np.linalg.LinAlgError:
         raise RecordingError(
-            "these poses do not determine all parameters: measure more, and different ones, or choose a "
-            "simpler fit"
+            "these poses do not determine all parameters: measure more, and different ones, or choose a simpler fit"
         ) from None
     return np.asarray(cho_solve(factor, slope / size) / size)
 

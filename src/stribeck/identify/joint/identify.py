@@ -166,7 +166,6 @@ def _check_sign(runs: Sequence[JointRun]) -> None:
     braking = float(values[0] / size[0])
     if braking < -AGAINST * float(np.std(left) + abs(braking)):
         raise RecordingError(
-            f"{runs[0].file}: the torque, taken as that of the motor, brakes where it should drive "
-            f"({braking:.3g} N m in the direction of motion): its sign is wrong, or it is the friction "
-            "torque: reverse the sign of the torque or of the positions"
+            f"{runs[0].file}: the torque, taken as that of the motor, brakes where it should drive ({braking:.3g} N m in the direction of motion): its sign "
+            "is wrong, or it is the friction torque: reverse the sign of the torque or of the positions"
         )

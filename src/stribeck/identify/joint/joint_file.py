@@ -88,8 +88,7 @@ def _statements(result: JointResult) -> tuple[str, ...]:
     said = []
     if rest:
         said.append(
-            f"parts of the torque that are not friction ({', '.join(rest)}) were identified too, but are not "
-            "in this file"
+            f"parts of the torque that are not friction ({', '.join(rest)}) were identified too, but are not in this file"
         )
     if structure.presliding > 1:
         said.append(

@@ -65,9 +65,8 @@ def check_magnitudes(table: JointTable, signals: Mapping[str, Array], pieces: Se
     largest = float(np.max(np.abs(signals["position"])))
     if largest > LARGEST_POSITION and "position" not in table.declared:
         raise RecordingError(
-            f"{name}: {columns['position']} reaches {largest:.4g} rad: is it in degrees? Then give `columns` "
-            f"position={columns['position']}:deg. Is it on the motor side of a gear? Then divide it by the "
-            f"gear ratio. If it is correct, give position={columns['position']}:rad"
+            f"{name}: {columns['position']} reaches {largest:.4g} rad: is it in degrees? Then give `columns` position={columns['position']}:deg. Is it on the "
+            f"motor side of a gear? Then divide it by the gear ratio. If it is correct, give position={columns['position']}:rad"
         )
     torque = signals["torque"]
     if not np.any(torque):
@@ -76,15 +75,13 @@ def check_magnitudes(table: JointTable, signals: Mapping[str, Array], pieces: Se
         )
     if np.ptp(torque) == 0.0:
         raise RecordingError(
-            f"{name}: the torque is the same in all rows: give the column of the torque as `columns` "
-            "torque=COLUMN"
+            f"{name}: the torque is the same in all rows: give the column of the torque as `columns` torque=COLUMN"
         )
     if float(np.max(np.abs(torque))) > LARGEST_TORQUE and not {"torque", "current"} & table.declared:
         column = columns.get("torque", columns.get("current", "torque"))
         raise RecordingError(
-            f"{name}: {column} reaches {np.max(np.abs(torque)):.4g} N m: is it in N mm? Then give `columns` "
-            f"torque={column}:mN m. Is it in counts? Then convert it. If it is correct, give "
-            f"torque={column}:N m"
+            f"{name}: {column} reaches {np.max(np.abs(torque)):.4g} N m: is it in N mm? Then give `columns` torque={column}:mN m. Is it in counts? Then "
+            f"convert it. If it is correct, give torque={column}:N m"
         )
 
 
@@ -96,8 +93,7 @@ def check_still(name: str, position: Array) -> None:
     travel = float(np.ptp(position))
     if travel < STILL:
         raise RecordingError(
-            f"{name}: the position of the joint changes by only {travel:.2g} rad: friction can be identified "
-            "only from motion; record a motion"
+            f"{name}: the position of the joint changes by only {travel:.2g} rad: friction can be identified only from motion; record a motion"
         )
 
 
@@ -110,8 +106,7 @@ def check_moving(name: str, runs: Sequence[JointRun]) -> None:
     forward, backward = float(np.sum(steps[steps > 0.0])), -float(np.sum(steps[steps < 0.0]))
     if min(forward, backward) < 0.02 * max(forward, backward):
         raise RecordingError(
-            f"{name}: the joint moves in one direction only, so that friction cannot be distinguished from a "
-            "constant torque: record both directions"
+            f"{name}: the joint moves in one direction only, so that friction cannot be distinguished from a constant torque: record both directions"
         )
 
 
@@ -122,10 +117,7 @@ def check_velocity(table: JointTable, runs: Sequence[JointRun]) -> list[Notice]:
     """
     name, column = table.name, table.columns["velocity"]
     ratio, together = velocity_ratio(runs)
-    without = (
-        "ignore it with `columns` velocity=none, so that the velocity is computed from "
-        f"{table.columns['position']}"
-    )
+    without = f"ignore it with `columns` velocity=none, so that the velocity is computed from {table.columns['position']}"
     if not np.isfinite(ratio) or abs(together) < RELATED:
         raise RecordingError(
             f"{name}: {column} is not the derivative of {table.columns['position']}: does one of them belong "
@@ -133,8 +125,7 @@ def check_velocity(table: JointTable, runs: Sequence[JointRun]) -> list[Notice]:
         )
     if ratio < 0.0:
         raise RecordingError(
-            f"{name}: {column} is {ratio:.3g} times the derivative of {table.columns['position']}: one of "
-            f"them has the wrong sign: {without}"
+            f"{name}: {column} is {ratio:.3g} times the derivative of {table.columns['position']}: one of them has the wrong sign: {without}"
         )
     if not OTHER_UNIT[0] < ratio < OTHER_UNIT[1]:
         raise RecordingError(

@@ -130,8 +130,7 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
     rising = steps[steps > 0.0]
     if len(rising) < MOST_MISSING * len(steps):
         raise RecordingError(
-            f"{name}: time does not increase in {np.mean(steps <= 0.0):.0%} of the rows: name the column of "
-            "the time with `columns` time=COLUMN"
+            f"{name}: time does not increase in {np.mean(steps <= 0.0):.0%} of the rows: name the column of the time with `columns` time=COLUMN"
         )
     usual = float(np.median(rising))
     back = np.flatnonzero(steps < 0.0)
@@ -144,10 +143,7 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
             "are not in the order of time, or from two clocks: sort them"
         )
     if len(back):
-        text = (
-            f"{name}: time starts again {len(back)} times: the file contains {len(back) + 1} tests, which "
-            "are used as separate runs"
-        )
+        text = f"{name}: time starts again {len(back)} times: the file contains {len(back) + 1} tests, which are used as separate runs"
         notices.append(Notice("restart", "note", text))
     gaps = np.flatnonzero(steps > max(LONGEST_GAP, GAP_STEPS * usual))
     if len(gaps):
@@ -166,16 +162,12 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
     long = [rows for rows in pieces if len(rows) >= FEWEST and np.ptp(time[rows]) >= SHORTEST]
     if not long:
         raise TooShortError(
-            f"{name}: the longest part without a gap has {max(map(len, pieces))} rows in "
-            f"{max(float(np.ptp(time[rows])) for rows in pieces):.2g} s, but at least {FEWEST} rows and "
-            f"{SHORTEST:g} s are needed"
+            f"{name}: the longest part without a gap has {max(map(len, pieces))} rows in {max(float(np.ptp(time[rows])) for rows in pieces):.2g} s, but at "
+            f"least {FEWEST} rows and {SHORTEST:g} s are needed"
         )
     if short := len(pieces) - len(long):
         left = sum(len(rows) for rows in pieces) - sum(len(rows) for rows in long)
-        text = (
-            f"{name}: {short} parts shorter than {SHORTEST:g} s or {FEWEST} rows, with {left} rows in all, "
-            "are not used"
-        )
+        text = f"{name}: {short} parts shorter than {SHORTEST:g} s or {FEWEST} rows, with {left} rows in all, are not used"
         notices.append(Notice("short", "note", text))
     return long, notices
 

@@ -90,15 +90,13 @@ def values_to_start(path: Path, model: str, parameters: ParameterSet) -> Mapping
     machine = read_drives(path).machine
     if machine.name != model:
         raise ParameterFileError(
-            f"{path} belongs to {f'the mechanism {machine.name!r}' if machine.name else 'no mechanism'}, not "
-            f"to the mechanism {model!r}"
+            f"{path} belongs to {f'the mechanism {machine.name!r}' if machine.name else 'no mechanism'}, not to the mechanism {model!r}"
         )
     check_keys(machine.estimates, parameters.names, (), f"{path}: parameters", ParameterFileError)
     for name, one in machine.estimates.items():
         if one.unit != parameters[name].unit:
             raise ParameterFileError(
-                f"{path}: {name}: unit {one.unit!r}, but the model has {parameters[name].unit!r}: identify "
-                "again"
+                f"{path}: {name}: unit {one.unit!r}, but the model has {parameters[name].unit!r}: identify again"
             )
     return {name: one.value for name, one in machine.estimates.items()}
 

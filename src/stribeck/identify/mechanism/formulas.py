@@ -69,8 +69,7 @@ class Formula:
 
         if isinstance(self.value(numbers, ask, where), tuple):
             raise ConfigError(
-                f"{where}: {self.text!r} is a vector, but a number is needed: use .x, .y, .z, "
-                "norm(…) or dot(…)"
+                f"{where}: {self.text!r} is a vector, but a number is needed: use .x, .y, .z, norm(…) or dot(…)"
             )
         for node in ast.walk(ast.parse(self.text.strip())):
             match node:  # JAX divides by the sine of zero

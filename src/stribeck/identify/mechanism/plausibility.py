@@ -52,14 +52,12 @@ def _check_inertia(inertia: np.ndarray, mass: float, size: float, what: str) -> 
         raise ConfigError(f"{what}: principal moments of inertia must be positive, found {moments.tolist()}")
     if moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-6):
         raise ConfigError(
-            f"{what}: principal moments of inertia {moments.tolist()} are impossible: each must be at most "
-            "the sum of the other two"
+            f"{what}: principal moments of inertia {moments.tolist()} are impossible: each must be at most the sum of the other two"
         )
     gyration = float(np.sqrt(moments[2] / mass))
     if gyration > 20.0 * size:
         raise ConfigError(
-            f"{what}: the radius of gyration is {gyration:.3g} m in a mechanism of {size:.2g} m: is the "
-            "inertia in kg m², and the mass in kg?"
+            f"{what}: the radius of gyration is {gyration:.3g} m in a mechanism of {size:.2g} m: is the inertia in kg m², and the mass in kg?"
         )
 
 

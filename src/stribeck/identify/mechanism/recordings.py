@@ -150,8 +150,7 @@ def _checked(
     early = int(np.sum(measured & ~has_voltage))
     if early:
         note(
-            f"{name}: {early} samples before the first command are not used, because the voltage of the motor "
-            "is not known"
+            f"{name}: {early} samples before the first command are not used, because the voltage of the motor is not known"
         )
     keep, before = measured & has_voltage, measured & (np.cumsum(has_voltage) == 0)
     lead_time, lead = time[before], signals[before]
@@ -181,8 +180,7 @@ def _check_angle(name: str, time: Array, values: Array, sensor: Sensor) -> None:
     jumps = jumps[apart <= 3.0 * np.median(apart)]  # across a gap any angle change is possible
     if np.median(jumps) > 1.0 or (jumps.max() > np.pi and _counts_turns(values[seen])):
         raise RecordingError(
-            f"{name}: {sensor.name} jumps by {jumps.max():.3g} rad between samples: is it in degrees (unit: "
-            "deg), or is the sampling rate too low?"
+            f"{name}: {sensor.name} jumps by {jumps.max():.3g} rad between samples: is it in degrees (unit: deg), or is the sampling rate too low?"
         )
 
 
@@ -205,8 +203,7 @@ def _check_rates(name: str, time: Array, signals: Array, mechanism: Mechanism) -
             power = float(slope @ slope)
             if power > 0.0 and not 0.7 < (share := float(slope @ rate) / power) < 1.3:
                 raise RecordingError(
-                    f"{name}: {sensor.name} is {share:.3g} times the derivative of {other.name}: check unit, "
-                    "sign and column"
+                    f"{name}: {sensor.name} is {share:.3g} times the derivative of {other.name}: check unit, sign and column"
                 )
 
 
@@ -230,8 +227,7 @@ def on_grid(recording: MechanismRecording, mechanism: Mechanism, step: float) ->
     steps = int(np.floor(time[-1] / step + 1e-9)) + 2
     if steps < FEWEST_STEPS:
         raise TooShortError(
-            f"{recording.name}: the recording has {steps} steps of {step:g} s, but at least {FEWEST_STEPS} "
-            "are needed"
+            f"{recording.name}: the recording has {steps} steps of {step:g} s, but at least {FEWEST_STEPS} are needed"
         )
     index = np.minimum((time / step + 1e-9).astype(int), steps - 2)
     place = time / step - index

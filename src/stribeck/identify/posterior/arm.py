@@ -82,8 +82,7 @@ class ArmDraws:
         """
         if not isinstance(self.posterior, TorquePosterior):
             raise ConfigError(
-                "these draws contain no friction, which torques need: sample the posterior of "
-                "recorded torques"
+                "these draws contain no friction, which torques need: sample the posterior of recorded torques"
             )
         flat = self.x.reshape(-1, self.x.shape[-1])
         with jax.enable_x64():

@@ -71,8 +71,7 @@ class ArmParameters:
     def __post_init__(self) -> None:
         if not isinstance(self.draws.posterior, TorquePosterior):
             raise ConfigError(
-                "these draws contain no friction, which drives need: give recordings with torques instead of "
-                "inertias"
+                "these draws contain no friction, which drives need: give recordings with torques instead of inertias"
             )
 
     @property

@@ -67,8 +67,7 @@ def few_data(
         cut = int(np.searchsorted(run.time, run.time[0] + length))
         if not 0 < cut < len(run.time):
             raise ConfigError(
-                f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s, so {length:g} s of training leave "
-                "nothing to predict: use a shorter part"
+                f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s, so {length:g} s of training leave nothing to predict: use a shorter part"
             )
         train, test = (
             motion_of(part, protocol) for part in (run.between(0, cut), run.between(cut, len(run.time)))

@@ -184,8 +184,7 @@ def empirical(sheet: ArmDatasheet, table: LinkTable) -> ArmPrior:
     n = len(sheet.rotors)
     if len(table.mass) != n:
         raise ConfigError(
-            f"the empirical prior is for arms with {len(table.mass)} links, but this one has {n}: use another "
-            "prior, or another `table`"
+            f"the empirical prior is for arms with {len(table.mass)} links, but this one has {n}: use another prior, or another `table`"
         )
     moments = np.repeat(table.diagonal[:, None], 3, axis=1)
     zeros, rotors = np.zeros(n), sheet.rotors

@@ -232,8 +232,7 @@ class ArmPrior:
                 if missing[k] > 0:
                     kept.append(body_coordinates(second[possible[:, k], k]))
         raise RuntimeError(
-            f"the prior {self.name} excludes every physically consistent inertia of at least "
-            "one link: choose another prior"
+            f"the prior {self.name} excludes every physically consistent inertia of at least one link: choose another prior"
         )
 
     def coordinates(self, links: Mechanical) -> Array:

@@ -32,10 +32,7 @@ class Ridge:
     def words(self) -> str:
         """Description in one sentence."""
         if self.correlation < 0.0:
-            how = (
-                "an increase of one is compensated by a decrease of the other (correlation "
-                f"{self.correlation:.2f}), so that only a sum of them is known"
-            )
+            how = f"an increase of one is compensated by a decrease of the other (correlation {self.correlation:.2f}), so that only a sum of them is known"
         else:
             how = (
                 "an increase of one is compensated by an increase of the other (correlation "
@@ -71,9 +68,8 @@ def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[
     sentences = [ridge.words for ridge in ridges(names, draws)]
     if _one_load(logs) and not set(LOAD_PARAMETERS).isdisjoint(names):
         sentences.append(
-            f"All runs have the same load ({logs[0].setup.load:.4g} kg m): the division of friction into "
-            "constant and load-dependent parts depends on the prior as much as on the "
-            f"data{_division(names, draws)}. Record a second mass or rod length."
+            f"All runs have the same load ({logs[0].setup.load:.4g} kg m): the division of friction into constant and load-dependent parts depends on the "
+            f"prior as much as on the data{_division(names, draws)}. Record a second mass or rod length."
         )
     return sentences
 

@@ -156,8 +156,7 @@ def _inertia_scale(actuator: Actuator) -> float:
 def _stall_and_speed(actuator: Actuator) -> tuple[float, float]:
     if not _has_scale(actuator):
         raise ConfigError(
-            f"the datasheet of {actuator.name} lacks stall torque or no-load speed, by which friction is "
-            "scaled: add them to the YAML file of the servo"
+            f"the datasheet of {actuator.name} lacks stall torque or no-load speed, by which friction is scaled: add them to the YAML file of the servo"
         )
     return actuator.datasheet.figures["stall_torque"], actuator.datasheet.figures["no_load_speed"]
 

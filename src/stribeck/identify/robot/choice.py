@@ -62,8 +62,7 @@ def fitted(
 
     def told(found: Fitted, text: str) -> Fitted:
         note(
-            f"joints simulated one by one, {text}: error "
-            f"{np.sqrt(found[0].errors(found[1]).mean()) * 1e3:.2f} mrad"
+            f"joints simulated one by one, {text}: error {np.sqrt(found[0].errors(found[1]).mean()) * 1e3:.2f} mrad"
         )
         return found
 

@@ -82,8 +82,7 @@ def friction_over_runs(
     if missing:
         listed = ", ".join(known.joints)
         raise ConfigError(
-            f"the earlier fit has no joint {', '.join(missing)}; it has {listed}: exclude the joints that it "
-            "lacks"
+            f"the earlier fit has no joint {', '.join(missing)}; it has {listed}: exclude the joints that it lacks"
         )
     if len({run.stiffness is None for run in runs}) > 1 or len({round(run.dt, 5) for run in runs}) > 1:
         raise RecordingError(

@@ -136,8 +136,7 @@ def identify_robot(
         if apart.distance(again) < COUPLED * before:
             break
         note(
-            f"error with all joints together {before * 1e3:.2f} mrad; fitted again, corrected by the "
-            "difference from the simulation of single joints"
+            f"error with all joints together {before * 1e3:.2f} mrad; fitted again, corrected by the difference from the simulation of single joints"
         )
         better = again.fit(x).point
         polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]
@@ -166,8 +165,7 @@ def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotR
     odd = next((run for run in good if abs(run.dt / good[0].dt - 1.0) > 0.02), None)
     if odd is not None:
         raise RecordingError(
-            f"{odd.path} has time steps of {odd.dt * 1e3:.2f} ms, {good[0].path.name} of "
-            f"{good[0].dt * 1e3:.2f} ms: identify them separately"
+            f"{odd.path} has time steps of {odd.dt * 1e3:.2f} ms, {good[0].path.name} of {good[0].dt * 1e3:.2f} ms: identify them separately"
         )
     if len({run.stiffness is None for run in good}) > 1:
         raise RecordingError(

@@ -40,8 +40,7 @@ def predict_robot(
     strange = [joint for joint in content.joints if joint not in tree.names]
     if strange or not content.joints:
         raise ConfigError(
-            f"the file contains drives of {', '.join(content.joints) or 'no joint'}, but {model} has the "
-            f"joints {', '.join(tree.names)}"
+            f"the file contains drives of {', '.join(content.joints) or 'no joint'}, but {model} has the joints {', '.join(tree.names)}"
         )
     excluded = [name for name in tree.names if name not in content.joints]
 

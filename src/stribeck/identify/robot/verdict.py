@@ -45,10 +45,7 @@ def few_runs(count: int, estimates: Mapping[str, Mapping[str, Estimate]]) -> lis
     """
     if count >= LEAST_RUNS or any(one.interval for each in estimates.values() for one in each.values()):
         return []
-    text = (
-        f"no intervals, because they need at least {LEAST_RUNS} recordings, and {count} were fitted: "
-        "record more, or split one"
-    )
+    text = f"no intervals, because they need at least {LEAST_RUNS} recordings, and {count} were fitted: record more, or split one"
     return [Reason("few_runs", "doubtful", text)]
 
 

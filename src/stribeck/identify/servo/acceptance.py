@@ -71,10 +71,8 @@ def check_freed(
         )
         values = ", ".join(f"{name} = {value:g}" for name, value in datasheet.items())
         raise ConfigError(
-            f"{listed} is not identified: the error at "
-            f"{'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)}, "
-            f"left out of the fit, does not fall ({figures}). The value would compensate for another error: "
-            f"keep the datasheet's value ({values})"
+            f"{listed} is not identified: the error at {'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)}, left out "
+            f"of the fit, does not fall ({figures}). The value would compensate for another error: keep the datasheet's value ({values})"
         )
     return comparisons
 

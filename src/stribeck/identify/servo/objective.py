@@ -83,16 +83,14 @@ def split_runs(
         gains = sorted({log.setup.kp for log in logs})
         if validation_kp not in gains:
             raise ConfigError(
-                f"no run has gain {validation_kp:g}, which is to be held out; gains of the runs: "
-                f"{', '.join(f'{g:g}' for g in gains)}"
+                f"no run has gain {validation_kp:g}, which is to be held out; gains of the runs: {', '.join(f'{g:g}' for g in gains)}"
             )
         held = {k for k, log in enumerate(logs) if log.setup.kp == validation_kp}
         rule = f"gain {validation_kp:g} held out"
     elif validation_fraction is not None:
         if not 0.0 < validation_fraction < 1.0:
             raise ConfigError(
-                "hold_out, the share of the runs to hold out, must be between 0 and 1, found "
-                f"{validation_fraction:g}"
+                f"hold_out, the share of the runs to hold out, must be between 0 and 1, found {validation_fraction:g}"
             )
         count = round(validation_fraction * len(logs))
         order = np.random.default_rng(seed).permutation(len(logs))
@@ -100,8 +98,7 @@ def split_runs(
         rule = f"{validation_fraction:g} of the runs held out at random, seed {seed}"
         if not held:
             raise ConfigError(
-                f"hold_out: {validation_fraction:g} of {len(logs)} runs is less than one run: hold out a "
-                "larger share"
+                f"hold_out: {validation_fraction:g} of {len(logs)} runs is less than one run: hold out a larger share"
             )
     else:
         held, rule = set(), "all runs fitted"

@@ -232,8 +232,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
         begun = tables == {"studies"}  # the first table that Optuna creates: another worker is creating them
         if tables and not begun and not {"studies", "version_info"} <= tables:
             raise StudyError(
-                f"study: {path} is the database of another program (tables {', '.join(sorted(tables)[:4])}): "
-                "name another file"
+                f"study: {path} is the database of another program (tables {', '.join(sorted(tables)[:4])}): name another file"
             )
         return
     try:
@@ -306,8 +305,7 @@ def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, An
     if signed != expected:
         differing = sorted(key for key in {*signed, *expected} if signed.get(key) != expected.get(key))
         raise StudyError(
-            f"study {place!r}: {study.study_name!r} was created with a different {', '.join(differing)}: name "
-            "another database"
+            f"study {place!r}: {study.study_name!r} was created with a different {', '.join(differing)}: name another database"
         )
 
 

@@ -126,8 +126,7 @@ def task_for(
         effect = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}.get(name)
         if effect is None:
             raise ConfigError(
-                f"{name} is always identified unless it is fixed; valid here: "
-                f"{', '.join(EFFECT_PARAMETERS.values())}"
+                f"{name} is always identified unless it is fixed; valid here: {', '.join(EFFECT_PARAMETERS.values())}"
             )
         if effect not in actuator.active_effects:
             raise ConfigError(f"{name} can be identified only with its effect: add {effect} to `effects`")
@@ -136,8 +135,7 @@ def task_for(
     parameters = parameters.fixed(fixed).freed(freed)
     if settings.reset_period is not None and settings.reset_period < 10.0 * settings.dt:
         raise ConfigError(
-            f"a reset period of {settings.reset_period:g} s is too short: at least ten time steps are needed "
-            f"({10.0 * settings.dt:g} s)"
+            f"a reset period of {settings.reset_period:g} s is too short: at least ten time steps are needed ({10.0 * settings.dt:g} s)"
         )
     if not parameters.free:
         raise ConfigError("all parameters are fixed: leave at least one to identify")

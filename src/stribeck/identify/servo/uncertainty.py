@@ -303,8 +303,7 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
         )
     if len({setup.kp for setup in setups}) < 2:
         statements.append(
-            f"All runs have the same gain ({setups[0].kp:g}): errors at other gains are unknown. Record "
-            "further gains."
+            f"All runs have the same gain ({setups[0].kp:g}): errors at other gains are unknown. Record further gains."
         )
     measured = TemperatureRange.of(batch.logs)
     if "friction_per_kelvin" in parameters and measured and not measured.varies:

@@ -381,14 +381,8 @@ class ControllerWishes:
             difference = commands.difference or commands.beyond
             if not difference:
                 continue
-            apart = (
-                f"time stamps of {what} are {abs(difference):.3f} s "
-                f"{'behind' if difference > 0.0 else 'ahead of'} those of the states"
-            )
+            apart = f"time stamps of {what} are {abs(difference):.3f} s {'behind' if difference > 0.0 else 'ahead of'} those of the states"
             if commands.difference:
                 return f"{apart}, which is corrected: synchronise the clocks"
-            return (
-                f"{apart}, more than the {LARGEST_CLOCK_DIFFERENCE:g} s that can be corrected, so they are "
-                "ignored: synchronise the clocks"
-            )
+            return f"{apart}, more than the {LARGEST_CLOCK_DIFFERENCE:g} s that can be corrected, so they are ignored: synchronise the clocks"
         return None

@@ -223,8 +223,7 @@ def _definition(kind: str, given: Mapping[str, str]) -> Definition:
     contract = contract_types()
     if kind not in given and kind not in contract.types:
         raise ConfigError(
-            f"the definition of the message type {kind} is not known: give its text, or do not record the "
-            "topic"
+            f"the definition of the message type {kind} is not known: give its text, or do not record the topic"
         )
     try:
         store = contract if kind not in given else _store_of(get_types_from_msg(given[kind], kind))

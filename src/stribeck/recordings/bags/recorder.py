@@ -183,9 +183,8 @@ class BagRecorder:
 
     def _overflow(self) -> str:
         return (
-            f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} "
-            f"s, and {self._memory_limit / (1 << 20):.3g} MiB are waiting to be written: record to a faster "
-            "disk, or fewer topics"
+            f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} s, and {self._memory_limit / (1 << 20):.3g} MiB "
+            "are waiting to be written: record to a faster disk, or fewer topics"
         )
 
 

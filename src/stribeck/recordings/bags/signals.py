@@ -71,8 +71,7 @@ def chosen_sources(
             if signal in required:
                 wanted = " or ".join(source.topic for source in here)
                 raise RecordingError(
-                    f"{path} has no topic {wanted} for {signal}; found: {', '.join(present) or 'none'}. Give "
-                    "the correct topic in a table of `signals`"
+                    f"{path} has no topic {wanted} for {signal}; found: {', '.join(present) or 'none'}. Give the correct topic in a table of `signals`"
                 )
     return chosen
 
@@ -119,8 +118,7 @@ def message_samples(
         return stamps.time(message, decoded), list(source.samples(decoded))
     except (AttributeError, TypeError, ValueError) as error:
         raise RecordingError(
-            f"{path}: messages on {message.topic.name} ({message.topic.type}) do not contain {signal} where "
-            f"the table of signals expects it: {error}"
+            f"{path}: messages on {message.topic.name} ({message.topic.type}) do not contain {signal} where the table of signals expects it: {error}"
         ) from None
 
 
@@ -177,8 +175,7 @@ def read_bag_signals(
         missing = [joint for joint in joints if joint not in found[signal]]
         if missing:
             raise RecordingError(
-                f"{path}: no joint {', '.join(missing)} on {chosen[signal].topic}; found: "
-                f"{', '.join(map(str, raw[signal])) or 'no joint'}"
+                f"{path}: no joint {', '.join(missing)} on {chosen[signal].topic}; found: {', '.join(map(str, raw[signal])) or 'no joint'}"
             )
     return found
 

@@ -112,10 +112,7 @@ def _why_no_bag(folder: Path) -> str:
     if len(files) == 1:
         return f"{folder} has no metadata.yaml: name the file in it, {folder / files[0]}"
     if files:
-        return (
-            f"{folder} has no metadata.yaml: create it for the {len(files)} files with `ros2 bag reindex "
-            f"{folder}`"
-        )
+        return f"{folder} has no metadata.yaml: create it for the {len(files)} files with `ros2 bag reindex {folder}`"
     return f"{folder} is not a bag: it has no metadata.yaml"
 
 

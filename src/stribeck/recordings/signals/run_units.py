@@ -84,9 +84,8 @@ def limp(log: Log) -> str:
     if np.min(log.torque_enable.value) < 0.5 or share < AWAY_SHARE:
         return ""
     return (
-        f"{log.name}: in {100.0 * share:.0f} % of the samples the joint hangs at rest, more than {AWAY:g} rad "
-        "from its goal: if torque was off there, give torque_enable as a recorded signal instead of a "
-        "constant"
+        f"{log.name}: in {100.0 * share:.0f} % of the samples the joint hangs at rest, more than {AWAY:g} rad from its goal: if torque was off there, give "
+        "torque_enable as a recorded signal instead of a constant"
     )
 
 
@@ -131,10 +130,7 @@ def _early(log: Log) -> str:
     lead = -lags[best] * step
     if lead < max(LEAD, 2.0 * step) or together[best] < 0.8:
         return ""
-    return (
-        f"{log.name}: the position moves {1e3 * lead:.0f} ms before its goal: were they interchanged, or "
-        "do their clocks differ?"
-    )
+    return f"{log.name}: the position moves {1e3 * lead:.0f} ms before its goal: were they interchanged, or do their clocks differ?"
 
 
 def check_units(
@@ -161,26 +157,22 @@ def check_units(
         largest = float(np.max(np.abs(getattr(log, signal).value)))
         if largest > LARGEST_POSITION and signal not in declared:
             raise RecordingError(
-                f"{what}: {name[signal]} reaches {largest:.1f} rad, but radians are expected: is it in "
-                f"degrees or counts? {advice}"
+                f"{what}: {name[signal]} reaches {largest:.1f} rad, but radians are expected: is it in degrees or counts? {advice}"
             )
     interval = float(np.median(np.diff(log.position.time)))
     if interval > LONGEST_INTERVAL:
         raise RecordingError(
-            f"{what}: samples are {interval:g} s apart, but seconds are expected: is {name['time']} in "
-            "milliseconds?"
+            f"{what}: samples are {interval:g} s apart, but seconds are expected: is {name['time']} in milliseconds?"
         )
     if log.supply_voltage is not None:
         volts = float(np.median(log.supply_voltage.value))
         if volts > LARGEST_VOLTAGE:
             raise RecordingError(
-                f"{what}: {name['supply_voltage']} is around {volts:g} V, but volts are expected: is it in "
-                "tenths of a volt?"
+                f"{what}: {name['supply_voltage']} is around {volts:g} V, but volts are expected: is it in tenths of a volt?"
             )
     if log.pwm is not None and (largest := float(np.max(np.abs(log.pwm.value)))) > 1.001:
         raise RecordingError(
-            f"{what}: {name['pwm']} reaches {largest:g}, but a duty in [-1, 1] is expected: is it in percent "
-            f"or counts? {advice}"
+            f"{what}: {name['pwm']} reaches {largest:g}, but a duty in [-1, 1] is expected: is it in percent or counts? {advice}"
         )
     _check_motion(log, what, name, declared, advice)
 
@@ -201,21 +193,18 @@ def _check_motion(
         )
     if ratio is not None and math.isnan(ratio):
         raise RecordingError(
-            f"{what}: {name['velocity']} is not the derivative of {name['position']}: does it belong to "
-            "another joint, or is one of them noise? Remove velocity from the table of `signals`, so that it "
-            "is computed from the position"
+            f"{what}: {name['velocity']} is not the derivative of {name['position']}: does it belong to another joint, or is one of them noise? Remove "
+            "velocity from the table of `signals`, so that it is computed from the position"
         )
     if ratio is not None and not 0.4 < ratio < 2.5:
         raise RecordingError(
-            f"{what}: {name['velocity']} is {ratio:.3g} times the derivative of {name['position']}, but rad "
-            "and rad/s are expected: is one of them in degrees, rev/min or counts, or does it have the wrong "
-            f"sign? {advice}"
+            f"{what}: {name['velocity']} is {ratio:.3g} times the derivative of {name['position']}, but rad and rad/s are expected: is one of them in "
+            f"degrees, rev/min or counts, or does it have the wrong sign? {advice}"
         )
     speed = float(np.quantile(np.abs(slope), 0.99))
     if speed > LARGEST_SPEED and "position" not in declared:
         raise RecordingError(
-            f"{what}: {name['position']} moves at {speed:.3g} rad/s, but radians are expected: is it in "
-            f"degrees? {advice}"
+            f"{what}: {name['position']} moves at {speed:.3g} rad/s, but radians are expected: is it in degrees? {advice}"
         )
     time, on = log.position.time, log.torque_enable.at(log.position.time) > 0.5
     goal, position = log.goal.at(time)[on], log.position.value[on]
@@ -230,8 +219,7 @@ def _check_motion(
         )
     if together < -0.9 and share < -0.5:
         raise RecordingError(
-            f"{what}: {name['position']} moves in the opposite direction to {name['goal']}: set sign: -1 for "
-            "one of them in a table of `signals`"
+            f"{what}: {name['position']} moves in the opposite direction to {name['goal']}: set sign: -1 for one of them in a table of `signals`"
         )
 
 
@@ -243,8 +231,7 @@ def _check_turns(log: Log, what: str, name: Mapping[str, str]) -> None:
     if whole.any() and np.median(jumps) < SMOOTH:
         k = int(np.argmax(whole))
         raise RecordingError(
-            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: unwrap positions and "
-            "goals first (numpy.unwrap)"
+            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: unwrap positions and goals first (numpy.unwrap)"
         )
 
 

@@ -110,8 +110,7 @@ class SignalSource(Schema):
             raise ValueError(f"columns: expected [first, last + 1], or names; found [{found}]")
         if isinstance(self.scale, str) and place and self.variable is None:
             raise ValueError(
-                f"scale: {self.scale!r} is the name of a variable, but this source has no `variable`: give a "
-                "number"
+                f"scale: {self.scale!r} is the name of a variable, but this source has no `variable`: give a number"
             )
         if self.scale == 0.0:
             raise ValueError("scale: must not be 0")
@@ -187,8 +186,7 @@ class SignalSource(Schema):
             value = getattr(self, key)
             if isinstance(value, tuple) and len(value) != joints:
                 raise ValueError(
-                    f"{key}: found {len(value)} values, expected one for all joints, or one for "
-                    f"each of {joints}"
+                    f"{key}: found {len(value)} values, expected one for all joints, or one for each of {joints}"
                 )
 
     def samples(self, message: Any) -> Iterator[tuple[str, float]]:

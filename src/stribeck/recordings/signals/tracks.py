@@ -42,8 +42,7 @@ def merged(path: Path, what: str, track: Track) -> Track:
     if not same.all():
         k = again[np.flatnonzero(~same)[0]]
         raise RecordingError(
-            f"{path}: {what} has two values, {value[k]:.6g} and {value[k + 1]:.6g}, at {time[k]:.6f} s: do "
-            "two publishers send the same joint?"
+            f"{path}: {what} has two values, {value[k]:.6g} and {value[k + 1]:.6g}, at {time[k]:.6f} s: do two publishers send the same joint?"
         )
     kept = np.ones(len(time), dtype=bool)
     kept[np.where(np.isnan(value[again]), again, again + 1)] = False

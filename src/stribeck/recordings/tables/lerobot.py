@@ -90,8 +90,7 @@ def data_set_of(path: Path) -> Path | None:
         raise RecordingError(f"{path} is part of a LeRobot data set: give its folder, {around[0]}")
     if not path.exists() and len(path.parts) == 2 and not path.suffix:
         raise RecordingError(
-            f"{path}: no such folder; a data set on the hub has to be downloaded first "
-            "(huggingface_hub.snapshot_download with repo_type dataset)"
+            f"{path}: no such folder; a data set on the hub has to be downloaded first (huggingface_hub.snapshot_download with repo_type dataset)"
         )
     return None
 
@@ -192,8 +191,7 @@ def _guessed(root: Path, largest: float, calibrated: bool) -> str:
     if calibrated:
         if largest > LARGEST_SHARE:
             raise RecordingError(
-                f"{root}: a joint reaches {largest:.0f}, more than 100 % of its range: the values are in "
-                "degrees: give `degrees` instead of `calibration`"
+                f"{root}: a joint reaches {largest:.0f}, more than 100 % of its range: the values are in degrees: give `degrees` instead of `calibration`"
             )
         return "shares"
     if largest > LARGEST_SHARE:
@@ -218,8 +216,7 @@ def _check_unit(root: Path, unit: str, largest: float, *, degrees: bool, calibra
         raise RecordingError(f"{root}: meta/info.json states {unit}: remove {given}")
     if (degrees or calibrated) and 0.0 < largest < math.pi:
         raise RecordingError(
-            f"{root}: all values are below {largest:.2g}, too small for {given}: are they radians? Then "
-            f"remove {given}"
+            f"{root}: all values are below {largest:.2g}, too small for {given}: are they radians? Then remove {given}"
         )
 
 
@@ -238,8 +235,7 @@ def _scale(
     missing = [name for name, use in zip(names, used, strict=True) if use and name not in known]
     if missing:
         raise RecordingError(
-            f"{root}: the calibration has no joint {', '.join(missing)}; it has {', '.join(known)}: `exclude` "
-            "the others, or give the file of this arm"
+            f"{root}: the calibration has no joint {', '.join(missing)}; it has {', '.join(known)}: `exclude` the others, or give the file of this arm"
         )
     for k, name in enumerate(names):
         if not used[k]:
@@ -259,8 +255,7 @@ def _rows(file: Path, count: int) -> dict[str, Array]:
         found[name] = found[name].reshape(len(found[name]), -1)
         if found[name].shape[1] != count:
             raise RecordingError(
-                f"{file}: {name} has {found[name].shape[1]} numbers in each row, but meta/info.json names "
-                f"{count} joints"
+                f"{file}: {name} has {found[name].shape[1]} numbers in each row, but meta/info.json names {count} joints"
             )
     return found
 

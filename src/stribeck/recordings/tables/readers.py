@@ -183,8 +183,7 @@ def read_text_table(path: Path) -> Table:
     arrays = _parsed_columns(path, body, names, delimiter)
     if not arrays:
         raise RecordingError(
-            f"{path} has no numeric column; it begins with {first[:60]!r}. Columns must be separated by "
-            "commas, semicolons or blanks, below one line of names"
+            f"{path} has no numeric column; it begins with {first[:60]!r}. Columns must be separated by commas, semicolons or blanks, below one line of names"
         )
     return Table(path, names, arrays)
 

@@ -58,14 +58,12 @@ def _of_joints(table: Table, values: Array, source: SignalSource, joints: Sequen
     """The columns of some joints of an array whose joints are listed."""
     if values.ndim != 2 or values.shape[1] != len(source.order):
         raise RecordingError(
-            f"{table.path}: {source.variable} has shape {values.shape}, expected one column for each of "
-            f"{', '.join(source.order)}"
+            f"{table.path}: {source.variable} has shape {values.shape}, expected one column for each of {', '.join(source.order)}"
         )
     unknown = [joint for joint in joints if joint not in source.order]
     if unknown:
         raise RecordingError(
-            f"{table.path}: {source.variable}: {', '.join(unknown)} missing in order, which lists "
-            f"{', '.join(source.order)}"
+            f"{table.path}: {source.variable}: {', '.join(unknown)} missing in order, which lists {', '.join(source.order)}"
         )
     return values[:, [source.order.index(joint) for joint in joints]]
 
@@ -160,8 +158,7 @@ def _chosen(
     )
     if elsewhere := [one.file for one in here if one.file is not None and one.file not in tables]:
         raise RecordingError(
-            f"{path}: the table of signals takes {signal} from the file {elsewhere[0]}: name the folder that "
-            "contains all files"
+            f"{path}: the table of signals takes {signal} from the file {elsewhere[0]}: name the folder that contains all files"
         )
     found = ", ".join(name for table in tables.values() for name in table.arrays)
     joints = f" (joint {joint!r})" if "{joint}" in wanted else ""
@@ -177,8 +174,7 @@ def _times(table: Table, sources: Sequence[SignalSource], rows: int) -> Array:
             return table_signal(table, "time", source, ("time",))[:, 0]
     if named := [str(source.column if source.column is not None else source.variable) for source in sources]:
         raise RecordingError(
-            f"{table.path} has no numeric column {' or '.join(named)} for time; found: "
-            f"{', '.join(table.arrays)}"
+            f"{table.path} has no numeric column {' or '.join(named)} for time; found: {', '.join(table.arrays)}"
         )
     raise RecordingError(
         f"{table.path}: the column of the time is not known: give time: {{column: NAME}}, or time: {{rate: "

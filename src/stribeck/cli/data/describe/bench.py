@@ -96,10 +96,7 @@ def _read_back(entries: Sequence[Commented], paths: Sequence[Path]) -> None:
 
 def write_commented(output: Path, entries: Sequence[Commented], sources: Sequence[Path]) -> Path | None:
     """Write a file of `data describe`; an older one with other content is kept under another name, which is returned."""
-    head = (
-        f"Written by `stribeck data describe` from {', '.join(map(str, sources))}. Comments state where "
-        "the values come from; docs/files.md explains all keys."
-    )
+    head = f"Written by `stribeck data describe` from {', '.join(map(str, sources))}. Comments state where the values come from; docs/files.md explains all keys."
     return write_keeping(output, commented_yaml(head, entries))
 
 

@@ -21,8 +21,7 @@ def run(options: DescribeOptions) -> int:
         code = run_bench_setup(options)
     elif options.servo is not None or options.joint is not None:
         raise ConfigError(
-            "--model describes an arm, --servo and --joint describe a servo on a bench: remove one or the "
-            "other"
+            "--model describes an arm, --servo and --joint describe a servo on a bench: remove one or the other"
         )
     else:
         from stribeck.cli.data.describe.machine import run_setup_robot

@@ -65,8 +65,7 @@ def run(options: PosesOptions) -> int:
     write_json(options.json, _summary(choice, chosen, source))
     better = choice.log_determinant - choice.random_log_determinant
     print(
-        f"{len(chosen)} of {len(rows)} poses chosen, {len(measured)} of them measured already; rows, most "
-        "informative first:"
+        f"{len(chosen)} of {len(rows)} poses chosen, {len(measured)} of them measured already; rows, most informative first:"
     )
     print(" ".join(map(str, chosen)))
     print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} relative to random poses")
@@ -97,8 +96,7 @@ def _visit(
     order, behind = in_order(poses, free)
     if behind:
         warn(
-            f"{len(behind)} poses cannot be reached on straight paths without self-collision, and are not "
-            "considered"
+            f"{len(behind)} poses cannot be reached on straight paths without self-collision, and are not considered"
         )
     if not order:
         raise ConfigError("no pose remains: give other candidates")

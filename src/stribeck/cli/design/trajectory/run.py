@@ -90,8 +90,7 @@ def run(options: DesignTrajectoryOptions) -> int:
         )
     if climb.log_det <= result.baseline.log_det[0]:
         warn(
-            "the result is the best of the random trajectories, as there was no time to improve it: raise "
-            "--seconds"
+            "the result is the best of the random trajectories, as there was no time to improve it: raise --seconds"
         )
     if result.interrupted:
         print("stribeck: interrupted; the best trajectory so far is saved", file=sys.stderr)
@@ -157,8 +156,7 @@ def _first_clean(
             if check(task, trajectory, COARSE).clean and (report := check(task, trajectory)).clean:
                 log_det = criterion.score(smaller).log_det
                 warn(
-                    "in every trajectory of the search bodies collide: the result is a random one, scaled to "
-                    f"{share:g} of its amplitude"
+                    f"in every trajectory of the search bodies collide: the result is a random one, scaled to {share:g} of its amplitude"
                 )
                 return (
                     replace(result.climbs[0], z=smaller, log_det=log_det, start_log_det=log_det),

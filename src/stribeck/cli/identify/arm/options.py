@@ -18,8 +18,7 @@ class IdentifyArmOptions:
     """Options: the machine, its recordings, what to fit, and output files."""
 
     machine: str | None = option(
-        "machine by name, for example tx40, or its YAML file (default: a file is written, as by `stribeck "
-        "data describe`)",
+        "machine by name, for example tx40, or its YAML file (default: a file is written, as by `stribeck data describe`)",
         None,
         "NAME",
     )
@@ -28,8 +27,7 @@ class IdentifyArmOptions:
     )
     validate: tuple[Path, ...] = _data("recordings for validation", (), "PATH")
     hold_out: Annotated[float, fraction] | None = _data(
-        "fraction at the end of each run that is used for validation (default: 0; 1/3 without --machine and "
-        "--validate)",
+        "fraction at the end of each run that is used for validation (default: 0; 1/3 without --machine and --validate)",
         None,
         "SHARE",
     )
@@ -37,8 +35,7 @@ class IdentifyArmOptions:
         "URDF of the arm (default: as in the machine's file; required without --machine)", None, "FILE"
     )
     payload: str | None = _data(
-        "payload in all recordings: its mass [kg], or mass and centre of mass [m] in the frame of its link; "
-        "or `identify`",
+        "payload in all recordings: its mass [kg], or mass and centre of mass [m] in the frame of its link; or `identify`",
         None,
         "M[,X,Y,Z]",
     )
@@ -46,8 +43,7 @@ class IdentifyArmOptions:
         "link of the URDF that carries the payload (default: the last moving link)", None, "LINK"
     )
     fits: Annotated[tuple[str, ...], choices_of(ARM_FITS)] | None = _fit(
-        f"fits, separated by commas, out of {','.join(ARM_FITS)} (default: all but generalised, robust, "
-        "log-cholesky)",
+        f"fits, separated by commas, out of {','.join(ARM_FITS)} (default: all but generalised, robust, log-cholesky)",
         None,
         "LIST",
     )

@@ -92,8 +92,7 @@ def _set_up(options: IdentifyArmOptions) -> str:
     """Write a machine's file by what URDF and recordings tell; returns its path."""
     if options.model is None:
         raise ConfigError(
-            "--machine or --model is needed: name a machine, or give the URDF for which a machine file is to "
-            "be written"
+            "--machine or --model is needed: name a machine, or give the URDF for which a machine file is to be written"
         )
     path = (options.output or Path()) / "machine.yaml"
     set_up(options.model, options.recordings, path).check_complete(str(path))

@@ -146,8 +146,7 @@ def _check(options: ArmBayesOptions, arm: ArmModel, rotors: Array | None) -> Non
         raise ConfigError(f"--rotors: expected {len(arm)} inertias, found {len(rotors)}")
     if rotors is None and (options.prior != "cad" or not options.recordings):
         raise ConfigError(
-            "--rotors missing: give the inertias of the rotors at the joints, that is the motor's datasheet "
-            "value times the gear ratio squared"
+            "--rotors missing: give the inertias of the rotors at the joints, that is the motor's datasheet value times the gear ratio squared"
         )
 
 
@@ -191,14 +190,12 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
         for one in results
     ]
     print(
-        f"{study.robot.title}, prior {options.prior}: error of the torque in the rest of {run.name}, rows in "
-        "motion"
+        f"{study.robot.title}, prior {options.prior}: error of the torque in the rest of {run.name}, rows in motion"
     )
     print_table(["seconds of data", "posterior [%]", "weighted least squares [%]"], rows)
     for one in (one for one in results if not one.plain):
         print(
-            f"- {one.seconds:g} s do not excite all parameters: the least-squares solution is that of "
-            "minimum norm"
+            f"- {one.seconds:g} s do not excite all parameters: the least-squares solution is that of minimum norm"
         )
     columns = {
         "seconds": [one.seconds for one in results],

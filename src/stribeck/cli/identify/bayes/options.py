@@ -40,8 +40,7 @@ class ArmPosteriorOptions:
     )
     reach: Positive | None = _arm("reach of the arm (default: sum of the URDF's link lengths)", None, "M")
     rotors: Numbers | None = _arm(
-        "inertias of the rotors at the joints [kg m^2]; required without recordings, and for all priors but "
-        "cad",
+        "inertias of the rotors at the joints [kg m^2]; required without recordings, and for all priors but cad",
         None,
         "LIST",
     )
@@ -105,8 +104,7 @@ class ArmBayesOptions(SamplingOptions, ArmPosteriorOptions):
     """Options of the posterior of an arm."""
 
     output: Path | None = _output(
-        "folder for URDFs and drives (mean and draws), torques with bands, and parameters of the "
-        "compensation node",
+        "folder for URDFs and drives (mean and draws), torques with bands, and parameters of the compensation node",
         None,
         "DIR",
     )

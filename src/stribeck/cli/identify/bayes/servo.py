@@ -128,8 +128,7 @@ def _tell(task: FitTask, draws: ServoDraws, beside: ServoDraws | None, content: 
     print_summary(summary_of(beside), estimates_of(beside), content["wall_seconds"])
     if "validation_mae" in content["independent"]:
         print(
-            f"{task.split.rule}: predicted with a mean error of "
-            f"{1e3 * content['independent']['validation_mae']:.1f} mrad"
+            f"{task.split.rule}: predicted with a mean error of {1e3 * content['independent']['validation_mae']:.1f} mrad"
         )
 
 

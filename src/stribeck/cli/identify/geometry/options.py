@@ -36,8 +36,7 @@ class IdentifyGeometryOptions:
         f"fits, separated by commas, out of {','.join(FITS)} (default: as in the configuration)", None, "LIST"
     )
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
-        "terms that are added to the geometry if cross-validation favours them; or none (default: as in the "
-        "configuration)",
+        "terms that are added to the geometry if cross-validation favours them; or none (default: as in the configuration)",
         None,
         "LIST",
     )

@@ -207,9 +207,8 @@ def _print(
     best = _best(calibrations)
     for trial in best.selection.trials:
         print(
-            f"{'kept' if trial.kept else 'not kept'}: {trial.group}, mean error in cross-validation "
-            f"{1e3 * trial.error:.3f} mm (reduced by {1e3 * trial.gain:+.3f} ± "
-            f"{1e3 * trial.standard_error:.3f} mm)"
+            f"{'kept' if trial.kept else 'not kept'}: {trial.group}, mean error in cross-validation {1e3 * trial.error:.3f} mm (reduced by "
+            f"{1e3 * trial.gain:+.3f} ± {1e3 * trial.standard_error:.3f} mm)"
         )
     far = [f"{b['pose']} ({b['error_mm']:.2f} mm, {b['set']})" for b in _blunders(best, sets)]
     _print_list("poses with unusually large errors", far)

@@ -66,8 +66,7 @@ def _print(result: JointResult, seconds: float) -> None:
     print(f"{', '.join(parts)}: fitted to {rows} rows, {seconds:.1f} s")
     if result.plateaus:
         print(
-            f"constant-velocity sweep: {len(result.plateaus)} plateaus; rows outside the plateaus are not "
-            "fitted"
+            f"constant-velocity sweep: {len(result.plateaus)} plateaus; rows outside the plateaus are not fitted"
         )
     table = [_estimate_row(name, one) for name, one in result.uncertainty.estimates.items()]
     print_table(["parameter", "value", "± 95 %", "unit", "status"], table)

@@ -45,8 +45,7 @@ def report_drift(
     unsure = [each.joint for each in found if not np.isfinite(each.earlier[1])]
     if unsure:
         print(
-            f"not tested: {', '.join(unsure)}. The earlier fit states no intervals for these joints, which "
-            "need at least three runs"
+            f"not tested: {', '.join(unsure)}. The earlier fit states no intervals for these joints, which need at least three runs"
         )
     print(
         f"probability of a false alarm in any joint, for any number of later runs: at most {FALSE_ALARMS:.0%}"

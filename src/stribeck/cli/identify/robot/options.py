@@ -29,8 +29,7 @@ class IdentifyRobotOptions:
     )
     exclude: tuple[str, ...] = _data("joints to exclude, separated by commas or blanks", (), "JOINT")
     goal_joints: tuple[str, ...] = _data(
-        "joints of the forward_command_controller whose goals are in a bag, in its order (default: as in the "
-        "joint states)",
+        "joints of the forward_command_controller whose goals are in a bag, in its order (default: as in the joint states)",
         (),
         "JOINT",
     )
@@ -43,8 +42,7 @@ class IdentifyRobotOptions:
         f"terms that are added to the law, out of {','.join(ROBOT_TERMS)}", (), "LIST"
     )
     same: tuple[str, ...] = _fit(
-        "joints with equal drives, separated by commas or blanks; the common distribution of their "
-        "parameters is used as prior",
+        "joints with equal drives, separated by commas or blanks; the common distribution of their parameters is used as prior",
         (),
         "JOINT",
     )

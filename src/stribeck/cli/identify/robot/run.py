@@ -141,13 +141,11 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
             print(f"{title:10s} all: {(rms(scores) or 0.0) * 1e3:.2f} mrad")
     for name, population in fit.populations.items():
         print(
-            f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, standard deviation "
-            f"between joints {population.scatter:.2g}"
+            f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, standard deviation between joints {population.scatter:.2g}"
         )
     print("changes of the parameters that the data can least detect, and the relative increase of the error:")
     for doubt in fit.doubts:
         told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
         print(
-            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} if all change, at most {doubt.alone:.1%} if "
-            "only one of them changes"
+            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} if all change, at most {doubt.alone:.1%} if only one of them changes"
         )

@@ -52,8 +52,7 @@ def print_selection(selection: Selection) -> None:
     for kind, one in selection.expected.items():
         low, high = (1e3 * bound for bound in one.interval)
         print(
-            f"Expected error with a new {kind_words(kind)}: {1e3 * one.value:.0f} mrad ({low:.0f} to "
-            f"{high:.0f})."
+            f"Expected error with a new {kind_words(kind)}: {1e3 * one.value:.0f} mrad ({low:.0f} to {high:.0f})."
         )
 
 

@@ -46,8 +46,7 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
         f"terms that are added to the law, out of {','.join(optional_terms())}", (), "LIST"
     )
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
-        f"effects that the published model lacks, out of {','.join(EFFECTS)}; with --law auto they are "
-        "chosen by cross-validation by default",
+        f"effects that the published model lacks, out of {','.join(EFFECTS)}; with --law auto they are chosen by cross-validation by default",
         (),
         "LIST",
     )

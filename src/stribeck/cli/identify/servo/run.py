@@ -184,9 +184,8 @@ def print_result(result: FitResult) -> None:
     law = result.law
     print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
     print(
-        f"{result.search.evaluations} evaluations in {result.search.search_seconds:.1f} s of search and "
-        f"{result.search.compile_seconds:.1f} s of compilation; search: {result.search.outcome}; "
-        f"solver: {result.search.status.words}\n"
+        f"{result.search.evaluations} evaluations in {result.search.search_seconds:.1f} s of search and {result.search.compile_seconds:.1f} s of compilation; "
+        f"search: {result.search.outcome}; solver: {result.search.status.words}\n"
     )
     uncertainty = result.uncertainty
     errors = {} if uncertainty is None else uncertainty.step_errors
@@ -205,8 +204,7 @@ def print_result(result: FitResult) -> None:
         ""
         if uncertainty is None
         else (
-            f"; its effect on a parameter is at most {uncertainty.step_share:.2g} "
-            "of the half-width of the interval"
+            f"; its effect on a parameter is at most {uncertainty.step_share:.2g} of the half-width of the interval"
         )
     )
     if uncertainty is not None:

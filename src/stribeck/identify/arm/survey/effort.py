@@ -106,9 +106,8 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
             effort_signs[j] = -1.0
         if min(abs(gravity), abs(friction)) > CLEAR and gravity * friction < 0.0:
             notes.append(
-                f"{joint}: the effort has the sign {np.sign(gravity):+.0f} against the gravity and inertia of "
-                f"the URDF, but {np.sign(friction):+.0f} against friction: check the signs of position and "
-                "effort"
+                f"{joint}: the effort has the sign {np.sign(gravity):+.0f} against the gravity and inertia of the URDF, but {np.sign(friction):+.0f} against "
+                "friction: check the signs of position and effort"
             )
         if abs(gravity) > CLEAR:
             scale[j] = abs(fit.values[0])
@@ -116,8 +115,7 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
     kind = _kind(scale, sizes)
     if kind == "torque":
         notes += [
-            f"{joint}: the effort is {value:.3g} times the torque that the links of the URDF need: does the "
-            "URDF lack a tool or load, or are its masses wrong?"
+            f"{joint}: the effort is {value:.3g} times the torque that the links of the URDF need: does the URDF lack a tool or load, or are its masses wrong?"
             for joint, value in zip(arm.joints, scale, strict=True)
             if value > ODD or value < 1.0 / ODD
         ]
@@ -142,9 +140,8 @@ def effort_source(arm: ArmModel, effort: EffortSurvey) -> tuple[dict[str, object
             f"{1.0 / value:.3g}" if known else "?" for value, known in zip(effort.scale, clear, strict=True)
         )
         reason += (
-            "; the efforts are not in N m, but are currents or torques of the motors. Enter the drive gains "
-            "as a list, in N m of each joint per unit of effort; these agree with the masses of the URDF: "
-            f"[{gains}]"
+            "; the efforts are not in N m, but are currents or torques of the motors. Enter the drive gains as a list, in N m of each joint per unit of "
+            f"effort; these agree with the masses of the URDF: [{gains}]"
         )
     if (signs < 0.0).any():
         source["sign"] = [int(sign) for sign in signs]

@@ -34,10 +34,7 @@ def choose_joints(urdf: Urdf, bags: Sequence[JointTracks]) -> JointChoice:
     recorded = list(dict.fromkeys(name for bag in bags for name in bag.names))
     chosen: list[str] = []
     notes = [
-        (
-            f"{name} is ignored: "
-            f"{'it is fixed in the URDF' if name in urdf.kinds else 'the URDF has no such joint'}"
-        )
+        f"{name} is ignored: {'it is fixed in the URDF' if name in urdf.kinds else 'the URDF has no such joint'}"
         for name in recorded
         if name not in urdf.movable
     ]

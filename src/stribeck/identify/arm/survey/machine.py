@@ -147,8 +147,7 @@ def _changes(arm: ArmModel, effort: EffortSurvey) -> list[str]:
         turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
         if turned:
             notes.append(
-                f"the sign of the {what} of {', '.join(turned)} is opposite to that in the URDF, and is "
-                "reversed"
+                f"the sign of the {what} of {', '.join(turned)} is opposite to that in the URDF, and is reversed"
             )
     return notes
 
@@ -180,8 +179,7 @@ def _bandwidth(runs: Sequence[ArmRecording], rate: float) -> tuple[Bandwidth, st
     if noise[0] >= noise[1]:
         return measured, ""
     return positions, (
-        f"accelerations up to {cutoff:.2g} Hz are less noisy if computed from positions ({noise[0]:.2g}) than "
-        f"from measured velocities ({noise[1]:.2g})"
+        f"accelerations up to {cutoff:.2g} Hz are less noisy if computed from positions ({noise[0]:.2g}) than from measured velocities ({noise[1]:.2g})"
     )
 
 
@@ -266,15 +264,13 @@ def _signals(
     topics = sorted({bag.topic for bag in bags})
     if len(topics) > 1:
         raise RecordingError(
-            f"joint states are published on several topics, {', '.join(topics)}: describe the recordings of "
-            "each topic separately"
+            f"joint states are published on several topics, {', '.join(topics)}: describe the recordings of each topic separately"
         )
     first = bags[0]
     for other in bags[1:]:
         if (other.format, other.sources) != (first.format, first.sources):
             raise RecordingError(
-                f"{other.path} and {first.path} have different columns or formats: describe the recordings of "
-                "each format separately"
+                f"{other.path} and {first.path} have different columns or formats: describe the recordings of each format separately"
             )
 
     def source(signal: str, conversion: dict[str, object]) -> dict[str, object]:
@@ -283,10 +279,7 @@ def _signals(
     turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
     reason = units.position_reason
     if turned:
-        reason += (
-            f"; {', '.join(turned)} turn in the opposite direction to the URDF, judged by the torques "
-            "of its links"
-        )
+        reason += f"; {', '.join(turned)} turn in the opposite direction to the URDF, judged by the torques of its links"
     position = source_of(units.position, linear, POSITIONS, signs)
     findings = [
         Finding(
@@ -312,10 +305,7 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
     motion = f"{width.motion.min():.3g} to {width.motion.max():.3g} Hz"
     cutoff = protocol.position_filter.cutoff if protocol.position_filter else 0.0
     noise = float(width.velocity_noise(cutoff).max())
-    filtered = (
-        "the frequency above which torques were filtered before recording (no sign of such a filter "
-        "was found)"
-    )
+    filtered = "the frequency above which torques were filtered before recording (no sign of such a filter was found)"
     if np.isfinite(np.median(width.torque)):
         filtered = f"{np.median(width.torque):.3g} Hz, above which torques were filtered before recording"
     kind = "measured" if width.order == 1 else "differentiated"
@@ -328,10 +318,9 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
         Finding(
             f"{key}.position_filter",
             filtering,
-            f"the lowest of three frequencies (medians over the joints): {HIGHER:g} times the bandwidth of "
-            f"the motion ({100.0 * SHARE:g} % of the power of the velocities is below {motion}); the "
-            f"frequency at which noise is {100.0 * NOISE_SHARE:g} % of the accelerations, "
-            f"{width.clear.min():.3g} to {width.clear.max():.3g} Hz; and {filtered}",
+            f"the lowest of three frequencies (medians over the joints): {HIGHER:g} times the bandwidth of the motion ({100.0 * SHARE:g} % of the power of "
+            f"the velocities is below {motion}); the frequency at which noise is {100.0 * NOISE_SHARE:g} % of the accelerations, {width.clear.min():.3g} to "
+            f"{width.clear.max():.3g} Hz; and {filtered}",
         ),
         Finding(
             f"{key}.effort_filter",
@@ -364,10 +353,7 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
         ),
     ]
     if protocol.sticking:
-        reason = (
-            f"in more than {100.0 * STUCK:g} % of the rows that are above `moving` after filtering, "
-            "joints are at rest; `moving` is raised"
-        )
+        reason = f"in more than {100.0 * STUCK:g} % of the rows that are above `moving` after filtering, joints are at rest; `moving` is raised"
         findings.append(Finding(f"{key}.sticking", True, reason))
     if quieter:
         findings.insert(0, Finding(f"{key}.velocity", "differentiated", quieter))
@@ -384,7 +370,6 @@ def _limits(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Finding]:
         Finding(
             "limits.acceleration",
             values,
-            "largest acceleration in the recordings, for `stribeck design trajectory`; all other limits are "
-            "those of the URDF",
+            "largest acceleration in the recordings, for `stribeck design trajectory`; all other limits are those of the URDF",
         )
     ]

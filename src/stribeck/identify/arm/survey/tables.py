@@ -41,8 +41,7 @@ def read_joint_table_tracks(path: Path, joints: Sequence[str]) -> JointTracks:
     for signal in ("position", "effort"):
         if signal not in places:
             raise RecordingError(
-                f"{path}: no column has a name that means {signal} of joints; found "
-                f"{', '.join(table.arrays)}: {BY_HAND}"
+                f"{path}: no column has a name that means {signal} of joints; found {', '.join(table.arrays)}: {BY_HAND}"
             )
     recorded = {signal: list(place.joints) for signal, place in places.items()}
     names = tuple(joint for joint in joints if all(joint in recorded[s] for s in ("position", "effort")))
@@ -51,8 +50,7 @@ def read_joint_table_tracks(path: Path, joints: Sequence[str]) -> JointTracks:
         values = place.values
         if len(values) != len(time):
             raise RecordingError(
-                f"{path}: {signal} has {len(values)} rows, but {clock} has {len(time)}: both "
-                "need the same number"
+                f"{path}: {signal} has {len(values)} rows, but {clock} has {len(time)}: both need the same number"
             )
         tracks[signal] = {
             joint: Track(time, values[:, k]) for k, joint in enumerate(place.joints) if joint in names
@@ -128,9 +126,8 @@ def _by_number(
         first = min(columns)
         if first not in (0, 1) or sorted(columns) != list(range(first, first + len(joints))):
             raise RecordingError(
-                f"{table.path}: found columns {', '.join(columns.values())}, expected {len(joints)}, one for "
-                f"each moving joint of the URDF ({', '.join(joints)}): name the columns after the joints, or "
-                f"{BY_HAND}"
+                f"{table.path}: found columns {', '.join(columns.values())}, expected {len(joints)}, one for each moving joint of the URDF "
+                f"({', '.join(joints)}): name the columns after the joints, or {BY_HAND}"
             )
         found[signal] = {joint: columns[first + k] for k, joint in enumerate(joints)}
     return found
