@@ -432,9 +432,7 @@ def print_results(fitted: Drive, cases: Sequence[Case], summary: dict[str, Any])
     print("\nThe servos are emulated, so the true values are known:")
     print_table(["parameter", "true", "identified", "95 % interval"], rows)
     mae, step = 1e3 * summary["prediction_mae"], 1e3 * ENCODER_STEP
-    print(
-        f"\nRun that was not fitted: predicted to {mae:.2f} mrad on average (one encoder step: {step:.2f} mrad)"
-    )
+    print(f"\nRun that was not fitted: mean error {mae:.2f} mrad (one encoder step: {step:.2f} mrad)")
     print(f"\nRMS distance to the motion without friction, friction compensated at gain {GAIN:g}:")
     print_table(
         ["trajectory and firmware gain", "gravity [mrad]", "and friction [mrad]", "cut"],
