@@ -76,7 +76,7 @@ def test_folders_without_recordings_are_refused(tmp_path):
 def test_a_recording_that_is_there_twice_is_refused(folder):
     """The name of the run is the name of the result; a copy would also count double in a fit."""
     write_json(folder / "c_deep" / "a_one.json", bam_recording())
-    refusal(lambda: read_recordings(folder), folder, "a_one", "twice")
+    refusal(lambda: read_recordings(folder), folder, "a_one", "several runs")
 
 
 def test_runs_that_were_ended_at_once_are_left_out_with_a_note(folder):

@@ -144,7 +144,7 @@ def test_a_damaged_urdf_is_one_line(old, new, message):
         (["mount"], {}, "no movable joint 'mount'"),
         (["turn"], {"wrist": 1.0}, "no movable joint 'wrist'"),
         (["turn", "other"], {}, "joint other follows another one"),
-        (["turn", "turn"], {}, "that differ"),
+        (["turn", "turn"], {}, "must be different"),
     ],
 )
 def test_joints_that_cannot_move_are_refused(joints, positions, message):
