@@ -305,7 +305,7 @@ def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, An
     if signed != expected:
         differing = sorted(key for key in {*signed, *expected} if signed.get(key) != expected.get(key))
         raise StudyError(
-            f"study {place!r}: {study.study_name!r} was created with a different {', '.join(differing)}: name another database"
+            f"study {place!r}: {study.study_name!r} differs from this fit in {', '.join(differing)}: name another database"
         )
 
 
