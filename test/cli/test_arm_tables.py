@@ -84,7 +84,7 @@ def test_arrays_of_files_with_a_joint_that_stands_still(run, tmp_path, capsys):
     savemat(tmp_path / "run.mat", arrays)
     for kind in ("npz", "mat"):
         assert set_up(tmp_path, tmp_path / f"run.{kind}") == 0
-        assert "base is left out: it is at rest at 0.3" in capsys.readouterr().err
+        assert "base is ignored: it is at rest at 0.3" in capsys.readouterr().err
         content = yaml.safe_load((tmp_path / "m.yaml").read_text())
         assert content["joints"] == ["shoulder", "elbow"]
         place = content["identification"]["recording"]
@@ -97,7 +97,7 @@ def test_arrays_of_files_with_a_joint_that_stands_still(run, tmp_path, capsys):
 WRONG = {
     "no time": (lambda t: {k: v for k, v in t.items() if k != "t"}, "time, t or stamp"),
     "no torque": (lambda t: {k: v for k, v in t.items() if "tau" not in k}, "effort of joints"),
-    "a joint too few": (lambda t: {k: v for k, v in t.items() if "3" not in k}, "moves 3 joints"),
+    "a joint too few": (lambda t: {k: v for k, v in t.items() if "3" not in k}, "expected 3, one for each moving joint of the URDF"),
 }
 
 

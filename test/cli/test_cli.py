@@ -428,7 +428,7 @@ def test_a_supply_above_the_rating_is_a_warning(tmp_path, capsys):
         json.dumps({**load_actuator("xl330").published["m1"], "model": "m1", "actuator": "xl330"})
     )
     assert main(["evaluate", "--params", str(flat), "--logdir", str(tmp_path / "bag")]) == 0
-    assert "warning: recorded at 7.4 V, above the rated 6 V" in capsys.readouterr().err
+    assert "warning: the recorded supply is 7.4 V, above the rated 6 V" in capsys.readouterr().err
 
 
 def test_an_interrupted_fit_exits_130_and_keeps_the_best(bags, tmp_path):

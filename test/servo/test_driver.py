@@ -336,7 +336,7 @@ def test_torque_stays_off_where_it_may_not_be_on() -> None:
         driver.close()
         driver = bus.driver(config_for(bus.path, "xl330", min_voltage=5.5))
         driver.connect()
-        refusal(driver.enable, "less than 5.50 V")
+        refusal(driver.enable, "below 5.50 V")
         driver.close()
         driver = bus.driver(config_for(bus.path, "xl330", max_temperature=25.0))
         driver.connect()

@@ -138,7 +138,7 @@ def test_a_write_that_the_servo_ignores_is_noticed() -> None:
         own = bus.bus("sts3215")
         own.connect()
         remote = RemoteServo(own.link, own.servos[0])
-        refusal(lambda: remote.write("position_p_gain", 255), "keeps position_p_gain", "255")
+        refusal(lambda: remote.write("position_p_gain", 255), "did not store position_p_gain", "255")
         own.close()
 
 
