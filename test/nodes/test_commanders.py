@@ -262,7 +262,10 @@ def test_states_that_stop_end_a_session(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_states_that_are_late_for_a_while_repeat_the_run(tmp_path, kind):
-    """In mid-run: the goals brake to rest, return, and the whole run is played again without a jump."""
+    """In mid-run: the goals brake to rest, return, and the whole run is played again without a jump.
+
+    The bag ends with the last command before the end of the run: a pause of the loop there is missing from it.
+    """
     long = replace(WAVE, name="long", duration=3.0)
     with playing(tmp_path, kind, [Play(long, 100.0)]) as s:
         s.reaches("running")
@@ -276,7 +279,8 @@ def test_states_that_are_late_for_a_while_repeat_the_run(tmp_path, kind):
         assert line.endswith("late at their source; the limit is 2 s; it is repeated (1 of at most 3 times)")
         assert largest_step(s.commands) < 20.0 * 0.05
         (log,) = read_bag(outcome.bags[0], joint="elbow")
-        assert log.duration == pytest.approx(long.duration, abs=0.1)
+        pause = float(np.diff([time for time, _ in s.commands if time >= s.commands[-1][0] - 10.0]).max())
+        assert long.duration - 0.1 - pause <= log.duration <= long.duration + 0.1
 
 
 @pytest.mark.parametrize("kind", ALL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,14 +21,15 @@ from trajectory_msgs.msg import JointTrajectory
 from stribeck.errors import MissingDependencyError, ServoError
 from stribeck.files.goal_messages import seconds
 from stribeck.nodes.base import ServiceNode
-from stribeck.nodes.messages import HAS_CONTROL_MSGS, trajectory_message
+from stribeck.nodes.messages import HAS_CONTROL_MSGS, set_stamp, trajectory_message
 from stribeck.nodes.statuses import DISTURBED, FAILED
+from stribeck.nodes.waiting import Waiting
 from stribeck.recordings.bags.messages import joint_state
 from stribeck.session.directive import Directive
 from stribeck.session.limits import SessionJoint
 from stribeck.session.plans import hold, with_rest
 from stribeck.session.session import Session
-from stribeck.session.timing import SteadyClock
+from stribeck.session.timing import clock_offset
 
 PLAN_STEP = 0.02
 """Time between the points of a trajectory [s]; cubic interpolation is within 0.01 mrad of all built-in trajectories."""
@@ -37,43 +37,13 @@ PLAN_STEP = 0.02
 HOLD_TIME = 0.1
 """Time for a controller to reach a position to be held [s]."""
 
+REST_TIME = 2.0
+"""Rest at the end of a trajectory [s]: a controller rejects one that is over when it arrives, and then does not stop."""
+
 ARRIVING = ("settling", "braking", "resting", "finished")
 """Phases in which the joints complete a motion."""
 
-POLL = 0.02
-
 SUCCEEDED = 4  # action_msgs/GoalStatus
-
-
-class Waiting:
-    """Waits for conditions for a limited time, or until cancelled.
-
-    :param clock: to wait on.
-    :param patience: longest time to wait in all [s].
-    :param cancelled: ends the wait.
-    """
-
-    def __init__(self, clock: SteadyClock, patience: float, cancelled: threading.Event) -> None:
-        self._clock, self._cancelled = clock, cancelled
-        self._deadline = clock.now() + patience
-
-    def until(
-        self, condition: Callable[[], Any], problem: Callable[[], str], failed: Callable[[], str] = str
-    ) -> None:
-        """Wait for a condition.
-
-        :param failed: why waiting is of no use, empty while it may be.
-        :raises ServoError: with the message returned by ``problem``, if the condition is not met in time, or at once
-            with that of ``failed``.
-        """
-        while not condition():
-            if reason := failed():
-                raise ServoError(reason)
-            self._clock.sleep(POLL)
-            if self._cancelled.is_set():
-                raise ServoError("cancelled before it began")
-            if self._clock.now() > self._deadline:
-                raise ServoError(problem())
 
 
 class Commander:
@@ -87,7 +57,7 @@ class Commander:
         there are none.
     """
 
-    releases_torque = False
+    releases_torque = sends_segments = False
 
     def __init__(
         self, node: ServiceNode[Any], joints: Sequence[SessionJoint], gains: GainSetter | None
@@ -155,8 +125,12 @@ class Commander:
 
     def stamp(self, steady: float | None = None) -> int:
         """Convert a steady time [s] to the node's clock [ns]; default: now."""
-        ago = 0 if steady is None else round((self.node.clock.now() - steady) * 1e9)
-        return int(self.node.get_clock().now().nanoseconds) - ago
+        if steady is None:
+            return self._node_time()
+        return round(1e9 * steady) + clock_offset(self._node_time, self.node.clock)
+
+    def _node_time(self) -> int:
+        return int(self.node.get_clock().now().nanoseconds)
 
 
 class GainSetter:
@@ -322,8 +296,8 @@ class ControllerCommander(Commander):
         )
         super().prepare(waiting)
 
-    def _publish_commands(self, goals: list[float]) -> None:
-        data = joint_state(self.stamp(), self.names, goals)
+    def _publish_commands(self, goals: list[float], now: float | None = None) -> None:
+        data = joint_state(self.stamp(now), self.names, goals)
         self._commands.publish(data)
         self._sent(data)
 
@@ -358,6 +332,8 @@ class ForwardCommander(ControllerCommander):
 class TrajectoryCommander(ControllerCommander):
     """Commands a joint_trajectory_controller by topic; each motion segment is sent whole, with its braking to rest."""
 
+    sends_segments = True
+
     def _connect(self) -> None:
         self._target = f"{self._controller}/joint_trajectory"
         self._goals = self._publisher(JointTrajectory, self._target)
@@ -374,22 +350,26 @@ class TrajectoryCommander(ControllerCommander):
             return
         if directive.segment != self._segment:
             self._segment = directive.segment
-            self._send_segment(directive, session, now)
-        self._publish_commands(directive.goals.tolist())
+            now = self._send_segment(directive, session, now)
+        self._publish_commands(directive.goals.tolist(), now)
 
-    def _send_segment(self, directive: Directive, session: Session, now: float) -> None:
-        """Send a motion or a position to hold, unless the previous segment ends there."""
+    def _send_segment(self, directive: Directive, session: Session, now: float) -> float:
+        """Send a motion or a position to hold, unless the previous segment ends there; return the time of the goals."""
         segment = session.plan(PLAN_STEP)
         if segment is not None:
-            segment = with_rest(segment, self._deceleration, PLAN_STEP, HOLD_TIME)
+            segment = with_rest(segment, self._deceleration, PLAN_STEP, REST_TIME)
         else:
-            segment = hold(directive.goals, now, HOLD_TIME)
+            segment = hold(directive.goals, now, HOLD_TIME, REST_TIME)
         rest = segment.position[-1]
         # The braking after a run, and the position held then, were sent with the run.
         if directive.phase in ARRIVING and np.allclose(rest, self._rest, rtol=0.0, atol=1e-9):
-            return
+            return now
         self._rest = rest
-        self._send(trajectory_message(self.names, segment, self.stamp(segment.start)))
+        message = trajectory_message(self.names, segment)
+        now = session.begin(self.node.clock.now())  # what takes time, the points, is ready
+        set_stamp(message.header, self.stamp(now))
+        self._send(message)
+        return now
 
     def _send(self, message: JointTrajectory) -> None:
         self._goals.publish(message)

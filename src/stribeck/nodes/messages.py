@@ -209,13 +209,14 @@ def _from_dynamic(message: Any) -> Iterator[tuple[str, Mapping[str, float]]]:
         yield name, dict(zip(values.interface_names, values.values, strict=False))
 
 
-def trajectory_message(names: Sequence[str], plan: Plan, start: int) -> JointTrajectory:
-    """Convert a plan to a trajectory_msgs/JointTrajectory.
+def set_stamp(header: Any, time: int) -> None:
+    """Set the time stamp of a std_msgs/Header [ns]."""
+    header.stamp.sec, header.stamp.nanosec = divmod(time, 1_000_000_000)
 
-    :param start: start time [ns].
-    """
+
+def trajectory_message(names: Sequence[str], plan: Plan) -> JointTrajectory:
+    """Convert a plan to a trajectory_msgs/JointTrajectory without a time stamp."""
     message = JointTrajectory(joint_names=list(names))
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 1_000_000_000)
     message.points = [
         JointTrajectoryPoint(
             positions=position.tolist(), velocities=velocity.tolist(), time_from_start=_duration(float(t))

@@ -12,8 +12,9 @@ import numpy as np
 from stribeck.errors import ServoError, StribeckError
 from stribeck.model.arrays import Array
 from stribeck.nodes.base import Level
-from stribeck.nodes.commanders import Commander, Waiting
+from stribeck.nodes.commanders import Commander
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
+from stribeck.nodes.waiting import Waiting
 from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage, Topic
 from stribeck.recordings.bags.run_writer import RunWriter
 from stribeck.servo.record import hanging_warnings
@@ -71,6 +72,7 @@ class Player:
             config.plays,
             config.joints,
             releases_torque=commander.releases_torque,
+            whole_segments=commander.sends_segments,
             options=config.options,
         )
         self.states = JointStateBuffer(len(config.joints))

@@ -120,6 +120,18 @@ class Brake:
         return np.asarray(np.where(moving, self.start_velocity * left, 0.0))
 
 
+def braking(motion: GoalMotion, time: float, deceleration: Array) -> Brake:
+    """Deceleration to rest from ``time`` [s] of a motion; after its end, the rest of the deceleration that follows it.
+
+    :param deceleration: of each joint, (J,) [rad/s²].
+    """
+    until = min(time, motion.duration) if motion.duration > 0.0 else time
+    brake = Brake(motion.position(until), motion.velocity(until), deceleration)
+    if time <= until:
+        return brake
+    return Brake(brake.position(time - until), brake.velocity(time - until), deceleration)
+
+
 @dataclass(frozen=True, eq=False)
 class Following:
     """A trajectory, either with each joint's center and scale or with goals for each joint; NaN once torque is off."""

@@ -10,17 +10,33 @@ import numpy as np
 from stribeck.model.arrays import Array
 from stribeck.session.directive import Plan, SessionOptions
 from stribeck.session.limits import Play, SessionJoint
-from stribeck.session.motion import Brake, Following, Glide
+from stribeck.session.motion import Brake, Following, Glide, GoalMotion
 
 AT_REST = 1e-6
 """Stopping time [s] below which a joint counts as at rest; controllers need strictly increasing times."""
 
 
+def sampled(motion: GoalMotion, start: float, step: float, bounds: tuple[Array, Array]) -> Plan | None:
+    """A motion as points, or ``None`` if it holds a position.
+
+    :param start: its start time [s].
+    :param step: longest time between points [s].
+    :param bounds: lower and upper bounds of the positions, (J,) each [rad].
+    """
+    if motion.duration <= 0.0:
+        return None
+    count = max(1, math.ceil(motion.duration / step))
+    time = np.linspace(0.0, motion.duration, count + 1)
+    position = np.clip([motion.position(float(t)) for t in time], *bounds)
+    velocity = np.array([motion.velocity(float(t)) for t in time])
+    return Plan(start, time, position, velocity)
+
+
 def with_rest(plan: Plan, deceleration: Array, step: float, rest: float) -> Plan:
     """Extend a plan by deceleration and a period of rest.
 
-    The controller then stops even if it receives nothing further, and the plan is not already over on arrival, which
-    controllers would reject. With infinite deceleration the last position is held at zero velocity.
+    The controller then stops even if it receives nothing further, and the plan is not already over when it arrives late:
+    controllers reject such plans, and go on with what they have. With infinite deceleration the last position is held at zero velocity.
 
     :param deceleration: of each joint, (J,) [rad/s²].
     :param step: time between points [s].
@@ -41,9 +57,10 @@ def with_rest(plan: Plan, deceleration: Array, step: float, rest: float) -> Plan
     )
 
 
-def hold(position: Array, start: float, duration: float) -> Plan:
-    """Plan that moves to a position (J,) [rad] within ``duration`` [s] from ``start`` [s] and rests there."""
-    return Plan(start, np.array([duration]), position[np.newaxis], np.zeros((1, position.size)))
+def hold(position: Array, start: float, duration: float, rest: float) -> Plan:
+    """Plan that moves to a position (J,) [rad] within ``duration`` [s] from ``start`` [s] and rests there for ``rest`` [s]."""
+    times = np.array([duration, duration + rest])
+    return Plan(start, times, np.tile(position, (2, 1)), np.zeros((2, position.size)))
 
 
 def estimated_duration(

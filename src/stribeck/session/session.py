@@ -25,12 +25,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.model.arrays import Array
 from stribeck.session.directive import (
     Aborted,
     Directive,
@@ -44,9 +42,9 @@ from stribeck.session.directive import (
     SessionOptions,
 )
 from stribeck.session.limits import Play, SessionJoint, check_plays, rest_position
-from stribeck.session.motion import Brake, Following, Glide, GoalMotion, Hold
-from stribeck.session.plans import estimated_duration
-from stribeck.session.watch import Debounce, Measurement, Recovery, RestDetector, alarm, lateness
+from stribeck.session.motion import Brake, Following, Glide, GoalMotion, Hold, braking
+from stribeck.session.plans import estimated_duration, sampled
+from stribeck.session.watch import Debounce, Measurement, Recovery, RestDetector, Trusted, lateness
 
 GAIN_TOLERANCE = 0.5
 """Tolerance for comparing gains, which are integers in the firmware."""
@@ -62,6 +60,8 @@ class Session:
     :param joints: the joints and their limits.
     :param releases_torque: whether torque may go off (a servo on a bench). The session then rests at 0 rad, hanging,
         and ends with torque off; otherwise it rests at each joint's center and ends holding it.
+    :param whole_segments: whether the robot receives motion segments whole (:meth:`plan`). It then goes on with one while
+        this program stands still, so a stop begins where the segment is by then; otherwise at the last goal sent.
     :param options: speeds and times.
     :raises ConfigError: for plays that exceed limits (:func:`~stribeck.session.limits.check_plays`).
     """
@@ -72,16 +72,16 @@ class Session:
         joints: Sequence[SessionJoint],
         *,
         releases_torque: bool,
+        whole_segments: bool = False,
         options: SessionOptions | None = None,
     ) -> None:
         check_plays(plays, joints, releases_torque=releases_torque)
         self.plays, self.joints = tuple(plays), tuple(joints)
-        self.releases_torque = releases_torque
+        self.releases_torque, self._whole_segments = releases_torque, whole_segments
         self.options = options or SessionOptions()
         self._rest = np.array([rest_position(joint, releases_torque) for joint in joints])
         limits = [joint.limits for joint in joints]
-        self._lower = np.array([limit.position_lower for limit in limits])
-        self._upper = np.array([limit.position_upper for limit in limits])
+        self._lower, self._upper = np.array([(one.position_lower, one.position_upper) for one in limits]).T
         self._deceleration = np.array([limit.acceleration for limit in limits])
         self._soft = (
             np.minimum([limit.velocity for limit in limits], self.options.soft_speed),
@@ -98,14 +98,12 @@ class Session:
         self._events: list[SessionEvent] = []
         self._ending: str | None = None
         self._disturbances = 0
-        self._repeats = False
+        self._repeats = self._brakes_next = False
         self._recovery = Recovery(self.options.recovery_time, self.options.recovery_timeout)
         self._resting = RestDetector(self.options.rest_speed, self.options.rest_distance)
         self._following = Debounce(self.options.following_time)
         self._torque = Debounce(self.options.following_time)
-        self._alarm = Debounce(self.options.alarm_time)
-        self._good: Measurement | None = None
-        self._good_time = math.nan
+        self._trusted = Trusted(joints, self.options.position_margin, self.options.alarm_time)
 
     @property
     def phase(self) -> Phase:
@@ -145,13 +143,15 @@ class Session:
 
         Programs that send whole segments send one whenever ``Directive.segment`` has changed.
         """
+        return sampled(self._motion, self._since, step, (self._lower, self._upper))
+
+    def begin(self, now: float) -> float:
+        """Let a motion from rest begin at ``now``, when it is ready to be sent, and return its start; a stop begins when it is due."""
         if self._motion.duration <= 0.0:
-            return None
-        count = max(1, math.ceil(self._motion.duration / step))
-        time = np.linspace(0.0, self._motion.duration, count + 1)
-        position = np.clip([self._motion.position(float(t)) for t in time], self._lower, self._upper)
-        velocity = np.array([self._motion.velocity(float(t)) for t in time])
-        return Plan(self._since, time, position, velocity)
+            return now
+        if not isinstance(self._motion, Brake):
+            self._since = max(now, self._since)
+        return self._since
 
     def update(
         self,
@@ -177,19 +177,15 @@ class Session:
             then assumed after a pause.
         :param torque: 1 where the servo reports that torque is on, else 0; ``None`` where unknown.
         """
-
-        def array(value: npt.ArrayLike | None) -> Array:
-            filled = math.nan if value is None else value
-            return np.array(np.broadcast_to(np.asarray(filled, dtype=np.float64), (len(self.joints),)))
-
-        known_gains = None if gains is None else array(gains)
-        signals = array(positions), array(velocities), array(temperatures), array(state_age)
-        measured = Measurement(*signals, source_age, known_gains, array(torque))
+        signals = (positions, velocities, temperatures, state_age, torque)
+        measured = Measurement.of(len(self.joints), signals, source_age, gains)
         if math.isnan(self._now):
             self._since = self._now = now
+        self._brake_if_due(now)
         if not self.over:
             self._react(now, measured)
         self._now = max(now, self._now)
+        self._brake_if_due(self._now)
         return self._directive(self._now)
 
     # Stopping.
@@ -203,7 +199,10 @@ class Session:
         if (late := self._late(now, measured)) is not None:
             self._disturb(late)
             return
-        trusted, problem = self._trusted(now, measured)
+        if self._phase == "waiting" and not measured.complete(self.options.state_timeout):
+            self._now = now
+            return
+        trusted, problem = self._trusted.update(now, measured)
         if problem is not None:
             self._stop(problem)
             return
@@ -240,23 +239,6 @@ class Session:
         if problem := self._ending or self._recovery.update(now, in_time):
             self._stop(problem)
         return in_time and not problem
-
-    def _trusted(self, now: float, measured: Measurement) -> tuple[Measurement | None, str | None]:
-        """The measurement to use, and an alarm that has lasted too long to be due to a corrupt packet.
-
-        Until then the last valid measurement is used; ``None`` before the first states have arrived.
-        """
-        options = self.options
-        if self._phase == "waiting" and not measured.complete(options.state_timeout):
-            return None, None
-        text = alarm(measured, self.joints, options.position_margin)
-        if self._alarm.update(now, np.array([text is not None])) is not None:
-            return None, text
-        if text is None:
-            self._good, self._good_time = measured, now
-        elif self._good is not None:
-            return replace(self._good, age=np.maximum(measured.age, now - self._good_time)), None
-        return self._good, None
 
     def _not_following(self, now: float, measured: Measurement) -> str | None:
         """Reason why a joint does not follow its goal, or ``None``."""
@@ -296,17 +278,25 @@ class Session:
     def _cut_short(self, phase: Phase, reason: str, hold: Hold | None, disturbed: bool) -> None:
         if self._phase == "running":
             self._events.append(RunEnded(self.plays[self._play], self._play, reason, disturbed))
+        self._brakes_next = False
         if self.releases_torque:
             self._move(phase, self._now, self._off())
+        elif hold is None and self._whole_segments:
+            self._brakes_next = self._move(phase, self._since, self._motion)
         else:
             self._move(phase, self._now, hold or self._braking(self._now - self._since))
+
+    def _brake_if_due(self, now: float) -> None:
+        """Begin a stop where the segment is now, as the robot has gone on with it."""
+        if self._brakes_next:
+            self._brakes_next, at = False, max(now, self._now)
+            self._move(self._phase, at, self._braking(at - self._since))
 
     def _off(self) -> Hold:
         return Hold(np.full(len(self.joints), math.nan))
 
-    def _braking(self, time: float) -> GoalMotion:
-        start = self._motion.position(time)
-        return Brake(start, self._motion.velocity(time), self._deceleration)
+    def _braking(self, time: float) -> Brake:
+        return braking(self._motion, time, self._deceleration)
 
     def _begin_ending(self, now: float, reason: str) -> None:
         """After :meth:`abort`, leave the current phase and return to rest."""

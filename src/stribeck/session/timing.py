@@ -71,17 +71,20 @@ COMPARISONS = 10
 
 
 def calendar_offset(clock: SteadyClock) -> int:
-    """Difference between the calendar and a steady clock [ns], 0 in simulated time.
+    """Difference between the calendar and a steady clock [ns], 0 in simulated time; see :func:`clock_offset`."""
+    return 0 if isinstance(clock, SimulatedClock) else clock_offset(time.time_ns, clock)
 
-    The calendar is read between two readings of the clock. Of several attempts the one counts in which these were closest, as the
-    program may be suspended in between.
+
+def clock_offset(other: Callable[[], int], clock: SteadyClock) -> int:
+    """Difference between another clock, which gives nanoseconds, and a steady clock [ns].
+
+    The other clock is read between two readings of the steady one. Of several attempts the one counts in which these were closest, as
+    the program may be suspended in between.
     """
-    if isinstance(clock, SimulatedClock):
-        return 0
     found = []
     for _ in range(COMPARISONS):
-        before, calendar, after = clock.now(), time.time_ns(), clock.now()
-        found.append((after - before, calendar - round(0.5e9 * (before + after))))
+        before, there, after = clock.now(), other(), clock.now()
+        found.append((after - before, there - round(0.5e9 * (before + after))))
     return min(found)[1]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from stribeck.model.arrays import Array, Mask
 from stribeck.session.limits import SessionJoint
@@ -20,18 +21,36 @@ class Measurement:
     :param velocity: [rad/s].
     :param temperature: [°C].
     :param age: age of the state [s].
+    :param torque: 1 where the servo reports that torque is on, else 0.
     :param source_age: time since anything came from the source of the states [s]; NaN where unknown.
     :param gain: firmware gains; ``None`` if no servo reports them.
-    :param torque: 1 where the servo reports that torque is on, else 0.
     """
 
     position: Array
     velocity: Array
     temperature: Array
     age: Array
+    torque: Array
     source_age: float
     gain: Array | None
-    torque: Array
+
+    @classmethod
+    def of(
+        cls,
+        joints: int,
+        signals: Sequence[npt.ArrayLike | None],
+        source_age: float,
+        gain: npt.ArrayLike | None,
+    ) -> Measurement:
+        """Of so many joints: position, velocity, temperature, age and torque are arrays, or one number for all joints."""
+
+        def array(value: npt.ArrayLike | None) -> Array:
+            filled = math.nan if value is None else value
+            return np.array(np.broadcast_to(np.asarray(filled, dtype=np.float64), (joints,)))
+
+        position, velocity, temperature, age, torque = map(array, signals)
+        known = None if gain is None else array(gain)
+        return cls(position, velocity, temperature, age, torque, source_age, known)
 
     def complete(self, timeout: float) -> bool:
         """Whether all positions are known and no older than ``timeout`` [s]."""
@@ -96,6 +115,31 @@ class Debounce:
         self._since = np.where(wrong, np.minimum(before, now), math.inf)
         late = np.flatnonzero(now - self._since > self.patience)
         return int(late[0]) if late.size else None
+
+
+class Trusted:
+    """Measurements to use, in place of those that a corrupt packet has spoilt.
+
+    :param margin: how far beyond its limits a joint may be [rad].
+    :param patience: an alarm that lasts longer is not due to corrupt packets [s].
+    """
+
+    def __init__(self, joints: Sequence[SessionJoint], margin: float, patience: float) -> None:
+        self._joints, self._margin = joints, margin
+        self._lasting = Debounce(patience)
+        self._good: Measurement | None = None
+        self._good_time = math.nan
+
+    def update(self, now: float, measured: Measurement) -> tuple[Measurement | None, str | None]:
+        """The last valid measurement, ``None`` before the first one, and an alarm that has lasted too long."""
+        text = alarm(measured, self._joints, self._margin)
+        if self._lasting.update(now, np.array([text is not None])) is not None:
+            return None, text
+        if text is None:
+            self._good, self._good_time = measured, now
+        elif self._good is not None:
+            return replace(self._good, age=np.maximum(measured.age, now - self._good_time)), None
+        return self._good, None
 
 
 class Recovery:

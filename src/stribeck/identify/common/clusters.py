@@ -11,8 +11,8 @@ contributes to the minimised loss, :math:`H = \sum_g B_g` and :math:`M_g = H^{-1
   minus the number of parameters as degrees of freedom.
 
 A model that lacks something errs alike wherever a joint is as fast, or at the same angle, however far apart in time. Such errors are
-independent only between cells of these conditions (:func:`between_conditions`), whose variances add to those of noise as far as they
-exceed them (:func:`beyond_noise`).
+independent only between cells of these conditions (:func:`between_conditions`). Their variances contain that of noise; where they are
+larger than noise alone explains, they add to it as far as they exceed it (:func:`beyond_noise`).
 
 Sources: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018; of several kinds of clusters, Cameron, Gelbach and Miller 2011.
 """
@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import chdtri
 
 from stribeck.identify.common.quantiles import half_widths
 from stribeck.model.arrays import Array, Indices, Mask
@@ -40,6 +41,9 @@ SMALLEST_REST = 1e-6
 
 LEAST_ELSEWHERE = 0.2
 """Share of what is known of a direction that counts as known without any one cell, however little it is."""
+
+CHANCE = 0.05
+"""Probability at which noise alone passes for something that a model lacks."""
 
 TAKES_PART = 0.1
 """A parameter is part of a rank-deficient direction if its component is larger than this."""
@@ -62,8 +66,8 @@ class ClusterCovariance:
         """Half-widths of the intervals (n,); infinite for rank-deficient parameters."""
         return half_widths(self.matrix, self.freedom, self.rankless, confidence)
 
-    def beyond(self, lacking: Array, freedom: float) -> ClusterCovariance:
-        """With what a model lacks, by condition (k, n, n), of so many degrees of freedom (Welch and Satterthwaite)."""
+    def beyond(self, lacking: Lacking, freedom: float) -> ClusterCovariance:
+        """With what a model lacks, of so many degrees of freedom (Welch and Satterthwaite)."""
         matrix = beyond_noise(self.matrix, lacking)
         whole = np.maximum(np.diag(matrix), 1e-300)
         own = np.diag(self.matrix) / whole
@@ -73,6 +77,18 @@ class ClusterCovariance:
     def correlation(self, names: Sequence[str]) -> CorrelationMatrix | None:
         """See :func:`correlation_of`."""
         return correlation_of(names, self.matrix, ~self.rankless)
+
+
+@dataclass(frozen=True, eq=False)
+class Lacking:
+    """Covariance between cells of k conditions, by what a model lacks and by noise.
+
+    :param matrix: (k, n, n).
+    :param limit: ratio to the variance of noise that noise alone exceeds with probability :data:`CHANCE` (k, n).
+    """
+
+    matrix: Array
+    limit: Array
 
 
 def correlation_of(
@@ -94,39 +110,31 @@ def correlation_of(
     )
 
 
-def leave_one_out(
-    scores: Array, curvatures: Array, precision: Array | None = None, elsewhere: float = SMALLEST_REST
-) -> ClusterCovariance:
+def leave_one_out(scores: Array, curvatures: Array, precision: Array | None = None) -> ClusterCovariance:
     """CR3 covariance, from the shift of the optimum when each cluster is left out in turn.
 
     :param scores: s (G, n).
     :param curvatures: B (G, n, n).
     :param precision: curvature of a prior, which belongs to no cluster (n, n).
-    :param elsewhere: least share of the information that counts as that of all other clusters.
     """
     groups, size = scores.shape
     if groups <= size and precision is None:
         return ClusterCovariance(np.zeros((size, size)), np.ones(size), np.ones(size, dtype=bool))
     whitening = _Whitening.of(curvatures, precision)
-    variance, axes = np.linalg.eigh(whitening.leverage)
-    moved = np.einsum(
-        "gij,gj,gkj,gk->gi", axes, _remaining(variance, elsewhere) ** -1.0, axes, whitening.scores(scores)
-    )
-    matrix = (groups - 1) / groups * moved.T @ moved
     freedom = np.full(size, max(float(groups - size), 1.0))
-    return ClusterCovariance(whitening.back(matrix), freedom, whitening.rankless)
+    return ClusterCovariance(whitening.left_out(scores, SMALLEST_REST), freedom, whitening.rankless)
 
 
 def between_conditions(
     parts: Sequence[tuple[Array, Array, Array]], precision: Array | None = None, count: int = CELLS
-) -> Array:
-    """Covariance by what a model lacks for each condition (k, n, n); see :func:`between_cells`.
+) -> Lacking:
+    """CR3 covariance over cells of each condition.
 
     :param parts: of each joint the Jacobian (N, n), residuals (N,) and conditions (N, k), such as velocity and position.
     :param precision: curvature of a prior (n, n).
     :param count: number of cells; without a prior more than parameters are needed.
     """
-    found = []
+    matrices, limits = [], []
     for kind in range(parts[0][2].shape[1]):
         scores, curvatures = [], []
         for jacobian, residual, conditions in parts:
@@ -134,18 +142,22 @@ def between_conditions(
             for rows in (cell == index for index in range(count)):
                 scores.append(jacobian[rows].T @ residual[rows])
                 curvatures.append(jacobian[rows].T @ jacobian[rows])
-        found.append(between_cells(np.array(scores), np.array(curvatures), precision))
-    return np.array(found)
+        whitening = _Whitening.of(np.array(curvatures), precision)
+        matrices.append(whitening.left_out(np.array(scores), LEAST_ELSEWHERE))
+        limits.append(whitening.limit(LEAST_ELSEWHERE))
+    return Lacking(np.array(matrices), np.array(limits))
 
 
-def beyond_noise(noise: Array, lacking: Array) -> Array:
-    """Covariance (n, n) of noise and of what a model lacks, which contains noise: variances add as far as they exceed it.
+def beyond_noise(noise: Array, lacking: Lacking) -> Array:
+    """Covariance (n, n) of noise and of what a model lacks.
+
+    Where a variance between cells is larger than noise alone explains, it adds as far as it exceeds that of noise.
 
     :param noise: (n, n).
-    :param lacking: by condition (k, n, n).
     """
-    own, whole = np.maximum(np.diag(noise), 0.0), noise + np.sum(lacking, axis=0)
-    more = np.maximum(np.diagonal(lacking, axis1=1, axis2=2) - own, 0.0)
+    own, whole = np.maximum(np.diag(noise), 0.0), noise + np.sum(lacking.matrix, axis=0)
+    between = np.diagonal(lacking.matrix, axis1=1, axis2=2)
+    more = np.where(between > lacking.limit * own, np.maximum(between - own, 0.0), 0.0)
     known = np.diag(whole) > 0.0  # rounding makes others negative, of directions of which nothing is known
     share = np.sqrt(np.divide(own + more.sum(axis=0), np.diag(whole), out=np.ones(len(own)), where=known))
     return np.asarray(whole * np.outer(share, share))
@@ -154,11 +166,6 @@ def beyond_noise(noise: Array, lacking: Array) -> Array:
 def cells_of(condition: Array, count: int = CELLS) -> Indices:
     """Cell of each value (N,), from 0; all have about as many."""
     return np.searchsorted(np.quantile(condition, np.linspace(0.0, 1.0, count + 1)[1:-1]), condition)
-
-
-def between_cells(scores: Array, curvatures: Array, precision: Array | None = None) -> Array:
-    """CR3 covariance (n, n) over cells of a condition, with the arguments of :func:`leave_one_out`."""
-    return leave_one_out(scores, curvatures, precision, LEAST_ELSEWHERE).matrix
 
 
 def leave_one_out_of_few(jacobians: Array, residuals: Array, weights: Array, ridge: Array) -> Array:
@@ -191,21 +198,8 @@ def bias_reduced(scores: Array, curvatures: Array, precision: Array | None = Non
     :param precision: curvature of a prior, which belongs to no cluster (n, n).
     """
     whitening = _Whitening.of(curvatures, precision)
-    variance, axes = np.linalg.eigh(whitening.leverage)
-    remaining = _remaining(variance)
-    moved = np.einsum("gij,gj,gkj,gk->gi", axes, remaining**-0.5, axes, whitening.scores(scores))
-    # Per parameter c: a_g with a_g'a_g = c'(I - M_g)^-1 M_g c and X_g'a_g = M_g (I - M_g)^-1/2 c.
-    along = np.einsum("gki,kc->gic", axes, whitening.forward)
-    norms = np.einsum("gic,gi,gic->cg", along, variance / remaining, along)
-    shared = np.einsum("gik,gk,gkc->cgi", axes, variance * remaining**-0.5, along)
-    overlap = -np.einsum("cgi,chi->cgh", shared, shared)
-    groups = np.arange(len(scores))
-    overlap[:, groups, groups] += norms
-    # The ratio is scale-free; for nearly rank-deficient parameters the squares would overflow without normalisation.
-    overlap /= np.maximum(np.abs(overlap).max(axis=(1, 2), keepdims=True), 1e-300)
-    trace = np.einsum("cgg->c", overlap)
-    freedom = trace**2 / np.maximum(np.einsum("cgh,cgh->c", overlap, overlap), 1e-300)
-    return ClusterCovariance(whitening.back(moved.T @ moved), np.maximum(freedom, 1.0), whitening.rankless)
+    moved = whitening.moved(scores, 0.5)
+    return ClusterCovariance(whitening.back(moved.T @ moved), whitening.by_noise(0.5)[1], whitening.rankless)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +229,45 @@ class _Whitening:
 
     def scores(self, scores: Array) -> Array:
         return scores @ self.forward.T
+
+    def moved(self, scores: Array, power: float, least: float = SMALLEST_REST) -> Array:
+        """(I - M_g)^-power of the scores, (G, k)."""
+        variance, axes = np.linalg.eigh(self.leverage)
+        shrunk = _remaining(variance, least) ** -power
+        return np.asarray(np.einsum("gij,gj,gkj,gk->gi", axes, shrunk, axes, self.scores(scores)))
+
+    def left_out(self, scores: Array, least: float) -> Array:
+        """Covariance of the original parameters (n, n), from the shift of the optimum without each cluster."""
+        moved = self.moved(scores, 1.0, least)
+        return self.back((len(scores) - 1) / len(scores) * moved.T @ moved)
+
+    def by_noise(self, power: float, least: float = SMALLEST_REST) -> tuple[Array, Array]:
+        """Expectation of the variances of :meth:`moved` scores of white noise, and their degrees of freedom (n,), Satterthwaite's.
+
+        The scores of clusters are those at the optimum, where they add to zero.
+        """
+        variance, axes = np.linalg.eigh(self.leverage)
+        remaining = _remaining(variance, least)
+        # Per parameter c: a_g with a_g'a_g = c'(I - M_g)^-2p M_g c and X_g'a_g = M_g (I - M_g)^-p c.
+        along = np.einsum("gki,kc->gic", axes, self.forward)
+        norms = np.einsum("gic,gi,gic->cg", along, variance * remaining ** (-2.0 * power), along)
+        shared = np.einsum("gik,gk,gkc->cgi", axes, variance * remaining**-power, along)
+        overlap = -np.einsum("cgi,chi->cgh", shared, shared)
+        groups = np.arange(len(variance))
+        overlap[:, groups, groups] += norms
+        # The ratio is scale-free; for nearly rank-deficient parameters the squares would overflow without normalisation.
+        size = np.maximum(np.abs(overlap).max(axis=(1, 2), keepdims=True), 1e-300)
+        trace, square = (
+            np.einsum("cgg->c", overlap / size),
+            np.einsum("cgh,cgh->c", overlap / size, overlap / size),
+        )
+        return trace * size[:, 0, 0], np.maximum(trace**2 / np.maximum(square, 1e-300), 1.0)
+
+    def limit(self, least: float) -> Array:
+        """Ratio (n,) of :meth:`left_out` to the variance of white noise that this noise exceeds with probability :data:`CHANCE`."""
+        expected, freedom = self.by_noise(1.0, least)
+        groups, own = len(self.leverage), np.maximum(np.sum(self.forward**2, axis=0), 1e-300)
+        return np.asarray((groups - 1) / groups * expected / own * chdtri(freedom, CHANCE) / freedom)
 
     def back(self, matrix: Array) -> Array:
         """Transform a covariance back to the original parameters (n, n)."""
