@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from moving_arms import JOINTS, NEAR, arm, protocol, recording
+from stribeck.identify.arm import consistent
 from stribeck.identify.arm.config import Neighbourhood
 from stribeck.identify.arm.consistent import fit_consistent, fit_log_cholesky
 from stribeck.identify.arm.inertia import about_com, consistency
@@ -12,6 +13,7 @@ from stribeck.identify.arm.motion import motion_of
 from stribeck.identify.arm.regressor import machine_of
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.common.minimise import DenseEquations, minimise
+from stribeck.identify.common.solver_status import SolverStatus
 
 RULES = protocol()
 
@@ -45,6 +47,33 @@ def test_both_solvers_agree(problem):
     )
     values = [free.base.values(np.concatenate([fit.inertials.ravel(), fit.values])) for fit in (one, other)]
     assert np.abs((values[0] - values[1]) / free.sigma).max() < 0.6
+
+
+@pytest.mark.parametrize(("noise", "least", "most"), [(0.3, 1.0, 1.0002), (20.0, 1.0005, 1.01)])
+def test_log_cholesky_finds_the_global_minimum(problem, monkeypatch, noise, least, most):
+    """The cost is convex in the inertial parameters, and the coordinates are one-to-one: from random links, the search ends where it ends
+    from the URDF. With little noise that is the optimum of least squares, with much noise a consistent one.
+
+    :param least, most: limits of the error in relation to that of least squares on base parameters.
+    """
+    true, machine, _, _ = problem
+    motion = motion_of(recording(true, noise=noise), RULES)
+    free = fit_linear(machine, [motion], RULES, "weighted")
+    rng, ends = np.random.default_rng(0), []
+
+    def moved(equations, first, lower, upper, units, iterations):
+        start = first + (rng.uniform(-1.0, 1.0, len(first)) * units if ends else 0.0)
+        return minimise(equations, np.clip(start, lower, upper), lower, upper, units, iterations=iterations)
+
+    monkeypatch.setattr(consistent, "minimise", moved)
+    for _ in range(4):
+        fit = fit_log_cholesky(machine, [motion], RULES, NEAR, free.noise)
+        assert fit.status is SolverStatus.CONVERGED
+        assert (consistency(fit.inertials) > 0.0).all()
+        ends.append(fit.predict(motion))
+        np.testing.assert_allclose(ends[-1], ends[0], atol=1e-3 * free.noise.max())
+    errors = [scores([motion], [torque])["every_row"]["all"] for torque in (free.predict(motion), ends[0])]
+    assert least < errors[1] / errors[0] < most
 
 
 def test_a_narrow_neighbourhood_binds(problem):

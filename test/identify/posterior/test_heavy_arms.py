@@ -1,5 +1,7 @@
 """Synthetic arms of the MABI Max 100's kind: order of the priors, least squares, effective samples; and their calibration."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -10,12 +12,17 @@ from stribeck.identify.posterior import nuts
 from stribeck.identify.posterior.arm import ArmDraws, infer
 from stribeck.identify.posterior.diagnostics import summarise
 from stribeck.identify.posterior.knowledge import PRIORS, cad_around, prior_named
+from stribeck.identify.posterior.laplace import modes
 from stribeck.identify.posterior.likelihood import NOISE, InertiaPosterior
 from stribeck.identify.posterior.measures import mechanical_mae, rmse
 from stribeck.identify.posterior.network import Mechanical, inertia_base, link_frames, moments, to_standard
 from stribeck.identify.posterior.prior import ArmPrior
 
 ARMS, TRAINING, TEST = 20, 75, 72
+STARTS = 8
+"""Starts of each search along gradients."""
+ROUNDS = 3
+"""Rounds of forty steps of these searches."""
 NOISE_OF_MEASUREMENTS = 0.05
 
 ARM = heavy_arm()
@@ -78,13 +85,37 @@ def _noisy(rows: np.ndarray, truths: np.ndarray, rng: np.random.Generator) -> np
     return clean * (1.0 + NOISE_OF_MEASUREMENTS * rng.standard_normal(clean.shape))
 
 
+def _measured(
+    rng: np.random.Generator,
+) -> tuple[list[Mechanical], list[Mechanical], tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """Models of arms, real arms, rows of the regressor for training and test, and the measured inertias of all arms."""
+    models, real = _arms(rng, ARMS)
+    rows = measured_rows(ARM, rng, TRAINING), measured_rows(ARM, rng, TEST)
+    truths = np.array([_standard(links) for links in real])
+    return models, real, rows, (_noisy(rows[0], truths, rng), _noisy(rows[1], truths, rng))
+
+
+def _most_likely(rows: np.ndarray, measured: np.ndarray) -> tuple[ArmDraws, np.ndarray]:
+    """The most likely parameters of arms (D, 1, d) within the bounds of the diffuse prior, by Newton steps from several random starts, and
+    their log likelihoods (D,).
+    """
+    posterior = InertiaPosterior(prior_named("diffuse", ARM, SHEET, TABLE), FRAMES, rows)
+    data = np.repeat(measured, STARTS, axis=0)
+    target = replace(posterior.target(data), log_prior=lambda x: 0.0)
+    with jax.enable_x64():
+        found = posterior.draw(np.random.default_rng(2), len(data))
+        for _ in range(ROUNDS):
+            found, _ = modes(target, found)
+        likelihood = np.asarray(jax.vmap(target.log_likelihood)(found, data)).reshape(-1, STARTS)
+    best = likelihood.argmax(axis=1)
+    chosen = found.reshape(len(measured), STARTS, -1)[np.arange(len(measured)), best]
+    return ArmDraws(posterior, chosen[:, None]), likelihood.max(axis=1)
+
+
 def _errors() -> dict[str, dict[str, np.ndarray]]:
     """Mechanical MAE and test RMSE [%] of prior and posterior, (ARMS,) each, by prior; and of least squares."""
     rng = np.random.default_rng(0)
-    models, real = _arms(rng, ARMS)
-    train, test = measured_rows(ARM, rng, TRAINING), measured_rows(ARM, rng, TEST)
-    truths = np.array([_standard(links) for links in real])
-    seen, later = _noisy(train, truths, rng), _noisy(test, truths, rng)
+    models, real, (train, test), (seen, later) = _measured(rng)
     least = [_least_squares(train, test, *pair) for pair in zip(seen, later, strict=True)]
     found = {"least squares": dict(zip(("ordinary", "weighted"), np.array(least).T, strict=True))}
     for name in PRIORS:
@@ -126,6 +157,27 @@ def test_posteriors_are_better_than_priors_and_more_knowledge_is_better():
     least = min(errors["least squares"].values())
     assert errors["empirical"]["posterior test"] <= least
     assert errors["cad"]["posterior test"] <= least
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_most_likely_links_predict_but_are_not_those_of_the_arm():
+    """A global search along gradients, without a prior: it finds links that are at least as likely as the true ones and
+    predict inertias better than least squares, but are further from the truth than the posterior of any prior.
+    """
+    _, real, (train, test), (seen, later) = _measured(np.random.default_rng(0))
+    found, likelihood = _most_likely(train, seen)
+    clean = np.array([_standard(links) for links in real]) @ train.T
+    width = NOISE_OF_MEASUREMENTS * clean
+    of_truth = np.sum(-np.log(width) - 0.5 * ((seen - clean) / width) ** 2, axis=1)
+    assert (likelihood > of_truth).all()
+    links = [ArmDraws(found.posterior, x[None]).mean for x in found.x]
+    errors = [mechanical_mae(one, own)["all"] for one, own in zip(links, real, strict=True)]
+    predicted = [rmse(x[0] @ test.T, y) for x, y in zip(found.standard, later, strict=True)]
+    plain = [_least_squares(train, test, *pair)[1] for pair in zip(seen, later, strict=True)]
+    print(np.mean(errors), np.mean(predicted), np.mean(plain), (likelihood - of_truth).min())
+    assert np.mean(predicted) < np.mean(plain)
+    assert np.mean(errors) > 60.0
 
 
 @pytest.mark.slow
