@@ -97,7 +97,10 @@ def test_arrays_of_files_with_a_joint_that_stands_still(run, tmp_path, capsys):
 WRONG = {
     "no time": (lambda t: {k: v for k, v in t.items() if k != "t"}, "time, t or stamp"),
     "no torque": (lambda t: {k: v for k, v in t.items() if "tau" not in k}, "effort of joints"),
-    "a joint too few": (lambda t: {k: v for k, v in t.items() if "3" not in k}, "expected 3, one for each moving joint of the URDF"),
+    "a joint too few": (
+        lambda t: {k: v for k, v in t.items() if "3" not in k},
+        "expected 3, one for each moving joint of the URDF",
+    ),
 }
 
 

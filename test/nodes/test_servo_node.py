@@ -225,7 +225,7 @@ def test_gain_is_set_while_it_runs_and_confirmed_by_telemetry(tmp_path):
         wait_for(lambda: s.told("j1")["p_gain"] == s.told("j2")["p_gain"] == 200.0, "gain 200")
         assert ask(100.0, 400.0).successful
         wait_for(lambda: (s.told("j1")["p_gain"], s.told("j2")["p_gain"]) == (100.0, 400.0), "100 and 400")
-        for gains, part in (((100000.0,), "gain"), ((1.5,), "gain"), ((1.0, 2.0, 3.0), "2 joints")):
+        for gains, part in (((100000.0,), "gain"), ((1.5,), "gain"), ((1.0, 2.0, 3.0), "one for each of 2")):
             refused = ask(*gains)
             assert not refused.successful
             assert part in refused.reason

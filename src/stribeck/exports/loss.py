@@ -52,15 +52,15 @@ class Loss:
 
     def line(self) -> str:
         """The error in one line."""
-        text = f"{self.joint}: differs by {1e3 * self.source.mean:.2f} mrad from the source law (worst run {1e3 * self.source.worst:.2f})"
+        text = f"{self.joint}: {1e3 * self.source.mean:.2f} mrad from the source law (worst run {1e3 * self.source.worst:.2f})"
         if self.measured is not None and self.source_measured is not None:
             text += (
-                f", and by {1e3 * self.measured.mean:.2f} mrad from the measurement (worst run {1e3 * self.measured.worst:.2f}); the source law itself "
-                f"differs from the measurement by {1e3 * self.source_measured.mean:.2f}"
+                f", {1e3 * self.measured.mean:.2f} mrad from the measurement (worst run {1e3 * self.measured.worst:.2f}; "
+                f"the source law itself {1e3 * self.source_measured.mean:.2f})"
             )
         if self.stepped is not None:
-            text += f", and by {1e3 * self.stepped.mean:.2f} mrad with the engine's own explicit step"
-        return f"{text}; effects that the format lacks: {', '.join(self.lost) or 'nothing'} [{self.engine}, {len(self.runs)} runs]"
+            text += f", {1e3 * self.stepped.mean:.2f} mrad with the engine's own explicit step"
+        return f"{text}; lost: {', '.join(self.lost) or 'nothing'} [{self.engine}, {len(self.runs)} runs]"
 
     def to_json(self) -> dict[str, Any]:
         """The content of the file beside the export, in rad."""
