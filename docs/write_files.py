@@ -78,7 +78,7 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Robots to be recorded", "`config/excitation.yaml`.", ("stribeck.session.config:RobotFile",)),
     (
         "Signal tables",
-        "`config/signals.yaml`, `--signals FILE`: where bags and tables hold the signals, see [](recordings.md).",
+        "`config/signals.yaml`, `--signals FILE`: sources of the signals in bags and tables, see [](recordings.md).",
         (
             "stribeck.recordings.signals.sources:SignalFile",
             "stribeck.recordings.signals.sources:SignalSource",
@@ -86,12 +86,12 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Bench files",
-        "`--bench FILE`: load, gain and servo of recordings that do not say them, see [](recordings.md).",
+        "`--bench FILE`: load, gain and servo, for recordings that do not state them, see [](recordings.md).",
         ("stribeck.recordings.bench:BenchFile",),
     ),
     (
         "Fleets",
-        "`config/fleet.yaml`, of `stribeck identify fleet`. A servo and `defaults` may also hold options of `stribeck identify servo`.",
+        "`config/fleet.yaml`, of `stribeck identify fleet`. A servo and `defaults` may also contain options of `stribeck identify servo`.",
         ("stribeck.fleet.file:FleetFile", "stribeck.fleet.file:FleetEntry"),
     ),
     (

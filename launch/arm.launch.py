@@ -19,9 +19,12 @@ ARGUMENTS = {
 }
 USUAL = {
     "bags": ("~/stribeck/arm/bags", "folder for the bags"),
-    "output": ("~/stribeck/arm/result", "folder for URDF, drives and the parameters of the compensation"),
-    "python": ("", "interpreter with stribeck[arm]; empty: that of the node"),
-    "compensate": ("true", "false: end after the identification"),
+    "output": (
+        "~/stribeck/arm/result",
+        ("folder for the URDF, the drives, and the parameters of the compensation node"),
+    ),
+    "python": ("", "Python interpreter with stribeck[arm]; empty: as for the node"),
+    "compensate": ("true", "false: end after the identification, without compensation"),
     "autostart": ("true", "false: nodes wait for `ros2 lifecycle set`"),
     "namespace": ("", "namespace of all nodes and of relative topics"),
     "log_level": ("info", "log level of all nodes"),
@@ -37,7 +40,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "excitation_parameters",
                 default_value=shared,
-                description="further parameters of the excitation node (commander, controller), a YAML file",
+                description="parameters of the excitation node (commander, controller), a YAML file",
             ),
             *(
                 DeclareLaunchArgument(name, default_value=usual, description=text)

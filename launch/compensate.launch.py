@@ -14,8 +14,10 @@ from stribeck.nodes.launching import FailureReport, parameters_of, refuse_earlie
 
 TOPICS = {
     "joint_states": "measured states (input)",
-    "controller_command": "commands of the controller (input): goals, or efforts in mode sum",
-    "compensated_command": "commands to the joints (output): friction torque, efforts, goals or currents",
+    "controller_command": "topic of the controller's commands (input): goals, or efforts in output_mode sum",
+    "compensated_command": (
+        "topic of the commands to the joints (output): friction torques, efforts, goals or currents"
+    ),
 }
 
 
@@ -25,18 +27,18 @@ def generate_launch_description():
         [
             DeclareLaunchArgument(
                 "params_file",
-                description="parameters of compensation and guard, a YAML file: a copy of config/compensation.yaml with your joints",
+                description="parameters of compensation and guard, a YAML file: copy config/compensation.yaml and enter your joints",
             ),
             DeclareLaunchArgument(
                 "bench_file",
                 default_value="",
-                description="servos on a serial bus that move the joints, a YAML file as for `stribeck record`: starts the "
-                "servo node too, which then takes the compensated goals; empty: another driver does",
+                description="servos on a serial bus that move the joints, a YAML file as for `stribeck record`; the servo node is then started too, and "
+                "receives the compensated goals. Empty: another driver moves the joints",
             ),
             DeclareLaunchArgument(
                 "port",
                 default_value="",
-                description="serial port of these servos; empty: value in bench_file",
+                description="serial port of the servos; empty: as in bench_file",
             ),
             DeclareLaunchArgument(
                 "namespace", default_value="", description="namespace of the nodes and of relative topics"

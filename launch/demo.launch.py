@@ -43,7 +43,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "python",
                 default_value="",
-                description="interpreter with stribeck[fit]; empty: interpreter of the node",
+                description="Python interpreter with stribeck[fit]; empty: as for the node",
             ),
             DeclareLaunchArgument(
                 "namespace", default_value="", description="namespace of all nodes and topics"

@@ -26,16 +26,16 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "params_file",
                 default_value="",
-                description="parameters of the node, a YAML file, over config/identification.yaml",
+                description="parameters of the node, a YAML file; they replace those in config/identification.yaml",
             ),
             *(
-                DeclareLaunchArgument(name, default_value="", description=f"{text}; empty: value in the file")
+                DeclareLaunchArgument(name, default_value="", description=f"{text}; empty: as in params_file")
                 for name, text in OVER_THE_FILE.items()
             ),
             DeclareLaunchArgument(
                 "friction_parameters",
                 default_value="friction_parameters",
-                description="topic: friction parameters as JSON, latched",
+                description="name of the topic of friction parameters as JSON, latched",
             ),
             DeclareLaunchArgument(
                 "namespace", default_value="", description="namespace of the node and of relative topics"

@@ -24,22 +24,22 @@ def generate_launch_description():
                 description="servos, limits, loads and plays, a YAML file as for `stribeck record`",
             ),
             DeclareLaunchArgument(
-                "port", default_value="", description="serial port; empty: value in the file"
+                "port", default_value="", description="serial port; empty: as in bench_file"
             ),
             DeclareLaunchArgument(
                 "output",
                 default_value="~/stribeck/bags",
-                description="folder for the bags; empty: value in the file",
+                description="folder for the bags; empty: as in bench_file",
             ),
             DeclareLaunchArgument(
                 "autoplay",
                 default_value="true",
-                description="false: wait for /excitation/start, and keep running after all plays",
+                description="false: wait for /excitation/start, and keep running after the last run",
             ),
             DeclareLaunchArgument(
                 "params_file",
                 default_value="",
-                description="parameters of both nodes, a YAML file, over config/servo.yaml and config/excitation.yaml",
+                description="parameters of both nodes, a YAML file; they replace those in config/servo.yaml and config/excitation.yaml",
             ),
             DeclareLaunchArgument(
                 "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"

@@ -417,7 +417,7 @@ def silent_goals(stage: Stage, chance: random.Random) -> float:
     """Goals that stop: torque off after ``command_timeout``; cleared and enabled, it moves again."""
     stage.calm()
     stage.robot.moving = False
-    took = stage.until(lambda: stage.says("servo", "commands stopped", "no answer"), "commands stopped")
+    took = stage.until(lambda: stage.says("servo", "no command for", "no answer"), "no command for")
     stage.robot.moving = True
     clear_and_enable(stage)
     return back(stage, took)

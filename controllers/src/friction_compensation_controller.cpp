@@ -90,7 +90,7 @@ stribeck::JointModel model_of(const Joint & p)
   return joint;
 }
 
-constexpr const char * taking_over = "other drives are taking over: try again when they have";
+constexpr const char * taking_over = "the change to other drives is in progress: try again later";
 
 constexpr double largest_torque = 1e4;  ///< of joints whose motors have no limit [N m]
 
@@ -165,12 +165,12 @@ std::string FrictionCompensationController::configured()
     return "joints: expected 1 to " + std::to_string(stribeck::max_joints) + ", found " + std::to_string(joints_);
   }
   if (!contains(p.state_interfaces, "position")) {
-    return "state_interfaces: position is missing, without it nothing can be compensated";
+    return "state_interfaces: position is missing, but compensation needs it: add it";
   }
   sums_ = p.output_mode == "sum";
   position_goals_ = contains(p.goal_interfaces, "position");
   if (position_goals_ && !sums_) {
-    return "goal_interfaces: in output_mode goal_offset the reference is the position goal; leave position out";
+    return "goal_interfaces: in output_mode goal_offset the reference is the position goal: remove position";
   }
   velocity_goals_ = contains(p.goal_interfaces, "velocity");
   reads_velocity_ = contains(p.state_interfaces, "velocity");
@@ -333,8 +333,8 @@ void FrictionCompensationController::serve()
       if (response->success) {
         guide_ = request->data ? Guide::begin : Guide::leave;
       }
-      response->message = !response->success ? problem : request->data ? "a hand guides the robot" :
-        situation_ == Situation::guided ? "joints are damped and borne less and less" : "zero-torque mode is off";
+      response->message = !response->success ? problem : request->data ? "zero-torque mode is on: the robot can be guided by hand" :
+        situation_ == Situation::guided ? "joints are damped, and gravity compensation decreases to zero" : "zero-torque mode is off";
     });
   revert_service_ = get_node()->create_service<Trigger>("~/revert", [this](const Request, const Response response) {
         change_drives(Change::revert, *response);
@@ -348,7 +348,7 @@ std::string FrictionCompensationController::guiding_problem() const
     return taking_over;
   }
   if (!sums_ || drives_->dynamics == nullptr) {
-    return "needs output_mode sum, and the weight of the joints: link_inertia or inertia of each";
+    return "needs output_mode sum, and link_inertia or inertia of each joint for its gravity torque";
   }
   switch (situation_) {
     case Situation::inactive:
@@ -356,9 +356,9 @@ std::string FrictionCompensationController::guiding_problem() const
     case Situation::off:
       return "compensation is off: call ~/enable first";
     case Situation::commanded:
-      return "a controller gives references, which count: stop it first";
+      return "a controller sends references, which take precedence: stop it first";
     case Situation::unknown:
-      return "no trusted states: the robot cannot be borne where nobody knows it is";
+      return "there are no valid states, so the gravity torque is not known";
     default:
       return {};
   }
@@ -370,7 +370,7 @@ void FrictionCompensationController::change_drives(Change change, Trigger::Respo
   if (joints_ == 0) {
     problem = "configure the controller first";
   } else if (guide_ == Guide::begin || situation_ == Situation::guided) {
-    problem = "a hand guides the robot, whose weight would change: end it with ~/zero_torque false, and try again at rest";
+    problem = "zero-torque mode is on, in which the gravity torque must not change: end the mode with ~/zero_torque false, and try again at rest";
   } else if (changing_.exchange(true)) {
     problem = taking_over;
   } else {
@@ -389,14 +389,14 @@ std::string FrictionCompensationController::prepared(Change change)
 {
   const Drives * successor = former_.get();
   if (change == Change::revert && successor == nullptr) {
-    return "there are no former drives: ~/exchange lets others take over";
+    return "there are no previous drives: change to others with ~/exchange first";
   }
   if (change == Change::exchange) {
     try {
       const Params p = listener_->get_params();
       next_ = std::make_unique<Drives>();
       const std::string problem =
-        p.joints == parameters_.joints ? filled(p, *next_) : "joints: they have to stay the same";
+        p.joints == parameters_.joints ? filled(p, *next_) : "joints: must not change";
       if (!problem.empty()) {
         return problem;
       }
@@ -494,7 +494,7 @@ void FrictionCompensationController::subscribe()
     "~/gain", reliable, [this](const std_msgs::msg::Float64 & message) {
       const auto result = get_node()->set_parameter(rclcpp::Parameter("gain", message.data));
       if (!result.successful) {
-        RCLCPP_WARN(get_node()->get_logger(), "~/gain: %s; the old gain stays", result.reason.c_str());
+        RCLCPP_WARN(get_node()->get_logger(), "~/gain: %s; the gain is unchanged", result.reason.c_str());
       }
     });
   reference_subscription_ = node->create_subscription<Values>(
@@ -618,7 +618,7 @@ CallbackReturn FrictionCompensationController::on_deactivate(const rclcpp_lifecy
   }
   stage_.restart();
   if (!all) {
-    RCLCPP_ERROR(get_node()->get_logger(), "a command interface is locked by another thread: its last command stays");
+    RCLCPP_ERROR(get_node()->get_logger(), "a command interface is locked by another thread: its last command is kept");
     return CallbackReturn::ERROR;
   }
   return CallbackReturn::SUCCESS;

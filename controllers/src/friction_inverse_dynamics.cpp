@@ -28,7 +28,7 @@ public:
     const std::string & robot_description = "") override
   {
     if (!parameters) {
-      throw std::invalid_argument("the friction of joints is needed: give the parameters of the node");
+      throw std::invalid_argument("the friction parameters of the joints are missing: set them as parameters of the node");
     }
     const std::string prefix = space.empty() ? "" : space + ".";
     const auto value = [&](const std::string & name) {
@@ -100,7 +100,7 @@ private:
   const inverse_dynamics_solver::InverseDynamicsSolver & solver() const
   {
     if (!solver_) {
-      throw std::logic_error("initialize the solver before it is asked");
+      throw std::logic_error("initialize the solver before using it");
     }
     return *solver_;
   }

@@ -43,12 +43,10 @@ def check_regular(path: Path, error: type[StribeckError], largest: int = LARGEST
     """
     status = path.stat()
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-        raise error(
-            f"{path} is a device, a pipe or a socket, expected a file: write its content to a file, and name that"
-        )
+        raise error(f"{path} is a device, a pipe or a socket: write its content to a file, and name the file")
     if stat.S_ISREG(status.st_mode) and status.st_size > largest:
         raise error(
-            f"{path} has {status.st_size / 1e6:.0f} MB, expected at most {largest / 1e6:.0f}: is it another file?"
+            f"{path} has {status.st_size / 1e6:.0f} MB, but at most {largest / 1e6:.0f} are expected: is it the right file?"
         )
 
 
@@ -92,7 +90,7 @@ def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
     except RecursionError:
         raise error(f"{source} is nested too deeply") from None
     except ValueError:
-        raise error(f"{source} holds an integer of thousands of digits") from None
+        raise error(f"{source} contains an integer of thousands of digits") from None
 
 
 DEEPEST = 200

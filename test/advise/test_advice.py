@@ -142,7 +142,10 @@ def test_numbers_by_hand():
     assert advice.error.value == pytest.approx(0.0375)
     assert advice.sufficient.value == pytest.approx(30.0)
     assert advice.with_offsets == pytest.approx((0.2 * 0.1 + 0.1 * 0.2) / 8.0)
-    assert advice.text == "raise the gain from 8 to 30, or offset goals: error at rest 37.5 → 5 mrad"
+    assert (
+        advice.text
+        == "raise the gain from 8 to 30, or send offset goals, which reduces the error at rest from 37.5 to 5 mrad"
+    )
     for one in (advice.dead_band, advice.sag, advice.error, advice.sufficient, advice.hunts):
         assert one.lower < one.value < one.upper
     assert 0.8 < advice.dead_band.lower / advice.dead_band.value < 0.95
@@ -154,15 +157,17 @@ def test_a_gain_near_hunting_is_not_advised():
         "lift", drive(Joint(kinetic=0.3, static=0.3)), load=1.0, settings=AdviceSettings(delay=0.02)
     )
     assert weak.advised is None
-    assert weak.text.startswith("offset goals")
-    assert "too close to hunting" in weak.text
+    assert weak.text.startswith("send offset goals")
+    assert "too close to the gain at which the joint hunts" in weak.text
     good = advise("pan", drive(Joint(stiffness=80.0)))
-    assert good.text == "leave it: the error at rest is at most 1.25 mrad"
+    assert good.text == "no change needed: the error at rest is at most 1.25 mrad"
 
 
 def test_a_pose_beyond_the_motor_is_told():
     """No gain lifts what the motor cannot."""
-    assert "no gain can hold this pose" in " ".join(advise("lift", drive(Joint()), load=11.0).notes)
+    assert "at no gain can the joint keep this pose" in " ".join(
+        advise("lift", drive(Joint()), load=11.0).notes
+    )
 
 
 def test_a_voltage_servo_needs_its_gain_and_its_supply():

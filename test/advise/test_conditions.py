@@ -42,7 +42,7 @@ def test_the_dead_band_at_a_lower_voltage():
 
     found = " ".join(conditions(servo, made, 7.4))
     expected = 1e3 * made(servo, 7.4).dead_band / 0.9
-    assert f"at 6.66 V in place of 7.4 V the dead band is {expected:.3g} mrad" in found
+    assert f"at 6.66 V instead of 7.4 V the dead band is {expected:.3g} mrad" in found
     assert " V " not in notes(drive())
 
 
@@ -51,17 +51,17 @@ def test_the_dead_band_of_cold_and_warm_servos():
     thermal = {"friction_per_kelvin": 0.02, "reference_temperature": 30.0}
     one = drive()
     assert "temperature of the recordings is not known" in notes(one)
-    assert "valid at about 28 degC: record cold and warm" in notes(
+    assert "valid near 28 degC only: record a cold and a warm servo" in notes(
         replace(one, temperatures=Spread(min=26.0, max=30.0))
     )
     found = notes(replace(one, values={**one.values, **thermal}))
     assert "30.5 mrad at 20 degC, and 20.5 mrad at 40 degC" in found
-    assert "record cold" not in found
+    assert "record a cold" not in found
 
 
 def test_play_is_beside_the_dead_band():
     """A play that was found is told with its interval, one that was not looked for as such, and one of zero not at all."""
-    assert "identify the robot with backlash" in notes(drive())
+    assert "identify the robot with a test for backlash" in notes(drive())
     found = drive(play=estimate_of(0.017, "rad", (0.015, 0.019), bounds=(0.0, 0.1)))
     assert "a backlash of 17 (15 to 19) mrad" in notes(found)
     assert advise("lift", found).dead_band.value == pytest.approx(0.025)

@@ -107,7 +107,7 @@ def test_advise_prints_and_writes_what_the_recordings_say(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "dead band [mrad]" in said
     assert "elbow_flex: raise the gain to" in said
-    assert "do not show the gain that hunts" in said
+    assert "show neither the gain at which the joint hunts" in said
     assert "Joints at rest in the recordings" in (tmp_path / "a.html").read_text()
 
 
@@ -118,9 +118,9 @@ def test_advice_from_rest_by_hand():
     assert (advice.sag, advice.error, advice.factor) == pytest.approx((0.015, 0.035, 3.5))
     assert advice.with_offsets == pytest.approx(0.2 * 0.02 + 0.1 * 0.015)
     assert advice.text.startswith("raise the gain to 3.5 times that of the recordings")
-    assert advice.text.endswith("error at rest 35 → 5.5 mrad")
+    assert advice.text.endswith("reduces the error at rest from 35 to 5.5 mrad")
     assert "from 16 to 56" in RestAdvice(standstill, 0.5, 0.01, kp=16.0).text
-    assert RestAdvice(standstill, 0.0, 0.03).text == "leave it: the error at rest is at most 20 mrad"
+    assert RestAdvice(standstill, 0.0, 0.03).text == "no change needed: the error at rest is at most 20 mrad"
 
 
 def test_what_advice_needs_is_said_in_one_line(tmp_path, capsys):

@@ -103,7 +103,7 @@ def test_goals_of_position_servos_lead_by_the_torque(tmp_path):
     assert loop.doubt is None
     assert 0.0 < goal[0] - (0.2 * t + 0.01) < 0.2
     assert loop.goal([np.nan], [1.0], t + 0.004) == pytest.approx([1.0])
-    with pytest.raises(sb.StribeckError, match="give p_gain once"):
+    with pytest.raises(sb.StribeckError, match="give p_gain in the first call"):
         sb.Compensator(tmp_path / "p.json").goal([0.0], [0.0], 0.0)
 
 

@@ -56,7 +56,7 @@ def test_several_joints_are_taken_one_by_one(tmp_path):
     fit = sb.read(file_of_joints(tmp_path / "p.json", "shoulder", "elbow"))
     assert fit.joints == ("shoulder", "elbow")
     assert fit["elbow"].parameters == VALUES
-    with pytest.raises(sb.StribeckError, match=r"shoulder, elbow: name one, as in fit\[NAME\]"):
+    with pytest.raises(sb.StribeckError, match=r"shoulder, elbow: choose one with fit\[NAME\]"):
         fit.draw(3)
     with pytest.raises(sb.StribeckError, match="no joint 'wrist'; valid: shoulder, elbow"):
         fit["wrist"]
@@ -138,7 +138,7 @@ def test_a_prediction_has_motion_band_and_picture(runs, tmp_path):
 
 def test_a_prediction_is_of_one_run_of_the_same_servo(runs):
     fit = sb.Fit(Drives({"": drive_made()}))
-    with pytest.raises(sb.StribeckError, match=r"of one run, found 36: choose one, as in runs\[0\]"):
+    with pytest.raises(sb.StribeckError, match=r"needs one run, found 36: choose one, for example runs\[0\]"):
         fit.predict(runs)
     assert fit.predict(runs[:1]).name == runs[0].name
 
@@ -146,7 +146,7 @@ def test_a_prediction_is_of_one_run_of_the_same_servo(runs):
 def test_a_report_is_on_recordings_or_on_the_file_alone(runs, tmp_path):
     fit = sb.read(file_of_joints(tmp_path / "p.json"))
     assert "Friction against motion, without load" in fit.report(tmp_path / "r.html").read_text()
-    with pytest.raises(sb.StribeckError, match=r"name it \*.html"):
+    with pytest.raises(sb.StribeckError, match=r"a name that ends in \.html"):
         fit.report(tmp_path / "r.pdf", runs)
     page = fit.report(tmp_path / "r.html", runs[:2]).read_text()
     assert runs[0].name in page
@@ -162,7 +162,7 @@ def test_files_of_mechanisms_are_read(tmp_path):
     fit = sb.read(path)
     assert fit.parameters == {"mass": 0.2}
     assert fit.joints == ()
-    with pytest.raises(sb.StribeckError, match="need actuator and law"):
+    with pytest.raises(sb.StribeckError, match="need the actuator and the law"):
         fit.draw(3)
     assert sb.read(fit.save(tmp_path / "copy.json")).estimates == fit.estimates
 

@@ -32,14 +32,14 @@ def test_runs_are_a_sequence():
 def test_several_paths_are_read_together_and_names_must_differ():
     folders = sorted(path for path in BAGS.iterdir() if path.is_dir())
     assert len(sb.load(folders)) == 36
-    with pytest.raises(sb.StribeckError, match="more than one run named"):
+    with pytest.raises(sb.StribeckError, match="several runs named"):
         len(sb.load([folders[0], folders[0]]))
 
 
 def test_what_is_not_there_is_said_at_once(tmp_path):
     with pytest.raises(sb.StribeckError, match="no such file or folder"):
         sb.load(tmp_path / "bags")
-    with pytest.raises(sb.StribeckError, match="no recordings: name a file"):
+    with pytest.raises(sb.StribeckError, match="no recordings given: name a file"):
         sb.load([])
     with pytest.raises(sb.StribeckError, match=r"bench: actuator, length, .* missing"):
         len(sb.load(BAGS, bench={"mass": 0.1}))
@@ -55,9 +55,9 @@ def test_unknown_words_are_refused_with_the_valid_ones():
         sb.identify_arm(BAGS, "arm.urdf", fits=["best"])
     with pytest.raises(sb.StribeckError, match="fixed: unknown 'mass'; valid: kt"):
         sb.identify_joint(BAGS, fixed={"mass": 1.0}, progress=False)
-    with pytest.raises(sb.StribeckError, match="neither `machine` nor `model`"):
+    with pytest.raises(sb.StribeckError, match="`machine` or `model` is needed"):
         sb.identify_arm(BAGS)
-    with pytest.raises(sb.StribeckError, match="do not hold out others"):
+    with pytest.raises(sb.StribeckError, match="remove the options that hold out further runs"):
         sb.identify_servo(BAGS, validate=sb.load(BAGS)[:1], hold_out=0.5)
 
 

@@ -47,8 +47,8 @@ def test_errors_are_those_that_the_fit_announced(folder, capsys):
     assert evaluate(folder, one, two, broken) == 0
     told = capsys.readouterr()
     assert "broken" in told.err
-    assert "left out" in told.err
-    assert "relative error of torque [%], moving rows" in told.out
+    assert "not used" in told.err
+    assert "relative error of torque [%], rows with motion" in told.out
     (found,) = json.loads((folder / "r.json").read_text())["results"]
     announced = json.loads((folder / "fit.json").read_text())["fits"]["full"]
     for entry, part in zip(found["per_file"], ("train", "validation"), strict=True):
@@ -76,7 +76,7 @@ def test_fits_predict_in_python(folder):
     assert found.errors["base"].relative < 0.05
     assert found.errors == errors_of([found])
     assert len(found.plot().axes) == 3
-    with pytest.raises(StribeckError, match="`machine` missing"):
+    with pytest.raises(StribeckError, match="`machine` is needed"):
         fit.predict(folder / "two.csv")
 
 
@@ -89,14 +89,14 @@ def test_what_cannot_be_predicted_is_said(folder, tmp_path, capsys):
     assert (
         main(["evaluate", str(folder / "one.csv"), "--params", str(tmp_path / "other.json"), *machine]) == 1
     )
-    assert "the drives are of wrist, elbow, and" in capsys.readouterr().err
+    assert "the file contains drives of wrist, elbow, but" in capsys.readouterr().err
     two = {joint: content.joints[joint] for joint in ("base", "shoulder")}
     write_drives(tmp_path / "two.json", replace(content, joints=two))
     words = ["--params", str(tmp_path / "two.json"), *machine]
     assert main(["evaluate", str(folder / "one.csv"), *words]) == 1
-    assert "elbow moves in it, and the file has no drive of it" in capsys.readouterr().err
+    assert "elbow moves in it, but the file has no drive of it" in capsys.readouterr().err
     assert evaluate(folder, str(folder / "one.csv"), "--diagram", str(tmp_path / "d.png")) == 1
-    assert "--diagram is of a servo" in capsys.readouterr().err
+    assert "--diagram and its --output need parameter files of servos" in capsys.readouterr().err
 
 
 def robot_file(path, friction=1.0):
@@ -129,7 +129,7 @@ def test_positions_of_a_robot_from_its_goals(tmp_path, capsys):
     assert errors[1] > 3.0 * errors[0]
     capsys.readouterr()
     assert main(["evaluate", str(run), *words]) == 1
-    assert "give its URDF or MJCF (leg.xml)" in capsys.readouterr().err
+    assert "leg.xml, whose model is needed: give its URDF or MJCF" in capsys.readouterr().err
     (motion,) = sb.read(tmp_path / "robot.json").predict(run, model=model)
     assert np.isfinite(motion.predicted).all()
     assert motion.errors["hip"].rms == pytest.approx(found["per_joint"]["hip"]["rms"])

@@ -109,7 +109,7 @@ def test_states_that_are_lost_leave_the_weight_for_a_while(tmp_path):
     assert loop.doubt is not None
     assert not loop.zero_torque_ended
     assert loop.zero_torque([math.nan], [0.0], effort=[weight], t=2.0) == pytest.approx([0.0])
-    assert loop.zero_torque_ended == "no trusted states for 1002 ms"
+    assert loop.zero_torque_ended == "no valid states for 1002 ms"
     assert loop.zero_torque([lever.q], [0.0], effort=[0.0], t=2.1) == pytest.approx([0.0])
     loop.restart()
     assert loop.zero_torque([lever.q], [0.0], effort=[0.0], t=2.2) == pytest.approx([weight], rel=1e-3)

@@ -84,7 +84,7 @@ def test_arrays_of_files_with_a_joint_that_stands_still(run, tmp_path, capsys):
     savemat(tmp_path / "run.mat", arrays)
     for kind in ("npz", "mat"):
         assert set_up(tmp_path, tmp_path / f"run.{kind}") == 0
-        assert "base is left out: it is at rest at 0.3" in capsys.readouterr().err
+        assert "base is ignored: it is at rest at 0.3" in capsys.readouterr().err
         content = yaml.safe_load((tmp_path / "m.yaml").read_text())
         assert content["joints"] == ["shoulder", "elbow"]
         place = content["identification"]["recording"]
@@ -97,7 +97,10 @@ def test_arrays_of_files_with_a_joint_that_stands_still(run, tmp_path, capsys):
 WRONG = {
     "no time": (lambda t: {k: v for k, v in t.items() if k != "t"}, "time, t or stamp"),
     "no torque": (lambda t: {k: v for k, v in t.items() if "tau" not in k}, "effort of joints"),
-    "a joint too few": (lambda t: {k: v for k, v in t.items() if "3" not in k}, "moves 3 joints"),
+    "a joint too few": (
+        lambda t: {k: v for k, v in t.items() if "3" not in k},
+        "expected 3, one for each moving joint of the URDF",
+    ),
 }
 
 
@@ -143,7 +146,7 @@ def test_recordings_of_one_joint_each_combine(tmp_path, capsys):
     assert identify(tmp_path, *paths) == 0
     said = capsys.readouterr().err
     assert "joint_2 to 13.67 s has gaps" in said
-    assert "rows are in pieces too short to use" in said
+    assert "rows are in parts too short to use" in said
     scores = json.loads((tmp_path / "r.json").read_text())["fits"]["weighted"]
     assert max(scores["validation"]["moving"]["per_joint"]) < 0.1
     for joint, truth in zip(JOINTS, (3.0, 2.0, 1.0), strict=True):

@@ -32,27 +32,27 @@ CASES = {
     "velocity in degrees": (lambda t, q, v, e: (t, q, v / DEGREE, e), "in deg/s", "in deg/s"),
     "velocity in rpm": (lambda t, q, v, e: (t, q, v * 30.0 / np.pi, e), "in rpm", "in rpm"),
     "velocity of the motor": (lambda t, q, v, e: (t, q, 100.0 * v, e), "motor side", "motor side"),
-    "a velocity of the other sign": (lambda t, q, v, e: (t, q, turned(v, 1), e), "other sign", "other sign"),
+    "a velocity of the other sign": (lambda t, q, v, e: (t, q, turned(v, 1), e), "wrong sign", "wrong sign"),
     "velocity and position exchanged": (lambda t, q, v, e: (t, v, q, e), "one of them is wrong", "one of them is wrong"),
-    "currents": (lambda t, q, v, e: (t, q, v, e / 12.0), "a current", "currents, or torques of motors"),
-    "torque in N mm": (lambda t, q, v, e: (t, q, v, 1e3 * e), "N mm", "efforts are in mN m"),
-    "torque of the motor": (lambda t, q, v, e: (t, q, v, e / 100.0), "torques of the motor", "torques of motors"),
-    "position of the motor": (lambda t, q, v, e: (t, 100.0 * q, 100.0 * v, e / 100.0), "positions of the motor", "torques of motors"),
-    "torques of the other sign": (lambda t, q, v, e: (t, q, v, -e), "has the sign against", "has a sign opposite"),
-    "a torque of the other sign": (lambda t, q, v, e: (t, q, v, turned(e, 1)), "effort of shoulder has the sign", "effort of shoulder"),
+    "currents": (lambda t, q, v, e: (t, q, v, e / 12.0), "a current", "currents or torques of the motors"),
+    "torque in N mm": (lambda t, q, v, e: (t, q, v, 1e3 * e), "N mm", "efforts are taken as mN m"),
+    "torque of the motor": (lambda t, q, v, e: (t, q, v, e / 100.0), "torques of the motors", "torques of the motors"),
+    "position of the motor": (lambda t, q, v, e: (t, 100.0 * q, 100.0 * v, e / 100.0), "that of the motor", "torques of the motors"),
+    "torques of the other sign": (lambda t, q, v, e: (t, q, v, -e), "has the opposite sign to gravity", "is opposite to that in the URDF"),
+    "a torque of the other sign": (lambda t, q, v, e: (t, q, v, turned(e, 1)), "effort of shoulder has the opposite sign", "effort of shoulder"),
     "doubled time": (lambda t, q, v, e: (2.0 * t, q, v, e), "doubled", "doubled"),
     "halved time": (lambda t, q, v, e: (0.5 * t, q, v, e), "halved", "halved"),
     "time in milliseconds": (lambda t, q, v, e: (1e3 * t, q, v, e), "milliseconds", "milliseconds"),
     "two tests in one file": (
-        lambda *s: rows(s, slice(0, 3000), slice(0, 2500)), "two tests in one file", "two tests in one file"
+        lambda *s: rows(s, slice(0, 3000), slice(0, 2500)), "contains two tests", "contains two tests"
     ),
-    "rows out of order": (lambda *s: rows(s, slice(0, 500), slice(400, None)), "out of order", "out of order"),
+    "rows out of order": (lambda *s: rows(s, slice(0, 500), slice(400, None)), "not in the order of time", "not in the order of time"),
     "repeated rows": (
-        lambda *s: tuple(np.repeat(x[::2], 2, axis=0) for x in s), "rows have the time of the row before", "rows have the time of"
+        lambda *s: tuple(np.repeat(x[::2], 2, axis=0) for x in s), "rows have the same time as the row before", "rows have the same time as"
     ),
     "a gap": (lambda *s: rows(s, slice(0, 2000), slice(3000, None)), "has gaps", "has gaps"),
     "a still joint": (
-        lambda t, q, v, e: (t, q * [0, 1, 1], v * [0, 1, 1], e), "base is left out: it does not move", "base is left out: it is at rest"
+        lambda t, q, v, e: (t, q * [0, 1, 1], v * [0, 1, 1], e), "base is not identified: it stays", "base is ignored: it is at rest"
     ),
     "no torque": (lambda t, q, v, e: (t, q, v, 0.0 * e), "torques are zero", "it has no effort"),
     "the same torque in all rows": (lambda t, q, v, e: (t, q, v, 0.0 * e + 1.0), "the same in all rows", "the same in all rows"),

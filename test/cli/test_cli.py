@@ -79,7 +79,7 @@ def test_a_run_that_was_ended_at_once_does_not_stop_a_fit(bags, tmp_path, capsys
     output = str(tmp_path / "m1.json")
     words = ["fit", "--model", "m1", "--logdir", str(folder), "--trials", "200", "--output", output]
     assert main([*words, "--actuator", "mx106", "--quiet"]) == 0
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "not used" in line]
     assert "at_once" in line
     assert read_drive(Path(output))
 
@@ -141,7 +141,7 @@ def test_by_default_the_law_is_chosen_by_conditions_left_out(bags, tmp_path, cap
     for one in told["expected_error"].values():
         assert one["interval"][0] < one["value"] < one["interval"][1] < 0.02
     assert read_drive(output).provenance.choice.to_json()["expected_error"] == told["expected_error"]
-    assert "Expected error under a new gain: " in capsys.readouterr().out
+    assert "Expected error with a new gain: " in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -274,18 +274,18 @@ def test_bad_input_is_one_line(few, fitted, tmp_path, capsys):
     assert "contains no recordings" in refused(capsys, "fit", "--logdir", empty)
     assert "no such file" in refused(capsys, "fit", "--logdir", tmp_path / "missing")
     assert "unknown actuator 'xl999'; valid: ax12, " in refused(capsys, *fit, "--actuator", "xl999")
-    assert "recordings are of 'mx106'" in refused(capsys, *fit, "--actuator", "xl330")
-    assert "the gains are 8, 32" in refused(capsys, *fit, "--validation-kp", "99")
+    assert "recordings are of the servo 'mx106'" in refused(capsys, *fit, "--actuator", "xl330")
+    assert "gains of the runs: 8, 32" in refused(capsys, *fit, "--validation-kp", "99")
     assert "no datasheet value" in refused(capsys, *fit, "--effects", "current-limit")
     assert "expected name=value" in refused(capsys, *fit, "--set", "kt")
     assert "expected a number, found 'many'" in refused(capsys, *fit, "--set", "kt=many")
     assert "unknown parameter" in refused(capsys, *fit, "--set", "ktt=1")
     assert "add --study" in refused(capsys, *fit, "--resume")
     assert "measured supply voltage" in refused(capsys, *fit, "--effects", "supply")
-    assert "can be freed" in refused(capsys, *fit, "--free", "kt")
+    assert "is always identified unless it is fixed" in refused(capsys, *fit, "--free", "kt")
     assert "is a folder" in refused(capsys, "fit", "--logdir", few, "--output", tmp_path)
     assert "is not a folder" in refused(capsys, "fit", "--logdir", few, "--output", fitted / "x.json")
-    assert "with --law all name a folder" in refused(
+    assert "--law all writes several: name a folder" in refused(
         capsys, "fit", "--model", "all", "--logdir", few, "--output", fitted
     )
     assert "unknown picture format" in refused(
@@ -428,7 +428,7 @@ def test_a_supply_above_the_rating_is_a_warning(tmp_path, capsys):
         json.dumps({**load_actuator("xl330").published["m1"], "model": "m1", "actuator": "xl330"})
     )
     assert main(["evaluate", "--params", str(flat), "--logdir", str(tmp_path / "bag")]) == 0
-    assert "warning: recorded at 7.4 V, above the rated 6 V" in capsys.readouterr().err
+    assert "warning: the recorded supply is 7.4 V, above the rated 6 V" in capsys.readouterr().err
 
 
 def test_an_interrupted_fit_exits_130_and_keeps_the_best(bags, tmp_path):

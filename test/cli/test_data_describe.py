@@ -69,7 +69,7 @@ def test_a_complete_file_from_urdf_and_bag(run, tmp_path, capsys):
     assert 0.001 < protocol["moving"] < 0.2
     assert protocol["rest"] < protocol["moving"]
     told = capsys.readouterr()
-    assert "finger is left out: it does not exist in the URDF" in told.err
+    assert "finger is ignored: the URDF has no such joint" in told.err
     assert "# " in text.split("joints:")[0].splitlines()[-1]
 
 
@@ -89,7 +89,7 @@ def test_identify_arm_without_a_machine_file(run, tmp_path, capsys):
 
 def test_neither_machine_nor_urdf(tmp_path, capsys):
     assert main(["identify-arm", "--data", str(tmp_path)]) == 1
-    assert "neither --machine nor --model" in capsys.readouterr().err
+    assert "--machine or --model is needed" in capsys.readouterr().err
 
 
 def test_an_edited_file_is_kept(run, tmp_path, capsys):
@@ -156,9 +156,9 @@ def test_currents_need_drive_gains(run, tmp_path, capsys):
     gains = np.array([20.0, 15.0, 10.0])
     write_bag(tmp_path / "bag", run, factors=(1.0, 1.0, 1.0 / gains))
     assert set_up(tmp_path, "--data", str(tmp_path / "bag")) == 0
-    assert "fill in identification.recording.effort.scale" in capsys.readouterr().out
+    assert "enter the values of identification.recording.effort.scale" in capsys.readouterr().out
     text = (tmp_path / "m.yaml").read_text()
-    hint = re.search(r"list: \[([^]]*)\]", text.replace("\n    # ", " "))
+    hint = re.search(r"masses of the URDF: \[([^]]*)\]", text.replace("\n    # ", " "))
     assert [float(word) for word in hint[1].split(",")][1:] == pytest.approx(gains[1:].tolist(), rel=0.1)
     words = [
         "identify-arm",
@@ -237,7 +237,7 @@ def test_the_last_third_is_held_out(run, tmp_path, capsys):
     assert "validation" not in scores
     with pytest.raises(SystemExit):
         main([*words, "--hold-out", "1"])
-    assert "from 0 to below 1" in capsys.readouterr().err
+    assert "at least 0 and less than 1" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not UR10.is_dir(), reason="the recording of the UR10 is not here")

@@ -131,7 +131,7 @@ def test_a_trajectory_that_breaks_limits_is_not_saved(
         self._low = np.full_like(self._low, -9.0)
 
     monkeypatch.setattr(Criterion, "_look_around", look_around)
-    assert "nothing is written" in (text := refusal(capsys, tmp_path, robot=small_robot(tmp_path, **blind)))
+    assert "nothing was written" in (text := refusal(capsys, tmp_path, robot=small_robot(tmp_path, **blind)))
     assert "floor (" in text
 
 
@@ -162,7 +162,7 @@ def test_output_must_not_replace_the_robot(tmp_path: Path, capsys: pytest.Captur
     """The YAML stays."""
     robot = small_robot(tmp_path)
     assert designed(tmp_path, "--output", str(robot), robot=robot) == 1
-    assert "is an input of this command" in capsys.readouterr().err
+    assert "is also an input of this command" in capsys.readouterr().err
 
 
 def test_one_harmonic_is_wrong_usage(tmp_path: Path) -> None:

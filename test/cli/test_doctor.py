@@ -90,46 +90,46 @@ FAULTS = {
             Endpoint("/joint_states", STATES, "/camera", True, reliable=False),
             Endpoint("/joint_states", STATES, "/planner", False),
         ),
-        "/planner hears nothing from /camera, which is best effort",
+        "/planner receives nothing from /camera, which is best effort",
     ),
     "late joiner": (
         with_endpoints(
             Endpoint("/robot_description", "std_msgs/msg/String", "/driver", True),
             Endpoint("/robot_description", "std_msgs/msg/String", "/rviz", False, latched=True),
         ),
-        "keeps nothing for late subscribers",
+        "does not keep messages for late subscribers",
     ),
     "two drivers": (
         with_endpoints(
             Endpoint("/joint_states", STATES, "/driver2", True), states={("/joint_states", ARM): doubled()}
         ),
-        "two publishers of elbow, shoulder: /driver, /driver2",
+        "the same joints (elbow, shoulder) are published by several nodes: /driver, /driver2",
     ),
-    "a joint twice": (with_states(track(), elbow=track()), "two publishers of elbow"),
+    "a joint twice": (with_states(track(), elbow=track()), "the same joints (elbow) are published"),
     "two commanders": (
         with_endpoints(
             Endpoint("/forward_effort_controller/commands", ARRAY, "/compensation", True),
             Endpoint("/forward_effort_controller/commands", ARRAY, "/teleop", True),
         ),
-        "2 nodes command the joints: /compensation, /teleop",
+        "2 nodes publish commands for the joints: /compensation, /teleop",
     ),
     "clock": (with_states(track(behind=3.0)), "3.00 s behind this computer's clock"),
     "two clocks": (
         with_states(track(), gripper=track(behind=0.2)),
         "clocks of its publishers differ by 0.20 s",
     ),
-    "no stamps": (with_states(unstamped()), "no stamps (zero)"),
+    "no stamps": (with_states(unstamped()), "no time stamps (zero)"),
     "slow": (with_states(track(10.0)), "10 Hz, 99 % of intervals below 100.0 ms: too slow"),
     "jitter": (with_states(stuttering()), "messages are late or lost"),
-    "not a number": (with_states(track(position=float("nan"))), "without a finite position"),
-    "degrees": (with_states(track(position=90.0)), "positions reach 90 rad: degrees or counts?"),
+    "not a number": (with_states(track(position=float("nan"))), "lack a finite position"),
+    "degrees": (with_states(track(position=90.0)), "positions reach 90 rad: are they in degrees or counts?"),
     "no velocity": (with_states(track(speeds=0)), "have no velocity"),
-    "silent": (graph(states={}), "has a publisher, but no message came"),
-    "nobody": (Observed(), "nobody publishes joint_states"),
-    "one name twice": (graph(nodes=["/driver", "/driver"]), "2 nodes are called /driver"),
+    "silent": (graph(states={}), "has a publisher, but no message was received"),
+    "nobody": (Observed(), "no node publishes joint_states"),
+    "one name twice": (graph(nodes=["/driver", "/driver"]), "2 nodes have the name /driver"),
     "two types": (
         with_endpoints(Endpoint("/controller_command", ARRAY, "/teleop", True)),
-        "has the types sensor_msgs/msg/JointState, std_msgs/msg/Float64MultiArray",
+        "has several message types: sensor_msgs/msg/JointState, std_msgs/msg/Float64MultiArray",
     ),
     "diagnostics": (
         graph(problems={"compensation": "zero torque: no valid states yet"}),
@@ -147,7 +147,7 @@ def test_a_sound_graph_is_only_described():
     found = list(graph_findings(graph()))
     assert wrong(found) == []
     said = "\n".join(f"{one.subject}: {one.text}" for one in found)
-    assert "/compensated_command: commanded by /compensation and /guard" in said
+    assert "/compensated_command: commands are published by /compensation and /guard" in said
     assert "/joint_states: shoulder, elbow: 200 Hz" in said
 
 
@@ -183,7 +183,7 @@ def test_what_is_wrong_with_a_machine_is_named(tmp_path):
     found = machine(tmp_path, {"ROS_DOMAIN_ID": "240"}, has=lambda name: name == "rclpy", limits=(0, 65536))
     said = {one.text: one.fix for one in found if one.fix}
     for part, fix in {
-        "ttyUSB0 answers after 16 ms": "echo 1 | sudo tee /sys/bus/usb-serial/devices/ttyUSB0/latency_timer",
+        "ttyUSB0 delivers answers after 16 ms": "echo 1 | sudo tee /sys/bus/usb-serial/devices/ttyUSB0/latency_timer",
         "CPU governor powersave": "cpupower",
         "no real-time priority": "rtprio",
         "64 KiB of memory": "memlock",
@@ -227,7 +227,11 @@ def test_without_permission_it_is_said_what_gives_it(tmp_path):
         ({}, "note", "not PREEMPT_RT"),
         ({"sys/kernel/realtime": "1\n"}, "ok", "PREEMPT_RT: latencies"),
         ({"sys/kernel/realtime": "0\n"}, "note", "not PREEMPT_RT"),
-        ({"proc/sys/kernel/sched_rt_runtime_us": "0\n"}, "warning", "real-time threads may not run"),
+        (
+            {"proc/sys/kernel/sched_rt_runtime_us": "0\n"},
+            "warning",
+            "real-time threads are not permitted to run",
+        ),
     ],
 )
 def test_what_the_kernel_offers_is_said(tmp_path, files, level, said):
@@ -287,10 +291,10 @@ def test_beside_a_graph():
             over.set()
             thread.join()
     for part in (
-        "/a/teleop hears nothing from /a/teleop",
-        "2 nodes are called /a/teleop",
+        "/a/teleop receives nothing from /a/teleop",
+        "2 nodes have the name /a/teleop",
         "behind this computer's clock",
         "positions reach 90 rad",
-        "2 nodes command the joints: /a/teleop, /b/teleop",
+        "2 nodes publish commands for the joints: /a/teleop, /b/teleop",
     ):
         assert part in said, said

@@ -25,8 +25,8 @@ def test_limits_and_picture_without_a_bus(tmp_path, capsys):
     assert (code, err) == (0, "")
     assert "no bus is opened, nothing moves" in out
     assert "-1.76 to 1.76" in out
-    assert "limits: kept in all 2 motions" in out
-    assert "self-collisions: not checked, there is no URDF" in out
+    assert "limits: satisfied in all 2 motions" in out
+    assert "self-collisions: not checked, because no URDF is given" in out
     picture = tmp_path / "bags" / "dry_run.png"
     assert f"picture: {picture}" in out
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -36,9 +36,9 @@ def test_limits_and_picture_without_a_bus(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("joint", "said"),
     [
-        ({"position_limits": [-1.0, 1.0]}, "would go from"),
-        ({"limits": {"velocity": 1.0, "acceleration": 300.0}}, "rad/s, its limit is 1 rad/s"),
-        ({"limits": {"velocity": 20.0, "acceleration": 2.0}}, "its limit is 2 rad/s²"),
+        ({"position_limits": [-1.0, 1.0]}, "would move from"),
+        ({"limits": {"velocity": 1.0, "acceleration": 300.0}}, "rad/s, but its limit is 1 rad/s"),
+        ({"limits": {"velocity": 20.0, "acceleration": 2.0}}, "but its limit is 2 rad/s²"),
     ],
 )
 def test_what_exceeds_a_limit_is_refused(tmp_path, capsys, joint, said):
@@ -88,7 +88,7 @@ def test_self_collisions_and_torques_by_the_urdf(tmp_path, capsys):
     config, urdf = arm_session(tmp_path, center=(0.0, 0.2), scale=(0.1, 0.1))
     code, out, err = dry(capsys, config, "--model", urdf)
     assert code == 0, err
-    assert "torques by the URDF, sin_sin: shoulder" in out
+    assert "torques computed from the URDF, sin_sin: shoulder" in out
     assert "of 30" in out
     assert "self-collisions: none at" in out
 
@@ -129,6 +129,9 @@ def test_missing_packages_are_said_in_one_line(tmp_path, capsys, monkeypatch):
     config, urdf = arm_session(tmp_path, center=(0.0, 0.2), scale=(0.1, 0.1))
     code, out, _ = dry(capsys, config, "--model", urdf)
     assert code == 0
-    assert "self-collisions: not checked, no pinocchio and coal: pip install 'stribeck[arm]'" in out
-    assert "picture: not drawn, matplotlib is not installed: pip install 'stribeck[fit]'" in out
-    assert "limits: kept" in out
+    assert (
+        "self-collisions: not checked, because they need pinocchio and coal: pip install 'stribeck[arm]'"
+        in out
+    )
+    assert "picture: not drawn, because matplotlib is not installed: pip install 'stribeck[fit]'" in out
+    assert "limits: satisfied" in out

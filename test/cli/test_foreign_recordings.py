@@ -313,7 +313,9 @@ def test_torque_that_was_off_and_masses_in_grams_are_noticed(xm430, tmp_path, ca
     said = capsys.readouterr().err
     assert "masses in grams" in said
     assert said.count("the joint hangs at rest") == 3, "once for each run that drops it"
-    assert "m500g_lift_and_drop: the joint hangs at rest" in said
+    assert any(
+        "m500g_lift_and_drop" in line and "the joint hangs at rest" in line for line in said.splitlines()
+    )
 
 
 @pytest.mark.parametrize(("name", "servo"), [("xm430", "xm430"), ("spreadsheets", "xl330")])
@@ -322,7 +324,7 @@ def test_set_up_of_a_servo(request, tmp_path, capsys, name, servo):
     source = request.getfixturevalue(name)
     raw, new = source / ("bags" if name == "xm430" else "logs"), tmp_path / "new.yaml"
     assert main(["setup-robot", "--data", str(raw), "--actuator", servo, "--output", str(new)]) == 0
-    assert "fill in defaults" in capsys.readouterr().out
+    assert "enter the values of defaults" in capsys.readouterr().out
     words = ["import", raw, "--bench", new, "--output", tmp_path / "bags"]
     assert "is still TODO" in refused(capsys, *words)
     text = new.read_text()

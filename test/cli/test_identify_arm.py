@@ -77,7 +77,7 @@ def test_all_fits_to_files(folder, tmp_path, capsys):
     pictures = {path.name for path in (tmp_path / "plots").iterdir()}
     assert {"errors.png", "friction.png", "torque_train_train.png", "torque_validation_other.png"} <= pictures
     told = capsys.readouterr().out
-    assert "relative error of torque [%], moving rows" in told
+    assert "relative error of torque [%], rows with motion" in told
     assert str(out / "little.urdf") in told
     assert f"ros2 launch stribeck compensate.launch.py params_file:={out / 'compensation.yaml'}" in told
     compensated(out, tmp_path)
@@ -142,7 +142,7 @@ def test_a_new_urdf_predicts_better(folder, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--fits", "consistent", "--json", "{folder}/train.csv"], "is an input"),
+        (["--fits", "consistent", "--json", "{folder}/train.csv"], "is also an input"),
         (["--urdf", "{folder}/none.urdf"], "no such file"),
         (["--validate", "{folder}/none.csv"], "no such file"),
     ],
@@ -184,7 +184,7 @@ def test_a_machine_without_urdf_leaves_consistent_out(folder, tmp_path, capsys):
         "--quiet",
     ]
     assert main([*words, "--fits", "consistent"]) == 1
-    assert "names no URDF" in capsys.readouterr().err
+    assert "names none" in capsys.readouterr().err
     assert main([*words, "--fits", "ols,weighted", "--json", str(tmp_path / "f.json")]) == 0
     assert list(json.loads((tmp_path / "f.json").read_text())["fits"]) == ["ols", "weighted"]
 
@@ -192,7 +192,7 @@ def test_a_machine_without_urdf_leaves_consistent_out(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda table: table * np.repeat([1.0, 60.0, 60.0, 1.0], [1, 3, 3, 3]), "positions of the motor"),
+        (lambda table: table * np.repeat([1.0, 60.0, 60.0, 1.0], [1, 3, 3, 3]), "that of the motor"),
         (lambda table: table * np.repeat([1.0, 1.0, 1.0, 1e-2], [1, 3, 3, 3]), "torques of the motor"),
         (lambda table: table * np.repeat([1.0, 1.0, 1.0, 1e3], [1, 3, 3, 3]), "N mm, or a current"),
     ],

@@ -105,7 +105,7 @@ def test_the_next_run_does_what_is_missing_or_has_changed(first, tmp_path, capsy
     before = files(folder)
     assert main(command) == 1  # the bag is still cut off
     out = capsys.readouterr().out
-    assert "4 of 4 fits are there and up to date" in out
+    assert "4 of 4 fits exist already and are up to date" in out
     assert "cut.mcap" in out
     assert files(folder) == before
     (folder / "fits" / "hip" / "m3.json").unlink()

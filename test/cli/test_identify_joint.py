@@ -78,12 +78,15 @@ WRONG = {
     "velocity of the motor": (changed(dq=TABLE["dq"] * 100.0), "motor side"),
     "position of the motor": (changed(q=TABLE["q"] * 100.0), "motor side"),
     "both of the motor": (changed(q=TABLE["q"] * 100.0, dq=TABLE["dq"] * 100.0), "motor side"),
-    "velocity of the other sign": (changed(dq=-TABLE["dq"]), "other sign"),
-    "torque of the other sign": (changed(tau=-TABLE["tau"]), "other sign"),
-    "velocity of another joint": (changed(dq=np.cos(7.0 * TABLE["time"])), "does not match"),
+    "velocity of the other sign": (changed(dq=-TABLE["dq"]), "wrong sign"),
+    "torque of the other sign": (changed(tau=-TABLE["tau"]), "its sign is wrong"),
+    "velocity of another joint": (changed(dq=np.cos(7.0 * TABLE["time"])), "is not the derivative of"),
     "time in milliseconds": (changed(time=1e3 * TABLE["time"]), "milliseconds"),
     "torque in N mm": (changed(tau=2e3 * TABLE["tau"]), "N mm"),
-    "a still joint": (changed(q=0.0 * TABLE["q"] + 0.3, dq=0.0 * TABLE["q"]), "does not move"),
+    "a still joint": (
+        changed(q=0.0 * TABLE["q"] + 0.3, dq=0.0 * TABLE["q"]),
+        "friction can be identified only from motion",
+    ),
     "one direction": (changed(q=TABLE["time"] * 0.1, dq=0.1 + 0.0 * TABLE["q"]), "one direction"),
     "no torque": (changed(tau=0.0 * TABLE["tau"]), "zero"),
     "a constant torque": (changed(tau=0.0 * TABLE["tau"] + 2.0), "the same in all rows"),
@@ -125,9 +128,9 @@ def test_wrong_table_is_refused_with_its_cause(case, tmp_path, capsys):
 STRANGE = {
     "doubled time": (changed(time=2.0 * TABLE["time"]), "doubled"),
     "halved time": (changed(time=0.5 * TABLE["time"]), "halved"),
-    "slow velocity": (changed(dq=0.58 * TABLE["dq"]), "0.58 times the slope"),
+    "slow velocity": (changed(dq=0.58 * TABLE["dq"]), "0.58 times the derivative"),
     "a gap": ({n: np.concatenate([v[:900], v[1000:]]) for n, v in TABLE.items()}, "1 gaps"),
-    "two tests": ({n: np.concatenate([v[:1200], v[:800]]) for n, v in TABLE.items()}, "2 tests in one file"),
+    "two tests": ({n: np.concatenate([v[:1200], v[:800]]) for n, v in TABLE.items()}, "contains 2 tests"),
     "missing values": (changed(tau=np.where(np.arange(2000) % 50 == 0, np.nan, TABLE["tau"])), "40 rows"),
     "repeated times": (changed(time=np.repeat(TABLE["time"][::2], 2)), "repeat the time"),
 }
@@ -179,7 +182,7 @@ def test_arrays_with_a_joint_that_moves(tmp_path, capsys):
     assert identify(tmp_path / "arm.npz", "--law", "m1", "--json", tmp_path / "r.json") == 0
     assert "joint 2 is used" in capsys.readouterr().err
     assert identify(tmp_path / "arm.npz", "--joint", "1") == 1
-    assert "does not move" in capsys.readouterr().err
+    assert "only from motion" in capsys.readouterr().err
     assert identify(tmp_path / "arm.npz", "--joint", "3") == 1
     assert "no joint '3'" in capsys.readouterr().err
 

@@ -49,8 +49,8 @@ def test_what_cannot_be_estimated_is_refused_in_one_line(tmp_path, capsys):
     before, model = data.read_bytes(), ("--model", "pendulum")
     assert "unknown mechanism 'x'" in refused(capsys, "--model", "x", "--data", data)
     assert "no such file" in refused(capsys, *model, "--data", tmp_path / "none.csv")
-    assert "no column 'time' of numbers; it has t, angle" in refused(capsys, *model, "--data", data)
-    assert "is an input" in refused(capsys, *model, "--data", data, "--output", data)
+    assert "no numeric column 'time'; found: t, angle" in refused(capsys, *model, "--data", data)
+    assert "is also an input" in refused(capsys, *model, "--data", data, "--output", data)
     assert data.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["run.csv"]
 

@@ -78,9 +78,9 @@ def test_a_servo_of_ones_own_needs_its_file_only_for_the_fit(own, bag, tmp_path,
         main(["evaluate", "--params", str(params), *recordings, "--bench", f"actuator=mx106,{DESCRIPTION}"])
         == 1
     )
-    assert "is of 'own', the recordings are of 'mx106'" in said(capsys)
+    assert "belongs to the servo 'own', but the recordings are of 'mx106'" in said(capsys)
     assert main(["fit", "--model", "m1", *described]) == 1
-    assert re.search("are of 'own', which is not among .* --servo", said(capsys))
+    assert re.search("are of the servo 'own', which is unknown; valid: .* --servo", said(capsys))
 
 
 def test_the_name_of_an_included_servo_is_not_for_another(own, bag, capsys):
@@ -88,7 +88,7 @@ def test_the_name_of_an_included_servo_is_not_for_another(own, bag, capsys):
     own.write_text(own.read_text().replace("name: own", "name: mx106"))
     words = ["fit", "--logdir", str(bag), "--actuator", str(own), "--bench", DESCRIPTION]
     assert main(words) == 1
-    assert re.search("is the included Dynamixel MX-106.* another name", said(capsys))
+    assert re.search("is the name of the included servo Dynamixel MX-106.* another name", said(capsys))
 
 
 def test_a_servo_without_a_datasheet_needs_a_limit(own, bag, tmp_path, capsys):

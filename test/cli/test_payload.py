@@ -106,10 +106,10 @@ def test_a_payload_that_was_not_there_is_doubted(folder, tmp_path):
     [
         (["--payload", "a kilogram"], "expected MASS,X,Y,Z"),
         (["--payload", "1,2"], "expected MASS,X,Y,Z"),
-        (["--payload", "-1"], "expected more than 0"),
+        (["--payload", "-1"], "must be positive"),
         (["--payload", "nan"], "expected MASS,X,Y,Z"),
         (["--payload", "1", "--payload-link", "hand"], "no moving link 'hand' for a payload; valid: trunk"),
-        (["--payload-link", "tool"], "--payload-link without --payload"),
+        (["--payload-link", "tool"], "--payload-link needs --payload"),
     ],
 )
 def test_payloads_that_cannot_be(folder, capsys, words, said):

@@ -225,5 +225,5 @@ def test_servos_without_a_watchdog_are_named(tmp_path):
         servo.send_signal(signal.SIGINT)
         servo.communicate(timeout=ENOUGH)
     assert process.returncode == 130, err
-    assert "stays energised if this program dies" in err
+    assert "stays energised if this program ends unexpectedly" in err
     assert "MX-106" in err

@@ -220,10 +220,10 @@ def test_states_in_doubt_are_counted_and_said(robot, tmp_path, capsys):
     output, summary = tmp_path / "torque.csv", tmp_path / "summary.json"
     options = ["--output", output, "--json", summary]
     assert run("--params", robot / "m1.json", "--states", tmp_path / "bag", *options) == 0
-    unusable = "position or velocity is not a number, or impossibly large"
+    unusable = "position or velocity is not a number, or is impossibly large"
     reasons = {unusable: 2, "no states for some ms": 1, "time jumped back": 1}
     assert json.loads(summary.read_text())["zero_torque"] == reasons
-    assert f"zero torque for 2 of them: {unusable}\n" in capsys.readouterr().out
+    assert f"friction torque zero for 2 of them: {unusable}\n" in capsys.readouterr().out
     _, stamps, torque = table(output)
     zeros = [k for k in range(1, len(torque)) if torque[k, 0] == 0.0]
     assert zeros == [50, 51, 100, stamps.index("1700000000.000000000", 1)]
@@ -294,7 +294,7 @@ def test_goals_that_are_none_are_refused(robot, capsys):
 
 
 def test_with_a_urdf_what_is_learnt_is_in_the_summary(robot, tmp_path, capsys):
-    """Shares of the identified friction with their deviations; without one there is nothing."""
+    """Shares times the identified value with their deviations; without one there is nothing."""
     (tmp_path / "arm.urdf").write_text(
         '<robot name="arm"><link name="base"/><link name="upper"><inertial><mass value="0.1"/><inertia ixx="1e-3" '
         'iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="shoulder" type="revolute">'
@@ -304,7 +304,7 @@ def test_with_a_urdf_what_is_learnt_is_in_the_summary(robot, tmp_path, capsys):
     assert run(*options, "--urdf", tmp_path / "arm.urdf", "--json", tmp_path / "with.json") == 0
     learned = json.loads((tmp_path / "with.json").read_text())["learned"]["shoulder"]
     assert set(learned) == {"dry", "viscous", "deviation_dry", "deviation_viscous"}
-    assert "of the identified friction" in capsys.readouterr().out
+    assert "times the identified value" in capsys.readouterr().out
     assert run(*options, "--json", tmp_path / "without.json") == 0
     assert json.loads((tmp_path / "without.json").read_text())["learned"] is None
 
@@ -322,10 +322,13 @@ def test_topics_of_other_types_are_refused(robot, tmp_path, capsys):
     ("options", "parts"),
     [
         ([], ["--params", "--node-params"]),
-        (["--params", "m1.json", "--config", "c.yaml"], ["either --params"]),
+        (["--params", "m1.json", "--config", "c.yaml"], ["the joints are not known"]),
         (["--params", "m1.json"], ["--joint", "shoulder, elbow"]),
         (["--params", "m1.json", "m6.json"], ["--joint", "shoulder, elbow"]),
-        (["--params", "m1.json", "--joint", "elbow", "shoulder"], ["1 parameter files need as many joints"]),
+        (
+            ["--params", "m1.json", "--joint", "elbow", "shoulder"],
+            ["1 parameter files need the same number of joints"],
+        ),
         (["--params", "m6.json", "--joint", "elbow"], ["m6.json", "--effort-meaning", "motor, link or none"]),
         (["--params", "m1.json", "--joint", "elbow", "--gain", "3"], ["gain must be between 0 and 2"]),
         (["--params", "none.json", "--joint", "elbow"], ["none.json: no such file"]),
@@ -343,7 +346,7 @@ def test_what_cannot_be_is_said_in_one_line(robot, capsys, monkeypatch, options,
 def test_a_joint_that_the_bag_lacks_is_refused_with_those_it_has(robot, capsys):
     """A slip of the pen is no recording of zeros."""
     line = refused(capsys, "--params", robot / "m1.json", "--joint", "wrist", "--states", robot / "two")
-    assert "--joint wrist: not in" in line
+    assert "--joint: no joint wrist in" in line
     assert "which has: shoulder, elbow" in line
 
 
@@ -393,7 +396,7 @@ def test_joints_may_have_different_torque_limits(robot, tmp_path, capsys):
     assert largest("shoulder=1.5,elbow=0.5") == [1.5, 0.5]
     assert largest("0.5") == [0.5, 0.5]
     capsys.readouterr()
-    assert "--max-torque wrist: the joints are shoulder, elbow" in refused(
+    assert "--max-torque: no joint wrist; valid: shoulder, elbow" in refused(
         capsys, *options, "--max-torque", "wrist=1"
     )
     assert "elbow.max_torque" in refused(capsys, *options, "--max-torque", "shoulder=1")

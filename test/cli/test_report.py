@@ -35,7 +35,9 @@ def test_a_report_is_written_and_named(params, bags, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"{output} (")
     text = output.read_text()
     assert text.startswith("<!DOCTYPE html>")
-    assert "carries over" in text or "does worse" in text or "does not carry over" in text
+    assert any(
+        words in text for words in ("about as well", "is less accurate for runs", "does not predict runs")
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_a_report_is_written_and_named(params, bags, tmp_path, capsys):
         (lambda p, b, o: command(p, b / "none", o), "no such file or folder"),
         (lambda p, b, o: command(p, b, o.with_suffix(".pdf")), "HTML"),
         (lambda p, b, o: command(p, b, b / "campaign" / "report.html"), "recording"),
-        (lambda p, b, o: command(other_servo(p), b, o), "'xl330', the recordings are of 'mx106'"),
+        (lambda p, b, o: command(other_servo(p), b, o), "'xl330', but the recordings are of 'mx106'"),
         (lambda p, b, o: command(wild(p), b, o), "SI units"),
     ],
 )
@@ -79,14 +81,14 @@ def test_a_simulation_that_is_not_that_of_the_fit_is_named(params, bags, tmp_pat
     """Errors of a second between resets look better than they are."""
     output = tmp_path / "report.html"
     assert main(command(params, bags, output)) == 0
-    assert "simulated here otherwise" not in output.read_text()
+    assert "simulated differently here" not in output.read_text()
     assert main([*command(params, bags, output), "--dt", "0.01", "--reset-period", "1"]) == 0
     text = output.read_text()
     assert (
-        "M3 is simulated here otherwise than in its fit: steps of 10 ms, reset every 1 s, there steps of 5 ms, whole runs."
+        "M3 is simulated differently here than in its fit: here steps of 10 ms, reset every 1 s, in the fit steps of 5 ms, whole runs."
         in text
     )
-    assert "put back on the measurement every 1 s: errors are of stretches" in text
+    assert "reset to the measured state every 1 s: the errors are those of intervals" in text
 
 
 def test_files_of_one_name_are_told_by_their_folders(params, bags, tmp_path, capsys):

@@ -279,7 +279,7 @@ def test_positions_stay_within_limits():
 
 def test_limits_that_exclude_each_other_are_refused():
     made = controller(limit=(0.3, -0.3))
-    assert re.fullmatch(r"joint a: its limits exclude each other.*\n?", made.limits_problem(0))
+    assert re.fullmatch(r"joint a: its limits contradict each other.*\n?", made.limits_problem(0))
     assert controller().limits_problem(0) == ""
 
 

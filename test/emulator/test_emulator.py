@@ -275,7 +275,7 @@ def test_unplugged_the_port_is_gone_and_the_servo_goes_on():
             bus.unplug()
             with pytest.raises(OSError, match="Input/output error"):
                 os.write(client.line.port, b"x")
-            refusal(lambda: bus.path, "plugged in")
+            refusal(lambda: bus.path, "disconnected")
         Client(None).until(lambda: bus.servos[0].state.position > 0.2, "the servo goes on")
         bus.plug()
         with client_of(bus.path) as client:
@@ -298,11 +298,11 @@ def test_faults_and_servos_that_do_not_go_together_are_refused():
     """Errors that a servo does not know, servos that are not there, IDs given twice."""
     refusal(lambda: VirtualBus(servos(1, 1)), "different IDs", "[1, 1]")
     refusal(lambda: VirtualBus([]), "different IDs")
-    refusal(lambda: VirtualBus(servos(1), [parse_fault("lost:p=0.1,id=2")]), "no servo 2", "[1]")
+    refusal(lambda: VirtualBus(servos(1), [parse_fault("lost:p=0.1,id=2")]), "no servo with ID 2", "[1]")
     mx = servos(1, model="mx106")
     refusal(lambda: VirtualBus(mx, [parse_fault("encoder:at=1")]), "encoder", "overload")
     with VirtualBus(servos(1)) as bus:
-        refusal(lambda: bus.push(2, 0.1, 0.1), "no servo 2")
+        refusal(lambda: bus.push(2, 0.1, 0.1), "no servo with ID 2")
         refusal(lambda: bus.fail(1, "hunger"), "hunger", "overload")
 
 
@@ -325,9 +325,9 @@ def test_what_is_no_link_is_left_alone(tmp_path):
     file = tmp_path / "file"
     file.write_text("mine")
     for path in (file, tmp_path):
-        refusal(EmulatedBus(servos(1), link=path).start, path, "no link")
+        refusal(EmulatedBus(servos(1), link=path).start, path, "not a link")
     assert file.read_text() == "mine"
-    refusal(EmulatedBus(servos(1), link=tmp_path / "nowhere" / "port").start, "cannot make")
+    refusal(EmulatedBus(servos(1), link=tmp_path / "nowhere" / "port").start, "cannot create")
     dangling = tmp_path / "dangling"
     dangling.symlink_to(tmp_path / "gone")
     with EmulatedBus(servos(1), link=dangling), client_of(dangling) as client:

@@ -73,7 +73,10 @@ def test_a_killed_program_leaves_a_link_that_the_next_one_replaces(tmp_path):
         (["--bench", "mass=1"], "mass=KG,length=M"),
         (["--bench", "mass=-1,length=1"], "negative"),
         (["--bench", "mass=1,length=x"], "'x'"),
-        (["--id", "1", "2", "3", "--bench", "mass=1,length=1", "--bench", "mass=1,length=1"], "3 servos"),
+        (
+            ["--id", "1", "2", "3", "--bench", "mass=1,length=1", "--bench", "mass=1,length=1"],
+            "one for each of 3",
+        ),
         (["--id", "1", "1"], "different IDs"),
         (["--id", "254"], "id cannot be 254"),
         (["--fault", "hunger"], "unknown fault"),

@@ -124,7 +124,7 @@ def test_servos_that_end_are_named(tmp_path):
         driver.connect()
     sample = driver.cycle()
     assert sample.state == "fault"
-    assert "the emulated servos have ended" in sample.reason
+    assert "the simulation has ended" in sample.reason
     driver.close()
 
 

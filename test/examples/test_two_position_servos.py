@@ -106,7 +106,7 @@ def errors(compensator):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*repeat the one before")
+@pytest.mark.filterwarnings("ignore:.*repeat the row before")
 def test_from_recordings_to_less_error_at_rest_and_in_motion(tmp_path):
     """Hold errors: at most 0.6 of the weight alone, no joint worse than with none; slow sines: at most 0.5 of none."""
     model = urdf(tmp_path / "arm.urdf", 1.1)

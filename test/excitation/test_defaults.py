@@ -63,10 +63,10 @@ def test_missing_limits_have_defaults_that_are_said(tmp_path: Path) -> None:
     assert (limits.effort[[0, 2]] > held[[0, 2]]).all()
     text = "\n".join(alone.said)
     for words in (
-        "no limits in the URDF",
+        "the URDF states no limits",
         "continuous",
-        "effort: not in the URDF",
-        "acceleration: 10 rad/s^2",
+        "effort: limited to",
+        "acceleration: limited to 10 rad/s^2",
     ):
         assert words in text
     assert "(shoulder, slide)" in text

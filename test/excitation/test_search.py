@@ -141,7 +141,7 @@ def test_called_off_the_best_random_trajectory_is_left(criterion: Criterion) -> 
 def test_no_room_between_the_bodies_is_said(criterion: Criterion, pool: ThreadPoolExecutor) -> None:
     """A floor above the arm."""
     buried = Criterion(replace(criterion.task, floor=5.0))
-    with pytest.raises(ConfigError, match="keeps clear of floor and bodies"):
+    with pytest.raises(ConfigError, match="too close to the floor or in self-collision"):
         random_baseline(buried, 10, 0, pool)
 
 

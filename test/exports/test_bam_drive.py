@@ -93,7 +93,7 @@ def test_the_same_for_a_firmware_that_ramps_its_goal(tmp_path, law):
     ramp = file.actuator.control.goal_speed
     theirs = bam_kernels.motion(drive, runs, 0.005, file.values["q_offset"], ramp)
     assert apart(own, theirs[: len(own)]) < 0.01
-    assert lost(file, DRIVE) == ("the goal ramp of the firmware (left to the sender of goals)",)
+    assert lost(file, DRIVE) == ("the speed limit of the firmware's goal (the sender of goals must keep it)",)
 
 
 def test_the_drives_quadratic_term_counts_in_both_directions(tmp_path):

@@ -63,7 +63,7 @@ def test_a_file_without_the_error_of_its_model_is_drawn_from_as_it_is():
     width = width_for(drive, runs_of(drive), STEPPING)
     assert width.error == 0.0
     assert width.wanted is None
-    assert "so it is omitted" in width.line(3)
+    assert "so none is added" in width.line(3)
 
 
 def test_what_the_law_lacks_is_one_factor_on_friction_and_one_on_the_motor():

@@ -94,7 +94,7 @@ def test_joints_are_chosen_and_wrong_ones_named(drives, capsys):
     assert export(drives, "csv", "out.csv", "--joint", "elbow") == 1
     assert "no joint 'elbow'; it has hip, knee" in capsys.readouterr().err
     assert export(drives, "csv", "out.csv", "--params", drives, drives) == 1
-    assert "has several joints: give it alone" in capsys.readouterr().err
+    assert "contains several joints: give only this file" in capsys.readouterr().err
 
 
 def test_draws_of_a_robot_differ_by_joint_and_scale_its_controllers(drives, monkeypatch):

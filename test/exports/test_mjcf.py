@@ -223,18 +223,18 @@ def test_what_plain_mjcf_has_no_place_for_is_refused():
         (Servo(limited, 400.0), "the effect current-limit"),
         (Servo(replace(M1, actuator=coasting), 400.0), "a drive/coast bridge"),
         (Servo(parameters_of("mx64", "m1"), 16.0, ki=1.0), "an integral gain"),
-        (Servo(M1, 400.0, supply_resistance=1.0), "the sag of a supply"),
+        (Servo(M1, 400.0, supply_resistance=1.0), "the voltage drop of a supply"),
         (Servo(M1, 400.0, period=0.01), "a firmware period"),
         (
             Servo(parameters_of("erob80_50", "m1"), 50.0, supply_voltage=1.0),
-            "a current that 1 V cannot drive",
+            "1 V are too little for the current at rest",
         ),
     ]:
         with pytest.raises(ConfigError, match=what):
             exported(servo, dc_motor=False)
     with pytest.raises(ConfigError, match="kp is 0"):
         exported(Servo(M1, 0.0))
-    with pytest.raises(ConfigError, match=r"time step of 0.05 s is too long"):
+    with pytest.raises(ConfigError, match=r"time step of 0.05 s the damping is unstable"):
         snippet([JointServo("joint", SERVO)], 0.05)
 
 
@@ -289,9 +289,9 @@ def test_the_command_puts_the_servo_into_a_model(params, tmp_path, capsys):
     model = mujoco.MjModel.from_xml_path(str(output))
     assert model.dof_frictionloss[0] == pytest.approx(M1.values["friction_base"], rel=1e-5)
     assert main([*words, "--output", str(output), "--timestep", "0.001"]) == 1
-    assert "has its own" in capsys.readouterr().err
+    assert "with its own" in capsys.readouterr().err
     assert main([*words, "--output", str(source)]) == 1
-    assert "is an input of this command" in capsys.readouterr().err
+    assert "is also an input of this command" in capsys.readouterr().err
     assert source.read_bytes() == before
 
 
@@ -309,7 +309,7 @@ def test_files_of_the_model_are_not_written_over(params, tmp_path, capsys):
     for output in (middle, part):
         before = output.read_text()
         assert main(["export", "--to", "mjcf", *words, "--output", str(output)]) == 1
-        assert f"{output} is an input of this command" in capsys.readouterr().err
+        assert f"{output} is also an input of this command" in capsys.readouterr().err
         assert output.read_text() == before
     assert main(["export", "--to", "mjcf", *words, "--output", str(tmp_path / "out.xml")]) == 0
 

@@ -155,8 +155,8 @@ def test_drake_gets_the_rotor(tmp_path):
 @pytest.mark.parametrize(
     ("form", "text", "joint", "parts"),
     [
-        ("urdf", URDF, "wrist", ["no joint of the name 'wrist'", "shoulder, elbow"]),
-        ("urdf", URDF.replace('"elbow"', '"shoulder"'), "shoulder", ["2 joints of the name 'shoulder'"]),
+        ("urdf", URDF, "wrist", ["no joint named 'wrist'", "shoulder, elbow"]),
+        ("urdf", URDF.replace('"elbow"', '"shoulder"'), "shoulder", ["2 joints named 'shoulder'"]),
         (
             "urdf",
             URDF.replace("<limit", "<!-- <limit").replace('velocity="9"/>', "-->"),

@@ -178,7 +178,7 @@ def test_a_brown_out_switches_torque_off_within_100_ms(before: float) -> None:
         assert took < 0.1
         samples += drive(driver, 0.1, swing)
         bus.set_voltage(5.0)
-        assert_said_once_and_recovers(driver, samples, "input voltage", "supply of 3.2 V")
+        assert_said_once_and_recovers(driver, samples, "input voltage", "supply voltage of 3.2 V")
 
 
 @pytest.mark.parametrize("before", BEFORE)

@@ -142,7 +142,7 @@ def damaged_run(**changes) -> Bag:
         ({"position": np.inf}, ["not finite", "inf"]),
         ({"velocity": -np.inf}, ["not finite", "-inf"]),
         ({"goal": np.nan}, ["not finite", "nan"]),
-        ({"flag": 0.5}, ["torque_enable", "0 or 1"]),
+        ({"flag": 0.5}, ["torque_enable", "0 and 1"]),
         ({"time": 0.45}, ["time does not increase", "sample 9", "sample 10"]),
         ({"time": 0.2}, ["time does not increase", "sample 9", "sample 10"]),
     ],

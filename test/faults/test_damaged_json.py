@@ -207,7 +207,7 @@ DEGREES = 180.0 / np.pi
         ({"timestamp": 1e6}, ["milliseconds"]),
         ({"input_volts": 10.0}, ["input_volts", "73", "tenths"]),
         ({"speed": 60.0 / (2.0 * np.pi)}, ["speed", "rev/min"]),
-        ({"speed": 60.0 / (2.0 * np.pi) / 0.229}, ["speed", "raw counts"]),
+        ({"speed": 60.0 / (2.0 * np.pi) / 0.229}, ["speed", "counts"]),
         ({"speed": -1.0}, ["speed"]),
         ({"position": 1 / 2000}, ["position", "goal_position"]),
         ({"position": 1 / 2000, "goal_position": 1 / 2000}, []),
@@ -242,7 +242,7 @@ def test_a_load_that_is_no_unsigned_register_is_refused(tmp_path, load):
 @pytest.mark.parametrize("load", [32767.5, 0.25, 65535.0 / 2])
 def test_a_load_that_was_resampled_is_refused(tmp_path, load):
     """The mean of 2 and 65534 is no duty; the raw recording is asked for."""
-    refused(tmp_path, entry(60, load=load), "load", "resampled", "raw recording")
+    refused(tmp_path, entry(60, load=load), "load", "resampled", "original recording")
 
 
 @pytest.mark.parametrize(("load", "reached"), [(886, 886), (30000, 30000), (65536 - 886, 886)])

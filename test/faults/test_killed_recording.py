@@ -118,9 +118,9 @@ def test_a_stopped_recorder_is_not_dead(tmp_path):
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         notes: list[str] = []
-        with pytest.raises(Exception, match="no recordings"):
+        with pytest.raises(Exception, match="no usable recordings"):
             read_recordings(tmp_path, note=notes.append)
-        assert "being recorded right now" in notes[0]
+        assert "still being recorded" in notes[0]
         process.kill()
         process.communicate(timeout=100)
     assert [log.name for log in read_recordings(tmp_path)] == ["first (cut off)"]

@@ -171,9 +171,9 @@ def test_a_description_that_contradicts_is_refused(tmp_path):
     path = tmp_path / "m.json"
     write_drive(path, replace(WRITTEN, actuator=OWN))
     other = replace(OWN, control=replace(OWN.control, duty_max=0.5))
-    refusal(lambda: read_drive(path, other), path, "another control law of 'own'", "leave `servo` out")
+    refusal(lambda: read_drive(path, other), path, "a control law of 'own' that differs", "remove `servo`")
     whole = json.loads(path.read_text())
-    refused(tmp_path, {**whole, "actuator": "xl330"}, "'xl330'", "describes 'own'")
+    refused(tmp_path, {**whole, "actuator": "xl330"}, "'xl330'", "'own' in the block stribeck")
     whole["stribeck"]["actuator"]["control"]["kind"] = "magic"
     refused(tmp_path, whole, "stribeck: actuator: control", "'magic'")
 
@@ -257,8 +257,8 @@ def test_values_that_are_no_numbers_are_refused(tmp_path, key, value):
         ("R", 0.0, "positive"),
         ("alpha", 0.0, "positive"),
         ("dtheta_stribeck", 0.0, "positive"),
-        ("kt", 1e7, "impossibly large"),
-        ("armature", 2e6, "impossibly large"),
+        ("kt", 1e7, "too large to be possible"),
+        ("armature", 2e6, "too large to be possible"),
         ("q_offset", 12.0, "degrees"),
         ("q_offset", -3.2, "degrees"),
     ],
@@ -316,7 +316,7 @@ def test_json_that_is_no_parameter_file_is_refused(tmp_path, content):
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"schema": 2}, ["schema 2", "update"]),
+        ({"schema": 2}, ["schema 2", "Update"]),
         ({"schema": None}, ["schema None"]),
         ({"schema": "1"}, ["schema '1'"]),
         ({"colour": "red"}, ["'colour'"]),

@@ -34,11 +34,11 @@ def test_the_four_machines_are_there():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("schema: 2\nname: a\n", "schema 2 is not known; this version of stribeck reads 1"),
+        ("schema: 2\nname: a\n", "unknown schema 2; valid in this version of stribeck: 1"),
         ("name: a\n", "schema missing"),
         (HEAD + "wheels: 4\n", "unknown key 'wheels'"),
         (HEAD + "units: imperial\n", "units: expected linear or rotary, found 'imperial'"),
-        (HEAD + "joints: [a, a]\n", "a name occurs twice"),
+        (HEAD + "joints: [a, a]\n", "names must be different"),
         (HEAD + "joints: 3\n", "joints: expected a list of texts, found 3"),
         (HEAD + "limits: {jerk: 3}\n", "unknown key 'jerk'"),
         (HEAD + "identification: 3\n", "expected named values, found 3"),
@@ -123,5 +123,5 @@ def test_protocols_that_are_refused(tmp_path, protocol, said):
 
 def test_couplings_of_unknown_joints_are_refused(tmp_path):
     text = "joints: [a, b]\nidentification: {recording: {format: bag}, protocol: {moving: 1}, couplings: {w: {a: 1, c: 1}}}\n"
-    with pytest.raises(ConfigError, match="weights of two joints or more out of a, b, found a, c"):
+    with pytest.raises(ConfigError, match="weights of at least two joints out of a, b, found a, c"):
         identification_config(robot(tmp_path, HEAD + text))

@@ -103,7 +103,7 @@ def test_a_valid_file_becomes_typed_values(tmp_path):
         ({"schema": 1}, "robot.yaml: name missing"),
         ({}, "robot.yaml: schema, name missing"),
         ({**GIVEN, "nmae": 1}, "robot.yaml: unknown key 'nmae'; valid: schema, name, units, joints"),
-        ({**GIVEN, "schema": 2}, "robot.yaml: schema 2 is not known; this version of stribeck reads 1"),
+        ({**GIVEN, "schema": 2}, "robot.yaml: unknown schema 2; valid in this version of stribeck: 1"),
         ({**GIVEN, "units": "turns"}, "robot.yaml: units: expected linear or rotary, found 'turns'"),
         ({**GIVEN, "name": 3}, "robot.yaml: name: expected text, found 3"),
         ({**GIVEN, "name": ""}, "robot.yaml: name: must not be empty"),

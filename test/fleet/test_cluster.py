@@ -79,7 +79,7 @@ def test_a_job_that_kills_every_worker_is_given_up(client):
         Job("late", "unruly:add", (1,), bad),
     ]
     found = run(client, jobs)
-    assert "its worker died, tried 3 times" in found["bad"].failure
+    assert "its worker process died, 3 times" in found["bad"].failure
     assert found["late"].failure == found["bad"].failure
     assert [found[f"good {k}"].value for k in range(4)] == [0, 2, 4, 6]
 

@@ -170,7 +170,7 @@ def test_the_gain_can_change_while_it_runs() -> None:
         driven.state(effort=driven.torque[0])
     assert 0.4 * first < driven.torque[0] < 0.5 * first
     driven = Driven([model("a", "m3", load_friction_base=0.61)], effort_meaning="motor")
-    refusal(lambda: driven.compensator.set_gain(1.5), "be unstable", "below 1.48")
+    refusal(lambda: driven.compensator.set_gain(1.5), "to be stable", "below 1.48")
     assert driven.compensator.gain == 0.8
 
 
@@ -198,7 +198,7 @@ def test_joints_that_cannot_be_are_refused() -> None:
     twice = [model("a"), model("a")]
     refusal(lambda: Compensator(twice, [JointMap()] * 2, settings), "must differ", "a, a")
     eager = model("a", "m3", load_friction_base=1.2)
-    refusal(lambda: Compensator([eager], [JointMap()], settings), "'a'", "be unstable")
+    refusal(lambda: Compensator([eager], [JointMap()], settings), "'a'", "to be stable")
     go1 = load_actuator("unitree_go1")
     values = {"ratio": 1.0, "armature": 0.01, "friction_base": 0.1, "friction_viscous": 0.1}
     torque_controlled = JointModel("hip", go1, LAWS["m1"], values, 5.0)

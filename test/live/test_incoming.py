@@ -211,5 +211,5 @@ def test_joints_are_found_in_any_order() -> None:
     np.testing.assert_array_equal(picked([1.0, 2.0, 3.0], found), [3.0, 1.0])
     np.testing.assert_array_equal(picked([1.0], found), [math.nan, 1.0])
     assert order.of(("a",), strict=False) == (None, "joint b missing")
-    assert order.of(("a", "b", "a"), strict=False) == (None, "joint a occurs twice in one message")
+    assert order.of(("a", "b", "a"), strict=False) == (None, "a message contains joint a twice")
     assert "unknown joint x" in order.of(("b", "x", "a"), strict=True)[1]

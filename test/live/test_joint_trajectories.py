@@ -92,7 +92,7 @@ def test_joints_that_are_missing_on_either_side_are_refused():
     third = SessionJoint("hand", LIMITS)
     refusal(
         lambda: check_plays([play], (*JOINTS, third), releases_torque=False),
-        "no goals of joint 'hand'",
+        "no goals for joint 'hand'",
         "wrist, elbow",
     )
-    refusal(lambda: check_plays([play], JOINTS[:1], releases_torque=False), "moves joint 'wrist' too")
+    refusal(lambda: check_plays([play], JOINTS[:1], releases_torque=False), "also moves joint 'wrist'")

@@ -85,11 +85,11 @@ def test_a_joint_that_is_heard_no_more_is_a_doubt() -> None:
 @pytest.mark.parametrize(
     ("stamp", "names", "reason"),
     [
-        (1.005, "a", "time does not advance: a state came twice"),
+        (1.005, "a", "time does not advance: a state was received twice"),
         (0.5, "a", "time jumped back"),
-        (math.nan, "a", "a stamp is not a number"),
-        (1.01, "aa", "joint a occurs twice in one message"),
-        (1.01, "ax", "unknown joint x (other_joints: ignore permits it)"),
+        (math.nan, "a", "a time stamp is not a number"),
+        (1.01, "aa", "a message contains joint a twice"),
+        (1.01, "ax", "unknown joint x: add it to joints, or set other_joints to ignore"),
     ],
 )
 def test_what_cannot_be_trusted(stamp: float, names: str, reason: str) -> None:

@@ -37,7 +37,7 @@ def test_a_refusal_is_one_line():
 
     text = request_real_time(40, refuse, lambda: errno.ENOMEM)
     assert text == (
-        "no real-time priority 40 (Operation not permitted), memory cannot be locked (Cannot allocate memory): the node continues without it; stribeck doctor says how to permit it"
+        "no real-time priority 40 (Operation not permitted), memory cannot be locked (Cannot allocate memory): the node continues without it; stribeck doctor shows how to permit it"
     )
 
 

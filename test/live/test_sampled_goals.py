@@ -88,7 +88,7 @@ def test_an_empty_trajectory_ends_the_goals():
 @pytest.mark.parametrize(
     ("names", "points", "part"),
     [
-        (["z"], LINE, "other joints: z"),
+        (["z"], LINE, "no joint of the trajectory is compensated; it has: z"),
         (["a", "a"], [GoalPoint(0.0, [0.0, 0.0])], "twice"),
         (["a"], [GoalPoint(0.0, [])], "0 positions for 1 joints"),
         (["a"], [GoalPoint(0.0, [0.0], [1.0, 2.0])], "2 velocities for 1 joints"),

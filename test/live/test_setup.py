@@ -82,7 +82,7 @@ def test_a_urdf_gives_the_dynamics(set_up):
     """Rotors as the joints feel them are added; joints that are not compensated are locked, and that is said."""
     _, _, learning = set_up(urdf="arm.urdf", elbow__ratio=2.0)
     assert learning.gap == ""
-    assert "locked at 0, as they are not compensated: finger" in learning.words[0]
+    assert "not compensated are assumed to be locked at 0: finger" in learning.words[0]
     bare = set_up(urdf="arm.urdf")[2].dynamics
     np.testing.assert_allclose(
         learning.dynamics.mass_matrix_and_bias(np.zeros(2), np.zeros(2))[0]
@@ -96,7 +96,7 @@ def test_a_urdf_gives_the_dynamics(set_up):
     np.testing.assert_allclose(up, -down)
     with pytest.raises(ConfigError, match="gravity: expected three numbers, found 1"):
         set_up(urdf="arm.urdf", gravity=[9.81])
-    with pytest.raises(ConfigError, match="payload belongs to a urdf"):
+    with pytest.raises(ConfigError, match="payload needs a urdf"):
         set_up(payload=[1.0, 0.0, 0.0, 0.1])
 
 
@@ -113,7 +113,7 @@ def test_loads_of_each_joint_give_the_dynamics(set_up):
     )
     beside = learning.dynamics.mass_matrix_and_bias(np.array([hangs + 0.1, 1.0]), np.zeros(2))[1]
     assert beside[0] > 0.0, "gravity pulls back"
-    with pytest.raises(ConfigError, match="give it for elbow too, or a urdf"):
+    with pytest.raises(ConfigError, match="give it also for elbow, or give a urdf"):
         set_up(shoulder__inertia=1e-3)
     with pytest.raises(ConfigError, match="shoulder: the load has a mass but no load_length"):
         set_up(shoulder__load_mass=0.1, shoulder__inertia=1e-3, elbow__inertia=1e-3)
@@ -125,7 +125,7 @@ def test_loads_of_each_joint_give_the_dynamics(set_up):
     ("given", "part"),
     [
         ({"adapt": False}, "adapt is false"),
-        ({}, "neither a urdf, nor inertia"),
+        ({}, "neither inertia nor load"),
         ({"urdf": "arm.urdf", "effort_meaning": "none"}, "effort_meaning is none"),
         ({"urdf": "arm.urdf", "output_mode": "sum", "command_type": "array"}, "set goal_topic"),
         ({"urdf": "arm.urdf", "output_mode": "sum", "command_type": "array", "goal_topic": "goals"}, ""),

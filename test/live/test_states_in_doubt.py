@@ -17,14 +17,14 @@ DOUBTS = {
     "positions missing": (lambda d: d.state(position=[]), "not a number"),
     "back": (lambda d: d.send(d.time - 3.0), "jumped back"),
     "stamp of NaN": (lambda d: d.send(NAN), "stamp"),
-    "half twice": (lambda d: d.send(d.time, names=["a"]), "came twice"),
+    "half twice": (lambda d: d.send(d.time, names=["a"]), "was received twice"),
     "half back": (lambda d: d.send(d.time - 3.0, names=["a"]), "jumped back"),
     "half of NaN": (lambda d: d.send(NAN, names=["a"]), "stamp"),
     "half for long": (lambda d: d.send(d.time + 0.045, names=["a"]), "joint b: no states for 45 ms"),
-    "half doubled": (lambda d: d.send(d.time + STEP, names=["a", "a"]), "a occurs twice"),
+    "half doubled": (lambda d: d.send(d.time + STEP, names=["a", "a"]), "joint a twice"),
     "half unknown": (lambda d: d.send(d.time + STEP, names=["a", "c"]), "unknown joint c"),
     "unknown joint": (lambda d: d.send(d.time + STEP, names=["a", "b", "c"]), "unknown joint c"),
-    "doubled joint": (lambda d: d.send(d.time + STEP, names=["a", "b", "a"]), "a occurs twice"),
+    "doubled joint": (lambda d: d.send(d.time + STEP, names=["a", "b", "a"]), "joint a twice"),
     "gap": (lambda d: d.state(dt=0.045), "no states for 45 ms"),
     "stale": (lambda d: d.compensator.expire(d.time + 0.042), "no states for 41 ms"),
     "disabled": (lambda d: d.compensator.disable("told to"), "told to"),
@@ -80,8 +80,8 @@ def test_after_a_doubt_it_comes_back_with_the_ramp(what: str) -> None:
 
 
 BRIDGED = {
-    "twice": (lambda d: d.send(d.time), "came twice"),
-    "out of order": (lambda d: d.send(d.time - 0.004), "after a later one"),
+    "twice": (lambda d: d.send(d.time), "was received twice"),
+    "out of order": (lambda d: d.send(d.time - 0.004), "received after a later one"),
     "late": (
         lambda d: d.compensator.on_state(d.time + 0.15, d.time + STEP, d.names, [0, 0], [0, 0], []),
         "late",
@@ -132,4 +132,4 @@ def test_numbers_that_leave_no_direction_are_a_doubt() -> None:
     driven.settled()
     driven.command([1.7e308], velocity=[-1.7e308])
     assert driven.state(0.0)[0] == 0.0
-    assert driven.doubt == "position, velocity or effort is out of all proportion"
+    assert driven.doubt == "position, velocity or effort is impossibly large"

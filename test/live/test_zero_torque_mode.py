@@ -108,7 +108,7 @@ def test_lost_states_leave_the_weight_for_the_timeout_and_then_less():
         found = float(made.torque(last + passed, None, NONE, COLD)[0])
         assert found == pytest.approx(share * WEIGHT, abs=1e-12)
     assert not made.on
-    assert made.reason == "no trusted states for 540 ms"
+    assert made.reason == "no valid states for 540 ms"
     np.testing.assert_array_equal(at_rest(made, 2.0, 0.1), 0.0)
 
 
@@ -130,7 +130,7 @@ def test_a_hot_motor_ends_the_mode_with_damping():
     assert not made.reason
     found = at_rest(made, 1.1, 0.25, temperature=np.array([70.0]))
     assert found[-1] == pytest.approx(0.5 * WEIGHT)
-    assert made.reason == "a is at 70 °C, at most 70 °C"
+    assert made.reason == "a is at 70 °C, and the limit is 70 °C"
 
 
 def test_a_fast_joint_is_braked():

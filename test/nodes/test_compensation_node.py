@@ -131,7 +131,7 @@ def test_friction_torque_of_a_moving_joint(parameters):
         ({"position": [math.nan]}, "not a number"),
         ({"velocity": [math.inf]}, "not a number"),
         ({"dt": -2.0 * STALE}, "time jumped back"),
-        ({"name": ["hinge", "hinge"], "position": [0.0, 0.0], "velocity": [1.0, 1.0]}, "occurs twice"),
+        ({"name": ["hinge", "hinge"], "position": [0.0, 0.0], "velocity": [1.0, 1.0]}, "joint hinge twice"),
         ({"name": ["hinge", "other"], "position": [0.0, 0.0], "velocity": [1.0, 1.0]}, "unknown joint other"),
         ({"dt": 2.0 * STALE}, "no states for 10000 ms"),
     ],
@@ -290,7 +290,7 @@ def test_a_law_that_would_feed_on_itself_is_refused(parameters, tmp_path, capfd)
         node = graph.add(CompensationNode, {**parameters, "effort_meaning": ""})
         assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
     said = capfd.readouterr().err
-    assert "the compensation would be unstable" in said
+    assert "for the compensation to be stable" in said
     assert "effort_meaning must be one of" in said
 
 

@@ -94,7 +94,7 @@ def test_answers_lost_for_a_while_repeat_the_run(tmp_path, capfd):
     assert len(result["bags"]) == 1
     lines = [text for text in capfd.readouterr().err.splitlines() if "repeated" in text]
     assert len(lines) == len(result["disturbed"]) >= 1
-    expected = "[excitation]: run 1 (sin_sin, gain 400): servo: joint 'j1': no answer from its servo for"
+    expected = "[excitation]: run 1 (sin_sin, gain 400): servo: joint 'j1': its servo has not answered for"
     assert any(expected in line for line in lines)
     (log,) = read_recordings(tmp_path / "bags")
     assert log.duration == pytest.approx(6.0, abs=0.3)
@@ -220,7 +220,7 @@ def test_a_dry_run_moves_nothing_and_says_what_was_checked(tmp_path, make):
         node = graph.add(ExcitationNode, {"config": str(config), "commander": commander})
         answer = graph.call(Trigger, "/excitation/dry_run", Trigger.Request(), LONGEST)
         assert answer.success, answer.message
-        assert "limits: kept" in answer.message
+        assert "limits: satisfied" in answer.message
         assert "self-collisions: not checked" in answer.message
         assert node._player is None
     assert (tmp_path / "bags" / "dry_run.png").is_file()

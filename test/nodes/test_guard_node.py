@@ -73,7 +73,7 @@ def test_automatic_returns_are_bounded_and_said(graph, parameters, capfd):
         assert f"automatic return {count} of 2" in text
         wait_for(lambda: node._compensator.enabled, "it returns by itself")
     trip()
-    assert node._status()[1].endswith("enable again")
+    assert node._status()[1].endswith("enable compensation again")
     graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))
     assert node._status()[2]["automatic returns"] == "0 of 2"
     said = capfd.readouterr().err

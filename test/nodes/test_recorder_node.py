@@ -42,7 +42,7 @@ def test_a_publisher_that_comes_later_and_offers_best_effort_is_heard(tmp_path: 
 @pytest.mark.parametrize(
     ("topic", "part"),
     [
-        ("/joint_states sensor_msgs/msg/JointState", "recorded anyway"),
+        ("/joint_states sensor_msgs/msg/JointState", "always recorded"),
         ("/b@d sensor_msgs/msg/Imu", "not a valid topic name"),
         ("/imu", "NAME TYPE"),
     ],

@@ -156,7 +156,7 @@ def test_nan_switches_one_joint_off_and_a_joint_that_is_not_named_grows_stale(tm
         wait_for(lambda: one.torque_enabled, "torque on again")
         s.commands.goals = {"j1": 0.2}
         wait_for(lambda: not (one.torque_enabled or other.torque_enabled), "torque off on both")
-        wait_for(lambda: s.said(ERROR, "commands stopped"), "the reason")
+        wait_for(lambda: s.said(ERROR, "no command for"), "the reason")
 
 
 def test_no_torque_needs_no_commands(tmp_path):
@@ -179,10 +179,10 @@ def test_stale_commands_switch_torque_off_until_told_otherwise(tmp_path):
         wait_for(lambda: s.bus.servos[0].torque_enabled, "torque on")
         s.commands.goals = {}
         wait_for(lambda: not s.bus.servos[0].torque_enabled, "torque off")
-        wait_for(lambda: s.said(ERROR, "commands stopped", "torque is off"), "the reason")
+        wait_for(lambda: s.said(ERROR, "no command for", "torque is off"), "the reason")
         refused = s.call("enable")
         assert not refused.success
-        assert "commands stopped" in refused.message
+        assert "no command for" in refused.message
         s.commands.goals = {"j1": 0.4}
         assert s.call("clear").success
         count = len(s.states)
@@ -225,7 +225,7 @@ def test_gain_is_set_while_it_runs_and_confirmed_by_telemetry(tmp_path):
         wait_for(lambda: s.told("j1")["p_gain"] == s.told("j2")["p_gain"] == 200.0, "gain 200")
         assert ask(100.0, 400.0).successful
         wait_for(lambda: (s.told("j1")["p_gain"], s.told("j2")["p_gain"]) == (100.0, 400.0), "100 and 400")
-        for gains, part in (((100000.0,), "gain"), ((1.5,), "gain"), ((1.0, 2.0, 3.0), "2 joints")):
+        for gains, part in (((100000.0,), "gain"), ((1.5,), "gain"), ((1.0, 2.0, 3.0), "one for each of 2")):
             refused = ask(*gains)
             assert not refused.successful
             assert part in refused.reason
@@ -288,7 +288,7 @@ def test_a_gap_is_in_diagnostics_and_telemetry(tmp_path):
         wait_for(lambda: s.bus.servos[0].torque_enabled, "torque on")
         s.telemetry.clear()
         s.bus.silence(0.06)
-        wait_for(lambda: s.said(WARN, "'j1' was silent for"), "a warning")
+        wait_for(lambda: s.said(WARN, "no answer from joint 'j1' for"), "a warning")
         gaps = [values["gap"] for m in s.telemetry for _, values in s.telemetry_topic.read(m)]
         assert max(gaps) > 0.05
         assert s.bus.servos[0].torque_enabled

@@ -93,7 +93,7 @@ def test_the_mode_bears_the_weight_and_lets_it_down(tmp_path):
     with Graph() as graph:
         rig = Rig(graph, tmp_path)
         rig.send(3)
-        assert rig.node._on_zero_torque(True) == "a hand guides the robot"
+        assert rig.node._on_zero_torque(True) == "zero-torque mode is on: the robot can be guided by hand"
         np.testing.assert_allclose(rig.send(30), WEIGHT, rtol=1e-6)
         assert rig.words() == "zero-torque mode"
         rig.node._on_zero_torque(False)
@@ -269,5 +269,5 @@ def test_drives_stay_while_a_hand_guides(tmp_path):
         other = file_of(tmp_path / "other.json", 3.0)
         (result,) = rig.node.set_parameters([Parameter("drives_file", value=other)])
         assert not result.successful
-        assert "end zero torque first" in result.reason
+        assert "end the mode first" in result.reason
         np.testing.assert_allclose(rig.send(3), WEIGHT, rtol=1e-6)

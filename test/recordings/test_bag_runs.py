@@ -208,7 +208,7 @@ def test_a_bag_without_bench_messages_is_one_run_if_the_user_describes_it(tmp_pa
 def test_a_bag_that_describes_itself_is_not_described_again(tmp_path):
     """Two truths about one recording: neither is taken silently."""
     path = one_run().write(tmp_path / "bag")
-    refusal(lambda: read_bag(path, bench=TOLD), path, "/bench", "leave `bench` out")
+    refusal(lambda: read_bag(path, bench=TOLD), path, "/bench", "do not give `bench`")
 
 
 def test_a_run_that_was_disturbed_before_its_first_state_is_to_be_recorded_again(tmp_path):

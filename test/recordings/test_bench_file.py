@@ -69,7 +69,7 @@ def test_runs_of_one_name_get_the_name_of_their_bag(tmp_path):
     logs = read_recordings(tmp_path / "bags")
     assert [log.name for log in logs] == ["monday first", "tuesday first"]
     one_run().write(tmp_path / "bags" / "copy")
-    refusal(lambda: read_recordings(tmp_path / "bags"), "first", "twice")
+    refusal(lambda: read_recordings(tmp_path / "bags"), "first", "several runs")
 
 
 def test_recordings_that_describe_themselves_stay_as_they_are(tmp_path):
@@ -84,7 +84,7 @@ def test_recordings_that_describe_themselves_stay_as_they_are(tmp_path):
         "first": BENCH["mass"],
     }
     more = benches(tmp_path, TEXT + '  "own": {mass: 3}\n')
-    refusal(lambda: read_recordings(tmp_path / "bags", bench=more), "own", "/bench", "leave 'own' out")
+    refusal(lambda: read_recordings(tmp_path / "bags", bench=more), "own", "/bench", "remove 'own'")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_recordings_that_are_not_described_are_refused(tmp_path, text, parts):
         (TEXT.replace("mass: 0.1", "weight: 0.1"), ["runs: light_*", "'weight'", "mass"]),
         (TEXT.replace("xl330", "xl999.yaml"), ["actuator", "xl999.yaml"]),
         (TEXT.replace("0.1}", "heavy}"), ["runs: light_*: mass", "'heavy'"]),
-        ("schema: 2\n" + TEXT, ["schema 2 is not known"]),
+        ("schema: 2\n" + TEXT, ["unknown schema 2"]),
         (json.dumps([1]), ["expected named values"]),
     ],
 )

@@ -311,7 +311,7 @@ def test_a_disk_that_never_answers_again_is_told_of_at_the_end(tmp_path, stalled
     monkeypatch.setattr(recorder_module, "CLOSE_TIMEOUT", 0.05)
     recorder = BagRecorder(tmp_path / "bag", TOPICS)
     recorder.write(*begin(0))
-    refusal(recorder.close, tmp_path / "bag", "does not answer", "recovered")
+    refusal(recorder.close, tmp_path / "bag", "has not responded", "recovered")
     stalled.set()
     wait_until(lambda: (tmp_path / "bag" / "metadata.yaml").exists(), "the bag is finished after all")
 

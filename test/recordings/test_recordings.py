@@ -76,7 +76,7 @@ def test_folders_without_recordings_are_refused(tmp_path):
 def test_a_recording_that_is_there_twice_is_refused(folder):
     """The name of the run is the name of the result; a copy would also count double in a fit."""
     write_json(folder / "c_deep" / "a_one.json", bam_recording())
-    refusal(lambda: read_recordings(folder), folder, "a_one", "twice")
+    refusal(lambda: read_recordings(folder), folder, "a_one", "several runs")
 
 
 def test_runs_that_were_ended_at_once_are_left_out_with_a_note(folder):
@@ -93,14 +93,14 @@ def test_runs_that_were_ended_at_once_are_left_out_with_a_note(folder):
     notes = []
     assert [log.name for log in read_recordings(folder, note=notes.append)] == [*whole, "long_enough"]
     assert len(notes) == 3
-    assert all("left out" in note and len(note.splitlines()) == 1 for note in notes)
+    assert all("not used" in note and len(note.splitlines()) == 1 for note in notes)
     names = ("at_once", "at_once", "nothing_commanded")
     assert all(name in note for name, note in zip(names, notes, strict=True)), notes
     refusal(lambda: read_recordings(short), short, "at_once", "at least 1 s")
     lonely = folder.with_name("lonely")
     lonely.mkdir()
     short.rename(lonely / "z_short")
-    refusal(lambda: read_recordings(lonely), lonely, "no recordings that can be used", "at least 1 s")
+    refusal(lambda: read_recordings(lonely), lonely, "no usable recordings", "at least 1 s")
 
 
 def test_one_damaged_recording_spoils_the_folder(folder):

@@ -63,7 +63,7 @@ def test_a_cut_off_bag_reads_back_and_leaves_a_finished_copy(bag):
     before = content_of(bag)
     logs = []
     (note,) = notes_of(lambda note: logs.extend(read_recordings(bag, note=note)))
-    for part in (str(bag), "cut off", "messages", "came back", "run_001_recovered"):
+    for part in (str(bag), "cut off", "messages", "were recovered", "run_001_recovered"):
         assert part in note
     (log,) = logs
     assert log.name == "first (cut off)"
@@ -175,7 +175,7 @@ def test_a_run_that_ended_before_the_crash_keeps_its_name(tmp_path):
     logs = []
     notes = notes_of(lambda note: logs.extend(read_bag(bag, note=note)))
     assert [log.name for log in logs] == ["first"]
-    assert any("'second'" in note and "left out" in note for note in notes)
+    assert any("'second'" in note and "not used" in note for note in notes)
     longer = [*recorded, *samples(400, 150)]
     other = unfinished_bag(tmp_path / "other", unfinished_bytes(longer))
     assert [log.name for log in read_bag(other)] == ["first", "second (cut off)"]
@@ -192,7 +192,7 @@ def test_a_bag_cut_off_before_its_first_run_is_no_recording(tmp_path, content):
     logs = []
     notes = notes_of(lambda note: logs.extend(read_recordings(tmp_path / "bags", note=note)))
     assert [log.name for log in logs] == ["first (cut off)"]
-    assert any("left out" in note and "run_001" in note for note in notes)
+    assert any("not used" in note and "run_001" in note for note in notes)
 
 
 def test_a_bag_that_is_being_recorded_is_not_taken_for_a_dead_one(tmp_path):
@@ -201,7 +201,7 @@ def test_a_bag_that_is_being_recorded_is_not_taken_for_a_dead_one(tmp_path):
     with BagRecorder(tmp_path / "run_002", TOPICS) as recorder:
         for message in run(1.5, "second"):
             recorder.write(*message)
-        refusal(lambda: read_bag(recorder.path), recorder.path, "being recorded right now")
+        refusal(lambda: read_bag(recorder.path), recorder.path, "still being recorded")
         logs = []
         notes = notes_of(lambda note: logs.extend(read_recordings(tmp_path, note=note)))
         assert [log.name for log in logs] == ["first (cut off)"]

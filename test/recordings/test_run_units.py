@@ -30,11 +30,11 @@ def moved(angle: float = 1.0, goal: float = 1.1, velocity: float = 1.0, **more) 
         (moved(57.3, 63.0, 57.3), ["position reaches 28.6 rad", "degrees or counts"]),
         (moved(652.0, 717.0, 652.0), ["position reaches 326.0 rad", "`signals`"]),
         (moved(10.0, 1.1, 57.3), ["velocity is 5.7"]),
-        (moved(velocity=-1.0), ["velocity is -1 times", "other sign"]),
-        (moved(velocity=0.0), ["velocity is 0 throughout", "leave velocity out"]),
+        (moved(velocity=-1.0), ["velocity is -1 times", "wrong sign"]),
+        (moved(velocity=0.0), ["velocity is always 0", "remove velocity"]),
         (moved(23.0, 0.9, 23.0), ["position moves 24", "as far as goal"]),
         (moved(1.0, 23.0), ["position moves 0.04", "as far as goal"]),
-        (moved(1.0, -1.1), ["moves against goal", "sign: -1"]),
+        (moved(1.0, -1.1), ["moves in the opposite direction to goal", "sign: -1"]),
         (moved(supply_voltage=50 * np.ones(200) * 2), ["around 100 V", "tenths"]),
         (moved(pwm=40.0 * np.sin(TIME)), ["pwm reaches", "percent"]),
     ],
@@ -90,7 +90,7 @@ def test_what_contradicts_a_set_up_is_told():
     (line,) = oddities(swapped)
     assert "moves 100 ms before its goal" in line
     (line,) = oddities(replace(log, goal=replace(log.position, held=True)))
-    assert "the goal equals the position" in line
+    assert "goal and position are equal" in line
     (line,) = oddities(replace(log, setup=replace(log.setup, kp=0.0)))
     assert "kp is 0" in line
 
@@ -112,7 +112,7 @@ def test_velocities_of_something_else_are_refused():
     """Not correlated with the slope of the position."""
     log = moved()
     other = replace(log, velocity=replace(log.velocity, value=np.sin(17.0 * TIME)))
-    assert "does not match the slope" in refusal(lambda: check_units(other, "run"))
+    assert "is not the derivative" in refusal(lambda: check_units(other, "run"))
 
 
 def test_fast_motion_is_no_turn():

@@ -60,13 +60,13 @@ def test_readings_without_conversion_stay_as_they_are():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"unit": "counts"}, "counts and counts_per_turn need each other"),
-        ({"unit": "deg", "counts_per_turn": 4096}, "counts and counts_per_turn need each other"),
+        ({"unit": "counts"}, "counts_per_turn is required for the unit counts"),
+        ({"unit": "deg", "counts_per_turn": 4096}, "counts_per_turn is required for the unit counts"),
         ({"sign": 2}, "sign"),
         ({"scale": "gain"}, "is the name of a variable"),
-        ({"columns": [0, 2]}, "'column' cannot stand beside columns"),
-        ({"topic": "/x"}, "names, values missing"),
-        ({"constant": 1.0, "unit": "deg"}, "'unit' cannot stand beside constant"),
+        ({"columns": [0, 2]}, "'column' cannot be combined with columns"),
+        ({"topic": "/x"}, "also needs names, values"),
+        ({"constant": 1.0, "unit": "deg"}, "'unit' cannot be combined with constant"),
     ],
 )
 def test_sources_that_contradict_themselves_are_refused(keys, said):
@@ -82,7 +82,7 @@ def test_sources_that_contradict_themselves_are_refused(keys, said):
     [
         (
             "effort: {column: i, unit: mA}",
-            "mA is not a torque: give its drive gain as scale, in N m (or N) per A",
+            "mA is not a unit of torque: give the drive gain as scale, in N m (or N) per A",
         ),
         ("supply_voltage: {column: i, unit: deg}", "expected V or mV, found 'deg'"),
         ("temperature: {column: i, unit: V}", "unit: expected none, found 'V'"),
@@ -187,11 +187,11 @@ def test_a_table_in_degrees_is_read_as_a_run(tmp_path, kind):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("{joint}_angle", "angle"), "no column angle of numbers for position; it has t, knee_angle"),
+        (("{joint}_angle", "angle"), "no numeric column angle for position; found: t, knee_angle"),
         (("{joint}_angle", "{joint}_pos"), "{joint}_pos (joint 'knee')"),
-        (("time: {column: t, unit: ms}", ""), "which column is its time?"),
-        (("time: {column: t,", "time: {column: s,"), "no column s of numbers for time; it has t"),
-        (("position: {column", "position: {topic: /x, names: n, values"), "gives no column for position"),
+        (("time: {column: t, unit: ms}", ""), "the column of the time is not known"),
+        (("time: {column: t,", "time: {column: s,"), "no numeric column s for time; found: t"),
+        (("position: {column", "position: {topic: /x, names: n, values"), "has no column for position"),
     ],
 )
 def test_columns_that_are_not_there_are_answered_with_those_that_are(tmp_path, change, said):
@@ -268,7 +268,7 @@ def test_a_joint_that_is_not_there_is_answered_with_those_that_are(tmp_path):
     other = BenchDescription("run", "ankle", "xl330", "unknown", BENCH.setup)
     refusal(
         lambda: read_bag(path, signals=signals, bench=other),
-        path, "position, goal", "'ankle'", "position is there of knee, gripper", "goal is there of knee",
+        path, "position, goal", "'ankle'", "position is recorded for knee, gripper", "goal is recorded for knee",
     )  # fmt: skip
 
 
@@ -296,5 +296,7 @@ def test_values_by_joint_suit_no_single_servo(tmp_path):
     """They are for arms."""
     text = FOREIGN.replace("offset: -2048", "offset: [0, 1]")
     path = foreign_bag(tmp_path)
-    with pytest.raises(RecordingError, match="offset: 2 values, expected one, or one for each of 1"):
+    with pytest.raises(
+        RecordingError, match="offset: found 2 values, expected one for all joints, or one for each of 1"
+    ):
         read_bag(path, signals=table(tmp_path, text), bench=BENCH)

@@ -148,7 +148,7 @@ def with_lines(**changes: str | None) -> str:
         (with_lines(goal=None), ["goal", "missing"]),
         (with_lines(torqe="{constant: 1}"), ["'torqe'", "torque_enable", "supply_voltage"]),
         (with_lines() + "goal: {constant: 1}\n", ["'goal'", "twice"]),
-        (with_lines(goal="{topic: /g, names: name}"), ["goal", "values", "missing"]),
+        (with_lines(goal="{topic: /g, names: name}"), ["goal", "needs values"]),
         (with_lines(goal="{topic: /g, names: name, values: x, sing: -1}"), ["goal", "'sing'"]),
         (with_lines(goal="{topic: /g, interface: x, values: y}"), ["goal", "'values'"]),
         (with_lines(goal="{topic: /g, values: x, order: shoulder}"), ["goal", "order", "list"]),

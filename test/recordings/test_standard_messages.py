@@ -60,7 +60,7 @@ def test_joints_may_be_chosen(tmp_path):
     """Those that are not there are answered with those that are."""
     path = foreign(tmp_path)
     assert {tuple(message.name) for message in heard(path, tmp_path, ("b",))[JOINT_STATES]} == {("b",)}
-    with pytest.raises(RecordingError, match="no joint c in /arm, which has a, b, gripper"):
+    with pytest.raises(RecordingError, match="no joint c on /arm; found: a, b, gripper"):
         heard(path, tmp_path, ("c",))
 
 

@@ -98,8 +98,8 @@ def test_a_bag_gives_states_and_commands_in_the_order_of_time(tmp_path):
         ("time,a\n", "run.csv has no rows of data"),
         ("time,a\n0,1\n1\n", "run.csv: row 3 has 1 fields, expected 2"),
         ("0 1\n\n1 2 3\n", "run.csv: row 3 has 3 fields, expected 2"),
-        ("a,a\n0,1\n", "run.csv has two columns 'a'"),
-        ("a;b\nx;y\n", "run.csv has no column of numbers: it begins with 'a;b'"),
+        ("a,a\n0,1\n", "run.csv has two columns named 'a'"),
+        ("a;b\nx;y\n", "run.csv has no numeric column; it begins with 'a;b'"),
     ],
 )
 def test_damaged_text_is_refused_in_one_line(tmp_path, content, message):
@@ -133,11 +133,11 @@ def test_other_damage_is_refused_in_one_line(tmp_path):
 def test_a_missing_column_is_answered_with_those_there_are(tmp_path):
     """By name and by index; a column of text cannot be asked for."""
     table = read_table(text_file(tmp_path, "t,a,note\n0,1,x\n1,2,y\n"))
-    with pytest.raises(RecordingError, match=r"run\.csv has no column 'time' of numbers; it has t, a"):
+    with pytest.raises(RecordingError, match=r"run\.csv has no numeric column 'time'; found: t, a"):
         table.column("time")
-    with pytest.raises(RecordingError, match=r"run\.csv has 3 columns, expected columns 2 to 4"):
+    with pytest.raises(RecordingError, match=r"run\.csv has 3 columns, but columns 2 to 4 are needed"):
         table.columns(2, 5)
-    with pytest.raises(RecordingError, match="no column 'note' of numbers"):
+    with pytest.raises(RecordingError, match="no numeric column 'note'"):
         table.columns(1, 3)
 
 

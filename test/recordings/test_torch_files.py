@@ -92,7 +92,7 @@ class _Harm:
 
 def test_nothing_but_tensors_is_unpickled(save, tmp_path, capsys):
     """Code of a pickle does not run; files of other content are refused in one line."""
-    with pytest.raises(RecordingError, match=r"chirp\.pt: it holds (__builtin__|builtins)\.print"):
+    with pytest.raises(RecordingError, match=r"chirp\.pt: it contains (__builtin__|builtins)\.print"):
         read_table(save({"time": _Harm()}))
     assert "harm" not in capsys.readouterr().out
     with pytest.raises(RecordingError, match="expected a dictionary of tensors, found list"):

@@ -32,7 +32,7 @@ def test_an_absurd_state_is_rejected_and_forgotten(which: str, absurd: float) ->
                 position, velocity = (value, velocity) if which == "position" else (position, value)
             compensator.on_state(time, time, ["a"], [position], [velocity], [])
             if k == 300:
-                assert compensator.doubt == "position or velocity is not a number, or impossibly large"
+                assert compensator.doubt == "position or velocity is not a number, or is impossibly large"
                 assert compensator.torque[0] == 0.0
         assert compensator.doubt is None
         assert all(np.isfinite(values).all() for values in compensator.account())

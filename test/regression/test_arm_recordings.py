@@ -100,7 +100,7 @@ def test_gaps_that_leave_nothing(tmp_path):
         velocity=run.velocity[kept],
         effort=run.effort[kept],
     )
-    with pytest.raises(TooShortError, match="9 gaps leave at most 50 rows in a row"):
+    with pytest.raises(TooShortError, match="between its 9 gaps, at most 50 consecutive rows"):
         segments(pieces, FILTERED)
 
 

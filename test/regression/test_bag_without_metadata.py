@@ -16,7 +16,7 @@ def test_a_folder_without_metadata_names_its_file():
     with pytest.raises(RecordingError) as refused:
         read_messages(UR10)
     (file,) = UR10.glob("*.db3")
-    assert str(refused.value) == f"{UR10} has no metadata.yaml: name its file, {file}"
+    assert str(refused.value) == f"{UR10} has no metadata.yaml: name the file in it, {file}"
     assert read_messages(file).messages
 
 

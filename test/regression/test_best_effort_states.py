@@ -75,7 +75,7 @@ def test_the_overrides_of_the_user_count(graph, parameters):
     (offer,) = graph.user.get_subscriptions_info_by_topic("/joint_states")
     assert offer.qos_profile.reliability == ReliabilityPolicy.RELIABLE
     graph.user.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
-    wait_for(lambda: "qos_overrides ask for reliable" in node._status()[1], "what is wrong")
+    wait_for(lambda: "qos_overrides require reliable" in node._status()[1], "what is wrong")
 
 
 def test_overrides_that_cannot_be_are_refused(graph, parameters):

@@ -86,7 +86,7 @@ def test_a_frozen_encoder_concerns_its_joint_alone() -> None:
         if k * STEP > 0.1:
             assert torque[1] == 0.0
             assert stopping.found.joints_off.tolist() == [False, True, False]
-            assert "position of j1 is constant" in stopping.found.off_reasons[0]
+            assert "position of j1 has been constant" in stopping.found.off_reasons[0]
             assert stopping.found.trusted_state is None, "its weight at a pose that is not that of the robot"
     for k in range(100):
         torque = stopping.step(1.0)
@@ -109,4 +109,4 @@ def test_a_robot_whose_positions_all_stand_is_not_trusted_at_all() -> None:
         if k * STEP > 0.1:
             np.testing.assert_array_equal(torque, 0.0)
             assert stopping.found.doubt is not None
-            assert "is constant" in stopping.found.doubt
+            assert "has been constant" in stopping.found.doubt

@@ -90,4 +90,4 @@ def test_formats_with_position_control_only_still_ask_for_the_gain(identified, t
     """Isaac Lab's drive has a stiffness."""
     command = ["export", "--format", "isaaclab", "--params", identified, "--output", tmp_path / "made.py"]
     assert main([str(word) for word in command]) == 1
-    assert "give one with --kp" in capsys.readouterr().err
+    assert "give it with --kp" in capsys.readouterr().err

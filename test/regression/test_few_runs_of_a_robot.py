@@ -11,6 +11,6 @@ def test_too_few_recordings_are_the_reason():
     """It names how many there are and how many are needed; with enough of them, or with intervals, there is none."""
     (reason,) = few_runs(2, OPEN)
     assert (reason.key, reason.use) == ("few_runs", "doubtful")
-    assert "need 3 recordings or more, and 2 were fitted" in reason.text
+    assert "need at least 3 recordings, and 2 were fitted" in reason.text
     assert few_runs(3, OPEN) == []
     assert few_runs(2, KNOWN) == []

@@ -26,7 +26,7 @@ def test_a_pipe_that_nobody_writes_is_refused(tmp_path, suffix):
     reader = {".mcap": read_messages, ".json": recorded_runs}.get(suffix, read_table)
     with pytest.raises(RecordingError) as caught:
         reader(pipe)
-    assert_clear(caught.value, str(pipe), "pipe", "expected a file")
+    assert_clear(caught.value, str(pipe), "pipe", "name the file")
     with pytest.raises(RecordingError):
         recorded_runs(tmp_path) if suffix in (".json", ".mcap") else reader(pipe)
     with pytest.raises(ConfigError) as caught:

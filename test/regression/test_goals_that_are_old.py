@@ -66,7 +66,7 @@ def test_clocks_that_are_seconds_apart_are_measured_and_made_up_for(kind, clock)
     if kind is Compensator:
         assert other.notice is not None
         assert (
-            f"{'behind' if clock > 0.0 else 'ahead of'} the states: their stamps are corrected"
+            f"{'behind' if clock > 0.0 else 'ahead of'} those of the states, which is corrected"
             in other.notice
         )
         assert other.wishes.goals.difference == pytest.approx(clock + 1 / 200, abs=1e-3)
@@ -77,7 +77,7 @@ def test_clocks_further_apart_are_said():
     compensator = Compensator([joint()], [JointMap()], SETTINGS)
     followed(compensator, 200, 0.5, 1, clock=10.0)
     assert compensator.notice is not None
-    assert "more than the 5 s that are corrected" in compensator.notice
+    assert "more than the 5 s that can be corrected" in compensator.notice
 
 
 def test_former_states_of_the_joint_itself_are_no_goals():

@@ -62,9 +62,9 @@ def ended(process: FitProcess) -> str:
 def test_engines_without_joints_refuse_them(started, tmp_path, engine, joint):
     """In one line, before anything runs."""
     refusal(
-        lambda: joints_of(ENGINES[engine], joint), joint, f"`stribeck identify {engine}`", "leave it empty"
+        lambda: joints_of(ENGINES[engine], joint), joint, f"`stribeck identify {engine}`", "leave joint empty"
     )
-    refusal(lambda: started(engine, joint), "takes no joint")
+    refusal(lambda: started(engine, joint), "has no option for joints")
     assert not list(tmp_path.glob(".out*"))
     assert joints_of(ENGINES[engine], " , ") == []
 
@@ -73,7 +73,9 @@ def test_engines_with_joints_take_them():
     """The posterior only as that of a servo."""
     for engine in ("servo", "joint", "posterior"):
         assert joints_of(ENGINES[engine], "hip, knee,") == ["hip", "knee"]
-    refusal(lambda: joints_of(engine_of("posterior", ["--machine=arm.yaml"]), "hip"), "takes no joint")
+    refusal(
+        lambda: joints_of(engine_of("posterior", ["--machine=arm.yaml"]), "hip"), "has no option for joints"
+    )
 
 
 def test_a_second_joint_that_cannot_start_is_a_reason(started, monkeypatch):

@@ -49,7 +49,7 @@ def test_a_limit_that_is_not_found_is_said(monkeypatch):
     drive = torque_drive(actuator, PLANT.law, {name: fixed(value, "") for name, value in values.items()})
     advice = advise("elbow", drive)
     assert (advice.slowest.value, advice.stair) == (math.inf, 0.0)
-    assert f"sticks at all simulated speeds, to {FASTEST:g} rad/s" in " ".join(advice.notes)
+    assert f"sticks at all simulated speeds, up to {FASTEST:g} rad/s" in " ".join(advice.notes)
     sticking_below(monkeypatch, 0.0)
     assert slowest_speed(PLANT) == 0.0
 

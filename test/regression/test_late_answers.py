@@ -108,15 +108,15 @@ def test_a_written_value_is_read_back() -> None:
         bus = emulation.bus("xl330")
         bus.connect()
         servo._set = lambda name, number: None  # type: ignore[method-assign]
-        with pytest.raises(ServoError, match=r"keeps position_p_gain = 400, 77 was written"):
+        with pytest.raises(ServoError, match=r"did not store position_p_gain = 77; it is still 400"):
             RemoteServo(bus.link, bus.servos[0]).write("position_p_gain", 77)
 
 
 @pytest.mark.parametrize(
     ("name", "number", "text"),
     [
-        ("temperature_limit", 20, "temperature_limit = 20 °C, valid: at least 30"),
-        ("temperature_limit", 250, "temperature_limit = 250, valid: 0 to 100"),
+        ("temperature_limit", 20, "is 20 °C, but must be at least 30"),
+        ("temperature_limit", 250, "temperature_limit = 250; valid: 0 to 100"),
         ("min_position_limit", 4000, "above max_position_limit"),
     ],
 )

@@ -24,19 +24,19 @@ def ranges(tmp_path):
 def test_radians_are_neither_degrees_nor_shares(tmp_path, ranges):
     """Friction and stiffness would be 57 or more times too small or too large."""
     folder = made(tmp_path / "set", "radians")
-    refusal(lambda: read_data_set(folder, degrees=True), "no number is above 0.5", "radians", "`degrees`")
-    refusal(lambda: read_data_set(folder, calibration=ranges), "no number is above 0.5", "`calibration`")
+    refusal(lambda: read_data_set(folder, degrees=True), "all values are below 0.5", "radians", "`degrees`")
+    refusal(lambda: read_data_set(folder, calibration=ranges), "all values are below 0.5", "`calibration`")
     assert len(read_data_set(folder)) == 1
 
 
 def test_one_unit_is_given(tmp_path, ranges):
     """Of two the calibration was ignored; one that info.json contradicts was believed."""
     shares = made(tmp_path / "shares", "shares")
-    refusal(lambda: read_data_set(shares, degrees=True, calibration=ranges), "two units")
+    refusal(lambda: read_data_set(shares, degrees=True, calibration=ranges), "exclude each other")
     stated = made(tmp_path / "stated", "degrees", {"unit": "deg"})
     refusal(lambda: read_data_set(stated, calibration=ranges), "states degrees", "`calibration` out")
     radians = made(tmp_path / "radians", "radians", {"unit": "rad"})
-    refusal(lambda: read_data_set(radians, degrees=True), "states radians", "`degrees` out")
+    refusal(lambda: read_data_set(radians, degrees=True), "states radians", "remove `degrees`")
     assert len(read_data_set(stated, degrees=True)) == 1
 
 

@@ -128,7 +128,7 @@ def test_a_position_that_stands_still_while_its_velocity_moves_is_a_doubt() -> N
         if k * STEP > 0.1:
             assert torque == 0.0
             assert live.doubt is not None
-            assert "is constant" in live.doubt
+            assert "has been constant" in live.doubt
 
 
 def test_a_joint_that_stands_at_its_stop_is_no_doubt() -> None:
@@ -154,7 +154,7 @@ def test_states_that_are_seconds_late_are_a_doubt() -> None:
         if k * STEP > 0.04 + 1e-9:
             assert torque == 0.0
             assert live.doubt is not None
-            assert "2.00 s late" in live.doubt
+            assert "with a delay of 2.00 s" in live.doubt
 
 
 @pytest.mark.parametrize("mode", ["sum", "goal_offset"])

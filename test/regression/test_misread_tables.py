@@ -59,9 +59,9 @@ def test_a_servo_named_once(folder, capsys):
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (("{column: t}", "{column: stamp}"), ("no column stamp of numbers for time", "t, q, g, u")),
+        (("{column: t}", "{column: stamp}"), ("no numeric column stamp for time", "t, q, g, u")),
         (("{column: q}", "{column: q, scale: 0}"), ("position: scale: must not be 0",)),
-        (("{column: q}", "{column: q, file: other.csv}"), ("position from a file other.csv", "folder")),
+        (("{column: q}", "{column: q, file: other.csv}"), ("position from the file other.csv", "folder")),
     ],
 )
 def test_the_column_that_is_missing_is_named(folder, capsys, change, parts):
@@ -76,14 +76,14 @@ def test_a_supply_in_another_unit_is_told(folder, capsys):
     (folder / "signals.yaml").write_text(f"{SIGNALS}supply_voltage: {{column: u}}\n")
     code, said = imported(capsys)
     assert code == 0
-    assert "recorded at 0.5 V, far below the rated 3.7 V" in said
+    assert "the recorded supply is 0.5 V, far below the rated 3.7 V" in said
 
 
 def test_a_table_without_a_position(folder):
     np.savetxt("other.csv", np.column_stack([TIME, TIME]), delimiter=",", header="t,alpha", comments="")
     with pytest.raises(RecordingError) as caught:
         survey_bench([folder / "other.csv"], None, None)
-    assert_clear(caught.value, "nothing that is called a position", "alpha")
+    assert_clear(caught.value, "a name that means position", "alpha")
 
 
 def test_motion_that_no_parameter_changes_has_no_clusters():
@@ -117,4 +117,4 @@ def test_an_actuator_that_contradicts_the_bench_is_told(folder, capsys):
     """What happened: the servo named was ignored without a word where the bench names another servo."""
     code, said = imported(capsys, "--servo", "sts3215")
     assert code == 0
-    assert "run is of 'xl330', as it or its bench says: --servo sts3215 is not used" in said
+    assert "run states that its servo is 'xl330': --servo sts3215 is not used" in said

@@ -118,7 +118,7 @@ def test_missing_samples_are_told(folder, capsys):
 def test_a_diagram_beyond_all_servos_is_told(folder, capsys, limit, told):
     """What happened: a picture of 1000 N m for a servo of 0.6 N m, without a word."""
     assert main(["diagram", "--params", "p.json", "--max-torque", limit, "--output", "d.png"]) == 0
-    assert ("no servo drawn has more than" in capsys.readouterr().err) == told
+    assert ("is far above the stall torque" in capsys.readouterr().err) == told
 
 
 def test_runs_fitted_and_predicted_are_told(folder, capsys):

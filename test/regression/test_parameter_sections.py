@@ -114,7 +114,7 @@ def test_sections_that_reach_nobody_are_refused(tmp_path, text, node, part):
     path = tmp_path / "file.yaml"
     path.write_text(text)
     usual = "guard" if "guard" in node else "compensation"
-    with pytest.raises(ConfigError, match=r"no section for this node") as refused:
+    with pytest.raises(ConfigError, match=r"no section matches this node") as refused:
         check_sections([path], node, usual)
     assert part in str(refused.value)
 
@@ -171,6 +171,6 @@ def test_two_nodes_of_a_name_are_told_apart_by_the_full_one(tmp_path):
     """Or refused, where only the name is known."""
     path = tmp_path / "file.yaml"
     path.write_text(own("/left/compensation", 0.3) + own("/right/compensation", 0.6))
-    with pytest.raises(ConfigError, match=r"several nodes 'compensation': /left/compensation, /right"):
+    with pytest.raises(ConfigError, match=r"several nodes named 'compensation': /left/compensation, /right"):
         CompensationParameters.read(path, "compensation")
     assert CompensationParameters.read(path, "/right/compensation").gain == 0.6

@@ -24,7 +24,7 @@ def test_a_bad_recording_of_several_is_left_out_and_named():
     told = []
     paths = [Path("a.csv"), Path("bad.csv"), Path("b.csv")]
     assert read_usable(paths, read, told.append) == ["a", "b"]
-    assert told == ["bad.csv: no torques; it is left out"]
+    assert told == ["bad.csv: no torques; it is not used"]
 
 
 def test_recordings_that_are_all_bad_are_an_error():

@@ -59,7 +59,7 @@ def test_a_file_named_twice_is_refused(capsys):
 def test_trajectories_of_one_name_are_refused(capsys, words):
     """What happened: the table and the picture of one took the place of the other's."""
     said = refused(capsys, *words, "--params", "a/m4.json", "--bench", BENCH, "--output", "out")
-    assert "two trajectories are named" in said
+    assert "two trajectories have the same name" in said
     assert not Path("out").exists()
 
 
@@ -89,7 +89,7 @@ def test_tables_overwrite_neither_each_other_nor_an_input(capsys):
 def test_a_mechanism_refuses_what_it_would_ignore(capsys, words):
     """What happened: nothing was drawn or written, with exit code 0."""
     said = refused(capsys, "--mechanism", "furuta_lund", *words)
-    assert f"leave {words[0]} out" in said
+    assert f"remove {words[0]}" in said
 
 
 def test_trajectories_refuse_a_duration(capsys):

@@ -133,7 +133,7 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
     criterion._wanted[:] = 9.0
     with (
         ThreadPoolExecutor(1) as pool,
-        pytest.raises(ConfigError, match=r"\w+ and \w+ are, at \d+ % of them"),
+        pytest.raises(ConfigError, match=r"\w+ with \w+ \(\d+ % of the configurations\)"),
     ):
         random_baseline(criterion, 10, 0, pool)
 

@@ -42,7 +42,7 @@ def tensor(tmp_path):
         (0, (-1,), (1,), "negative offset, size or stride"),
         (0, (2,), (), "no stride for each size"),
         (0, (3,), (1,), "larger than its storage"),
-        (0, (LARGEST + 1,), (0,), f"a tensor has {LARGEST + 1} numbers, its storage 2"),
+        (0, (LARGEST + 1,), (0,), f"a tensor has {LARGEST + 1} numbers, but its storage 2"),
         (0, (2**70,), (0,), "a tensor has 1180591620717411303424 numbers"),
     ],
 )
@@ -98,6 +98,6 @@ def test_too_little_memory_is_said(tensor, monkeypatch):
     path = tensor(0, (2,), (1,))
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(
-        RecordingError, match="needs more memory than there is: save fewer or smaller tensors"
+        RecordingError, match="needs more memory than is available: save fewer or smaller tensors"
     ):
         read_torch_arrays(path)

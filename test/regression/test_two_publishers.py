@@ -87,7 +87,7 @@ def test_the_node_hears_two_publishers(tmp_path: Path):
 
         def doubt() -> bool:
             node.publish_diagnostics()
-            return any("only other joints" in found.status[0].message for found in told)
+            return any("only those of other joints" in found.status[0].message for found in told)
 
         ros_graph.wait_for(doubt, "what was heard instead")
         for k in range(5):

@@ -68,4 +68,4 @@ def test_several_files_need_recordings(robot, capsys):
     """One line that says so."""
     words = ["report", "--params", str(robot), str(robot), "--output", str(robot.with_name("r.html"))]
     assert main(words) == 1
-    assert "a report without recordings is on one file" in capsys.readouterr().err
+    assert "a report without recordings needs exactly one parameter file" in capsys.readouterr().err

@@ -147,11 +147,11 @@ def test_chains_can_be_longer_than_the_stack():
     ("wrong", "message"),
     [
         (lambda m: m.reduced(["j0", "wrist"]), "no movable joint 'wrist'; valid: j0, j1"),
-        (lambda m: m.reduced([]), "at least one, found: none"),
-        (lambda m: m.reduced(["j0", "j0"]), "that differ"),
-        (lambda m: m.reduced(["j0"], {"j0": 1.0}), "among those that are locked"),
+        (lambda m: m.reduced([]), "at least one joint is needed"),
+        (lambda m: m.reduced(["j0", "j0"]), "must be different"),
+        (lambda m: m.reduced(["j0"], {"j0": 1.0}), "both moving and locked"),
         (lambda m: m.with_armature([1.0]), "8 finite numbers"),
-        (lambda m: m.with_armature([-1.0] * 8), "cannot be negative"),
+        (lambda m: m.with_armature([-1.0] * 8), "must not be negative"),
         (lambda m: RigidBodyModel(KinematicTree(())), "no joint moves"),
     ],
 )

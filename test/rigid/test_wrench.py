@@ -44,5 +44,5 @@ def test_a_wrench_comes_back_from_its_torques():
     assert np.isnan(found.moment).all()
     whole[5] = whole[4]
     assert np.isinf(wrench_of(whole.T @ wrench, np.zeros(7), whole).band).all()
-    with pytest.raises(ConfigError, match="three joints"):
+    with pytest.raises(ConfigError, match="at least three joints"):
         wrench_of(np.zeros(2), np.zeros(2), np.zeros((6, 2)))

@@ -122,7 +122,7 @@ def test_connect_brings_a_servo_to_known_settings(level: int) -> None:
         "return_delay_time",
         "mode of",
         "watchdog",
-        "its torque has been switched off",
+        "has been switched off",
         "no low-latency",
     ):
         assert part in notes
@@ -253,7 +253,7 @@ def test_a_port_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     [
         ([], "at least one"),
         ([ServoSpec(1, model_named("xl330")), ServoSpec(1, model_named("xl330"))], "ID 1 occurs twice"),
-        ([ServoSpec(1, model_named("xl330")), ServoSpec(2, model_named("mx106"))], "two protocols"),
+        ([ServoSpec(1, model_named("xl330")), ServoSpec(2, model_named("mx106"))], "the same protocol"),
     ],
 )
 def test_servos_that_cannot_share_a_bus_are_refused(servos: list[ServoSpec], part: str) -> None:

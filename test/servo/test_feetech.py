@@ -28,8 +28,8 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("overload", lambda bus: bus.fail(1, "overload"), "overload"),
     ("overheating", lambda bus: bus.set_temperature(80.0), "overheating"),
     ("brown-out", lambda bus: bus.set_voltage(3.2), "input voltage|3.2 V"),
-    ("silence", lambda bus: bus.silence(2.0), "no answer from its servo"),
-    ("late", lambda bus: bus.add_fault(Fault("late", p=1.0, settings={"delay": 0.3})), "no answer"),
+    ("silence", lambda bus: bus.silence(2.0), "its servo has not answered"),
+    ("late", lambda bus: bus.add_fault(Fault("late", p=1.0, settings={"delay": 0.3})), "has not answered"),
     ("unplugged", lambda bus: bus.unplug(), "is lost"),
     ("push", lambda bus: bus.push(1, 30.0, 0.6), "outside"),
 ]
@@ -138,7 +138,7 @@ def test_a_write_that_the_servo_ignores_is_noticed() -> None:
         own = bus.bus("sts3215")
         own.connect()
         remote = RemoteServo(own.link, own.servos[0])
-        refusal(lambda: remote.write("position_p_gain", 255), "keeps position_p_gain", "255")
+        refusal(lambda: remote.write("position_p_gain", 255), "did not store position_p_gain", "255")
         own.close()
 
 
@@ -173,7 +173,7 @@ def test_a_servo_of_undocumented_number_is_any_that_is_not_another_model() -> No
 def test_a_servo_that_turns_endlessly_is_refused() -> None:
     """Both limits 0 are the multi-turn mode of the series, in which goals mean something else."""
     with VirtualBus(emulated("sts3215", registers={"max_position_limit": 0})) as bus:
-        refusal(lambda: bus.bus("sts3215").connect(), "turns without limits", "position limits")
+        refusal(lambda: bus.bus("sts3215").connect(), "has no position limits", "position limits")
 
 
 def test_other_steps_of_speed_are_warned_of() -> None:

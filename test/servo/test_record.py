@@ -289,12 +289,12 @@ def test_answers_lost_for_a_while_repeat_the_run(tmp_path):
     assert off
     assert not any(off)
     (line,) = lines
-    assert line.startswith("run 1 (long, gain 400): joint 'elbow': no answer from its servo for 5")
+    assert line.startswith("run 1 (long, gain 400): joint 'elbow': its servo has not answered for 5")
     assert line.endswith("it is repeated (1 of at most 3 times)")
     assert [bag.name.split("_")[0] for bag in outcome.bags] == ["long", "wave"]
     (first,) = outcome.disturbed
     assert first.name.startswith("long_kp400_")
-    refusal(lambda: read_bag(first), "no answer from its servo", "disturbed", "record it again")
+    refusal(lambda: read_bag(first), "its servo has not answered", "disturbed", "record it again")
     notes = []
     logs = read_recordings(tmp_path, note=notes.append)
     assert [log.trajectory for log in logs] == ["long", "wave"]
@@ -324,8 +324,8 @@ def test_answers_that_stay_away_end_a_recording_with_what_is_there(tmp_path):
         bus.silenced = False
         outcome, _ = recorded(bus, tmp_path, [Play(WAVE, 400.0), Play(LONG, 200.0)], meanwhile=meanwhile)
     assert outcome.end == "failed"
-    assert "no answer from its servo" in outcome.reason
-    assert "no recovery within 5 s" in outcome.reason
+    assert "its servo has not answered" in outcome.reason
+    assert "not recovered within 5 s" in outcome.reason
     assert [bag.name.split("_")[0] for bag in outcome.bags] == ["wave"]
     assert [bag.name.split("_")[0] for bag in outcome.disturbed] == ["long"]
 

@@ -85,7 +85,7 @@ def test_silence_counts_at_once_and_says_how_long() -> None:
     """A servo that did not answer for longer than it may is a reason by itself; 50 ms are none."""
     watch = SafetyMonitor(ENVELOPE, rate=200.0)
     assert looked(watch, motion(valid=False), silent=0.05) is None
-    assert "no answer from its servo for 80 ms" in (looked(watch, motion(valid=False), silent=0.08) or "")
+    assert "its servo has not answered for 80 ms" in (looked(watch, motion(valid=False), silent=0.08) or "")
 
 
 def test_what_did_not_answer_and_what_is_limp_is_not_looked_at() -> None:

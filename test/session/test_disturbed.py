@@ -51,7 +51,9 @@ def test_a_disturbed_run_is_repeated_from_its_beginning(releases_torque):
     assert [event.index for event in trace.of(RunStarted)] == [0, 0, 1]
     assert [event.disturbed for event in trace.of(RunEnded)] == [True, False, False]
     first, second, _ = trace.of(RunEnded)
-    assert first.reason == "joint states are 0.3 s old, allowed are 0.2 s: all are late at their source"
+    assert (
+        first.reason == "all joint states are 0.3 s old, so they are late at their source; the limit is 0.2 s"
+    )
     assert second.reason is None
     (said,) = trace.of(Disturbed)
     assert said.text == f"run 1 (sin_sin, gain 200): {first.reason}; it is repeated (1 of at most 3 times)"
@@ -99,7 +101,7 @@ def test_a_run_is_repeated_three_times_at_most(runs):
         return
     assert [event.disturbed for event in trace.of(RunEnded)] == [True] * 4
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.endswith("; disturbed 4 times")
+    assert aborted.reason.endswith("; stopped after 4 such disturbances")
     assert np.isnan(trace.goals[trace.cycle(Aborted) :]).all()
 
 
@@ -188,14 +190,14 @@ def test_a_session_that_the_user_ended_says_so_if_it_is_disturbed_then(releases_
         at_cycle=at_cycle,
     )
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.startswith("by the user; joint states are 0.3 s old")
+    assert aborted.reason.startswith("by the user; all joint states are 0.3 s old")
 
 
 def test_states_that_do_not_come_back_end_the_session():
     """Five seconds after the disturbance, with its reason."""
     trace = disturbed(["sin_sin"], lasts=10**6)
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.endswith("late at their source; no recovery within 5 s")
+    assert aborted.reason.endswith("late at their source; the limit is 0.2 s; not recovered within 5 s")
     waited = trace.time[trace.cycle(Aborted)] - trace.time[trace.cycle(Disturbed)]
     assert waited == pytest.approx(5.0, abs=2.0 * DT)
 
@@ -214,7 +216,7 @@ def test_a_disturbance_between_runs_repeats_nothing_that_is_complete():
     assert [event.index for event in trace.of(RunStarted)] == [0, 1]
     assert [event.reason for event in trace.of(RunEnded)] == [None, None]
     (said,) = trace.of(Disturbed)
-    assert said.text.endswith("; the session goes on with the next run")
+    assert said.text.endswith("; the session continues with the next run")
 
 
 def test_a_disturbance_before_the_run_is_got_over():
@@ -247,19 +249,19 @@ def test_the_program_tells_a_session_of_disturbances():
     [
         (
             {"state_age": [0.3, 0.25]},
-            "joint states are 0.3 s old, allowed are 0.2 s: all are late at their source",
+            "all joint states are 0.3 s old, so they are late at their source; the limit is 0.2 s",
         ),
         (
             {"state_age": [0.3, 0.25], "source_age": 0.24},
-            "joint states are 0.3 s old, allowed are 0.2 s: all are late at their source",
+            "all joint states are 0.3 s old, so they are late at their source; the limit is 0.2 s",
         ),
         (
             {"state_age": [0.01, 0.25], "source_age": 0.01},
-            "the states of joint 'joint1' are lost: none for 0.25 s, allowed are 0.2 s, although their source is running",
+            "the states of joint 'joint1' were lost: none for 0.25 s, although their source is running; the limit is 0.2 s",
         ),
         (
             {"state_age": [0.3, 0.25], "source_age": 0.01},
-            "the states of joint 'joint0', 'joint1' are lost: none for 0.3 s, allowed are 0.2 s, although their source is running",
+            "the states of joint 'joint0', 'joint1' were lost: none for 0.3 s, although their source is running; the limit is 0.2 s",
         ),
     ],
 )

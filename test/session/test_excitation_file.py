@@ -48,10 +48,10 @@ def test_information_may_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema": 2}, "schema 2 is not known; this version of stribeck reads 1"),
+        ({"schema": 2}, "unknown schema 2; valid in this version of stribeck: 1"),
         ({"speed": 1}, "unknown key 'speed'; valid: schema, robot"),
         ({"offset": None}, "offset missing"),
-        ({"joints": ["elbow", "elbow"]}, "a name occurs twice"),
+        ({"joints": ["elbow", "elbow"]}, "names must be different"),
         ({"joints": []}, "expected a list of names"),
         ({"joints": ["elbow"]}, "coefficients for each of 1 joints"),
         ({"sine": [[1.0], [1.0, 2.0]]}, "equally many coefficients"),

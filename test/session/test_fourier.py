@@ -71,7 +71,7 @@ def test_one_harmonic_is_too_few() -> None:
 
 def test_motion_that_does_not_start_at_rest_is_refused() -> None:
     """The joint and what is not zero are named."""
-    with pytest.raises(ConfigError, match="'elbow' does not start at rest: its velocity"):
+    with pytest.raises(ConfigError, match="'elbow' does not start at rest, as its velocity"):
         FourierTrajectory(("elbow",), 1.0, np.ones((1, 2)), np.zeros((1, 2)), np.zeros(1))
 
 

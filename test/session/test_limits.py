@@ -77,7 +77,9 @@ def test_the_way_to_brake_counts():
 def test_center_and_scale_move_and_stretch_what_is_checked():
     """About 0.5 rad at half the amplitude sin(t²) spans [0, 1], with half the speed."""
     check("sin_time_square", Limits(-0.01, 1.01, 6.0, 75.0), center=0.5, scale=0.5)
-    refusal(lambda: check("sin_time_square", Limits(0.01, 1.1, 6.0, 75.0), center=0.5, scale=0.5), "rests")
+    refusal(
+        lambda: check("sin_time_square", Limits(0.01, 1.1, 6.0, 75.0), center=0.5, scale=0.5), "rest position"
+    )
     refusal(lambda: check("sin_time_square", Limits(-0.1, 0.9, 6.0, 75.0), center=0.5, scale=-0.5), "1 rad")
     refusal(lambda: check("sin_time_square", Limits(-0.1, 1.1, 5.0, 75.0), center=0.5, scale=0.5), "5.879")
 

@@ -62,7 +62,7 @@ def test_sessions_play_files_of_poses(tmp_path):
     ("changes", "said"),
     [
         ({"poses": ()}, "at least one"),
-        ({"poses": ((1.0,),)}, "1 numbers for 2 joints"),
+        ({"poses": ((1.0,),)}, "has 1 numbers, but 2 joints"),
         ({"joints": ("a", "a")}, "different"),
     ],
 )

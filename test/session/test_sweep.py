@@ -113,5 +113,5 @@ def test_a_file_with_errors_is_refused(tmp_path):
     """Unknown keys and speeds that do not ascend."""
     path = tmp_path / "s.yaml"
     path.write_text("schema: 1\njoint: elbow\nrange: [0, 1]\nspeeds: [0.3, 0.1, 0.2]\nacceleration: 2\n")
-    with pytest.raises(ConfigError, match="ascending"):
+    with pytest.raises(ConfigError, match="increasing speeds"):
         _trajectory(str(path))

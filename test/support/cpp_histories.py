@@ -24,21 +24,21 @@ from stribeck.rigid.rigid_body import RigidBodyModel
 from stribeck.rigid.tree import KinematicTree, TreeJoint, pose_of, pseudo_inertia_of
 
 REASONS = (
-    *("not enabled", "no valid states yet", "states arrive", "no states for", "a stamp is not a number"),
+    *("not enabled", "no valid states yet", "states arrive", "no states for", "a time stamp is not a number"),
     *(
         "time does not advance",
-        "a state came after a later one",
+        "a state was received after a later one",
         "time jumped back",
         "position or velocity is not a number",
     ),
     *(
         "jumps",
-        "is constant",
+        "constant",
         "the firmware gain is not known",
         "effort is not a number",
         "times the stall torque",
     ),
-    "out of all proportion",
+    "or effort is impossibly large",
 )
 """What tells the reasons of a doubt apart; the C++ texts hold no names and numbers."""
 

@@ -18,7 +18,7 @@ DROP = Trajectory("drop", "a short drop", 0.8, lambda t: -0.5 * np.minimum(t / 0
 TROUBLES = {
     "stale": ({"state_age": 0.3}, "0.3 s old"),
     "never": ({"state_age": math.nan}, "old"),
-    "nan": ({"positions": [math.nan]}, "reports position nan"),
+    "nan": ({"positions": [math.nan]}, "reports impossible values: position nan"),
     "infinite": ({"velocities": [math.inf]}, "velocity inf"),
     "hot": ({"temperatures": [66.0]}, "66 °C"),
     "outside": ({"positions": [2.4]}, "2.4 rad"),

@@ -144,7 +144,7 @@ def test_a_controller_with_its_state(tmp_path):
     ("columns", "words"),
     [
         ({"t": TIME, "position": 0.0 * TIME, "goal": GOAL}, ("does not change",)),
-        ({"t": TIME, "alpha": POSITION, "goal": GOAL}, ("nothing that is called a position", "alpha")),
+        ({"t": TIME, "alpha": POSITION, "goal": GOAL}, ("a name that means position", "alpha")),
     ],
 )
 def test_recordings_that_tell_nothing(tmp_path, columns, words):

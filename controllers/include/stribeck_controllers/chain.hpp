@@ -41,7 +41,7 @@ inline std::string output_problem(
   for (const auto & need : needs) {
     if (need.needed && !(need.value > 0.0 && std::isfinite(need.value))) {
       return "output_mode goal_offset needs friction." + name + "." + need.parameter +
-             " above 0: without it no offset of the goal makes the servo add a torque; set it, or use output_mode sum";
+             " above 0, because the offset of the goal is computed from it: set it, or use output_mode sum";
     }
   }
   return {};
@@ -65,7 +65,7 @@ struct Limits
   std::string problem(int k, const std::string & name) const
   {
     return lower[k] <= upper[k] ? std::string() :
-           "joint " + name + ": its limits exclude each other, lower " + std::to_string(lower[k]) + ", upper " +
+           "joint " + name + ": its limits contradict each other, lower " + std::to_string(lower[k]) + ", upper " +
            std::to_string(upper[k]) + ": correct those of the robot description or friction." + name;
   }
 };

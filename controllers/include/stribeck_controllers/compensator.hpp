@@ -416,8 +416,8 @@ private:
       return {};
     }
     return "a gain of " + std::to_string(gain) +
-           " cannot be: it must be in [0, 2], and times the growth of the friction with the motor torque below 0.9, "
-           "else the compensation feeds on itself; choose a smaller gain, or effort_meaning none";
+           " is not possible: it must be in [0, 2], and its product with the increase of friction per motor torque below 0.9, "
+           "otherwise the compensation is unstable: choose a smaller gain, or effort_meaning none";
   }
 
   static std::string joint_problem(int k, const JointModel & joint, const Settings & settings)

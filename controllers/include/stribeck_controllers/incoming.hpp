@@ -63,18 +63,18 @@ inline const char * text_of(Doubt doubt) noexcept
     case Doubt::not_enabled: return "not enabled";
     case Doubt::no_states_yet: return "no valid states yet";
     case Doubt::late: return "states arrive late";
-    case Doubt::stamp_not_finite: return "a stamp is not a number";
-    case Doubt::repeated: return "time does not advance: a state came twice";
-    case Doubt::out_of_order: return "a state came after a later one";
+    case Doubt::stamp_not_finite: return "a time stamp is not a number";
+    case Doubt::repeated: return "time does not advance: a state was received twice";
+    case Doubt::out_of_order: return "a state was received after a later one";
     case Doubt::jumped_back: return "time jumped back";
     case Doubt::gap: return "no states for longer than state_timeout";
-    case Doubt::not_finite: return "position or velocity is not a number, or impossibly large";
+    case Doubt::not_finite: return "position or velocity is not a number, or is impossibly large";
     case Doubt::jump: return "a position jumps further than the velocity allows";
     case Doubt::frozen: return "a position is constant although its velocity is not zero";
     case Doubt::no_firmware_gain: return "the firmware gain is not known";
     case Doubt::effort_not_finite: return "effort is not a number, but effort_meaning needs one";
-    case Doubt::effort_impossible: return "the effort is more than 10 times the stall torque, which no motor has; is it in N m?";
-    case Doubt::out_of_proportion: return "position, velocity or effort is out of all proportion";
+    case Doubt::effort_impossible: return "the effort exceeds 10 times the stall torque, which is impossible: is it in N m?";
+    case Doubt::out_of_proportion: return "position, velocity or effort is impossibly large";
     case Doubt::expired: return "no states for longer than state_timeout";
     case Doubt::driven:
       return "the compensation accelerates a joint: its friction is less than the guaranteed fraction of the identified friction";

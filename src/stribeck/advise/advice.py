@@ -126,11 +126,14 @@ class JointAdvice:
         """The advice in one sentence."""
         now, then = f"{1e3 * self.error.value:.3g}", f"{1e3 * self.with_offsets:.3g}"
         if self.error.value <= self.tolerance:
-            return f"leave it: the error at rest is at most {now} mrad"
-        offsets = f"offset goals: error at rest {now} → {then} mrad"
+            return f"no change needed: the error at rest is at most {now} mrad"
+        offsets = f"send offset goals, which reduces the error at rest from {now} to {then} mrad"
         if self.advised is None:
             hunts = f"{self.hunts.value:.3g}"
-            return f"{offsets}; the gain of {self.sufficient.value:.3g} that {1e3 * self.tolerance:.3g} mrad need is too close to hunting ({hunts})"
+            return (
+                f"{offsets}; the gain of {self.sufficient.value:.3g} that would reduce it to {1e3 * self.tolerance:.3g} mrad is too close to the gain at "
+                f"which the joint hunts ({hunts})"
+            )
         return f"raise the gain from {self.kp:.3g} to {self.sufficient.value:.3g}, or {offsets}"
 
 
@@ -259,17 +262,18 @@ def _notes(
     stable, slowest = speeds
     if math.isinf(slowest):
         notes.append(
-            f"the joint sticks at all simulated speeds, to {FASTEST:g} rad/s and more: its damping is too small to state a slowest smooth speed"
+            f"the joint sticks at all simulated speeds, up to {FASTEST:g} rad/s: its damping is too small to state a slowest smooth speed"
         )
     if not stable and not drive.law.of_kind("fading"):
         notes.append(
-            f"the law {drive.law.name.upper()} has no friction that decreases with speed, so that it cannot predict steps in slow motion: identify with "
-            "law m2 or m4 and record ramps of 0.01 to 0.3 rad/s for two minutes"
+            f"the law {drive.law.name.upper()} has no friction that decreases with speed, so it cannot predict steps in slow motion: record ramps of 0.01 to "
+            "0.3 rad/s for two minutes, and identify with law m2 or m4"
         )
     if not load and not inertia:
-        notes.append("no robot model was given: weight and inertia of the load are taken as zero")
+        notes.append("no robot model was given: the load is assumed to have no weight and no inertia")
     if max(plant.breakaway()) + abs(load) > plant.largest:
         notes.append(
-            f"load and friction ({max(plant.breakaway()) + abs(load):.3g} N m) exceed the largest torque of the motor ({plant.largest:.3g} N m): no gain can hold this pose"
+            f"load and friction ({max(plant.breakaway()) + abs(load):.3g} N m) exceed the largest torque of "
+            f"the motor ({plant.largest:.3g} N m): at no gain can the joint keep this pose"
         )
     return tuple(notes)

@@ -30,15 +30,17 @@ def conditions(
         and (low := made(drive, LESS * voltage).dead_band) != made(drive, voltage).dead_band
     ):
         notes.append(
-            f"at {LESS * voltage:.3g} V in place of {voltage:.3g} V the dead band is {_mrad(low)} mrad"
+            f"at {LESS * voltage:.3g} V instead of {voltage:.3g} V the dead band is {_mrad(low)} mrad"
         )
     play = drive.stated.get("play")
     if play is None:
-        notes.append("the file does not state the backlash of the gears: identify the robot with backlash")
+        notes.append(
+            "the file does not state the backlash of the gears: identify the robot with a test for backlash"
+        )
     elif play.value > 0.0:
         ends = "" if play.interval is None else f" ({_mrad(play.interval[0])} to {_mrad(play.interval[1])})"
         notes.append(
-            f"the gears have a backlash of {_mrad(play.value)}{ends} mrad, which neither a gain nor goal offsets remove"
+            f"the gears have a backlash of {_mrad(play.value)}{ends} mrad; neither a higher gain nor goal offsets remove it"
         )
     return tuple(notes)
 
@@ -52,10 +54,10 @@ def _temperature(drive: Drive, dead_band: Callable[[Drive], float]) -> str:
         )
         return f"the dead band is {_mrad(cold)} mrad at {reference - KELVIN:.3g} degC, and {_mrad(warm)} mrad at {reference + KELVIN:.3g} degC"
     if drive.temperature is None:
-        return "the temperature of the recordings is not known: warm servos stick less than cold ones"
+        return "the temperature of the recordings is not known: servos stick less when they are warm"
     return (
-        f"the file does not state how friction changes with temperature; it is valid at about {drive.temperature:.3g} degC: record "
-        "cold and warm servos, and identify with the effect temperature"
+        f"the file does not state how friction changes with temperature, and is valid near {drive.temperature:.3g} degC only: record a cold and a warm servo, "
+        "and identify with the effect temperature"
     )
 
 

@@ -41,7 +41,7 @@ def render_advice(
         element(
             "header",
             element("h1", title),
-            element("p", f"{path.name}. Stribeck {versions.get('stribeck', '')}. Intervals are of 90 %."),
+            element("p", f"{path.name}. Stribeck {versions.get('stribeck', '')}. 90 % intervals."),
             element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in sections)),
         ),
         element(
@@ -59,7 +59,7 @@ def _words(advice: Sequence[JointAdvice]) -> list[Element]:
     notes = dict.fromkeys(note for one in advice for note in one.notes)
     if notes:
         parts += [
-            element("p", "What the data leave open:"),
+            element("p", "Not determined by the data:"),
             element("ul", *(element("li", note) for note in notes)),
         ]
     return parts
@@ -85,7 +85,9 @@ def _curve(one: JointAdvice) -> Element:
     if gains[0] < one.hunts.value < gains[-1]:
         ends = np.array([0.8 * min(low), high])
         lines.append(panel.line(np.full(2, one.hunts.value), ends, "hunts", class_="trace"))
-    caption = f"Now {one.kp:.3g}; {_text(one.sufficient)} is sufficient; hunts at {_text(one.hunts)}."
+    caption = (
+        f"Gain {one.kp:.3g} now, {_text(one.sufficient)} is sufficient, hunting from {_text(one.hunts)}."
+    )
     return figure(246, one.joint, caption, panel.draw(*lines))
 
 

@@ -112,7 +112,7 @@ def plant_of(
     """
     gains = drive.gains
     if kp is None and gains is None:
-        raise ConfigError("the file does not state the gain of the servo: give it with `kp`")
+        raise ConfigError("the file does not state the gain of the servo: give `kp`")
     gain = float(gains.kp) if kp is None and gains is not None else float(kp or 0.0)
     derivative = 0.0 if gains is None else float(gains.kd)
     motor = affine(Servo(drive, gain, kd=derivative, supply_voltage=voltage_of(drive, supply)))
@@ -138,6 +138,6 @@ def voltage_of(drive: Drive, supply: float | None) -> float | None:
     stated = None if recorded is None else recorded.nominal
     if supply is None and stated is None and drive.actuator.control.kind == "voltage":
         raise ConfigError(
-            "the stiffness depends on the supply voltage, and the file states none: give it with `supply`"
+            "the stiffness depends on the supply voltage, but the file does not state one: give `supply`"
         )
     return supply or stated

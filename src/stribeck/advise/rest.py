@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from stribeck.advise.advice import left_by_offsets
 from stribeck.identify.robot.standstill import Standstill
 
-UNSEEN = "recordings at rest do not show the gain that hunts, nor the slowest smooth speed: identify the robot from motions, and ask with its file of drives"
+UNSEEN = (
+    "recordings at rest show neither the gain at which the joint hunts nor the slowest smooth speed: "
+    "identify the robot from motions, and give its file of drives to `advise`"
+)
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class RestAdvice:
         """The advice in one sentence."""
         now, then = f"{1e3 * self.error:.3g}", f"{1e3 * self.with_offsets:.3g}"
         if self.factor <= 1.0:
-            return f"leave it: the error at rest is at most {now} mrad"
+            return f"no change needed: the error at rest is at most {now} mrad"
         raised = f"raise the gain to {self.factor:.2g} times that of the recordings"
         if self.kp is not None:
             raised = f"raise the gain from {self.kp:.3g} to {self.factor * self.kp:.3g}"
-        return f"{raised} if it does not hunt there, or offset goals: error at rest {now} → {then} mrad"
+        return f"{raised} if it does not hunt at that gain, or send offset goals: either reduces the error at rest from {now} to {then} mrad"

@@ -162,7 +162,7 @@ def arm_task(
     unfit = [name for name in chosen if not work.applies(name)]
     if unfit:
         raise ConfigError(
-            f"fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
+            f"the fits {', '.join(unfit)} need a URDF ({', '.join(NEED_URDF)}), but {robot.path} names none: add `urdf`, or choose other fits"
         )
     names = tuple(run.name for run in (*runs, *others))
     return ArmTask(robot, config, work, carried, runs, names, chosen, moving.held)
@@ -179,7 +179,7 @@ def _machine(
     arm = None if path is None else load_arm(path, robot.joints, held)
     joints = robot.joints or (() if arm is None else arm.joints)
     if not joints:
-        raise ConfigError(f"{robot.path}: joints missing: name them, or give a urdf")
+        raise ConfigError(f"{robot.path}: joints missing: list them under `joints`, or give a URDF")
     couplings = {
         name: weights
         for name, weights in config.couplings.items()
@@ -219,11 +219,13 @@ def _of_moving(
 ) -> tuple[list[ArmRecording], list[ArmRecording]]:
     """Recordings of the joints that move; those to predict in which others leave their place are left out."""
     for joint, position in moving.held.items():
-        note(f"{joint} is left out: it does not move, at {position:.4g} in the fitted recordings")
+        note(f"{joint} is not identified: it stays at {position:.4g} in all fitted recordings")
     kept = []
     for run in others:
         if astray := moving.astray(run):
-            note(f"{run.name} is not predicted: {', '.join(astray)} moves in it, but in no fitted recording")
+            note(
+                f"{run.name} is not predicted: {', '.join(astray)} moves in it, but in none of the fitted recordings"
+            )
         else:
             kept.append(run)
     return [moving.of(run) for run in runs], [moving.of(run) for run in kept]
@@ -235,11 +237,15 @@ def _with_payload(
     """The identification of the arm with its payload, known or identified, as part of the link that carries it."""
     if question.payload is None:
         if question.payload_link is not None:
-            raise ConfigError("`payload_link` without `payload`: say what the arm carries, or `identify`")
+            raise ConfigError(
+                "`payload_link` needs `payload`: give the mass (and centre) of the payload, or `identify`"
+            )
         return work, None
     arm = work.machine.arm
     if arm is None:
-        raise ConfigError("`payload` needs a URDF, and the machine has none")
+        raise ConfigError(
+            "`payload` needs a URDF, and the machine's file names none: add `urdf`, or give `model`"
+        )
     carried = carried_payload(question.payload, question.payload_link, work, arm)
     return work.of(carried.machine), carried
 
@@ -313,9 +319,9 @@ def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progr
     check_valid(question.terms, optional_parts(), "unknown terms")
     check_valid(question.fits or (), ARM_FITS, "unknown fit")
     if question.hold_out is not None and not 0.0 <= question.hold_out < 1.0:
-        raise ConfigError(f"hold_out must be from 0 to below 1, found {question.hold_out:g}")
+        raise ConfigError(f"hold_out must be at least 0 and less than 1, found {question.hold_out:g}")
     if machine is None and question.model is None:
-        raise ConfigError("neither `machine` nor `model`: name a machine, or give the URDF")
+        raise ConfigError("`machine` or `model` is needed: name a machine, or give the URDF of the arm")
     with Stages(progress) as stages:
         robot = (
             read_robot(machine)
@@ -332,4 +338,4 @@ def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progr
 
 
 def _refuse(_: Path) -> None:
-    raise ConfigError("only the fit `full` has drives that can be written to a file")
+    raise ConfigError("only the fit `full` identifies drives that can be saved: add `full` to the fits")

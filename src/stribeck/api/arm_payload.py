@@ -45,7 +45,7 @@ class CarriedPayload:
             for name, value, deviation, unit in zip(NAMES, values, deviations, UNITS, strict=True)
         ]
         how = "known" if self.sigma is None else "identified; ±: standard deviations"
-        return f"payload at {self.payload.link} ({how}): {', '.join(parts)}; not part of the new URDF"
+        return f"payload at {self.payload.link} ({how}): {', '.join(parts)}; the new URDF does not include it"
 
     def to_json(self) -> dict[str, Any]:
         """Mass [kg], centre [m] and link; estimates of mass, x, y and z if it was identified."""
@@ -64,7 +64,10 @@ class CarriedPayload:
     def taken_off(self, arm: ArmModel) -> tuple[Array, list[Reason]]:
         """Inertials (n, 10) of an identified arm without the payload, and doubts about it."""
         inertials, remains = without_payload(arm, self.given, self.payload)
-        text = f"the torques show hardly more mass at {self.payload.link} than the payload of {self.payload.mass:.3g} kg, so that no mass remains for the link: check the payload; the link is unchanged in the new URDF"
+        text = (
+            f"the torques indicate a mass at {self.payload.link} that is hardly larger than the payload of {self.payload.mass:.3g} kg, so no mass would be "
+            "left for the link: check the payload; the link is unchanged in the new URDF"
+        )
         return inertials, [] if remains else [Reason("payload", "doubtful", text)]
 
 

@@ -174,7 +174,7 @@ class Compensator:
         now, self._begun = time.monotonic() if t is None else float(t), True
         if effort is not None and not self._has_effort:
             raise ConfigError(
-                "effort is given, but not its meaning: set effort_meaning to 'motor' or 'link' when the compensator is made"
+                "effort is given, but its meaning is not known: set effort_meaning to 'motor' or 'link' when creating the compensator"
             )
         position, velocity = self._numbers("q", q), self._numbers("qd", qd)
         measured = self._numbers("effort", effort)
@@ -221,9 +221,9 @@ class Compensator:
     def _turn_to_goals(self) -> None:
         """Begin again with the gains of the file."""
         if any(drive.gains is None for drive in self._drives):
-            raise ConfigError("goals need the gain of the servos' firmware: give p_gain once")
+            raise ConfigError("goals need the gain of the servos' firmware: give p_gain in the first call")
         if self._begun:
-            raise ConfigError("this compensator computes torques: make another one for goals")
+            raise ConfigError("this compensator was created for torques: create another one for goals")
         self._parameters = replace(self._parameters, output_mode="goal_offset")
         self._moves_goals, gain = True, self._engine.gain
         self._handover = Handover(self._build(), self._parameters.ramp_time)
@@ -375,8 +375,8 @@ def _compare_gains(
         known = float(drive.gains.kp)
         if not 1.0 / GAIN_RATIO < gain / known < GAIN_RATIO:
             warn(
-                f"{path}: joint {name!r} was identified with a gain of {known:.3g}, found p_gain {gain:g}: its gains are in the units "
-                "of the file (stiffness in N m/rad), not the firmware's; leave p_gain out if the servo is set as in the recordings"
+                f"{path}: joint {name!r} was identified with a gain of {known:.3g}, a stiffness in N m/rad, but p_gain is {gain:g}, probably in the units of "
+                "the firmware: omit p_gain if the servo is set as in the recordings"
             )
 
 

@@ -107,7 +107,7 @@ class Fit:
 
     def _several(self, what: str) -> ConfigError:
         names = ", ".join(self.joints)
-        return ConfigError(f"{what} are of one joint, and this fit has {names}: name one, as in fit[NAME]")
+        return ConfigError(f"{what} belong to one joint, but this fit has {names}: choose one with fit[NAME]")
 
     def __getitem__(self, joint: str) -> Fit:
         """The fit of one joint.
@@ -152,7 +152,7 @@ class Fit:
         if self.drives:
             raise self._several(what)
         raise ConfigError(
-            f"{what} need actuator and law of a joint, which a fit of {self.title} does not state"
+            f"{what} need the actuator and the law of a joint, but a fit of {self.title} contains neither"
         )
 
     def friction(
@@ -176,7 +176,9 @@ class Fit:
         drive = self.drive("friction torques")
         arrays = [np.asarray(one, dtype=float) for one in (velocity, motor_torque, external_torque)]
         if position is None and "position" in drive.law.optional_terms:
-            raise ConfigError(f"the friction law {drive.law.title} depends on the position: give it")
+            raise ConfigError(
+                f"the friction law {drive.law.title} depends on the position: give the position"
+            )
         arrays.append(np.asarray(0.0 if position is None else position, dtype=float))
         v, motor, external, at = np.broadcast_arrays(*arrays)
         positive, negative = friction_budget(drive.law, drive.values, motor, external, v, at)
@@ -221,7 +223,9 @@ class Fit:
 
         if quantity_of(self._content) is not None:
             if isinstance(run, Log):
-                raise ConfigError("a fit of an arm or a robot predicts recordings of all its joints")
+                raise ConfigError(
+                    "this fit describes all joints of an arm or a robot: predict with the whole fit, not with one joint of it"
+                )
             own = self._sources
             sources = own._replace(
                 model=own.model if model is None else Path(model), machine=machine or own.machine
@@ -232,7 +236,9 @@ class Fit:
         if not isinstance(run, Log):
             runs = as_recordings(run)
             if len(runs) != 1:
-                raise ConfigError(f"a prediction is of one run, found {len(runs)}: choose one, as in runs[0]")
+                raise ConfigError(
+                    f"a prediction needs one run, found {len(runs)}: choose one, for example runs[0]"
+                )
             run = runs[0]
         check_actuators([run], [(self._where or "the fit", drive)])
         return predicted(drive, run, self._where)

@@ -48,7 +48,7 @@ def read_joint_recordings(
     if refused and not found:
         raise refused[0]
     for problem in refused:
-        note(f"{problem}; this recording is left out")
+        note(f"{problem}; this recording is not used")
     return found
 
 

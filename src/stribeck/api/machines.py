@@ -63,11 +63,13 @@ def predict_machine(
 
         if sources.model is None:
             raise ConfigError(
-                f"the drives are of a robot, and `model` is missing: give its URDF or MJCF ({content.machine.name})"
+                f"the drives belong to the robot {content.machine.name}, whose model is needed: give its URDF or MJCF as `model`"
             )
         reading = sources.degrees, sources.calibration
         return predict_robot(content, sources.model, recordings, note, *reading)
-    raise ConfigError("only fits of an arm or a robot predict all joints of a machine, and this is neither")
+    raise ConfigError(
+        "only fits of an arm or a robot predict all joints of a machine, and this fit is of neither"
+    )
 
 
 def _machine(content: Drives, where: Path | None, sources: Sources) -> RobotConfig:
@@ -83,6 +85,6 @@ def _machine(content: Drives, where: Path | None, sources: Sources) -> RobotConf
         return read_robot(content.machine.name)
     except ConfigError:
         raise ConfigError(
-            f"`machine` missing: the file that says how recordings of {content.machine.name or 'the arm'} are read "
-            f"(default: {MACHINE_FILE} beside the drives)"
+            "`machine` is needed: the file that states how to read the recordings of "
+            f"{content.machine.name or 'the arm'} (default: {MACHINE_FILE} beside the file of drives)"
         ) from None

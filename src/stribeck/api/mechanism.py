@@ -58,7 +58,7 @@ def unfinished(estimation: MechanismEstimate) -> str | None:
     if estimation.solution.converged:
         return None
     words = estimation.solution.status.words
-    return f"the search {words}: try other starting values or a smaller ratio"
+    return f"the search {words}: try other initial values or a smaller ratio"
 
 
 def identify_mechanism(

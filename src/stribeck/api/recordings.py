@@ -180,7 +180,7 @@ def load(
     """
     found = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     if not found:
-        raise RecordingError("no recordings: name a file, a folder, or several of them")
+        raise RecordingError("no recordings given: name a file, a folder, or several of them")
     for path in found:
         if not path.exists():
             raise RecordingError(f"{path}: no such file or folder")
@@ -212,5 +212,5 @@ def paths_of(given: Given | None) -> tuple[Path, ...]:
         return ()
     found = as_recordings(given)
     if not found.paths:
-        raise RecordingError("these runs have already been read: give the paths of the recordings")
+        raise RecordingError("these runs were already read: give the paths of the recordings")
     return found.paths

@@ -29,7 +29,7 @@ def check_report(path: Path) -> None:
     :raises OutputError: for an ending other than :data:`SUFFIXES`.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(f"{path}: a report is an HTML file; name it *.html")
+        raise OutputError(f"{path}: reports are HTML files: choose a name that ends in .html")
     check_writable(path)
 
 

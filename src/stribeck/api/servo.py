@@ -100,10 +100,10 @@ def _split(question: ServoQuestion, logs: Sequence[Log], validation: Sequence[Lo
     if not validation:
         return split_runs(logs, validation_kp=gain, validation_fraction=share, seed=question.settings.seed)
     if gain is not None or share is not None:
-        raise ConfigError("runs for validation are given: do not hold out others as well")
+        raise ConfigError("runs for validation are given: remove the options that hold out further runs")
     both = sorted({log.name for log in logs} & {log.name for log in validation})
     if both:
-        raise RecordingError(f"runs to fit and runs for validation have the same name: {', '.join(both)}")
+        raise RecordingError(f"runs to fit and runs for validation have the same names: {', '.join(both)}")
     return Split(tuple(logs), tuple(validation), "as given")
 
 
@@ -118,7 +118,9 @@ def _with_effects(question: ServoQuestion, logs: Sequence[Log]) -> Actuator:
         silent = [log.name for log in logs if getattr(log, name) is None]
         if silent:
             lack = f"{silent[0]!r} and others lack" if len(silent) > 1 else f"{silent[0]!r} lacks"
-            raise RecordingError(f"the effect {effect} needs a measured {words}, which {lack}: leave it out")
+            raise RecordingError(
+                f"the effect {effect} needs a measured {words}, which {lack}: remove the effect"
+            )
     return actuator
 
 
@@ -144,7 +146,7 @@ def chosen_task(
     tasks = groups[0]
     if len(tasks[0].split.train) < 2:
         task = next((task for task in tasks if task.law.name == ONE_RUN), tasks[-1])
-        note(f"a single run does not permit a choice of the law: {task.law.name.upper()} is fitted")
+        note(f"a choice of the law needs at least two runs, found one: {task.law.name.upper()} is fitted")
         return task, None
     selection = select(groups, tell)
     return selection.task, selection

@@ -29,8 +29,7 @@ def actuator_for(given: str | None, logs: Sequence[Log]) -> Actuator:
     """
     if given is None and (recorded := common_value(logs, "actuator")) not in actuator_names():
         raise ConfigError(
-            f"the recordings are of {recorded!r}, which is not among {', '.join(actuator_names())}: give the YAML file "
-            "that describes it as `servo`"
+            f"the recordings are of the servo {recorded!r}, which is unknown; valid: {', '.join(actuator_names())}, or a YAML file given as `servo`"
         )
     return load_actuator(given or common_value(logs, "actuator"))
 
@@ -45,7 +44,7 @@ def check_actuators(logs: Sequence[Log], drives: Sequence[tuple[str, Drive]]) ->
         others = sorted({log.actuator for log in logs} - {drive.actuator.name})
         if others:
             raise ConfigError(
-                f"{where} is of {drive.actuator.name!r}, the recordings are of {', '.join(map(repr, others))}"
+                f"{where} belongs to the servo {drive.actuator.name!r}, but the recordings are of {', '.join(map(repr, others))}"
             )
     heavy = overload(logs, drives[0][1].actuator)
     return [text for text in (heavy, *(line for log in logs for line in oddities(log))) if text]
@@ -61,12 +60,12 @@ def supply_notes(logs: Sequence[Log], actuator: Actuator) -> list[str]:
     notes = []
     if highest < LOW_SUPPLY * actuator.supply.rated_min:
         notes.append(
-            f"recorded at {highest:.3g} V, far below the rated {actuator.supply.rated_min:g} V of {actuator.title}: is it in volts?"
+            f"the recorded supply is {highest:.3g} V, far below the rated {actuator.supply.rated_min:g} V of {actuator.title}: is it in volts?"
         )
     if highest > actuator.supply.rated_max * 1.005:
         notes.append(
-            f"recorded at {highest:.3g} V, above the rated {actuator.supply.rated_max:g} V of {actuator.title}: "
-            "the servo may be damaged, and its parameters may differ at rated supply"
+            f"the recorded supply is {highest:.3g} V, above the rated {actuator.supply.rated_max:g} V of "
+            f"{actuator.title}: the servo may be damaged, and its parameters may differ at rated supply"
         )
     return notes
 
@@ -77,8 +76,8 @@ def control_notes(logs: Sequence[Log], actuator: Actuator) -> list[str]:
     lacking = {name for log in logs for name in actuator.lacks_gains(Gains(1.0, log.setup.ki, log.setup.kd))}
     if lacking:
         notes.append(
-            f"recorded with {' and '.join(sorted(lacking))}, which the control law of {actuator.name} ignores: add "
-            "integral_gain or derivative_gain under control: in its YAML file"
+            f"recorded with {' and '.join(sorted(lacking))}, but the control law of {actuator.name} has no "
+            "such gain: add integral_gain or derivative_gain under control: in its YAML file"
         )
     if not isinstance(actuator.control, VoltageControl):
         return notes
@@ -87,7 +86,7 @@ def control_notes(logs: Sequence[Log], actuator: Actuator) -> list[str]:
     if abs(ratio - 1.0) > DUTY_DIFFERENCE:
         gain = actuator.control.gain
         notes.append(
-            f"the servo reports {ratio:.2f} of the duty that the control law of {actuator.name} gives: its YAML file should "
-            f"say gain: {ratio * gain:.4g} under control:, not {gain:.4g}"
+            f"the duty that the servo reports is {ratio:.2f} times that of the control law of {actuator.name}: set gain: {ratio * gain:.4g} under control: in "
+            f"its YAML file, instead of {gain:.4g}"
         )
     return notes

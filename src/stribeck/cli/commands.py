@@ -46,7 +46,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "doctor": CommandEntry(
         "doctor",
-        "check computer, installation and ROS graph, and say how to correct each problem",
+        "check computer, installation and ROS graph, and explain how to correct each problem",
         ("doctor", "doctor --machine-only --json doctor.json"),
     ),
     "emulate": CommandEntry(
@@ -205,7 +205,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "evaluate": CommandEntry(
         "evaluate",
-        "errors of parameter files on recordings of servos, arms and robots, pictures, diagrams, and the report",
+        "evaluate parameter files with recordings of servos, arms and robots: errors, pictures, diagrams and the report",
         (
             f"evaluate {BAGS} --params m1.json m4.json",
             f"evaluate {BAGS} --params m4.json --report report.html --plot pictures --diagram diagram.png",

@@ -19,16 +19,18 @@ COMPENSATION = "compensation.yaml"
 NODE, BOTH = "/**/compensation.ros__parameters", "/**.ros__parameters"
 
 TUNED = {
-    "deadband": "position error that the joint may keep at rest, 3 steps of the noise of its recordings",
-    "error_width": "error beyond it for full torque",
-    "moving_velocity": "velocity above which the motion decides the direction of friction, above its noise",
-    "command_velocity": "commanded velocity for full torque at rest",
-    "presliding": "motion after a reversal in which friction changes direction",
+    "deadband": "position error that is tolerated at rest, 3 times the noise step of the recordings",
+    "error_width": "additional error at which the torque is largest",
+    "moving_velocity": (
+        "velocity above which the direction of friction is that of the motion; larger than the noise"
+    ),
+    "command_velocity": "commanded velocity at which the torque of a joint at rest is largest",
+    "presliding": "displacement after a reversal in which friction changes sign",
 }
 
 MEANINGS = {
-    "motor": "effort in /joint_states is the motors' torque at the joints",
-    "none": "effort in /joint_states is not needed: the friction does not depend on the load",
+    "motor": "effort in /joint_states is the torque of the motors, at the joints",
+    "none": "effort in /joint_states is not used: friction does not depend on the load",
 }
 """What the node takes efforts for."""
 
@@ -65,7 +67,7 @@ def write_compensation(
     """
     head = (
         f"Parameters of the compensation node and its guard, written by `stribeck {command}`. "
-        "config/compensation.yaml of stribeck explains every parameter and has further ones."
+        "config/compensation.yaml of stribeck explains all parameters, including those that are not in this file."
     )
     if verdict is not None:
         head += f" {verdict.lines()[0]}."
@@ -85,18 +87,24 @@ def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterato
     yield Commented(
         f"{NODE}.gain", 0.4, "fraction of the friction that is compensated; raise it to 0.8 while it runs"
     )
-    yield Commented(f"{NODE}.other_joints", "ignore", "grippers and wheels in /joint_states")
+    yield Commented(f"{NODE}.other_joints", "ignore", "ignore grippers and wheels in /joint_states")
     if rate < SLOWEST:
-        period = f"s; states were recorded at {rate:.3g} Hz"
+        period = f"[s]; the states were recorded at {rate:.3g} Hz"
         yield Commented(f"{NODE}.state_timeout", float(f"{4.0 / rate:.2g}"), period)
     if urdf is not None:
-        comment = "identified links: with goals, the current friction is learnt with them"
+        comment = "identified links: with them and with goals, the current friction is learnt"
         yield Commented(f"{NODE}.urdf", str(urdf.resolve()), comment)
         if payload is not None:
             numbers = [float(f"{number:.4g}") for number in (payload.mass, *payload.com)]
-            yield Commented(f"{NODE}.payload", numbers, "carried in the recordings: kg, and its centre in m")
-            yield Commented(f"{NODE}.payload_link", payload.link, "in the frame of this link; [] for none")
-    comment = "topic of the controller's goals: with them friction is compensated before a joint moves, and learnt; goal_type is their type"
+            yield Commented(
+                f"{NODE}.payload", numbers, "payload in the recordings: mass [kg] and centre of mass [m]"
+            )
+            yield Commented(
+                f"{NODE}.payload_link",
+                payload.link,
+                "link in whose frame the centre is stated; [] for no payload",
+            )
+    comment = "topic of the controller's goals: with it friction is compensated before a joint moves, and is learnt; set goal_type to its type"
     yield Commented(f"{NODE}.goal_topic", "", comment)
 
 
@@ -113,9 +121,9 @@ def _of_both(
     yield Commented(
         f"{BOTH}.output_mode",
         "friction_only",
-        "the friction torque alone; sum: the controller's effort + friction",
+        "friction torque alone; sum: controller's effort + friction torque",
     )
-    yield Commented(f"{BOTH}.output_type", "array", "std_msgs/Float64MultiArray in the order of joints")
+    yield Commented(f"{BOTH}.output_type", "array", "std_msgs/Float64MultiArray in the order of `joints`")
     yield Commented(f"{BOTH}.effort_meaning", effort_meaning, MEANINGS[effort_meaning])
     for joint, limit, tuning, unit in zip(joints, limits.tolist(), tunings, units, strict=True):
         torque = "N m" if unit == "rad" else "N"
@@ -125,9 +133,11 @@ def _of_both(
             return Commented(f"{BOTH}.{joint}.{name}", rounded, comment if joint == joints[0] else "")
 
         if math.isfinite(limit):
-            yield entry("max_torque", limit, f"{torque}: effort limit, or the largest recorded effort")
+            yield entry(
+                "max_torque", limit, f"{torque}: effort limit of the model, or largest recorded effort"
+            )
         else:
-            yield entry("max_torque", 0.0, f"{torque}: the model has no effort limit, so give one")
+            yield entry("max_torque", 0.0, f"{torque}: enter a limit, because the model has no effort limit")
         for name, comment in TUNED.items():
             quantity = f"{unit}/s" if name.endswith("velocity") else unit
             yield entry(name, float(getattr(tuning, name)), f"{quantity}: {comment}")

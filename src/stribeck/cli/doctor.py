@@ -26,9 +26,9 @@ class DoctorOptions:
     """Options: how long to listen, and where to write."""
 
     seconds: Positive = option("how long to listen to the ROS graph (default: 4)", 4.0, "S")
-    machine_only: bool = option("look at this computer only, not at the ROS graph", False)
+    machine_only: bool = option("check this computer only, not the ROS graph", False)
     json: Path | None = option("write the findings as JSON", None, "FILE")
-    strict: bool = option("end with exit code 2 if there is an error", False)
+    strict: bool = option("exit code 2 if there is an error", False)
 
 
 def run(options: DoctorOptions) -> int:
@@ -64,7 +64,7 @@ def _findings(options: DoctorOptions) -> Iterator[Diagnosis]:
             "error",
             "ROS 2",
             text,
-            "use the Python version that ROS was built for, in a new shell without other environments",
+            "use the Python version for which ROS was built, in a new shell in which no other environment is active",
         )
         return
     yield from graph_findings(seen)

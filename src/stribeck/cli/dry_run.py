@@ -59,7 +59,7 @@ def run_dry(
     _print_demands(config, demands(config))
     check_rehearsal(rehearsal, config.joints)
     print(
-        f"limits: kept in all {len(distinct_plays(config.plays))} motions and in the transitions between them"
+        f"limits: satisfied in all {len(distinct_plays(config.plays))} motions and in the transitions between them"
     )
     _draw(config, rehearsal, picture or config.output / PICTURE)
     _check_robot(config, rehearsal, urdf)
@@ -87,7 +87,9 @@ def _print_demands(config: SessionConfig, found: Sequence[Demand]) -> None:
     print_table(header, rows, left=2)
     over = sorted({f"{one.trajectory} ({one.joint})" for one in found if one.torque > one.stall_torque})
     if over:
-        warn(f"more than the stall torque is needed, these goals cannot be followed: {', '.join(over)}")
+        warn(
+            f"these goals cannot be followed, because they need more than the stall torque: {', '.join(over)}"
+        )
 
 
 def _pair(value: float, limit: float) -> tuple[str, str]:
@@ -98,7 +100,7 @@ def _pair(value: float, limit: float) -> tuple[str, str]:
 def _draw(config: SessionConfig, rehearsal: Rehearsal, path: Path) -> None:
     """Position and velocity of the goals over time, within their limits."""
     if find_spec("matplotlib") is None:
-        print("picture: not drawn, matplotlib is not installed: pip install 'stribeck[fit]'")
+        print("picture: not drawn, because matplotlib is not installed: pip install 'stribeck[fit]'")
         return
     from stribeck.report.excitation_figures import Row, draw_excitation
     from stribeck.report.style import save
@@ -128,10 +130,12 @@ def _check_robot(config: SessionConfig, rehearsal: Rehearsal, urdf: Path | None)
     """
     missing = [name for name in ("pinocchio", "coal") if find_spec(name) is None]
     if urdf is None:
-        print("self-collisions: not checked, there is no URDF (--model FILE)")
+        print("self-collisions: not checked, because no URDF is given (--model FILE)")
         return
     if missing:
-        print(f"self-collisions: not checked, no {' and '.join(missing)}: pip install 'stribeck[arm]'")
+        print(
+            f"self-collisions: not checked, because they need {' and '.join(missing)}: pip install 'stribeck[arm]'"
+        )
         return
     from stribeck.excitation.motion_check import self_collisions, torques
 
@@ -142,10 +146,10 @@ def _check_robot(config: SessionConfig, rehearsal: Rehearsal, urdf: Path | None)
             _check_torques(play.trajectory.name, names, *torques(urdf, names, *motion))
     found = self_collisions(urdf, names, rehearsal.time, rehearsal.goal)
     if found is None:
-        print(f"self-collisions: not checked, {urdf} has no collision geometry")
+        print(f"self-collisions: not checked, because {urdf} has no collision geometry")
         return
     for pair in found.ignored:
-        print(f"self-collisions: {' and '.join(pair)} touch in nearly every position: ignored")
+        print(f"self-collisions: {' and '.join(pair)} touch in nearly every position: not checked")
     if found.found:
         pair, time = min(found.found.items(), key=lambda item: item[1])
         raise ConfigError(
@@ -154,7 +158,7 @@ def _check_robot(config: SessionConfig, rehearsal: Rehearsal, urdf: Path | None)
             + ": change center, scale or trajectory"
         )
     print(
-        f"self-collisions: none at {found.checked} positions, other joints at zero; torque-free motion left out"
+        f"self-collisions: none at {found.checked} positions (other joints at zero, motion with torque off not checked)"
     )
 
 
@@ -163,10 +167,9 @@ def _check_torques(trajectory: str, names: Sequence[str], needed: Array, allowed
         f"{name} {torque:.3g}" + (f" of {limit:.3g}" if limit > 0.0 else "")
         for name, torque, limit in zip(names, needed, allowed, strict=True)
     ]
-    print(f"torques by the URDF, {trajectory}: {', '.join(parts)}")
+    print(f"torques computed from the URDF, {trajectory}: {', '.join(parts)}")
     over = [name for name, torque, limit in zip(names, needed, allowed, strict=True) if torque > limit > 0.0]
     if over:
         raise ConfigError(
-            f"trajectory {trajectory!r} needs more torque than the URDF allows for joint {', '.join(over)}: lower the "
-            "scale, or leave the trajectory out"
+            f"trajectory {trajectory!r} needs more torque than the URDF allows for joint {', '.join(over)}: lower the scale, or remove the trajectory"
         )

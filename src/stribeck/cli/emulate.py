@@ -40,7 +40,7 @@ T = TypeVar("T")
 LOAD = ("mass", "length", "arm_mass")
 """Keys of ``--bench``, in SI units."""
 
-_servo = group("servos: one value for all of --id, or one for each")
+_servo = group("type of each servo: one value for all of --id, or one for each")
 _supply = group("supply and bus")
 
 
@@ -50,11 +50,12 @@ class EmulateOptions:
 
     link: Path = option("symbolic link to create, which points to the port", metavar="PATH")
     simulated: bool = option(
-        "run in simulated time, as fast as the machine allows; the link is then a socket: `port` of `stribeck record` and the servo node, `lockstep` of all nodes",
+        "simulate time as fast as the computer allows; the link is then a socket, to be given as `port` of "
+        "`stribeck record` and the servo node, and as `lockstep` of all nodes",
         False,
     )
     nodes: tuple[str, ...] = option(
-        "with --simulated: nodes for which simulated time waits at the start, for example /servo /excitation",
+        "with --simulated: nodes that must connect before simulated time starts, for example /servo /excitation",
         (),
         "NODE",
     )
@@ -65,15 +66,17 @@ class EmulateOptions:
     params: tuple[Path, ...] = _servo(
         "parameter files (default: the published M6 values, without mounting offset)", (), "FILE"
     )
-    actuator: str | None = _servo("YAML file of a servo of --params that is not installed", None, hidden=True)
+    actuator: str | None = _servo(
+        "YAML file of the servo in --params, if the servo is not an included one", None, hidden=True
+    )
     bench: tuple[str, ...] = _servo(
-        "load; repeat it for several servos (default: none)",
+        "load; repeat the option for several servos (default: none)",
         (),
         "mass=KG,length=M[,arm_mass=KG]",
         repeated=True,
     )
     position_offset: Annotated[float, finite] | None = _servo(
-        "mounting offset (default: the parameter file's)", None, "RAD"
+        "mounting offset (default: as in the parameter file)", None, "RAD"
     )
     noise: NotNegative = _servo("(default: 0.3)", 0.3, "COUNTS")
     temperature: Annotated[float, celsius] = _servo("(default: 25)", 25.0, "°C")
@@ -83,11 +86,11 @@ class EmulateOptions:
         "NAME=COUNTS",
         repeated=True,
     )
-    voltage: Positive | None = _supply("(default: nominal, 5 for an XL330)", None, "V")
+    voltage: Positive | None = _supply("supply voltage (default: nominal, 5 for an XL330)", None, "V")
     supply_resistance: NotNegative = _supply("(default: 0.1)", 0.1, "OHM")
-    baud: Count | None = _supply("baud rate to which the servos answer (default: any)", None, "RATE")
+    baud: Count | None = _supply("baud rate at which the servos answer (default: any)", None, "RATE")
     fault: tuple[str, ...] = _supply(
-        "injected faults: lost:p=0.05, silence:every=2,for=0.05, push:after=3,torque=0.05,for=0.1, …",
+        "fault to inject: lost:p=0.05, silence:every=2,for=0.05, push:after=3,torque=0.05,for=0.1, …",
         (),
         "KIND:KEY=VALUE,…",
         repeated=True,
@@ -101,7 +104,7 @@ def run(options: EmulateOptions) -> int:
     servos = servos_of(options)
     faults = [parse_fault(text) for text in options.fault]
     if options.nodes and not options.simulated:
-        raise ConfigError("--nodes: only nodes in simulated time are waited for; add --simulated")
+        raise ConfigError("--nodes is for simulated time only: add --simulated")
     ended = threading.Event()
     # Install handlers before the port exists, as a program that sees the port may stop this process at once.
     with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)):
@@ -117,8 +120,8 @@ def run(options: EmulateOptions) -> int:
                 line.turn()
     if line.delay > 0.0:
         print(
-            f"The emulated servos stood still for {line.delay:.3g} s in {line.counts['pauses']} pauses, the longest of"
-            f" {line.latest:.3g} s, because this program was not scheduled"
+            f"The emulated servos were suspended {line.counts['pauses']} times, for {line.delay:.3g} s in all "
+            f"and {line.latest:.3g} s at most, because the operating system did not run this program"
         )
     return 0
 
@@ -140,13 +143,15 @@ def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
     for k, (servo_id, model, path, load) in enumerate(zip(ids, models, files, loads, strict=True)):
         parameters = published_parameters(model.name) if path is None else read_drive(path, actuator)
         if model.name in actuator_names() and parameters.actuator.name != model.name:
-            warn(f"{path} is of {parameters.actuator.name!r}, emulated as {model.title}")
+            warn(
+                f"{path} belongs to the servo {parameters.actuator.name!r}, but is emulated as {model.title}"
+            )
         if options.position_offset is not None:
             values = {**parameters.values, "q_offset": options.position_offset}
             parameters = replace(parameters, values=values)
         voltage = model.nominal_voltage if options.voltage is None else options.voltage
         if voltage > model.rated_max:
-            warn(f"{model.title} is rated for {model.rated_max:g} V at most, found {voltage:g} V")
+            warn(f"{model.title} is rated for at most {model.rated_max:g} V, found {voltage:g} V")
         servos.append(
             EmulatedServo(
                 model,
@@ -204,6 +209,6 @@ def _for_each(values: Sequence[T], ids: Sequence[int], option: str) -> list[T]:
         return [values[0]] * len(ids)
     if len(values) != len(ids):
         raise ConfigError(
-            f"{option}: give one for all or one for each of {len(ids)} servos, found {len(values)}"
+            f"{option}: give one value for all servos, or one for each of {len(ids)}; found {len(values)}"
         )
     return list(values)

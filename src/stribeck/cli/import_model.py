@@ -18,13 +18,15 @@ class ImportModelOptions:
 
     file: Path = option("file to read", metavar="FILE", positional=True)
     format: str = option("format of the file: bam, mjcf, isaaclab or urdf")
-    servo: str = option("servo family, or a YAML file of it", metavar="NAME")
+    servo: str = option("servo by name, or its YAML file", metavar="NAME")
     output: Path = option("parameter file to write", metavar="P.json")
     joint: str | None = option("joint to read (default: the only one)", None, "NAME")
-    kp: Positive | None = option("firmware gain that the file's stiffness belongs to", None, "K")
-    supply: Positive | None = option("voltage of the file's torques, for isaaclab", None, "V")
+    kp: Positive | None = option("firmware gain to which the stiffness in the file belongs", None, "K")
+    supply: Positive | None = option(
+        "supply voltage to which the torques in the file belong, for isaaclab", None, "V"
+    )
     motor: Path | None = option(
-        "parameter file with the motor, for formats without one (urdf)", None, "P.json"
+        "parameter file with the motor parameters, for formats without them (urdf)", None, "P.json"
     )
 
 

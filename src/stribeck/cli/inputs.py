@@ -95,7 +95,9 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]
 def check_servo(path: Path, file: Drive, servo: Actuator) -> None:
     """Refuse a file of another servo than ``--servo`` names."""
     if file.actuator.name != servo.name:
-        raise ConfigError(f"{path} is of {file.actuator.name!r}, --servo is {servo.name!r}")
+        raise ConfigError(
+            f"{path} belongs to the servo {file.actuator.name!r}, but --servo is {servo.name!r}"
+        )
 
 
 def warn_of_friction(path: Path | str, file: Drive) -> None:
@@ -138,7 +140,7 @@ def warn_of_seen(data: Sequence[Path], validate: Sequence[Path]) -> None:
     fitted, unseen = ([path.resolve() for path in paths] for paths in (data, validate))
     for path, whole in zip(validate, unseen, strict=True):
         if any(whole == one or whole in one.parents or one in whole.parents for one in fitted):
-            warn(f"{path} is both fitted and in --validate: its error would not be that of a run left out")
+            warn(f"{path} is both fitted and in --validate, so its error says nothing about new runs")
 
 
 def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:
@@ -158,11 +160,11 @@ def check_distinct(
     for output in (path for path in outputs if path is not None):
         resolved = output.resolve()
         if resolved in taken:
-            raise OutputError(f"{output} is {taken[resolved]} of this command; name another file")
+            raise OutputError(f"{output} is also {taken[resolved]} of this command: name another file")
         if is_bag(resolved) or is_bag(resolved.parent):
-            raise OutputError(f"{output} is a recording, or inside one; name another file")
+            raise OutputError(f"{output} is a recording, or a file inside one: name another file")
         if resolved.is_file() and any(resolved == path.resolve() for path in recordings):
-            raise OutputError(f"{output} is the recording; name another file")
+            raise OutputError(f"{output} is one of the recordings: name another file")
         taken[resolved] = "another output"
 
 

@@ -57,7 +57,7 @@ def exit_code(command: Callable[[], int]) -> int:
     except RuntimeError as error:
         if "Symlink loop" not in str(error):  # so says pathlib before Python 3.13
             raise
-        print(f"stribeck: {error}: a link that leads back to itself", file=sys.stderr)
+        print(f"stribeck: {error}: the path contains a symbolic link to itself", file=sys.stderr)
         return FAILED
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""

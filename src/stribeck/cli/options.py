@@ -278,7 +278,7 @@ def fraction(text: str) -> float:
     above, _, below = text.partition("/")
     value = float(above) / float(below or 1)
     if not 0.0 <= value < 1.0:
-        raise argparse.ArgumentTypeError(f"must be from 0 to below 1, found {text}")
+        raise argparse.ArgumentTypeError(f"must be at least 0 and less than 1, found {text}")
     return value
 
 
@@ -338,22 +338,22 @@ class RecordingOptions:
         "bags or BAM JSON recordings, or folders of them", metavar="RECORDING", positional=True
     )
     joint: str | None = _recordings(
-        "joint to read from bags with several joints; * reads all as one servo", None
+        "joint to read from bags with several joints; * reads all of them as one servo", None
     )
     signals: Path | None = _recordings(
         "YAML table that maps signals to topics, for bags of other robots", None, "YAML"
     )
     bench: str | None = _recordings(
-        "describe a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
+        "description of a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: NotNegative | None = _recordings("rod mass for JSON recordings without one", None, "KG")
+    arm_mass: NotNegative | None = _recordings("rod mass, for JSON recordings that lack it", None, "KG")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
     """Step and resets of the simulation of recorded runs; defaults are the values used for the fit."""
 
-    step: TimeStep | None = _simulation("time step (default: 0.005, or the parameter file's)", None, "S")
+    step: TimeStep | None = _simulation("time step (default: 0.005, or as in the parameter file)", None, "S")
     reset_period: Positive | None = _simulation(
         "reset simulations to the measured state with this period", None, "S"
     )
@@ -364,7 +364,7 @@ class SimulationOptions(StepOptions):
     """Options of the simulation of recorded runs, with its integrator."""
 
     integrator: Integrator | None = _simulation(
-        "time stepping (default: exponential, or the parameter file's; the others for published figures)",
+        "time stepping (default: exponential, or as in the parameter file; others reproduce published figures)",
         None,
     )
 
@@ -375,5 +375,5 @@ class ParameterFileOptions:
 
     params: tuple[Path, ...] = option("parameter files", metavar="FILE")
     servo: str | None = option(
-        "YAML file of the servo, for files that do not describe it (older ones, other programs)", None
+        "YAML file of the servo, for files without a description of it (older ones, other programs)", None
     )

@@ -33,21 +33,23 @@ SHOW_PERIOD = 0.1
 class RecordOptions:
     """Options: what to record, and overrides of values in the file."""
 
-    session: Path = option("what to record, see config/record.yaml", metavar="SESSION.yaml", positional=True)
-    port: str | None = option("serial port (default: as in the file)", None)
-    output: Path | None = option("folder for the bags (default: as in the file)", None, "DIR")
-    rate: Positive | None = option("cycles per second (default: as in the file)", None, "HZ")
-    allow_overvoltage: bool = option("record above the servos' rated supply", False)
-    quiet: bool = option("no progress, only bags and problems", False)
+    session: Path = option(
+        "YAML file of servos and plays, see config/record.yaml", metavar="SESSION.yaml", positional=True
+    )
+    port: str | None = option("serial port (default: as in the YAML file)", None)
+    output: Path | None = option("folder for the bags (default: as in the YAML file)", None, "DIR")
+    rate: Positive | None = option("cycles per second (default: as in the YAML file)", None, "HZ")
+    allow_overvoltage: bool = option("record even above the rated supply voltage of the servos", False)
+    quiet: bool = option("print only bags and problems, no progress", False)
     dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves", False)
     model: Path | None = option(
-        "with --dry-run: the robot, to check self-collisions and torques", None, "FILE"
+        "with --dry-run: URDF of the robot, to check self-collisions and torques", None, "FILE"
     )
     picture: Path | None = option(
         "with --dry-run: picture to draw (default: dry_run.png beside the bags)", None, "FILE"
     )
     keep_torque: bool = option(
-        "with --dry-run: torque stays on at the end, as with a controller of ros2_control", False
+        "with --dry-run: torque stays on after each play, as with a controller of ros2_control", False
     )
 
 
@@ -56,7 +58,7 @@ def run(options: RecordOptions) -> int:
     if options.dry_run:
         return _run_dry(options)
     if options.model or options.picture or options.keep_torque:
-        raise ConfigError("--model, --picture and --keep-torque are for a dry run: add --dry-run")
+        raise ConfigError("--model, --picture and --keep-torque need --dry-run: add it")
     driver_config, config = read_record_config(
         options.session, port=options.port, rate=options.rate, output=options.output
     )
@@ -164,7 +166,7 @@ def _introduce(
         print(f"note: {note}")
     count, seconds = len(config.plays), recording.session.duration
     print(
-        f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C returns to rest, twice stops immediately"
+        f"{count} run{'s' if count > 1 else ''} to record into {config.output}, about {seconds:.0f} s. Ctrl-C: return to rest; Ctrl-C twice: stop at once"
         + ("; space, q or Esc: emergency stop, torque off at once" if has_keys else "")
     )
     sys.stdout.flush()
@@ -181,8 +183,7 @@ def _warn_of(report: ConnectionReport, recording: SessionRecorder) -> None:
 def _check_supply(report: ConnectionReport, *, allowed: bool) -> None:
     if report.refuse_recording and not allowed:
         raise ServoError(
-            f"{'; '.join(report.refuse_recording)}: lower the supply, or record all the same with "
-            "--allow-overvoltage"
+            f"{'; '.join(report.refuse_recording)}: lower the supply voltage, or record in spite of it with --allow-overvoltage"
         )
 
 
@@ -193,16 +194,16 @@ def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
     if not quiet:
         bus = driver.counters
         print(
-            f"bus: {bus.answers} answers, {bus.timeouts} late or lost, {bus.corrupt} corrupt, "
-            f"{bus.retries} asked again; longest gap {1e3 * bus.longest_gap:.0f} ms"
+            f"bus: {bus.answers} answers, {bus.timeouts} late or lost, {bus.corrupt} corrupt, {bus.retries} "
+            f"repeated requests; longest gap {1e3 * bus.longest_gap:.0f} ms"
         )
     if outcome.cut:
         warn(
-            f"the run of {outcome.cut} was cut short; runs of less than {MINIMUM_DURATION:g} s are no use to a fit"
+            f"the run of {outcome.cut} was cut short; a run of less than {MINIMUM_DURATION:g} s cannot be fitted"
         )
     if outcome.disturbed:
         names = ", ".join(bag.name for bag in outcome.disturbed)
-        warn(f"disturbed runs, which are marked and left out of a fit: {names}")
+        warn(f"disturbed runs, which are marked and not used in fits: {names}")
     if outcome.end == "failed":
         raise ServoError(outcome.reason)
     if outcome.end == "interrupted":

@@ -44,50 +44,47 @@ NODE = "compensation"
 class ReplayOptions:
     """Options: a recorded motion, the joints, and the settings of the compensation."""
 
-    recordings: Path = option(
-        "bag with /joint_states of the motion, or a table", metavar="RECORDING", positional=True
-    )
+    recordings: Path = option("bag with /joint_states, or a table", metavar="RECORDING", positional=True)
     signals: Path | None = option(
-        "table of signals, if the recording is a bag with other topics or units, or a table", None, "YAML"
+        "table of signals, for tables, and for bags with other topics or units", None, "YAML"
     )
     goals: str | None = option(
-        "topic with the goals of the controller, if its commands do not contain them: JointState, Float64MultiArray, "
-        "JointTrajectory or JointTrajectoryControllerState",
+        "topic of the controller's goals, if its commands are not the goals: JointState, Float64MultiArray, JointTrajectory or JointTrajectoryControllerState",
         None,
         "TOPIC",
     )
     params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
-    model: Path | None = _joints("URDF of the robot, needed to adapt to the current friction", None, "FILE")
-    joint: tuple[str, ...] = _joints("the joints of --params, in their order", (), "NAME")
+    model: Path | None = _joints("URDF of the robot, needed to learn the current friction", None, "FILE")
+    joint: tuple[str, ...] = _joints("joints of the files in --params, in the same order", (), "NAME")
     node_params: Path | None = _joints(
-        "instead: YAML file with parameters of the compensation node; paths in it are relative to this file",
+        "instead of --params: YAML file of the compensation node; paths in it are relative to the file",
         None,
         "YAML",
     )
     node: str = _joints(
-        "the node in --node-params, such as /left/compensation, if there are several (default: compensation)",
+        "name of the node in --node-params, such as /left/compensation, if it has several (default: compensation)",
         NODE,
         "NAME",
     )
     gain: float | None = _law("fraction of the friction that is compensated (default: 0.8)", None)
     effort_meaning: str | None = _law(
-        "meaning of effort in the joint states; required by load-dependent laws",
+        "meaning of the effort in the joint states; required for load-dependent laws",
         None,
         choices=EFFORT_MEANINGS,
     )
     mode: str | None = _law("output mode of the node (default: friction_only)", None, choices=OUTPUT_MODES)
     max_torque: Annotated[float | dict[str, float], one_or_assigned] | None = _law(
-        "limit of the torque [N m], one for all joints, or JOINT=T,… (default: half the datasheet's stall torque)",
+        "torque limit [N m], one for all joints or JOINT=T,… (default: half of the datasheet's stall torque)",
         None,
         "T",
     )
     payload: str | None = _law(
-        "payload that the URDF lacks: mass [kg], or with its centre [m] in the frame of the last joint (with a URDF)",
+        "payload that the URDF lacks: mass [kg], or mass and centre of mass [m] in the frame of the last joint",
         None,
         "M[,X,Y,Z]",
     )
     output: Path | None = _output(
-        "CSV of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
+        "CSV file of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
     )
     json: Path | None = _output("summary for scripts", None, "FILE")
 
@@ -99,11 +96,11 @@ def run(options: ReplayOptions) -> int:
     )
     if (options.node_params is None) == (not options.params):
         raise ConfigError(
-            "state the joints: either --params with their parameter files, or --node-params with a node's YAML"
+            "the joints are not known: give their parameter files with --params, or a node's YAML file with --node-params"
         )
     if options.node_params is None and options.node != NODE:
         raise ConfigError(
-            "--node names the section of a node's YAML: add --node-params FILE, or leave it out"
+            "--node is the name of a node in --node-params: add --node-params FILE, or remove --node"
         )
     bag = _bag(options)
     parameters = _parameters(options, bag)
@@ -132,7 +129,7 @@ def _bag(options: ReplayOptions) -> BagContent:
     if options.signals is None:
         if not is_bag(options.recordings) and options.recordings.is_file():
             raise ConfigError(
-                f"{options.recordings} is not a bag: name its columns in a table of signals, --signals FILE"
+                f"{options.recordings} is not a bag: name its columns in a table of signals (--signals FILE)"
             )
         return read_messages(options.recordings, warn)
     joints = options.joint
@@ -152,11 +149,11 @@ def _parameters(options: ReplayOptions, bag: BagContent) -> CompensationParamete
         "urdf": None if options.model is None else str(options.model.resolve()),
     }
     if options.goals == "":
-        raise ConfigError("--goals is empty: name a topic of the bag, or leave the option out")
+        raise ConfigError("--goals is empty: name a topic of the bag, or remove the option")
     overridden = {name: value for name, value in chosen.items() if value is not None}
     if options.node_params is not None:
         if options.joint:
-            raise ConfigError(f"the joints are those of {options.node_params}: leave --joint out")
+            raise ConfigError(f"the joints are those in {options.node_params}: remove --joint")
         values = CompensationParameters.read(options.node_params, options.node).flat()
         names = values["joints"]
     else:
@@ -178,7 +175,7 @@ def _limits(options: ReplayOptions, names: Sequence[str]) -> dict[str, float]:
         return {}
     limits = given if isinstance(given, dict) else dict.fromkeys(names, given)
     if unknown := [name for name in limits if name not in names]:
-        raise ConfigError(f"--max-torque {', '.join(unknown)}: the joints are {', '.join(names)}")
+        raise ConfigError(f"--max-torque: no joint {', '.join(unknown)}; valid: {', '.join(names)}")
     return {f"{name}.max_torque": limit for name, limit in limits.items()}
 
 
@@ -187,18 +184,20 @@ def _joint_names(options: ReplayOptions, bag: BagContent) -> list[str]:
     files = len(options.params)
     if options.joint:
         if len(options.joint) != files:
-            raise ConfigError(f"{files} parameter files need as many joints, found {len(options.joint)}")
+            raise ConfigError(
+                f"{files} parameter files need the same number of joints, found {len(options.joint)}"
+            )
         recorded = _names(options.recordings, bag)
         if unknown := [name for name in options.joint if recorded and name not in recorded]:
             raise ConfigError(
-                f"--joint {', '.join(unknown)}: not in {options.recordings}, which has: {', '.join(recorded)}"
+                f"--joint: no joint {', '.join(unknown)} in {options.recordings}, which has: {', '.join(recorded)}"
             )
         return list(options.joint)
     message = next((m for m in bag.messages if m.topic == JOINT_STATES), None)
     names = [] if message is None else list(decode(options.recordings, message, bag.typestore).name)
     if message is not None and (len(names) != 1 or files != 1):
         raise ConfigError(
-            f"which parameter file belongs to which joint? Name the joints with --joint, in the order of --params; "
+            "each parameter file needs its joint: name the joints with --joint, in the order of --params; "
             f"{options.recordings} has: {', '.join(names) or 'no joints'}"
         )
     return names or ["joint"]
@@ -216,7 +215,8 @@ def _effort_meaning(parameters: CompensationParameters, joints: Sequence[Compens
         if not dependent:
             return "none"
         raise ConfigError(
-            f"{dependent[0].model.source} holds a law that depends on the load: state with --effort-meaning what the effort of the joint states is: motor, link or none"
+            f"the law in {dependent[0].model.source} depends on the load: state with --effort-meaning what "
+            "the effort in the joint states is: motor, link or none"
         )
     return parameters.effort_meaning
 
@@ -259,12 +259,12 @@ def _print(summary: Mapping[str, Any]) -> None:
     print_table(["joint", "parameter file", "law", "rms [N m]", "largest [N m]"], rows, left=3)
     for joint, scale in (summary["learned"] or {}).items():
         print(
-            f"{joint}: {scale['dry']:.2f} ± {scale['deviation_dry']:.2f} of the identified friction, "
-            f"{scale['viscous']:.2f} ± {scale['deviation_viscous']:.2f} of its viscous part"
+            f"{joint}: dry friction {scale['dry']:.2f} ± {scale['deviation_dry']:.2f}, viscous friction "
+            f"{scale['viscous']:.2f} ± {scale['deviation_viscous']:.2f} times the identified value"
         )
     print(f"{summary['states']} states, gain {summary['gain']:g}, mode {summary['mode']}")
     for reason, count in summary["zero_torque"].items():
-        print(f"zero torque for {count} of them: {reason}")
+        print(f"friction torque zero for {count} of them: {reason}")
 
 
 def _csv(result: Replay, names: Sequence[str]) -> str:

@@ -38,7 +38,7 @@ class ControlTable:
         self.numbers = {name: register.initial for name, register in model.registers.items()}
         for name, number in changes.items():
             if not model.register(name).accepts(number):
-                raise ConfigError(f"{model.title}: {name} cannot be {number}")
+                raise ConfigError(f"{model.title}: the register {name} cannot be {number}")
             self.numbers[name] = number
         self._kept = dict(self.numbers)
         self._live = live

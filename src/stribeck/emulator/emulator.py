@@ -165,7 +165,7 @@ class EmulatedBus:
         :raises ConfigError: if there is none.
         """
         if servo_id not in self._ids:
-            raise ConfigError(f"no servo {servo_id} on this bus; there are: {self._ids}")
+            raise ConfigError(f"no servo with ID {servo_id} on this bus; valid: {self._ids}")
         return self.servos[self._ids.index(servo_id)]
 
     # External influences, as those of EmulatedLine.
@@ -216,7 +216,7 @@ class EmulatedBus:
         """
         with self._lock:
             if self._pipe is None:
-                raise ConfigError("the emulation has not been started, or has ended")
+                raise ConfigError("the emulator is not running: start it first")
             try:
                 self._pipe.send(message)
                 if not self._pipe.poll(patience):

@@ -82,14 +82,16 @@ class Fault:
         defaults = {name: value for name, value in _settings_of(self.kind).items() if name != "for"}
         object.__setattr__(self, "settings", {**defaults, **self.settings})
         if self.at is not None and self.after is not None:
-            raise ConfigError(f"{where}: give at (since the start) or after (since torque on), not both")
+            raise ConfigError(
+                f"{where}: at (time since the start) and after (time since torque on) exclude each other: give one"
+            )
         if self.p is None and not self.scheduled and not self.settings.get("bytes"):
-            raise ConfigError(f"{where}: needs a probability p or a schedule at, after or every")
+            raise ConfigError(f"{where}: give a probability (p), or times (at, after or every)")
         if self.p is not None and self.scheduled and self.kind in LASTING_KINDS:
-            raise ConfigError(f"{where}: give a probability or a schedule, not both")
+            raise ConfigError(f"{where}: a probability and times exclude each other: give one")
         for name, value in (("p", self.p), ("bytes", self.settings.get("bytes"))):
             if value is not None and not 0.0 <= value <= 1.0:
-                raise ConfigError(f"{where}: {name} is a probability from 0 to 1, found {value:g}")
+                raise ConfigError(f"{where}: {name} must be a probability from 0 to 1, found {value:g}")
         for name, value in (("every", self.every), ("for", self.duration)):
             if value is not None and not value > 0.0:
                 raise ConfigError(f"{where}: {name} must be positive, found {value:g}")
@@ -124,7 +126,9 @@ def parse_fault(text: str) -> Fault:
         name, _, value = (part.strip() for part in pair.partition("="))
         valid = tuple(dict.fromkeys((*TIMING, *defaults)))
         if name not in valid or name in values:
-            raise ConfigError(f"fault {text}: found {pair.strip()!r}; valid, once each: {', '.join(valid)}")
+            raise ConfigError(
+                f"fault {text}: found {pair.strip()!r}; valid, each at most once: {', '.join(valid)}"
+            )
         try:
             values[name] = float(value)
         except ValueError:

@@ -78,7 +78,7 @@ def published_parameters(name: str, law: str = "m6") -> Drive:
     if name not in actuator_names() or law not in (actuator := load_actuator(name)).published:
         published = [n for n in actuator_names() if law in load_actuator(n).published]
         raise ConfigError(
-            f"no {law} parameters were published for {name}: give a parameter file; published for {', '.join(published)}"
+            f"no parameters of the law {law} were published for {name}: give a parameter file; published for {', '.join(published)}"
         )
     values = {**actuator.published[law], "q_offset": 0.0}
     return Drive(actuator, law_named(law), values)
@@ -244,8 +244,7 @@ class EmulatedJoint:
         control = parameters.actuator.control
         if not isinstance(control, VoltageControl) or control.bridge != "brake":
             raise ConfigError(
-                f"{parameters.actuator.title} cannot be emulated: a servo of these buses has a voltage law with a drive/brake "
-                "bridge"
+                f"{parameters.actuator.title} cannot be emulated: only servos with a voltage law and a drive/brake bridge can"
             )
         self.law = parameters.law
         self.pendulum = Pendulum(*(float(value) for value in pendulum))

@@ -67,7 +67,7 @@ class EmulatedLine:
         for servo in self.servos:
             if servo.id == servo_id:
                 return servo
-        raise ConfigError(f"no servo {servo_id} on this bus; there are: {[s.id for s in self.servos]}")
+        raise ConfigError(f"no servo with ID {servo_id} on this bus; valid: {[s.id for s in self.servos]}")
 
     # External influences.
 
@@ -130,13 +130,15 @@ class EmulatedLine:
         concerned = [servo for servo in self.servos if fault.concerns(servo.id)]
         if not concerned:
             raise ConfigError(
-                f"fault {fault.kind}: no servo {fault.servo}; there are: {[s.id for s in self.servos]}"
+                f"fault {fault.kind}: no servo with ID {fault.servo}; valid: {[s.id for s in self.servos]}"
             )
         if fault.kind in HARDWARE_ERRORS:
             unable = [servo for servo in concerned if fault.kind not in servo.model.error_bits]
             if unable:
                 valid = ", ".join(unable[0].model.error_bits)
-                raise ConfigError(f"{unable[0].model.title} has no error {fault.kind!r}; valid: {valid}")
+                raise ConfigError(
+                    f"{unable[0].model.title} does not support the fault {fault.kind!r}; valid: {valid}"
+                )
 
     # For subclasses to override.
 

@@ -98,7 +98,7 @@ class ServedLine(EmulatedLine):
         if self._link is not None:
             return str(self._link)
         if self._port is None:
-            raise ConfigError("the emulated port is not plugged in")
+            raise ConfigError("the emulated port is disconnected by an injected fault")
         return self._port.name
 
     @property

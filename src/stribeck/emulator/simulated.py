@@ -89,7 +89,7 @@ class SimulationServer:
             ready = self._poll.poll(200)
             quiet = 0.0 if ready else quiet + 0.2
             if PATIENCE <= quiet < PATIENCE + 0.2 and (awaited := self.lockstep.awaited):
-                self._say(f"simulated time waits for {', '.join(awaited)}")
+                self._say(f"simulated time waits until these nodes connect: {', '.join(awaited)}")
             # What a driver wrote in the turn of its node comes before the report that ends the turn, on another connection.
             reports = [
                 descriptor for descriptor, _ in ready if self._connections.get(descriptor) in self._names
@@ -191,5 +191,5 @@ def _listening(path: Path) -> socket.socket:
         beside.rename(path)  # whoever sees the socket can connect to it
     except OSError as problem:
         listener.close()
-        raise OutputError(f"cannot make the socket {path}: {problem.strerror or problem}") from None
+        raise OutputError(f"cannot create the socket {path}: {problem.strerror or problem}") from None
     return listener

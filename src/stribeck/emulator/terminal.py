@@ -106,11 +106,10 @@ def _place_link(link: Path, target: str) -> None:
     :raises OutputError: if the path is in use, or the link cannot be made.
     """
     if link.exists() and not link.is_symlink():
-        raise OutputError(f"{link} exists and is no link; choose another path for the link")
+        raise OutputError(f"{link} exists and is not a link: choose another path for the link")
     if link.exists() and os.readlink(link) != target and not _is_left_over(link, Path(target).parent):
         raise OutputError(
-            f"{link} points to {os.readlink(link)}, which exists: another emulator may be running; "
-            "choose another path for the link, or remove it"
+            f"{link} points to {os.readlink(link)}, which exists: another emulator may be running: choose another path for the link, or remove it"
         )
     beside = link.with_name(f".{link.name}.{os.getpid()}")
     try:
@@ -118,7 +117,7 @@ def _place_link(link: Path, target: str) -> None:
         beside.symlink_to(target)
         beside.replace(link)
     except OSError as problem:
-        raise OutputError(f"cannot make the link {link}: {problem.strerror}") from None
+        raise OutputError(f"cannot create the link {link}: {problem.strerror}") from None
 
 
 def _is_left_over(link: Path, terminals: Path) -> bool:

@@ -214,7 +214,7 @@ def stated_stepping(file: Drive) -> Stepping | None:
     integrator = stated.integrator or "semi-implicit"
     if integrator not in INTEGRATORS:
         raise ParameterFileError(
-            f"the parameter file was fitted with the integrator {integrator!r}; valid: {', '.join(INTEGRATORS)}"
+            f"the parameter file was fitted with an unknown integrator, {integrator!r}; valid: {', '.join(INTEGRATORS)}"
         )
     return Stepping(stated.dt, stated.reset_period, integrator)
 
@@ -266,9 +266,7 @@ def simulated_motion(
             motion = simulator(batch, file, stepping.reset_period)
         errors = batch.mean_absolute_errors(motion.position)
     if not np.all(errors < FARTHEST):
-        raise ParameterFileError(
-            f"{path}: a simulation with these values leaves all bounds; are they in SI units?"
-        )
+        raise ParameterFileError(f"{path}: the simulation with these values diverges: are they in SI units?")
     return batch, motion
 
 
@@ -415,7 +413,9 @@ def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
         replace(
             parameter,
             standing="not determined",
-            why="fits of this law that are as good have {:.3g} to {:.3g}".format(*contested[parameter.name])
+            why="other fits of this law with the same error have values from {:.3g} to {:.3g}".format(
+                *contested[parameter.name]
+            )
             + f" {parameter.unit}",
         )
         if parameter.name in contested

@@ -63,7 +63,7 @@ def updated(drive: Drive, points: Sequence[DiagramPoint], logs: Sequence[Log]) -
     names, covariance = _uncertain(drive)
     if not points:
         raise ConfigError(
-            "no snapshots at the beginning of motion or in slow motion: record the trajectory `breakaway` with several loads"
+            "the recordings contain no snapshots at the beginning of motion or in slow motion: record the trajectory `breakaway` with several loads"
         )
     samples = {log.name: log.resample(STEP) for log in logs}
     prior = np.linalg.pinv(covariance)
@@ -120,7 +120,7 @@ def _uncertain(drive: Drive) -> tuple[tuple[str, ...], Array]:
     }
     if not widths:
         raise ConfigError(
-            "the parameter file states no intervals, which points could shorten: identify it from recordings"
+            "the parameter file states no intervals, so measured points cannot improve it: identify it from recordings"
         )
     names, sizes = tuple(widths), np.array(list(widths.values()))
     correlation = np.eye(len(names))
@@ -190,6 +190,6 @@ def _with(drive: Drive, names: Sequence[str], values: Array, covariance: Array) 
         prediction=None,
         statements=(
             *drive.statements,
-            "measured points of the drive/backdrive diagram were taken into account",
+            "the measured points of the drive/backdrive diagram were used too",
         ),
     )

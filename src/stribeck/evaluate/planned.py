@@ -26,7 +26,7 @@ def trajectory_of(word: str) -> Trajectory:
         return trajectory_named(word)
     if not path.suffix:
         raise ConfigError(
-            f"no trajectory {word!r}; valid: {', '.join((*TRAJECTORIES, BREAKAWAY.name))}, or a table with time and goal"
+            f"no trajectory {word!r}; valid: {', '.join((*TRAJECTORIES, BREAKAWAY.name))}, or a table with columns of time and goal"
         )
     table = read_table(path)
     columns = {}

@@ -100,7 +100,7 @@ def replay(
             _telemetry(compensator, joints, decode(path, message, bag.typestore), stamp.seconds)
     if not torque:
         raise RecordingError(
-            f"{path}: no state in {JOINT_STATES.name} holds {' or '.join(compensator.names)}: name its joints"
+            f"{path}: no message on {JOINT_STATES.name} contains {' or '.join(compensator.names)}: give the names of its joints"
         )
     return Replay(np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts))
 

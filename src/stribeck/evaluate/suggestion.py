@@ -78,7 +78,7 @@ def suggest(file: Drive, logs: Sequence[Log], stepping: Stepping) -> Suggestions
     prediction = file.prediction
     if prediction is None:
         raise ParameterFileError(
-            "the parameter file has no covariance of its parameters (block stribeck.prediction): fit it again with this version"
+            "the parameter file contains no covariance of its parameters (block stribeck.prediction): identify again with this version"
         )
     runs = _candidates(logs, stepping.dt)
     model = model_of(file, batch_for(runs, stepping.dt, stepping.integrator), stepping.integrator, None)

@@ -104,14 +104,13 @@ def _batch(
             tried += 1
             if not made and tried >= HOPELESS and not go_on():
                 raise ConfigError(
-                    f"none of {tried} random trajectories can be held within the effort limits: check limits: effort, and the "
-                    "masses and inertias of the URDF"
+                    f"none of {tried} random trajectories is within the effort limits: check limits: effort, and masses and inertias in the URDF"
                 )
             if len(made) == count or (len(made) >= LEAST and not go_on()):
                 return made
     if made:
         return made
-    raise ConfigError("the arm cannot hold itself within its effort limits: check limits: effort")
+    raise ConfigError("the arm cannot stay at rest within its effort limits: check limits: effort")
 
 
 def _best_first(criterion: Criterion, made: list[tuple[Array, float]], go_on: Callable[[], bool]) -> Baseline:
@@ -142,9 +141,8 @@ def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
     if sum(map(len, clear)) >= FEWEST:
         return np.concatenate(clear)[:BATCH]
     raise ConfigError(
-        f"hardly any random configuration keeps clear of floor and bodies: {criterion.obstacle()} most often in the way; "
-        "check floor, clearance, capsules and position limits, add the pair to ignore in the robot's file, or "
-        "leave it out with `no_collisions`"
+        f"nearly all random configurations are too close to the floor or in self-collision, most often {criterion.obstacle()}: check floor, clearance, "
+        "capsules and position limits, add the pair under ignore in the robot's file, or switch the check off with `no_collisions`"
     )
 
 

@@ -137,7 +137,7 @@ class Criterion:
             return "the floor is"
         worst = int(np.argmax(self._in_the_way))
         one, other = (self._bodies.links[k] for k in self._bodies.pairs[worst])
-        return f"{one} and {other} are, at {100 * self._in_the_way[worst]:.0f} % of them,"
+        return f"{one} with {other} ({100 * self._in_the_way[worst]:.0f} % of the configurations)"
 
     def prepare(self) -> None:
         """Compile the barrier and the clearances, which takes longer than many evaluations."""

@@ -86,12 +86,20 @@ def _limits(arm: ArmModel, slides: Mask) -> tuple[JointLimits, list[str]]:
     if missing.any():
         limits = replace(limits, effort=np.where(missing, RESERVE * _needed(arm, limits), limits.effort))
     lines = [
-        (open_, "position: no limits in the URDF, +-{:.3g} rad or +-{:.3g} m", (UNLIMITED, TRAVEL)),
+        (
+            open_,
+            "position: limited to +-{:.3g} rad or +-{:.3g} m, because the URDF states no limits",
+            (UNLIMITED, TRAVEL),
+        ),
         (turning, "position: continuous, +-{:.3g} rad", (UNLIMITED,)),
-        (far & ~turning, "position: limits cut to +-{:.3g} rad", (UNLIMITED,)),
+        (far & ~turning, "position: limits reduced to +-{:.3g} rad", (UNLIMITED,)),
         (stated != velocity, "velocity: at most {:.3g} rad/s or {:.3g} m/s", FASTEST),
-        (missing, "effort: not in the URDF, {:g} times the largest that its inertials need", (RESERVE,)),
-        (np.ones(len(arm), dtype=bool), "acceleration: {:g} rad/s^2 or {:g} m/s^2", ACCELERATION),
+        (
+            missing,
+            "effort: limited to {:g} times the largest effort that the masses need, because the URDF states no limits",
+            (RESERVE,),
+        ),
+        (np.ones(len(arm), dtype=bool), "acceleration: limited to {:g} rad/s^2 or {:g} m/s^2", ACCELERATION),
     ]
     return limits, [
         f"{text.format(*numbers)} ({_named(arm, mask)})" for mask, text, numbers in lines if mask.any()

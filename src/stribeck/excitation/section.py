@@ -68,10 +68,10 @@ def excitation_section(config: RobotConfig, joints: int) -> ExcitationSection:
 def _check_covariance(section: ExcitationSection, joints: int, where: str) -> None:
     """Refuse a matrix that is no covariance of these joints, and one beside ``noise``."""
     if section.noise is not None:
-        raise ConfigError(f"{where}: noise and noise_covariance are two ways to say the same: give one")
+        raise ConfigError(f"{where}: noise and noise_covariance exclude each other: give one")
     rows = section.noise_covariance or ()
     if len(rows) != joints or any(len(row) != joints for row in rows):
         raise ConfigError(f"{where}: noise_covariance: expected {joints} rows of {joints} numbers")
     matrix = np.array(rows)
     if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0) or np.min(np.linalg.eigvalsh(matrix)) <= 0.0:
-        raise ConfigError(f"{where}: noise_covariance: must be symmetric and positive definite")
+        raise ConfigError(f"{where}: noise_covariance must be symmetric and positive definite")

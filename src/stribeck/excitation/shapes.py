@@ -88,8 +88,8 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
         geometry = pin.buildGeomFromUrdfString(arm.model, text, kind, package_dirs=folders)
     except (ValueError, RuntimeError) as error:
         raise ConfigError(
-            f"{arm.path}: its collision geometry cannot be read ({' '.join(str(error).split())}): put the files where "
-            "package:// points, give capsules in the robot's YAML (excitation: capsules), or leave it out with `no_collisions`"
+            f"{arm.path}: its collision geometry cannot be read ({' '.join(str(error).split())}): put the files at the package:// paths, give capsules in the "
+            "robot's YAML file (excitation: capsules), or switch the check off with `no_collisions`"
         ) from None
     shapes = [
         Shape(arm.model.frames[item.parentFrame].name, int(item.parentJoint), item.placement, item.geometry)
@@ -97,8 +97,8 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
     ]
     if not shapes:
         raise ConfigError(
-            f"{arm.path} has no collision geometry: give capsules in the robot's YAML (excitation: capsules), or "
-            "leave it out with `no_collisions`"
+            f"{arm.path} has no collision geometry: give capsules in the robot's YAML file (excitation: "
+            "capsules), or switch the check off with `no_collisions`"
         )
     return tuple(shapes)
 

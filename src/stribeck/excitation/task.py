@@ -221,7 +221,7 @@ def _limit(config: RobotConfig, name: str, of_urdf: Array) -> Array:
     of_file = config.limit(name, len(of_urdf))
     limit = of_urdf if of_file is None else np.array(of_file)
     if not (limit > 0.0).all():
-        also = "" if name == "acceleration" else " and the URDF gives none"
+        also = "" if name == "acceleration" else " and not in the URDF either"
         raise ConfigError(
             f"{config.path}: limits: {name} missing{also}: give a positive number for each joint"
         )

@@ -31,14 +31,14 @@ def write(task: ExportTask) -> Written:
     if len(task.joints) != 1:
         names = ", ".join(joint for joint, _ in task.joints)
         raise ConfigError(
-            f"a BAM file describes one servo, found {len(task.joints)} ({names}): write one file for each"
+            f"a BAM file describes one servo, found {len(task.joints)} ({names}): write a file for each"
         )
     file = task.joints[0].servo.parameters
     values = {name: float(value) for name, value in file.values.items()}
     content = {**values, "model": file.law.name, "actuator": file.actuator.name}
-    notes = ["the program's own step of 5 ms adds an error of some mrad; give it a shorter step"]
+    notes = ["the BAM program's own step of 5 ms adds an error of a few mrad: use a shorter step there"]
     if file.actuator.name not in SERVOS:
         notes.append(
-            f"the program does not know the servo {file.actuator.name!r} (it knows {', '.join(SERVOS)}): add its control law there"
+            f"the BAM program does not know the servo {file.actuator.name!r} (it knows {', '.join(SERVOS)}): add its control law to the program"
         )
     return Written({task.output: json.dumps(content, indent=1, allow_nan=False) + "\n"}, tuple(notes))

@@ -56,7 +56,7 @@ def _in_both_directions(x: Conditions, xp: Any, backdriven: Any, driving: Any) -
 
 QUADRATIC_IN_BOTH_DIRECTIONS = replace(
     TERMS["quadratic_load"],
-    title="the quadratic load term also where motor and load act in one direction",
+    title="the quadratic load term, which also acts when motor torque and load have the same direction",
     formula=_in_both_directions,
 )
 """The quadratic term of M6 as the drive has it."""
@@ -141,8 +141,8 @@ class Delay(NamedTuple):
         if not self.wanted:
             return ()
         return (
-            f"{joint}: its command delay of {1e3 * self.wanted:.3g} ms is {self.steps} steps of {1e3 * self.timestep:g} ms, "
-            f"{1e3 * given:.3g} ms: it counts for this step alone",
+            f"{joint}: the command delay of {1e3 * self.wanted:.3g} ms is rounded to {self.steps} steps of {1e3 * self.timestep:g} ms, {1e3 * given:.3g} ms "
+            "in all: export again if the step of the simulator changes",
         )
 
 
@@ -154,8 +154,7 @@ def delay_of(file: Drive, timestep: float | None) -> Delay:
     wanted = float(file.values.get("command_delay", 0.0))
     if wanted and timestep is None:
         raise ConfigError(
-            f"the drive counts delays in physics steps, and {file.actuator.name} has one of {1e3 * wanted:.3g} ms: give the "
-            "simulator's `step`"
+            f"the drive counts delays in simulation steps, and {file.actuator.name} has a delay of {1e3 * wanted:.3g} ms: give the `step` of the simulator"
         )
     timestep = timestep or TIMESTEP
     return Delay(wanted, round(wanted / timestep), timestep)
@@ -192,11 +191,13 @@ def voltage_control(joint: JointServo) -> VoltageControl:
     if not isinstance(control, VoltageControl) or control.bridge == "coast":
         found = "drive/coast bridge" if isinstance(control, VoltageControl) else f"{control.kind} control"
         raise ConfigError(
-            f"the drive has servos that switch their supply onto the motor alone (drive/brake bridge), found joint {joint.joint!r} "
-            f"with {actuator.name}, a {found}: choose isaaclab, or mjcf"
+            f"the drive is for servos with a drive/brake bridge only, found joint {joint.joint!r} with "
+            f"{actuator.name}, a {found}: choose the format isaaclab or mjcf"
         )
     if joint.servo.kp == 0.0:
-        raise ConfigError(f"joint {joint.joint!r}: the drive needs a firmware gain above zero, found 0")
+        raise ConfigError(
+            f"joint {joint.joint!r}: the drive needs a firmware gain above zero, found 0: give `kp`"
+        )
     return control
 
 

@@ -82,24 +82,23 @@ class Width:
     def line(self, count: int) -> str:
         """The width in one line."""
         text = (
-            f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %: spread of the motion {1e3 * self.reached:.3g} mrad, "
-            f"{1e3 * self.posterior:.3g} by the posterior alone"
+            f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %: the spread of the motion "
+            f"is {1e3 * self.reached:.3g} mrad, {1e3 * self.posterior:.3g} due to the posterior alone"
         )
         if self.share < 1.0:
-            text += f", whose standard deviations are scaled: {100 * self.share:.0f} % are used"
+            text += f", whose standard deviations are reduced to {100 * self.share:.0f} %"
         if self.coverage is not None:
-            return f"{text}; their middle {100 * COVERAGE:g} % contain {100 * self.coverage:.0f} % of the recorded samples"
+            return f"{text}; the central {100 * COVERAGE:g} % contains {100 * self.coverage:.0f} % of the recorded samples"
         if self.wanted is None:
-            return f"{text}; the file states no model error in rad, so it is omitted"
-        return f"{text}, {1e3 * self.wanted:.3g} in the band of the fit"
+            return f"{text}; the file states no model error in rad, so none is added"
+        return f"{text}, and {1e3 * self.wanted:.3g} in the band of the fit"
 
 
 def check_uncertain(drive: Drive, where: object) -> None:
     """Raise :class:`ConfigError` for a drive whose file does not state how uncertain its parameters are."""
     if not np.any(np.diag(uncertain_of(drive).covariance) > 0.0):
         raise ConfigError(
-            f"{where} states no intervals, so that there is nothing to draw from: identify the drive with at least two runs, "
-            "or leave out `draws`"
+            f"{where} states no intervals, from which parameters could be drawn: identify the drive with at least two runs, or remove the option `draws`"
         )
 
 
@@ -219,7 +218,7 @@ def width_of(drive: Drive, logs: Sequence[Log] = ()) -> Width:
     width = width_for(drive, batch_of_source(drive, benches, stepping)[1], stepping)
     if width.wanted is None:
         raise ConfigError(
-            "the fit states no model error in rad, by which draws could be widened: leave out `model_error`"
+            "the fit states no model error in rad, which is needed to widen draws: remove `model_error`"
         )
     return width
 
@@ -244,11 +243,11 @@ def scatter_of(drives: Sequence[Drive]) -> tuple[dict[str, float], dict[str, flo
     :raises ConfigError: for fewer than two units, or units with different laws.
     """
     if len(drives) < 2:
-        raise ConfigError(f"a spread between units needs two of them at least, found {len(drives)}")
+        raise ConfigError(f"the spread between drives needs at least two of them, found {len(drives)}")
     laws = {drive.law.name for drive in drives}
     if len(laws) > 1 or len({drive.actuator.name for drive in drives}) > 1:
         found = ", ".join(f"{drive.actuator.name} with {drive.law.name.upper()}" for drive in drives)
-        raise ConfigError(f"a spread between units needs equal servos with the same law, found {found}")
+        raise ConfigError(f"the spread between drives needs equal servos with the same law, found {found}")
     means, scatters = {}, {}
     for name in drives[0].values:
         stated = [drive.stated.get(name) for drive in drives]

@@ -32,7 +32,7 @@ def write(task: ExportTask) -> Written:
     lines += ["    # name: (stiffness, velocity feedback, largest torque, armature, damping, frictionloss)"]
     for servo in task.joints:
         lines += [f"    # {title_of(servo)}", f"    {servo.joint!r}: {_numbers(servo)!r},"]
-    note = "the velocity feedback contains the back-EMF, which the force range clips"
+    note = "the velocity feedback contains the back-EMF, and is limited by the force range"
     return Written(
         {task.output: "\n".join([*lines, "}", ""]) + _APPLY},
         (

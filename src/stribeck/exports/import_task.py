@@ -40,7 +40,7 @@ class ImportTask:
         """
         if self.kp is None:
             raise ConfigError(
-                f"{self.path} holds a stiffness: give the firmware gain that it belongs to with `file_kp`"
+                f"{self.path} contains a stiffness: give the firmware gain to which it belongs as `file_kp`"
             )
         return self.kp
 
@@ -118,8 +118,8 @@ def voltage_of(task: ImportTask) -> VoltageControl:
     control = task.actuator.control
     if not isinstance(control, VoltageControl):
         raise ConfigError(
-            f"{task.path} holds a motor with a voltage bridge; {task.actuator.name} is a servo of kind {control.kind}: name the "
-            "servo with `servo`"
+            f"{task.path} contains a motor with a voltage bridge, but {task.actuator.name} is a servo with "
+            f"{control.kind} control: give another servo as `servo`"
         )
     return control
 

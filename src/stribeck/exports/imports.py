@@ -25,7 +25,9 @@ def import_bam(task: ImportTask) -> Drive:
     """The parameters of a BAM file."""
     file = read_drive(task.path, task.actuator)
     if file.actuator.name != task.actuator.name:
-        raise ConfigError(f"{task.path} is of {file.actuator.name!r}, `servo` is {task.actuator.name!r}")
+        raise ConfigError(
+            f"{task.path} belongs to the servo {file.actuator.name!r}, but `servo` is {task.actuator.name!r}"
+        )
     return file
 
 
@@ -38,7 +40,7 @@ def import_isaaclab(task: ImportTask) -> Drive:
     one = actuators[task.one_of(actuators)]
     if one.friction != one.dynamic_friction:
         raise ConfigError(
-            f"{task.path}: friction {one.friction:g} differs from dynamic_friction {one.dynamic_friction:g}: law M1 has only one coefficient; set them equal"
+            f"{task.path}: friction is {one.friction:g} and dynamic_friction is {one.dynamic_friction:g}, but law M1 has only one coefficient: set them equal"
         )
     friction = {"friction_base": one.dynamic_friction, "friction_viscous": one.viscous_friction}
     if one.kind == "DCMotorCfg":
@@ -56,7 +58,9 @@ def import_isaaclab_bam(task: ImportTask) -> Drive:
     file = read_isaaclab_bam(task.path)
     drive = file.drives[task.one_of(file.drives)]
     if drive.servo != task.actuator.name:
-        raise ConfigError(f"{task.path} is of {drive.servo!r}, `servo` is {task.actuator.name!r}")
+        raise ConfigError(
+            f"{task.path} belongs to the servo {drive.servo!r}, but `servo` is {task.actuator.name!r}"
+        )
     motor, law = drive.motor, LAWS[drive.motor.model]
     control = replace(voltage_of(task), gain=motor.error_gain, duty_max=motor.max_pwm)
     values = {
@@ -81,8 +85,7 @@ def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) 
         raise ConfigError(f"{task.path}: a DCMotorCfg needs velocity_limit and saturation_effort")
     if task.supply is None:
         raise ConfigError(
-            f"{task.path} does not state the voltage of its torques: give `supply` ({task.actuator.title}: usually "
-            f"{task.actuator.supply.nominal:g} V)"
+            f"{task.path} does not state the supply voltage of its torques: give `supply` ({task.actuator.title}: usually {task.actuator.supply.nominal:g} V)"
         )
     full = control.duty_max * task.supply
     kt = full / one.velocity_limit
@@ -103,7 +106,7 @@ def import_urdf(task: ImportTask) -> Drive:
     """
     if task.motor is None:
         raise ConfigError(
-            f"{task.path} has friction and no motor: give a parameter file of the servo with `file_motor`"
+            f"{task.path} contains friction, but no motor: give a parameter file of the servo as `file_motor`"
         )
     text = XmlText(task.path)
     dynamics = {
@@ -146,7 +149,7 @@ def imported(form: str, task: ImportTask) -> Drive:
     return replace(
         file,
         stated={name: fixed(value, units[name]) for name, value in file.values.items()},
-        statements=(f"imported from {task.path.name} ({form}), which contains values only",),
+        statements=(f"imported from {task.path.name} ({form}), which states values without intervals",),
     )
 
 

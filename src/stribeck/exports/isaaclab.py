@@ -96,7 +96,7 @@ def write(task: ExportTask) -> Written:
     files: dict[Path, str | bytes] = {python: _module(task, actuators), data: _data(actuators)}
     ordered = {task.output: files[task.output], **files}
     notes = [
-        "Isaac Sim before 5.0 has a friction coefficient instead of friction torques, and ignores viscous friction"
+        "Isaac Sim before 5.0 uses a friction coefficient instead of friction torques, and ignores viscous friction"
     ]
     return Written(ordered, (*notes, *ramp_notes(task)))
 
@@ -113,7 +113,7 @@ def _actuator(servo: JointServo) -> IsaacActuator:
     voltage = isinstance(control, VoltageControl)
     if isinstance(control, VoltageControl) and control.bridge == "coast":
         raise ConfigError(
-            f"isaaclab has no drive/coast bridge, found joint {servo.joint!r} with {file.actuator.name}"
+            f"isaaclab does not support a drive/coast bridge, found joint {servo.joint!r} with {file.actuator.name}: choose the format c or bam"
         )
     limit = p["kt"] * p["current_limit"] if "current_limit" in p else motor.force
     return IsaacActuator(

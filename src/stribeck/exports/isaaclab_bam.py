@@ -75,7 +75,7 @@ def drive_notes(task: ExportTask) -> tuple[str, ...]:
         for note in delay_of(servo.parameters, task.timestep).notes(joint)
     ]
     return (
-        "the drive runs with Newton's MJWarp solver and use_newton_actuators=True alone; it cannot switch torque off",
+        "the drive works only with Newton's MJWarp solver and use_newton_actuators=True; it cannot switch torque off",
         *delays,
         *ramp_notes(task),
     )

@@ -80,7 +80,7 @@ def difference(position: Array, reference: Array, weight: Array) -> Difference:
     """Mean absolute difference of each run (T, R), as mean and worst."""
     errors = np.sum(weight * np.abs(position - reference), axis=0) * weight.shape[1]
     if not np.all(errors < FARTHEST):
-        raise ConfigError("a simulation of the exported servo leaves all bounds; try a shorter time step")
+        raise ConfigError("the simulation of the exported servo diverges: try a shorter time step")
     return Difference(float(np.mean(errors)), float(np.max(errors)))
 
 

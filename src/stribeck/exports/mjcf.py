@@ -54,9 +54,11 @@ def write(task: ExportTask) -> Written:
         ]
     else:
         if task.timestep is not None:
-            raise ConfigError(f"a time step is of a file to include; {task.model} has its own")
+            raise ConfigError(
+                f"a time step is written only to a file to be included, but {task.model} is a complete model with its own: remove `step`"
+            )
         if task.output.resolve() in {part.resolve() for part in parts_of(task.model)}:
-            raise OutputError(f"{task.output} is an input of this command; name another file")
+            raise OutputError(f"{task.output} is also an input of this command: name another file")
         text, (*notes,) = export_onto(task.model, task.joints, task.by_torque)
         if task.output.resolve().parent != task.model.resolve().parent:
             notes.append("relative paths of files in the model are resolved from the new model's folder")
@@ -135,7 +137,7 @@ def export_onto(
     timestep, notes, applied = float(compiled.opt.timestep), list[str](), dict[str, PlainJoint]()
     if absent:
         notes.append(
-            f"{len(absent)} meshes of the model are missing here, such as {absent[0]}: the new model refers to them as before"
+            f"{len(absent)} meshes of the model do not exist here, for example {absent[0]}: the new model refers to them as before"
         )
     for name, servo in servos:
         plain = applied[name] = exported(servo, name in by_torque)
@@ -144,7 +146,7 @@ def export_onto(
         joint_actuators = actuators_of(compiled, joint)
         if len(joint_actuators) > 1:
             raise ConfigError(
-                f"{model}: joint {name!r} has {len(joint_actuators)} actuators; leave one, which becomes the servo"
+                f"{model}: joint {name!r} has {len(joint_actuators)} actuators: keep only the one that is to become the servo"
             )
         _apply_joint(spec.joint(name), plain, timestep)
         actuator = (
@@ -184,8 +186,8 @@ def _integrator_notes(model: mujoco.MjModel) -> tuple[str, ...]:
     if model.opt.integrator == mujoco.mjtIntegrator.mjINT_EULER:
         return ()
     return (
-        "the model's integrator is not Euler: damping and friction differ within a step from the simulation used for "
-        'the fit; compare with integrator="Euler"',
+        "the model's integrator is not Euler: damping and friction act differently within a step than in the "
+        'simulation used for the fit; compare with integrator="Euler"',
     )
 
 

@@ -45,7 +45,7 @@ def import_joint(task: ImportTask) -> Drive:
         return torque_driven(task, force, values)
     if float(gain[0]) != -float(bias[1]) or not gain[0] or not limited:
         raise ConfigError(
-            f"{task.path}: the actuator of joint {name!r} is neither a position controller nor a motor (gain 1) with a force range; add one, or export it again"
+            f"{task.path}: joint {name!r} needs a position actuator, or a motor with gain 1 and a force range: add one, or export the file again"
         )
     return torque_controlled(task, float(gain[0]), -float(bias[2]), force, values)
 

@@ -104,8 +104,8 @@ class PlainJoint:
         longest = self.longest_step(inertia)
         if timestep > longest * (1.0 + ROUNDING):
             raise ConfigError(
-                f"joint {joint!r}: a time step of {timestep:g} s is too long: its damping stops it in {longest:.3g} s; "
-                "use a shorter one"
+                f"joint {joint!r}: with a time step of {timestep:g} s the damping is unstable, because it "
+                f"stops the joint within {longest:.3g} s: use a shorter step"
             )
 
 
@@ -127,12 +127,12 @@ def exported(servo: Servo, by_torque: bool = False, *, dc_motor: bool = DC_MOTOR
         stiffness=motor_law.stiffness,
         feedback=motor_law.feedback,
         force=motor_law.force,
-        notes=(*_notes(servo), *(("ctrl is the motor's torque at the joint [N m]",) if by_torque else ())),
+        notes=(*_notes(servo), *(("ctrl is the motor torque at the joint [N m]",) if by_torque else ())),
         by_torque=by_torque,
     )
     if not (motor and isinstance(control, VoltageControl)):
         return plain
-    note = "disabling its actuator group switches a motor off, without back-EMF; ctrl is the goal position"
+    note = "disabling the actuator group switches the motor off, including its back-EMF; ctrl is the goal position"
     return replace(
         plain,
         damping=p["friction_viscous"],
@@ -170,14 +170,16 @@ def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
         (bool(effects), f"the effect {', '.join(effects)}"),
         (isinstance(control, VoltageControl) and control.bridge == "coast", "a drive/coast bridge"),
         (bool(servo.ki) and not dc_motor, "an integral gain"),
-        (bool(servo.supply_resistance), "the sag of a supply"),
+        (bool(servo.supply_resistance), "the voltage drop of a supply under load"),
         (servo.period is not None, "a firmware period"),
     ]
     for present, feature in beyond:
         if present:
             raise ConfigError(f"plain MJCF cannot express {feature}: {instead}")
     if not servo.kp:
-        raise ConfigError("kp is 0: a servo without a proportional gain does not move; state the firmware's")
+        raise ConfigError(
+            "kp is 0: without a proportional gain a servo does not move: give the gain of the firmware"
+        )
 
 
 def _notes(servo: Servo) -> tuple[str, ...]:
@@ -185,18 +187,20 @@ def _notes(servo: Servo) -> tuple[str, ...]:
     notes = []
     if isinstance(control, VoltageControl):
         notes.append(
-            "damping includes the back-EMF, so the joint is braked even where a real servo's torque is off"
+            "damping includes the back-EMF; therefore the joint is braked even when torque is off, unlike a real servo"
         )
         if control.goal_speed is not None:
             notes.append(
-                f"the firmware ramps its goal: change ctrl by no more than {control.goal_speed:.4g} rad/s"
+                f"the firmware limits the speed of its goal: do not change ctrl faster than {control.goal_speed:.4g} rad/s"
             )
     if isinstance(control, CurrentControl) and "R" in p:
         fastest = (servo.voltage - p["R"] * control.current_max) / p["kt"]
         if fastest <= 0.0:
             raise ConfigError(
-                f"plain MJCF cannot express a current that {servo.voltage:g} V cannot drive at rest: use "
-                "stribeck.mujoco.Controller, or a higher supply"
+                f"plain MJCF cannot express that {servo.voltage:g} V are too little for the current at rest: "
+                "use stribeck.mujoco.Controller, or a higher supply voltage"
             )
-        notes.append(f"above {fastest:.3g} rad/s the supply bounds the torque of the real motor further")
+        notes.append(
+            f"above {fastest:.3g} rad/s the supply voltage reduces the torque of the real motor; the model does not include this"
+        )
     return tuple(notes)

@@ -38,7 +38,9 @@ def write(task: ExportTask) -> Written:
         "ACTUATORS = (",
     ]
     files: dict[Path, str | bytes] = {task.output: ""}
-    notes = ["add bam.mjlab.bam_init as a startup event, which gives each environment friction of its own"]
+    notes = [
+        "add bam.mjlab.bam_init as a startup event: it gives each environment its own friction parameters"
+    ]
     for one in task.joints:
         path = task.output.with_name(f"{task.output.stem}_{identifier(one.joint)}.json")
         files[path] = _file(one, path)
@@ -68,7 +70,6 @@ def _file(one: JointServo, path: Path) -> str | bytes:
     name = one.servo.parameters.actuator.name
     if name not in bam.SERVOS:
         raise ConfigError(
-            f"the BAM program does not know the servo {name!r} of joint {one.joint!r} (it knows {', '.join(bam.SERVOS)}): "
-            "choose isaaclab-bam"
+            f"the BAM program does not know the servo {name!r} of joint {one.joint!r} (it knows {', '.join(bam.SERVOS)}): choose the format isaaclab-bam"
         )
     return bam.write(ExportTask((one,), path)).files[path]

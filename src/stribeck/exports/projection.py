@@ -60,8 +60,8 @@ def lost(source: Drive, form: Format, gains: Gains = ONLY_PROPORTIONAL) -> tuple
     falls = not form.falling_limit and isinstance(control, VoltageControl)
     ramps = not form.ramp and getattr(control, "goal_speed", None) is not None
     words = {
-        "the torque limit that falls with speed": falls,
-        "the goal ramp of the firmware (left to the sender of goals)": ramps,
+        "the decrease of the torque limit with speed": falls,
+        "the speed limit of the firmware's goal (the sender of goals must keep it)": ramps,
     }
     return (*missing_terms(source, form, gains), *(text for text, missing in words.items() if missing))
 
@@ -93,8 +93,8 @@ def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
     if written >= 0.5 * own or "friction_base" in form.absent:
         return None
     return (
-        f"friction at rest without load is {own:.3g} by the source law and {written:.3g} as written: a joint that should "
-        "rest may sink; recordings need such rests"
+        f"friction at rest without load is {own:.3g} in the source law, but {written:.3g} in the export: a joint that should stay at rest may sink; give "
+        "recordings with rests, so that the export represents them"
     )
 
 
@@ -151,6 +151,6 @@ def projected(source: Drive, form: Format, runs: Batch, stepping: Stepping) -> D
     with suppress(BudgetSpentError):
         hybrid(rollout, incumbent, np.random.default_rng(0))
     if incumbent.unit is None:
-        raise StribeckError("no simulation of these runs stays finite: are masses, lengths and gains right?")
+        raise StribeckError("all simulations of these runs diverge: check masses, lengths and gains")
     found = rollout.parameters.with_vector(rollout.parameters.from_unit(incumbent.unit)).values()
     return replace(start, values={**start.values, **found})

@@ -87,20 +87,20 @@ FORMATS = {
     for form in (
         Format(
             "c",
-            "one C99/C++17 header without dependencies: friction, feed-forward and motor torque of any law, for firmware",
+            "C99/C++17 header without dependencies, for firmware: friction, feed-forward and motor torque of any law",
             "c_header",
             effects=ISOTHERMAL_EFFECTS,
             terms=True,
         ),
         Format(
             "bam",
-            "flat JSON file of the BAM program, all six laws; also for mjlab, through that program",
+            "flat JSON file of the BAM program, for all six laws; also for mjlab through that program",
             "bam",
         ),
         Format(
             "mjcf",
-            "MuJoCo: armature, damping, frictionloss, an actuator (dcmotor with its limits and delay where MuJoCo has it), "
-            "solver settings with which joints at rest do not creep",
+            "MuJoCo: armature, damping, frictionloss, an actuator (dcmotor with its limits and delay if "
+            "MuJoCo has it), and solver settings that prevent creep at rest",
             "mjcf",
             law="m1",
             gain=True,
@@ -111,7 +111,7 @@ FORMATS = {
         ),
         Format(
             "urdf",
-            "URDF: damping, friction, effort and velocity limits of joints; everything else is unchanged",
+            "URDF: damping, friction, effort and velocity limits of joints; the rest of the file is unchanged",
             "robot_text",
             writer="write_urdf",
             **ROBOT,
@@ -125,7 +125,7 @@ FORMATS = {
         ),
         Format(
             "drake",
-            "URDF for Drake: the same, and the rotor's inertia (drake:rotor_inertia)",
+            "URDF for Drake: as urdf, with the rotor's inertia (drake:rotor_inertia)",
             "robot_text",
             writer="write_drake",
             absent=("friction_base",),
@@ -144,21 +144,21 @@ FORMATS = {
         ),
         Format(
             "isaaclab-bam",
-            "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 without a change, as Python and as YAML",
+            "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 exactly, as Python and as YAML",
             "isaaclab_bam",
             draws="table",
             **DRIVE | {"effects": MOTOR_EFFECTS},
         ),
         Format(
             "usd-bam",
-            "USD layer for a robot: NewtonBamDriveAPI of the same drive, armature and damping of joints",
+            "USD layer for a robot: NewtonBamDriveAPI (as isaaclab-bam), armature and damping of joints",
             "usd_bam",
             model=True,
             **DRIVE | {"effects": MOTOR_EFFECTS},
         ),
         Format(
             "mjlab",
-            "mjlab with the BAM program: BamActuatorCfg as Python, and a BAM file for each joint",
+            "mjlab with the BAM program: BamActuatorCfg as Python, and a BAM file of each joint",
             "mjlab",
             **DRIVE | {"effects": ("supply", "delay"), "ramp": True},
         ),
@@ -187,7 +187,7 @@ FORMATS = {
         ),
         Format(
             "ros2_control",
-            "ROS 2: parameters of the compensation node and of the controller of ros2_control",
+            "ROS 2: parameters of the compensation node and of the controller for ros2_control",
             "ros2_control",
             gain=True,
             torque=True,
@@ -199,14 +199,14 @@ FORMATS = {
         ),
         Format(
             "onnx",
-            "ONNX graph of the friction of any law (motor and external torque, velocity to budget)",
+            "ONNX graph of any law: friction budget as a function of motor torque, external torque and velocity",
             "onnx_graph",
             effects=ISOTHERMAL_EFFECTS,
             terms=True,
         ),
         Format(
             "csv",
-            "table of the friction of any law over velocity and load, of all joints",
+            "table of friction over velocity and load, any law, all joints",
             "table",
             effects=ISOTHERMAL_EFFECTS,
             terms=True,

@@ -20,9 +20,15 @@ DRAKE = "http://drake.mit.edu"
 """Namespace of Drake's elements."""
 
 NOTES = {
-    "urdf": "Gazebo and MuJoCo read damping and friction, Drake only damping; robot_state_publisher and MoveIt neither",
-    "sdf": "Gazebo reads damping and friction; its default physics engine holds friction as a torque limit per step",
-    "drake": "Drake reads damping and rotor inertia; it has no Coulomb friction in joints and warns of the attribute",
+    "urdf": (
+        "Gazebo and MuJoCo read damping and friction; Drake reads only damping; robot_state_publisher and MoveIt read neither"
+    ),
+    "sdf": (
+        "Gazebo reads damping and friction; its default physics engine uses friction as a limit of torque in each step"
+    ),
+    "drake": (
+        "Drake reads damping and rotor inertia; it has no Coulomb friction in joints, and warns about the attribute"
+    ),
 }
 
 
@@ -43,7 +49,7 @@ def _motor_note(servo: JointServo) -> str:
     """The motor that the friction was fitted with, which the file has no place for beyond limits."""
     p = servo.servo.parameters.values
     values = ", ".join(f"{name} {p[name]:.4g}" for name in ("kt", "R", "ratio", "armature") if name in p)
-    return f"{servo.joint}: its friction belongs to a motor with {values} (SI units), whose torque and speed are the limits"
+    return f"{servo.joint}: friction was identified together with a motor with {values} (SI units); its largest torque and speed are the limits of the joint"
 
 
 def _joint(text: XmlText, servo: JointServo) -> XmlNode:
@@ -59,14 +65,13 @@ def _joint(text: XmlText, servo: JointServo) -> XmlNode:
         names = ", ".join(node.attributes["name"] for node in joints if node.attributes["type"] != "fixed")
         what = f"{len(found)} joints" if found else "no joint"
         raise ConfigError(
-            f"{text.path} has {what} of the name {servo.joint!r}; it has: {names or 'none that moves'}"
+            f"{text.path} has {what} named {servo.joint!r}; it has: {names or 'none that moves'}"
         )
     actuator = servo.servo.parameters.actuator
     kind = found[0].attributes["type"]
     if kind not in KINDS[actuator.units]:
         raise ConfigError(
-            f"{text.path}: joint {servo.joint!r} is {kind}; {actuator.name} is {actuator.units} and needs a "
-            f"{' or '.join(KINDS[actuator.units])} joint"
+            f"{text.path}: joint {servo.joint!r} is {kind}, but {actuator.name} is {actuator.units} and needs a {' or '.join(KINDS[actuator.units])} joint"
         )
     return found[0]
 
@@ -128,7 +133,9 @@ def _change_drake(text: XmlText, joint: XmlNode, servo: JointServo) -> None:
 def _change_sdf(text: XmlText, joint: XmlNode, servo: JointServo) -> None:
     axis = joint.child("axis")
     if axis is None:
-        raise ConfigError(f"{text.path}: joint {servo.joint!r} has no <axis>, which its friction belongs to")
+        raise ConfigError(
+            f"{text.path}: joint {servo.joint!r} has no <axis>, to which friction could be added: add one"
+        )
     for tag, values in (("dynamics", _friction(servo)), ("limit", _limits(servo))):
         node = axis.child(tag)
         if node is None or node.opened == node.end:

@@ -62,5 +62,5 @@ def write(task: ExportTask) -> Written:
         writer.writerows([joint, *(f"{number:.9g}" for number in row)] for row in rows.tolist())
     return Written(
         {task.output: text.getvalue()},
-        ("the table has opposed torques only: motor and external torque balance",),
+        ("the table covers only torques in balance: the external torque is the negative motor torque",),
     )

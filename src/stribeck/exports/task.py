@@ -52,9 +52,9 @@ class ExportTask:
         :raises OutputError: if it is also the output.
         """
         if self.model is None:
-            raise ConfigError(f"the format {name} changes a robot file: name it with `model`")
+            raise ConfigError(f"the format {name} writes into a robot file: name it as `model`")
         if self.model.resolve() == self.output.resolve():
-            raise OutputError(f"{self.output} is an input of this command; name another file")
+            raise OutputError(f"{self.output} is also an input of this command: name another file")
         return self.model
 
 
@@ -77,7 +77,7 @@ def ramp_notes(task: ExportTask) -> tuple[str, ...]:
         if (speed := getattr(servo.parameters.actuator.control, "goal_speed", None)) is not None
     }
     return tuple(
-        f"{joint}: the firmware ramps its goal: change position targets by no more than {speed:.4g} rad/s"
+        f"{joint}: the firmware limits the speed of its goal: do not change position targets faster than {speed:.4g} rad/s"
         for joint, speed in speeds.items()
     )
 
@@ -87,7 +87,9 @@ def check_names(joints: Sequence[str]) -> None:
     repeated = [name for name, count in Counter(joints).items() if count > 1]
     if not joints or repeated or not all(joints):
         found = f"{repeated[0]!r} twice" if repeated else ", ".join(map(repr, joints)) or "none"
-        raise ConfigError(f"expected distinct names of joints, found {found}; name each with `joint`")
+        raise ConfigError(
+            f"the names of joints must be different and not empty, found {found}: name each with `joint`"
+        )
 
 
 def identifier(name: str) -> str:

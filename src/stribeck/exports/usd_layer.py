@@ -33,7 +33,9 @@ def write(task: ExportTask) -> Written:
     edited = Usd.Stage.Open(layer)
     for servo in task.joints:
         _apply(edited.GetPrimAtPath(joint_path(stage, task, servo)), servo)
-    notes = ("the drive's limit clips back-EMF, too; PhysX before 5.6 does not know the friction attributes",)
+    notes = (
+        "the drive's limit also limits the back-EMF; PhysX before 5.6 does not know the friction attributes",
+    )
     return Written({task.output: layer_text(task, layer)}, (*notes, *ramp_notes(task)))
 
 
@@ -45,11 +47,15 @@ def over_robot(task: ExportTask, name: str) -> tuple[Any, Any]:
     """
     model = task.robot(name)
     if task.output.suffix != ".usda":
-        raise ConfigError(f"{name} writes a layer as text: name a .usda file, found {task.output}")
+        raise ConfigError(
+            f"{name} writes a text layer: choose a file name that ends in .usda, found {task.output}"
+        )
     try:
         stage = Usd.Stage.Open(str(model))
     except Exception as problem:  # pxr raises its own types for each kind of damage
-        raise ConfigError(f"{model} is no USD stage: {' '.join(str(problem).split())[:200]}") from None
+        raise ConfigError(
+            f"{model} cannot be read as a USD stage: {' '.join(str(problem).split())[:200]}"
+        ) from None
     layer = Sdf.Layer.CreateAnonymous(".usda")
     layer.subLayerPaths.append(str(model.resolve()))
     if stage.HasDefaultPrim():
@@ -72,11 +78,11 @@ def joint_path(stage: Any, task: ExportTask, servo: JointServo) -> Any:
     if len(found) != 1:
         what = f"{len(found)} joints" if found else "no joint"
         names = ", ".join(str(prim.GetPath()) for prim in joints) or "none"
-        raise ConfigError(f"{task.model} has {what} of the name {servo.joint!r}; it has: {names}")
+        raise ConfigError(f"{task.model} has {what} named {servo.joint!r}; it has: {names}")
     units = servo.servo.parameters.actuator.units
     if found[0].GetTypeName() != KINDS[units][0]:
         raise ConfigError(
-            f"{task.model}: joint {servo.joint!r} is a {found[0].GetTypeName()}; {units} servos need a {KINDS[units][0]}"
+            f"{task.model}: joint {servo.joint!r} is a {found[0].GetTypeName()}, but {units} servos need a {KINDS[units][0]}"
         )
     return found[0].GetPath()
 

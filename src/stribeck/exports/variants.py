@@ -24,12 +24,11 @@ def check_format(form: Format, count: int) -> None:
     """Raise :class:`ConfigError` for formats without draws, and for more files than a folder should have."""
     if form.draws is None:
         raise ConfigError(
-            f"the format {form.name} is not for simulations and has no draws: leave out `draws`"
+            f"the format {form.name} is not for simulation, so it cannot contain draws: remove the option `draws`"
         )
     if form.draws == "files" and count > MOST_FILES:
         raise ConfigError(
-            f"{form.name} writes a file for each draw, and {count} are more than {MOST_FILES}: choose fewer `draws`, or isaaclab-bam, "
-            "which writes one table"
+            f"{form.name} writes a file for each draw, at most {MOST_FILES}, found {count}: choose fewer `draws`, or isaaclab-bam, which writes one table"
         )
 
 

@@ -107,7 +107,7 @@ class XmlText:
                 node.end = self._tag_end(node.closing)
 
         def refuse(*_: object) -> None:
-            raise ValueError("it declares a DOCTYPE; remove it")
+            raise ValueError("the file contains a DOCTYPE: remove it")
 
         parser.StartElementHandler, parser.EndElementHandler = begin, finish
         parser.StartDoctypeDeclHandler = refuse
@@ -120,5 +120,5 @@ class XmlText:
     def _tag_end(self, start: int) -> int:
         found = re.compile(rb"<(?:[^\"'>]|\"[^\"]*\"|'[^']*')*>").match(self.data, start)
         if found is None:
-            raise ValueError(f"a tag at byte {start} does not end")
+            raise ValueError(f"the tag at byte {start} is not closed")
         return found.end()

@@ -43,7 +43,7 @@ class ActuatorFile(Schema):
     :param datasheet_prior: mean and standard deviation of motor parameters while the current limit is on.
     :param datasheet: the manufacturer's figures, for reports and priors.
     :param published: published identified parameters, by law.
-    :param pwm_register: how recordings hold the duty as a raw integer.
+    :param pwm_register: format of the duty in recordings, a raw integer.
     """
 
     name: str
@@ -100,8 +100,8 @@ def read_actuator(path: Path) -> Actuator:
         included = included_file("actuators", "actuator", actuator.name)
         if path.resolve() != included.resolve() and actuator != load_actuator(actuator.name):
             raise ConfigError(
-                f"{path}: name: {actuator.name!r} is the included {load_actuator(actuator.name).title}, which differs "
-                "from this file: give your servo another name"
+                f"{path}: name: {actuator.name!r} is the name of the included servo {load_actuator(actuator.name).title}, from which this file differs: give "
+                "your servo another name"
             )
     return actuator
 

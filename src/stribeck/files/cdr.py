@@ -75,7 +75,7 @@ class JointStateReader:
         """
         order = ENCAPSULATIONS.get(data[:2])
         if order is None:
-            raise ValueError(f"unknown encapsulation {data[:2].hex()} of a joint state; known: plain CDR")
+            raise ValueError(f"unknown encapsulation {data[:2].hex()} of a joint state; valid: plain CDR")
         if order != self._order:
             self._set_order(order)
         try:
@@ -87,7 +87,9 @@ class JointStateReader:
             velocity, at = self._numbers(data, at)
             effort, at = self._numbers(data, at)
         except struct.error as problem:
-            raise ValueError(f"a joint state of {len(data)} bytes is cut short") from problem
+            raise ValueError(
+                f"a joint state ends after {len(data)} bytes, before it is complete"
+            ) from problem
         return JointStateData(stamp, self._names, (position, velocity, effort))
 
     def _set_order(self, order: str) -> None:
@@ -110,7 +112,7 @@ class JointStateReader:
         at += (BODY - at) % 4
         (count,) = self._one.unpack_from(data, at)
         if count > len(data):
-            raise ValueError(f"a joint state of {len(data)} bytes has no {count} names")
+            raise ValueError(f"a joint state of {len(data)} bytes cannot contain {count} names")
         at += 4
         names = []
         for _ in range(count):
@@ -124,5 +126,5 @@ class JointStateReader:
         (length,) = self._one.unpack_from(data, at)
         end = at + 4 + length
         if end > len(data):
-            raise ValueError(f"a joint state of {len(data)} bytes is cut short")
+            raise ValueError(f"a joint state ends after {len(data)} bytes, before it is complete")
         return data[at + 4 : end].rstrip(b"\0").decode(), end

@@ -75,9 +75,7 @@ def open_keys(entries: Iterable[tuple[str, Any]]) -> tuple[str, ...]:
 def check_filled_in(content: Any, path: Path) -> None:
     """Raise :class:`ConfigError` if a value of the parsed file ``path`` is still :data:`TODO`, which names it."""
     if (key := _open_key(content)) is not None:
-        raise ConfigError(
-            f"{path}: {key} is still {TODO}: enter its value; the comment above it explains which"
-        )
+        raise ConfigError(f"{path}: {key} is still {TODO}: enter a value, as the comment above it explains")
 
 
 def _open_key(content: Any) -> str | None:

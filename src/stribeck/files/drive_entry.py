@@ -119,7 +119,7 @@ def drive_of(
     terms = tuple(term.name for term in law.terms)
     if block.terms is not None and set(block.terms) != set(terms):
         raise ParameterFileError(
-            f"{where}: terms: found {', '.join(block.terms)}, but the values are those of {', '.join(terms)}"
+            f"{where}: terms lists {', '.join(block.terms)}, but the values belong to {', '.join(terms)}"
         )
     verdict = None if block.verdict is None else Verdict(block.verdict.reasons)
     return Drive(
@@ -199,11 +199,12 @@ def _actuator(head: FlatHead, block: DriveBlock, given: Actuator | None) -> Actu
         return others[0] if others else load_actuator(head.actuator)
     own = actuator_of(block.actuator, f"{BLOCK}: actuator")
     if own.name != head.actuator:
-        raise ConfigError(f"actuator: {head.actuator!r}, but the block {BLOCK} describes {own.name!r}")
+        raise ConfigError(
+            f"the servo is {head.actuator!r} under actuator, but {own.name!r} in the block {BLOCK}"
+        )
     if others and others[0].control != own.control:
         raise ConfigError(
-            f"identified with another control law of {own.name!r} than the given file describes: leave `servo` out, "
-            "or fit again"
+            f"the drive was identified with a control law of {own.name!r} that differs from that in the given file: remove `servo`, or identify again"
         )
     if own.name in actuator_names():
         others.append(load_actuator(own.name))
@@ -233,7 +234,7 @@ def check_possible(name: str, value: float, what: str) -> None:
             f"{what}: q_offset must be within ±pi rad, found {value:g}; is it in degrees?"
         )
     if abs(value) > 1e6:
-        raise ParameterFileError(f"{what}: {name} is impossibly large, found {value:g}")
+        raise ParameterFileError(f"{what}: {name} is too large to be possible, found {value:g}")
 
 
 def _check_static(values: Mapping[str, float], what: str) -> None:

@@ -76,7 +76,9 @@ class Drives:
         wanted = (
             f"no joint {joint!r}"
             if joint
-            else "several joints or none, and one is needed (give a file with one joint, or `file_joint` of `evaluate`)"
+            else (
+                "the file must contain one joint, or the joint must be chosen with `file_joint` of `evaluate`"
+            )
         )
         raise ParameterFileError(f"{where}: {wanted}; it has {names}")
 

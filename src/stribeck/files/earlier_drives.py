@@ -109,7 +109,7 @@ class EarlierBlock:
             status: Status = "loosely determined" if reason.startswith("loosely") else "not determined"
             return Estimate(value, unit, status, interval, self.confidence, reason)
         if interval is None:
-            reason = "the file has no interval for it"
+            reason = "the file states no interval for it"
             return Estimate(value, unit, "not determined", None, self.confidence, reason)
         return Estimate(value, unit, "determined", interval, self.confidence)
 
@@ -223,7 +223,9 @@ class EarlierRobotFile(Schema):
     def __post_init__(self) -> None:
         missing = [name for name in self.per_joint if name not in self.laws]
         if missing:
-            raise ValueError(f"laws: none for {', '.join(missing)}; it has {', '.join(self.laws) or 'none'}")
+            raise ValueError(
+                f"no parameters of the law {', '.join(missing)}; laws in the file: {', '.join(self.laws) or 'none'}"
+            )
 
     def drives(self) -> dict[str, Drive]:
         """The drives by joint; the model's torque limits and the resolution of the positions are not in the file."""

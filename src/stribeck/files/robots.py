@@ -86,7 +86,7 @@ class MachineFile:
 
     def __post_init__(self) -> None:
         if len(set(self.joints)) < len(self.joints):
-            raise ValueError(f"joints: a name occurs twice in {list(self.joints)}")
+            raise ValueError(f"joints: names must be different, found {list(self.joints)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +160,8 @@ class RobotConfig(MachineFile):
                 return place
         looked = ", ".join(str(folder) for folder in folders)
         raise ConfigError(
-            f"{self.path}: no file {self.urdf} in {looked}, nor in example-robot-data: put it beside the data or "
-            "beside the YAML, or pip install example-robot-data if it is one of its robots"
+            f"{self.path}: no file {self.urdf} in {looked}, nor in example-robot-data: put it beside the data "
+            "or the YAML file, or run pip install example-robot-data if that package contains the robot"
         )
 
 

@@ -212,8 +212,8 @@ def _check_keys(value: Mapping[str, Any], declared: Declared, place: str, error:
     required, valid, versions = _declared_keys(declared.cls)
     if versions and value.get("schema", versions[0]) not in versions:
         raise error(
-            f"{place}: schema {value['schema']!r} is not known; this version of stribeck reads "
-            f"{_either([str(number) for number in versions])}: update stribeck, or correct the file"
+            f"{place}: unknown schema {value['schema']!r}; valid in this version of stribeck: "
+            f"{_either([str(number) for number in versions])}. Update stribeck, or correct the file"
         )
     if not required.keys() <= value.keys() <= valid.keys():
         check_keys(value, required, valid, place, error)

@@ -80,7 +80,7 @@ def sections_of(path: Path, node: str) -> list[NodeSection]:
         exact = sorted({section.pattern for section in named if "*" not in section.pattern})
         if len(exact) > 1:
             raise ConfigError(
-                f"{path}: parameters of several nodes {node!r}: {', '.join(exact)}; give the full name of one (--node)"
+                f"{path}: there are parameters for several nodes named {node!r}: {', '.join(exact)}; give the full name of one (--node)"
             )
         full = exact[0] if exact else f"/{node}"
         if not exact and named:  # in any namespace that the sections name
@@ -114,7 +114,7 @@ def check_sections(paths: Iterable[Path], node: str, usual_name: str) -> None:
         )
         if sections and not any(section.matches(node) for section in meant):
             raise ConfigError(
-                f"{path}: no section for this node, {node}; found {_patterns(meant)}, which ROS ignores; "
+                f"{path}: no section matches this node, {node}; found {_patterns(meant)}, which ROS ignores: "
                 f"write '/**/{name}:' (in any namespace) or '{node}:'"
             )
 

@@ -69,7 +69,7 @@ def cluster_at(address: str) -> Iterator[Client]:
     except (OSError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise StribeckError(
-            f"no Dask scheduler at {address}: {reason}; start one with `dask scheduler`, or say `scheduler` local"
+            f"no Dask scheduler at {address}: {reason}; start one with `dask scheduler`, or set `scheduler` to local"
         ) from None
     with client:
         if not client.scheduler_info(n_workers=-1)["workers"]:
@@ -112,7 +112,9 @@ def run_on_cluster(
                 yield _ended(job, future)
             except KilledWorker as error:
                 lost = error.allowed_failures + 1
-                failures[job] = f"its worker died, tried {lost} times beside others and {lost} times alone"
+                failures[job] = (
+                    f"its worker process died, {lost} times beside other fits and {lost} times alone"
+                )
                 yield Ended(job, None, failures[job], 2 * lost)
 
 
@@ -145,7 +147,9 @@ def _finished(
                 workers, keys = _at_work(client)
                 manned = looked if workers else manned
                 if looked - manned > PATIENCE:
-                    raise StribeckError(f"the Dask cluster has had no workers for {PATIENCE:g} s: start some")
+                    raise StribeckError(
+                        f"the Dask cluster has had no workers for {PATIENCE:g} s: start a worker with `dask worker`"
+                    )
                 running([job.name for future, job in pending.items() if future.key in keys])
             for future in _done(client, pending):
                 yield pending.pop(future), future

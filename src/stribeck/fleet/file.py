@@ -130,10 +130,10 @@ def _servo(
     servo = convert({"laws": "all", **defaults, **entry}, _with_options(FleetEntry, options), where)
     if servo.name.casefold() in SUMMARIES:
         raise ConfigError(
-            f"{where}: name: {servo.name} is the name of a summary in the same folder: choose another name"
+            f"{where}: name: {servo.name} is reserved for a summary in the same folder: choose another name"
         )
     if not NAME.fullmatch(servo.name):
-        raise ConfigError(f"{where}: name: letters, digits, _ - and . make the name of a folder")
+        raise ConfigError(f"{where}: name becomes the name of a folder; valid: letters, digits, _, - and .")
     given = {name: value for name in options if (value := getattr(servo, name)) is not UNSET}
     return FleetServo(
         servo.name,
@@ -151,7 +151,7 @@ def _folders(value: Texts, where: str, path: Path) -> tuple[Path, ...]:
         if not folder.exists():
             raise ConfigError(f"{where}: {folder}: no such file or folder")
     if len(set(folders)) < len(folders):
-        raise ConfigError(f"{where}: a folder is named twice")
+        raise ConfigError(f"{where}: the same folder is named twice: name it once")
     return folders
 
 
@@ -160,7 +160,7 @@ def _laws(value: Texts | None, where: str) -> tuple[str, ...]:
         return tuple(LAWS)
     names = (value,) if isinstance(value, str) else value or ()
     if not names or not set(names) <= set(LAWS) or len(set(names)) < len(names):
-        raise ConfigError(f"{where}: expected some of {', '.join(LAWS)} or all, found {value!r}")
+        raise ConfigError(f"{where}: expected one or more of {', '.join(LAWS)}, or all; found {value!r}")
     return tuple(law for law in LAWS if law in names)
 
 

@@ -26,7 +26,7 @@ def cautious_values(content: Drive, quantile: float) -> dict[str, float]:
         return values
     if not content.intervals:
         raise ParameterFileError(
-            "a cautious quantile needs a parameter file with intervals: fit again, or leave friction_quantile at 0.5"
+            "friction_quantile below 0.5 needs a parameter file with intervals: identify again, or leave it at 0.5"
         )
     normal = NormalDist()
     for name, (lower, upper) in content.intervals.items():

@@ -63,7 +63,7 @@ class Compensator:
         dynamics: Dynamics | None = None,
     ) -> None:
         if not joints:
-            raise ConfigError("no joints to compensate; name joints and their parameter files")
+            raise ConfigError("no joints to compensate: name joints and their parameter files")
         if len(names := [joint.name for joint in joints]) != len(set(names)):
             raise ConfigError(f"joint names must differ, found {', '.join(names)}")
         check_gain(joints, settings.gain, settings.effort_meaning)
@@ -73,8 +73,7 @@ class Compensator:
         for joint in joints:
             if settings.mode == "current" and "kt" not in joint.values:
                 raise ConfigError(
-                    f"joint {joint.name!r}: {joint.actuator.title} has no torque constant, so output_mode current "
-                    "is not possible; choose another mode"
+                    f"joint {joint.name!r}: {joint.actuator.title} has no torque constant, which output_mode current needs: choose another output_mode"
                 )
         self.names = tuple(names)
         self.settings = settings
@@ -135,7 +134,7 @@ class Compensator:
     def recall(self, learned: Sequence[Learned] | None) -> None:
         """Start with scales learnt in an earlier run, or with the parameter files alone."""
         if learned is not None and len(learned) != len(self.names):
-            raise ConfigError(f"learned: expected {len(self.names)} joints, found {len(learned)}")
+            raise ConfigError(f"learned: expected values of {len(self.names)} joints, found {len(learned)}")
         self.feed_forward.recall(learned)
 
     # -- switching
@@ -263,8 +262,8 @@ class Compensator:
         """Why the joints of :attr:`joints_off` have no torque, one line each."""
         limit, frozen = self.feed_forward.speed_limit, self._admission.frozen
         ended = [
-            f"{self.names[k]} is driven by the compensation at more than {bound:.3g} rad/s: its friction is less than the "
-            "guaranteed fraction of the identified one; it stays off until compensation is enabled again, or a goal is ahead of it"
+            f"{self.names[k]} moves faster than {bound:.3g} rad/s without a goal: the compensation drives it, because its friction is less than the "
+            "guaranteed fraction of the identified one. Its torque is off until compensation is enabled again, or a goal is ahead of it"
             for k, bound in enumerate((limit.bound / self.map.ratio).tolist())
             if limit.ended[k]
         ]
@@ -386,14 +385,14 @@ class Compensator:
         stamp = measured.stamp
         self.servos.advance(stamp)
         if self._needs_gain and not (self.servos.kp > 0.0).all():
-            raise DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")
+            raise DoubtError("the firmware gain is not known: there is no telemetry, and p_gain is not set")
         self.state = state = State(stamp, at, speed, at, speed)
         if not self._straight:
             at, speed = self.map.servo_position(at), self.map.servo_velocity(speed)
             self.state = state = state._replace(position=at, velocity=speed)
         wanted = self._wanted(state, load, arrival, dt)
         if not finite(wanted):
-            raise DoubtError("position, velocity or effort is out of all proportion")
+            raise DoubtError("position, velocity or effort is impossibly large")
         # The torque rises from zero from the last rejected state on, which may be later than the last accepted one.
         rise = dt if self.doubt is None else min(dt, max(stamp - self._rejected, 0.0))
         self._state_arrival, self.doubt = arrival, place.gap

@@ -48,7 +48,7 @@ class DrivesInUse(NamedTuple):
             remarks = [problem] if problem else []
             if learned is not None:
                 compensator.recall(learned)
-                remarks.append(f"continues with what was learnt before: {path}")
+                remarks.append(f"what was learnt before is used again: {path}")
         return cls(parameters, joints, learning, compensator, memory, tuple(remarks))
 
     def from_file(self, path: str) -> DrivesInUse:

@@ -45,7 +45,7 @@ class Handover:
         """
         if self._leaving is not None:
             raise ConfigError(
-                f"a file of drives is being taken over, which takes {2.0 * self._ramp_time:g} s: try again then"
+                f"the change to another file of drives is in progress and takes {2.0 * self._ramp_time:g} s: try again later"
             )
         successor.set_gain(self.present.gain)
         self._former, self.present = self.present, successor
@@ -59,7 +59,7 @@ class Handover:
         :raises ConfigError: if there was none, or while another one is taking over.
         """
         if self._former is None:
-            raise ConfigError("there is no previous file of drives, because it has not been changed")
+            raise ConfigError("there is no previous file of drives, because the file has not been changed")
         self.exchange(self._former)
 
     def _each(self) -> list[Compensator]:

@@ -143,7 +143,7 @@ class LoadEstimate:
         if not np.isfinite(torque).all():
             raise DoubtError(f"effort is not a number, but effort_meaning is {self._meaning}")
         raise DoubtError(
-            f"the effort is more than {LARGEST_EFFORT:g} times the stall torque, which no motor has; is it in N m?"
+            f"the effort exceeds {LARGEST_EFFORT:g} times the stall torque, which is impossible: is it in N m?"
         )
 
     def _without_own(self, effort: Array, applied: Array, dt: float) -> Array:

@@ -29,7 +29,7 @@ class Memory:
             self._known = read_learned(self.path, self._joints)
         except StribeckError as error:
             self._foreign = True
-            return None, f"{error}: it is ignored, and will be renamed to {self.path.name}.old"
+            return None, f"{error}: the file is ignored, and will be renamed to {self.path.name}.old"
         return self._known, ""
 
     def write(self, learned: tuple[Learned, ...]) -> None:

@@ -19,7 +19,7 @@ class StartParameters(ParameterGroup):
     autostart: bool = parameter(False, "configure and activate at start")
     exit_on_failure: bool = parameter(False, "end the process with exit code 1 if autostart fails")
     lockstep: str = parameter(
-        "", "socket of `stribeck emulate --simulated`: run in lock-step with it; empty: in real time"
+        "", "socket of `stribeck emulate --simulated`, for lock-step with emulated servos; empty: real time"
     )
 
 
@@ -29,7 +29,7 @@ class RealTimeParameters(ParameterGroup):
 
     realtime_priority: int = parameter(
         0,
-        "priority of all threads (SCHED_FIFO) and locked memory, where the system allows it; 0: neither",
+        "priority of all threads (SCHED_FIFO), with locked memory, where the system permits it; 0: neither",
         0,
         99,
     )
@@ -40,16 +40,22 @@ class TuningParameters(ParameterGroup):
     """Rest and reversal thresholds in joint coordinates, for all joints; per-joint values take precedence."""
 
     deadband: float = parameter(
-        0.0, "position error that a joint at rest may keep [rad]; 0: from the servo's resolution", 0.0, 1.0
+        0.0, "position error that is tolerated at rest [rad]; 0: from the servo's resolution", 0.0, 1.0
     )
     error_width: float = parameter(
-        0.0, "error beyond the dead-band for full torque [rad]; 0: automatic", 0.0, 1.0
+        0.0, "additional error at which the torque is largest [rad]; 0: automatic", 0.0, 1.0
     )
     command_velocity: float = parameter(
-        0.0, "commanded velocity for full torque at rest [rad/s]; 0: automatic", 0.0, 100.0
+        0.0,
+        "commanded velocity at which the torque of a joint at rest is largest [rad/s]; 0: automatic",
+        0.0,
+        100.0,
     )
     moving_velocity: float = parameter(
-        0.0, "velocity above which the direction is that of the motion [rad/s]; 0: automatic", 0.0, 100.0
+        0.0,
+        "velocity above which the direction of friction is that of the motion [rad/s]; 0: automatic",
+        0.0,
+        100.0,
     )
     overshoot_fraction: float = parameter(
         0.0,
@@ -64,13 +70,13 @@ class CompensatedJointParameters(TuningParameters):
     """Parameters of each joint of the compensation node and the guard."""
 
     parameter_file: str = parameter(
-        "", "file with the drive of the joint, found by its name if it has several; empty: drives_file"
+        "", "file of drives; the joint is found by its name if there are several; empty: drives_file"
     )
     sign: float = parameter(
         1.0, "1 or -1: direction of the joint relative to its parameter file or servo", -1.0, 1.0
     )
     ratio: float = parameter(1.0, "turns of the servo per turn of the joint", 1e-4, 1e4)
-    offset: float = parameter(0.0, "position of the joint where the servo is at 0 [rad]", -1e3, 1e3)
+    offset: float = parameter(0.0, "position of the joint at the zero of the servo [rad]", -1e3, 1e3)
     max_torque: float = parameter(
         0.0,
         "limit of the friction torque on the servo side [N m]; 0: half the datasheet's stall torque",
@@ -79,27 +85,29 @@ class CompensatedJointParameters(TuningParameters):
     )
     p_gain: float = parameter(
         0.0,
-        "for output_mode goal_offset: firmware gain, in firmware units; 0: from the file, or telemetry",
+        "for output_mode goal_offset: firmware gain, in units of the firmware; 0: from the file, or from telemetry",
         0.0,
         1e6,
     )
     supply_voltage: float = parameter(
         0.0,
-        "for output_mode goal_offset: supply voltage [V]; 0: from telemetry, until then that of the file, or nominal",
+        "for output_mode goal_offset: supply voltage [V]; 0: from telemetry, and before that from the file, or nominal",
         0.0,
         1e3,
     )
     inertia: float = parameter(
         0.0,
-        "without urdf: inertia of the load, without rotor [kg m^2]; 0: unknown, or a pendulum's",
+        "without urdf: inertia of the load, without rotor [kg m^2]; 0: unknown, or computed from load_mass, load_length and rod_mass",
         0.0,
         1e6,
     )
     load_mass: float = parameter(
         0.0, "without urdf, for a servo on a bench: mass at the end of the rod [kg]", 0.0, 1e4
     )
-    load_length: float = parameter(0.0, "length of that rod, from the shaft to the mass [m]", 0.0, 100.0)
-    rod_mass: float = parameter(0.0, "mass of that rod, which is uniform [kg]", 0.0, 1e4)
+    load_length: float = parameter(
+        0.0, "without urdf: length of the rod, from the shaft to the mass [m]", 0.0, 100.0
+    )
+    rod_mass: float = parameter(0.0, "without urdf: mass of the uniform rod [kg]", 0.0, 1e4)
     presliding: float = parameter(
         0.0, "displacement after a reversal within which friction changes sign [rad]; 0: automatic", 0.0, 1.0
     )
@@ -114,7 +122,8 @@ class InterfaceParameters(NodeParameters, RealTimeParameters):
     joints: list[str] = parameter([], "joints to compensate; each has a group of parameters")
     by_joint: Mapping[str, CompensatedJointParameters] = field(default_factory=dict)
     drives_file: str = parameter(
-        "", "file of drives of all joints without a parameter_file, as every identification writes it"
+        "",
+        "file of drives of all joints without their own parameter_file, as written by every identification",
     )
     output_mode: OutputMode = parameter(
         "friction_only",
@@ -129,27 +138,29 @@ class InterfaceParameters(NodeParameters, RealTimeParameters):
     )
     command_type: str = parameter(
         "joint_state",
-        "controller's commands: joint_state, or array (efforts for sum, else goals)",
+        "type of the controller's commands: joint_state, or array (efforts in mode sum, otherwise goals)",
         choices=("joint_state", "array"),
     )
     effort_meaning: str = parameter(
         "",
-        "meaning of effort in /joint_states: motor (torque of the motor), link (torque at the link), none. No default: "
-        "load-dependent laws need to know",
+        "meaning of effort in /joint_states: motor (torque of the motor), link (torque at the link), none; required for load-dependent laws",
         choices=("", *EFFORT_MEANINGS),
     )
-    command_timeout: float = parameter(0.1, "commands older than this are not passed on [s]", 0.005, 10.0)
+    command_timeout: float = parameter(0.1, "age above which commands are not passed on [s]", 0.005, 10.0)
     pause_limit: float = parameter(
         0.04,
-        "a node suspended for this long stops compensating [s]; shorter than heartbeat_timeout",
+        "a node that is suspended for longer stops compensating [s]; must be shorter than heartbeat_timeout",
         0.02,
         10.0,
     )
     heartbeat_timeout: float = parameter(
-        0.05, "the guard takes over from a node that sends no heartbeat for this long [s]", 0.03, 10.0
+        0.05, "time without a heartbeat of the node after which the guard takes over [s]", 0.03, 10.0
     )
     slew_limit: float = parameter(
-        0.0, "largest change of the friction torque [N m/s]; 0: 50 times max_torque per second", 0.0, 1e6
+        0.0,
+        "largest rate of change of the friction torque [N m/s]; 0: 50 times max_torque per second",
+        0.0,
+        1e6,
     )
 
 
@@ -164,14 +175,14 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
 
     drives_file: str = parameter(
         "",
-        "file of drives of all joints without a parameter_file, as every identification writes it; while it runs, another one is "
-        "taken over without a step in the torque",
+        "file of drives of all joints without their own parameter_file, as written by every identification; "
+        "it can be changed while the node runs, without a step in the torque",
         live=True,
     )
     gain: float = parameter(0.8, "fraction of the friction that is cancelled", 0.0, 2.0, live=True)
     friction_quantile: float = parameter(
         0.5,
-        "quantile of the parameter files' intervals to use; 0.5: their values, lower: cautious",
+        "quantile of the intervals in the parameter files that is used; 0.5: the estimates, lower: less friction",
         0.001,
         0.5,
     )
@@ -180,7 +191,9 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         0.5, "time from zero to full torque after a start or a rejected state [s]", 0.0, 60.0
     )
     other_joints: str = parameter(
-        "refuse", "states with unlisted joints: zero torque, or ignored", choices=("refuse", "ignore")
+        "refuse",
+        "if states contain unlisted joints: refuse (zero torque), or ignore these joints",
+        choices=("refuse", "ignore"),
     )
     control: Control = parameter(
         "tracking",
@@ -188,61 +201,65 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         choices=CONTROLS,
     )
     urdf: str = parameter(
-        "", "URDF of the robot, to learn friction; other joints are locked at 0; empty: see inertia"
+        "",
+        "URDF of the robot, to learn the current friction; other joints are assumed to be locked at 0; empty: see inertia",
     )
     gravity: list[float] = parameter(
         [], "acceleration of gravity in the frame of the root link [m/s^2]; empty: -z", 0, 3
     )
     payload: list[float] = parameter(
-        [], "payload that the urdf lacks: mass [kg], centre x, y, z [m] in payload_link", 0, 4
+        [], "payload that the urdf lacks: mass [kg], centre of mass x, y, z [m] in payload_link", 0, 4
     )
-    payload_link: str = parameter("", "link of the urdf that carries it; empty: that of the last joint")
-    adapt: bool = parameter(
-        True, "adapt to the current friction; needs urdf, or inertia or load of the joints"
+    payload_link: str = parameter(
+        "", "link of the urdf that carries the payload; empty: that of the last joint"
     )
+    adapt: bool = parameter(True, "learn the current friction; needs urdf, or inertia or load of the joints")
     certain_fraction: float = parameter(
         0.25,
-        "guaranteed fraction of the identified friction; without goals only this is compensated at first",
+        "guaranteed fraction of the identified friction; without goals only this fraction is compensated at first",
         0.0,
         1.0,
     )
     learned_gain: float = parameter(
-        1.0, "gain approached as friction is learnt, at most 1.25 times gain", 0.0, 1.0
+        1.0, "gain that is approached as friction is learnt, at most 1.25 times gain", 0.0, 1.0
     )
     loop_delay: float = parameter(
         0.0, "delay from a measurement to the resulting torque [s]; 0: two periods of the states", 0.0, 1.0
     )
-    state_lag: float = parameter(0.1, "extra delay above which states are not used [s]", 0.0, 10.0)
-    state_file: str = parameter(
-        "", "file that keeps what was learnt between runs (JSON); empty: it is not kept"
+    state_lag: float = parameter(
+        0.1, "delay of states, in addition to the usual one, above which they are not used [s]", 0.0, 10.0
     )
+    state_file: str = parameter("", "JSON file that stores what was learnt for the next start; empty: none")
     goal_topic: str = parameter(
-        "", "sum, friction_only: topic of the controller's goals; empty: those in its commands"
+        "", "modes sum and friction_only: topic of the controller's goals; empty: goals in its commands"
     )
     goal_type: str = parameter(
         "joint_state",
-        "joint_state; array: std_msgs/Float64MultiArray of positions in the order of joints; joint_trajectory: "
+        "type of goal_topic: joint_state; array: std_msgs/Float64MultiArray of positions in the order of joints; joint_trajectory: "
         "trajectory_msgs/JointTrajectory; controller_state: control_msgs/JointTrajectoryControllerState",
         choices=tuple(GOAL_TYPES),
     )
     temperature_margin: float = parameter(
-        15.0, "warn if the servo is this much warmer or colder than at the fit [K]", 0.0, 200.0
+        15.0,
+        "warn if the servo is warmer or colder by this amount than in the recordings of the fit [K]",
+        0.0,
+        200.0,
     )
     guarded: bool = parameter(
-        False, "a guard runs beside this node: it passes commands on while this node is not enabled"
+        False, "a guard runs beside this node, and passes commands on while this node is not enabled"
     )
     automatic_returns: int = parameter(
         0,
-        "how often the node resumes on its own after the guard has taken over; enabling it resets the count",
+        "how often the node may resume automatically after the guard has taken over; enabling it resets the count",
         0,
         1000,
     )
     guiding_speed: float = parameter(
-        1.0, "zero torque: speed above which joints are decelerated [rad/s]", 0.01, 100.0
+        1.0, "zero torque: speed above which joints are braked [rad/s]", 0.01, 100.0
     )
     gravity_error: float = parameter(
         0.1,
-        "zero torque: relative error of the gravity torque despite which joints at rest are held",
+        "zero torque: relative error of the gravity torque up to which joints at rest do not move",
         0.0,
         1.0,
     )
@@ -255,7 +272,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     latency_samples: int = parameter(
         2000, "number of cycles in the latency statistics of the diagnostics", 100, 1000000
     )
-    enabled: bool = parameter(True, "compensate as soon as the node is active; else wait for ~/enable")
+    enabled: bool = parameter(True, "compensate as soon as the node is active; otherwise wait for ~/enable")
 
 
 ENGINE_NAMES = ("servo", "joint", "arm", "robot", "mechanism", "posterior", "geometry")
@@ -268,42 +285,42 @@ class IdentificationParameters(NodeParameters):
     watch: str = parameter("", "folder with the bags to identify from")
     min_bags: int = parameter(
         0,
-        "start by itself at this many finished bags, and when more come; 0: on ~/identify",
+        "start automatically at this number of finished bags, and again when more arrive; 0: only on ~/identify",
         0,
         1000000,
         live=True,
     )
     settle_time: float = parameter(
-        5.0, "a fit starts by itself when no bag came for this long [s]", 0.0, 3600.0
+        5.0, "an automatic fit starts when no bag has arrived for this time [s]", 0.0, 3600.0
     )
     output: str = parameter(
         "",
-        "parameter file to write, of arm, robot, geometry and the posterior of an arm a folder; previous files are kept "
-        "beside it, with a number",
+        "parameter file to write; for arm, robot, geometry and the posterior of an arm a folder; previous files are kept beside it, with a number",
     )
     engine: str = parameter(
         "servo",
-        "what is identified: the command `stribeck identify …`; posterior: that of a servo with --bayes, of an arm if "
-        "fit_options name its --machine",
+        "command of `stribeck identify` that is run; posterior: identify servo --bayes, or identify arm --bayes if fit_options contain --machine",
         choices=ENGINE_NAMES,
     )
     model: str = parameter(
         "m6",
-        "friction law of a servo, or auto: chosen by cross-validation",
+        "friction law of a servo; auto: chosen by cross-validation",
         choices=(*LAWS, "auto"),
         live=True,
     )
-    actuator: str = parameter("", "servo by name, or a YAML file; empty: the recordings'", live=True)
+    actuator: str = parameter("", "servo by name, or a YAML file; empty: as in the recordings", live=True)
     joint: str = parameter(
         "",
-        "of servo, joint, posterior: joint to identify in bags with several; several, separated by commas, become one file",
+        "for engines servo, joint and posterior: joint to identify in bags with several; names separated by commas give one file of several joints",
         live=True,
     )
     fit_options: list[str] = parameter([], "further options of the command, one word each", live=True)
     python: str = parameter(
         "", "Python interpreter in which stribeck with the engine's extra is installed; empty: this node's"
     )
-    exit_when_done: bool = parameter(False, "end the process after one fit, with exit code 1 if that failed")
+    exit_when_done: bool = parameter(
+        False, "end the process after one fit, with exit code 1 if the fit failed"
+    )
 
 
 @dataclass(frozen=True)
@@ -313,12 +330,14 @@ class ServoParameters(NodeParameters, RealTimeParameters):
     config: str = parameter(
         "", "YAML file of the servos: the same as for `stribeck record`, see config/record.yaml"
     )
-    port: str = parameter("", "serial port; empty: the file's")
-    rate: float = parameter(0.0, "cycles per second [Hz]; 0: the file's", 0.0, 2000.0)
+    port: str = parameter("", "serial port; empty: as in the YAML file")
+    rate: float = parameter(0.0, "cycles per second [Hz]; 0: as in the YAML file", 0.0, 2000.0)
     p_gain: list[float] = parameter(
-        [], "firmware gain, one for all joints or one for each; empty: the file's", 0, 254, live=True
+        [], "firmware gain, one for all joints or one for each; empty: as in the YAML file", 0, 254, live=True
     )
-    enabled: bool = parameter(True, "execute goals as soon as the node is active; else wait for ~/enable")
+    enabled: bool = parameter(
+        True, "execute goals as soon as the node is active; otherwise wait for ~/enable"
+    )
 
 
 COMMANDERS = ("servo", "forward", "trajectory", "trajectory_action")
@@ -330,35 +349,36 @@ class ExcitationParameters(NodeParameters):
 
     config: str = parameter(
         "",
-        "YAML file of joints and plays: the same as for `stribeck record`, see config/record.yaml; without port "
-        "and servos for a robot that another driver moves",
+        "YAML file of joints and plays: the same as for `stribeck record`, see config/record.yaml; without port and servos if another driver moves the robot",
     )
     commander: str = parameter(
         "servo",
-        "what moves the joints: the servo node, a forward_command_controller, or a joint_trajectory_controller by "
-        "its topic or its action",
+        "what moves the joints: servo (the servo node), forward (a forward_command_controller), trajectory "
+        "or trajectory_action (topic or action of a joint_trajectory_controller)",
         choices=COMMANDERS,
     )
-    controller: str = parameter("", "name; empty: forward_position_controller or joint_trajectory_controller")
+    controller: str = parameter(
+        "", "name of the controller; empty: forward_position_controller or joint_trajectory_controller"
+    )
     servo_node: str = parameter("servo", "name of the servo node")
     gain_node: str = parameter(
-        "", "node whose parameter sets the gain; empty: the servo node with commander servo"
+        "", "node with a parameter for the gain; empty: the servo node if commander is servo"
     )
-    gain_parameter: str = parameter("p_gain", "that parameter: a list of floats, one for all joints")
-    output: str = parameter("", "folder for the bags; empty: the file's")
+    gain_parameter: str = parameter("p_gain", "name of that parameter: a list of floats, one for all joints")
+    output: str = parameter("", "folder for the bags; empty: as in the YAML file")
     record: bool = parameter(True, "record a bag of every run")
-    autoplay: bool = parameter(False, "start as soon as the node is active; else wait for ~/start")
+    autoplay: bool = parameter(False, "start as soon as the node is active; otherwise wait for ~/start")
     exit_when_done: bool = parameter(
-        False, "end the process when everything is played, with exit code 1 if that failed"
+        False, "end the process when everything has been played, with exit code 1 if that failed"
     )
     topics: list[str] = parameter(
-        [], "further topics of the bags, as '/tracker/pose geometry_msgs/msg/PoseStamped'"
+        [], "further topics to record, such as '/tracker/pose geometry_msgs/msg/PoseStamped'"
     )
-    rate: float = parameter(0.0, "goals per second [Hz]; 0: the file's", 0.0, 2000.0)
+    rate: float = parameter(0.0, "goals per second [Hz]; 0: as in the YAML file", 0.0, 2000.0)
     patience: float = parameter(
-        10.0, "time that the start waits for the commander and for states [s]", 0.1, 600.0
+        10.0, "time to wait at the start for the commander and for states [s]", 0.1, 600.0
     )
-    allow_overvoltage: bool = parameter(False, "allow recording above the servos' rated supply")
+    allow_overvoltage: bool = parameter(False, "allow recording above the rated supply voltage of the servos")
     urdf: str = parameter("", "URDF of the robot, for self-collisions and torques in ~/dry_run")
 
 
@@ -370,8 +390,7 @@ class RecorderParameters(NodeParameters):
     prefix: str = parameter("recording", "bags are called <prefix>_<number>")
     topics: list[str] = parameter(
         [],
-        "further topics as `NAME TYPE`, for example `/imu sensor_msgs/msg/Imu`; those of the bag contract are always "
-        "recorded",
+        "further topics as `NAME TYPE`, for example `/imu sensor_msgs/msg/Imu`; those of a Stribeck bag are always recorded",
     )
 
 

@@ -64,7 +64,7 @@ def request_real_time(
         problems.append(f"memory cannot be locked ({os.strerror(number)})")
     if not problems:
         return ""
-    return f"{', '.join(problems)}: the node continues without it; stribeck doctor says how to permit it"
+    return f"{', '.join(problems)}: the node continues without it; stribeck doctor shows how to permit it"
 
 
 def _schedule(thread: int, priority: int) -> None:

@@ -70,7 +70,7 @@ def _compensated_joint(
     given = joint.parameter_file or parameters.drives_file
     if not given:
         raise ConfigError(
-            f"joint {name!r} has no parameter_file: set {name}.parameter_file, or drives_file for all joints"
+            f"joint {name!r} has no parameter file: set {name}.parameter_file, or drives_file for all joints"
         )
     path = Path(given).expanduser()
     absolute = _beside(base, path)
@@ -80,8 +80,8 @@ def _compensated_joint(
     limit = joint.max_torque or 0.5 * (file.actuator.datasheet_torque or 0.0)
     if not limit > 0.0:
         raise ConfigError(
-            f"joint {name!r}: its torque limit is unknown, {file.actuator.title} has no datasheet: set "
-            f"{name}.max_torque [N m], for a robot to its effort limit, in a replay or a loop of one's own with `max_torque`"
+            f"joint {name!r}: its torque limit is unknown, because there is no datasheet of {file.actuator.title}: set {name}.max_torque [N m], for a robot "
+            "to its effort limit; in a replay or in your own loop set `max_torque`"
         )
     try:
         joint_map = JointMap(joint.sign, joint.ratio, joint.offset)
@@ -145,12 +145,12 @@ def learning_of(
     dynamics, words = dynamics_of(parameters, joints, base)
     mode, gap = parameters.output_mode, ""
     if dynamics is None:
-        gap = "neither a urdf, nor inertia or load of the joints is given"
+        gap = "there is no urdf, and neither inertia nor load of the joints is set"
     elif mode != "sum" and parameters.effort_meaning != "motor":
-        gap = f"the motor torque is unknown: effort_meaning is {parameters.effort_meaning}"
+        gap = f"the motor torque is unknown, because effort_meaning is {parameters.effort_meaning}"
     elif not parameters.goal_topic and mode == "sum" and parameters.command_type == "array":
         gap = "no goals are received: set goal_topic"
-    words = (*words, *([f"no friction is learnt: {gap}"] if gap else []))
+    words = (*words, *([f"the current friction is not learnt: {gap}"] if gap else []))
     return Learning(dynamics, words, gap)
 
 
@@ -159,7 +159,7 @@ def dynamics_of(
 ) -> tuple[Dynamics | None, tuple[str, ...]]:
     """The dynamics of the joints, if they are known, and remarks on them; errors as :func:`learning_of`."""
     if parameters.payload and not parameters.urdf:
-        raise ConfigError("payload belongs to a urdf, and none is given: give it, or leave the payload out")
+        raise ConfigError("payload needs a urdf: give one, or remove the payload")
     if parameters.urdf:
         return _of_urdf(parameters, joints, base)
     return _of_loads(parameters, joints), ()
@@ -178,7 +178,11 @@ def _of_urdf(
     if len(gravity := parameters.gravity or GRAVITY) != 3:
         raise ConfigError(f"gravity: expected three numbers, found {len(gravity)}")
     locked = [name for name in robot.movable if name not in names]
-    words = [f"{path}: locked at 0, as they are not compensated: {', '.join(locked)}"] if locked else []
+    words = (
+        [f"{path}: joints that are not compensated are assumed to be locked at 0: {', '.join(locked)}"]
+        if locked
+        else []
+    )
     return robot.model(names, gravity=gravity, armature=_rotors(joints)), (*words, *robot.doubts)
 
 
@@ -214,7 +218,7 @@ def _of_loads(parameters: CompensationParameters, joints: list[CompensatedJoint]
     if not given.all():
         lacking = [joint.model.name for joint, is_given in zip(joints, given, strict=True) if not is_given]
         raise ConfigError(
-            f"inertia or load is given for some joints only: give it for {', '.join(lacking)} too, or a urdf"
+            f"inertia or load is given for some joints only: give it also for {', '.join(lacking)}, or give a urdf"
         )
     hangs = [joint.map.position(-joint.model.values.get("q_offset", 0.0)) for joint in joints]
     return PendulumModel(load, of_each("inertia") + np.array(_rotors(joints)), -np.array(hangs))
@@ -229,11 +233,12 @@ def compensator_of(
     """
     if parameters.goal_topic.lstrip("/") == "joint_states":
         raise ConfigError(
-            "goal_topic: /joint_states holds measurements, and a goal that follows the measurement commands nothing; "
-            "give the topic of the controller's reference"
+            "goal_topic: /joint_states contains measurements, not goals: give the topic of the controller's reference"
         )
     if parameters.goal_topic and parameters.output_mode == "goal_offset":
-        raise ConfigError("goal_topic: in output_mode goal_offset the commands are the goals; leave it empty")
+        raise ConfigError(
+            "goal_topic: in output_mode goal_offset the goals are the commands: leave goal_topic empty"
+        )
     settings = Settings(
         mode=parameters.output_mode,
         effort_meaning=cast(EffortMeaning, parameters.effort_meaning),
@@ -252,8 +257,8 @@ def check_heartbeat(parameters: InterfaceParameters) -> None:
     pause, timeout = parameters.pause_limit, parameters.heartbeat_timeout
     if not pause < timeout:
         raise ConfigError(
-            f"pause_limit must be shorter than heartbeat_timeout, found {pause:g} s and {timeout:g} s: give both under /**, alike for "
-            "node and guard"
+            f"pause_limit must be shorter than heartbeat_timeout, found {pause:g} s and {timeout:g} s: set "
+            "both under /**, so that node and guard have the same values"
         )
 
 

@@ -55,9 +55,8 @@ def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: Effort
         slope = load_feedback(joint.law, joint.values, joint.max_torque)
         if gain * slope >= LARGEST_FEEDBACK:
             raise ConfigError(
-                f"joint {joint.name!r}{' of ' + joint.source if joint.source else ''}: friction grows by {slope:.2f} "
-                f"of the motor torque, times gain {gain:g} that is {gain * slope:.2f}, at least "
-                f"{LARGEST_FEEDBACK}: the compensation would be unstable; choose a gain below "
+                f"joint {joint.name!r}{' of ' + joint.source if joint.source else ''}: friction increases by {slope:.2f} of the motor torque; times the gain "
+                f"{gain:g} this is {gain * slope:.2f}, which must be less than {LARGEST_FEEDBACK} for the compensation to be stable: choose a gain below "
                 f"{LARGEST_FEEDBACK / slope:.2f}, or effort_meaning none"
             )
 
@@ -90,10 +89,9 @@ def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> N
     ):
         if lag > 1.0:
             raise ConfigError(
-                f"joint {joint.name!r}: with a loop delay of {1e3 * delay:g} ms, viscous friction of {lag * mass / delay:.3g} "
-                f"N m s/rad and an inertia of {mass:.3g} kg m^2 it might not come to rest without a goal "
-                f"(bandwidth {lag / delay:.3g} rad/s times delay {lag:.2g}, at most 1): "
-                "shorten the delay"
+                f"joint {joint.name!r}: with a loop delay of {1e3 * delay:g} ms, viscous friction of {lag * mass / delay:.3g} N m s/rad and an inertia of "
+                f"{mass:.3g} kg m^2, the joint might not come to rest without a goal (bandwidth {lag / delay:.3g} rad/s times delay is {lag:.2g}, but must be "
+                "at most 1): shorten the delay"
             )
 
 

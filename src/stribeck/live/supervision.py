@@ -96,7 +96,7 @@ class EnableState:
         pause = now - self._last_sign
         if not (pause > self._pause and self._guarded and self._compensator.enabled):
             return False
-        self.trip(f"suspended for {1e3 * pause:.0f} ms", now)
+        self.trip(f"the node was suspended for {1e3 * pause:.0f} ms", now)
         return True
 
     def sign(self, now: float) -> None:
@@ -113,13 +113,13 @@ class EnableState:
     def revoke(self, spell: int, now: float) -> None:
         """Handle a revocation: the guard has taken over an enabled period."""
         if spell == self.spell:
-            self.trip("no heartbeat reached the guard", now)
+            self.trip("the guard received no heartbeat", now)
 
     def trip(self, reason: str, now: float) -> None:
         """Stop compensating because the guard is in charge; resume automatically if allowed."""
         if not self._compensator.enabled:
             return
-        self.tripped = f"{reason}, the guard took over: enable again"
+        self.tripped = f"{reason}, so the guard took over: enable compensation again"
         self._compensator.disable(self.tripped)
         self.spell, self.muted = 0, True
         if self._at_start and not self.moved:
@@ -127,12 +127,12 @@ class EnableState:
         elif self.returned < self.returns:
             self.returned += 1
             self.tripped = (
-                f"{reason}, the guard took over: automatic return {self.returned} of {self.returns}"
+                f"{reason}, so the guard took over: automatic return {self.returned} of {self.returns}"
             )
             self._when_calm, self._calm_since = True, now
             self._log("warning", self.tripped)
         else:
-            advice = f"a machine that pauses for longer than pause_limit ({self._pause:g} s) needs a larger one, and a larger heartbeat_timeout"
+            advice = f"if this computer pauses for longer than pause_limit ({self._pause:g} s), increase pause_limit and heartbeat_timeout"
             self._log("error", f"{self.tripped}; {advice}")
 
 

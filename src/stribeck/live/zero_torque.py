@@ -62,7 +62,7 @@ class ZeroTorque:
     ) -> None:
         if dynamics is None:
             raise ConfigError(
-                "zero torque needs the gravity torque of the robot: give its `urdf`, with `payload` if it has one"
+                "zero torque needs the gravity torque of the robot: give its `urdf`, and `payload` if it carries one"
             )
         settings = GuidingSettings() if settings is None else settings
         timing, of_robot, model = compensator.settings.timing, compensator.map.torque, compensator.model
@@ -127,7 +127,9 @@ class ZeroTorque:
         hot = temperature >= self._hottest
         if True in hot.tolist():
             k = int(np.argmax(hot))
-            self.release(f"{self._names[k]} is at {temperature[k]:.0f} °C, at most {self._hottest:g} °C")
+            self.release(
+                f"{self._names[k]} is at {temperature[k]:.0f} °C, and the limit is {self._hottest:g} °C"
+            )
         at = state.joint_position
         mass, weight = self._dynamics.mass_matrix_and_bias(at, np.zeros(len(at)))
         inertia = mass if mass.ndim == 1 else np.diagonal(mass)
@@ -143,7 +145,7 @@ class ZeroTorque:
         over = max(now - self._seen - self._timeout, 0.0)
         share = max(1.0 - over / self._ramp_time, 0.0) if self._ramp_time else float(over == 0.0)
         if self._weight is None or share == 0.0:
-            self.stop(f"no trusted states for {1e3 * (now - self._seen):.0f} ms")
+            self.stop(f"no valid states for {1e3 * (now - self._seen):.0f} ms")
             return np.zeros(len(self._names))
         if not self.reason:
             self._guiding.begin()  # holds where the next state is

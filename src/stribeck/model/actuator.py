@@ -192,16 +192,16 @@ class Actuator:
             check_valid(effect, EFFECTS, "unknown effect")
             if effect in EFFECT_PARAMETERS and effect not in self.effects:
                 raise ConfigError(
-                    f"effect {effect!r} has no datasheet value for {self.name}; "
-                    f"known for it: {', '.join(self.known_effects)}. Add it under effects: in its YAML file"
+                    f"the effect {effect!r} has no datasheet value for {self.name}, only {', '.join(self.known_effects)} have one: add it under effects: in "
+                    "the YAML file of the servo"
                 )
             if effect == "saturation" and self.control.kind != "voltage":
                 raise ConfigError(
-                    f"effect 'saturation' means nothing for {self.name}: its firmware sets current or torque"
+                    f"effect 'saturation' is not possible for {self.name}, because its firmware controls current or torque: remove it"
                 )
             if effect == "supply" and self.control.kind == "torque":
                 raise ConfigError(
-                    f"effect 'supply' means nothing for {self.name}: its torque needs no voltage"
+                    f"effect 'supply' is not possible for {self.name}, because its torque does not depend on the voltage: remove it"
                 )
         return replace(self, active_effects=chosen)
 

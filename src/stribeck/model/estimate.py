@@ -120,7 +120,7 @@ def estimate_of(
     prior: Interval | None = None,
     scale: float = 0.0,
     confidence: float = CONFIDENCE,
-    reason: str = "no interval: the data leave it open",
+    reason: str = "no interval: the data do not determine it",
     held: bool = True,
 ) -> Estimate:
     """An estimate with the status that follows from its value and interval by the rule of this module.
@@ -144,9 +144,9 @@ def estimate_of(
         lower, upper = max(lower, bounds[0]), min(upper, bounds[1])
     between = f"between {lower:.3g} and {_with_unit(f'{upper:.3g}', unit)}"
     if bounds is not None and upper - lower >= AS_WIDE * confidence * (bounds[1] - bounds[0]):
-        status, why = "not determined", f"could be anything within its search bounds, {between}"
+        status, why = "not determined", f"may have any value within its search bounds, {between}"
     elif prior is not None and upper - lower >= AS_WIDE * (prior[1] - prior[0]):
-        status, why = "not determined", f"as uncertain as before the data, {between}"
+        status, why = "not determined", f"no better known than before the data, {between}"
     elif not half <= LOOSE * scale:
         status, why = "not determined", between
     elif half > DETERMINED * scale:

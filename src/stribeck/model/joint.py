@@ -17,7 +17,7 @@ from stribeck.model.verdict import Verdict
 STIFFNESS, DERIVATIVE = "stiffness", "derivative"
 """Estimates of the gains of a joint's position control [N m/rad, N m s/rad; N/m, N s/m], where it is known by torque alone."""
 
-VALUE_ALONE = "the file gives a value and nothing else"
+VALUE_ALONE = "the file states only a value"
 """Reason of estimates that no file states."""
 
 
@@ -37,7 +37,7 @@ class CorrelationMatrix:
         square = len(self.matrix) == count and all(len(row) == count for row in self.matrix)
         if not square or any(abs(number) > 1.0 for row in self.matrix for number in row):
             raise ValueError(
-                f"correlation: expected {count} rows of as many numbers between -1 and 1, found {len(self.matrix)} rows"
+                f"correlation: expected {count} rows of {count} numbers between -1 and 1, found {len(self.matrix)} rows"
             )
 
 
@@ -169,14 +169,13 @@ class Servo:
         actuator, control = self.parameters.actuator, self.parameters.actuator.control
         for name in actuator.lacks_gains(self.gains):
             raise ConfigError(
-                f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}; use 0"
+                f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}: set it to 0"
             )
         bridged = isinstance(control, VoltageControl) and control.bridge == "brake"
         driven = bridged or (isinstance(control, CurrentControl) and "R" in self.parameters.values)
         if self.supply_resistance and not driven:
             raise ConfigError(
-                f"{actuator.name}: the sag of its supply cannot be computed, that needs a drive/brake bridge and R; "
-                "use supply_resistance 0"
+                f"{actuator.name}: the voltage drop of the supply needs a drive/brake bridge and the parameter R: set supply_resistance to 0"
             )
 
     @property

@@ -35,7 +35,7 @@ class JointMap:
             raise ConfigError(f"joint_map: sign must be 1 or -1, found {self.sign:g}")
         if not np.all(np.isfinite(self.ratio) & (np.asarray(self.ratio) > 0.0)):
             raise ConfigError(
-                f"joint_map: ratio must be positive (sign says the direction), found {self.ratio:g}"
+                f"joint_map: ratio must be positive, found {self.ratio:g}: set the direction with sign"
             )
         if not np.all(np.isfinite(self.offset)):
             raise ConfigError(f"joint_map: offset must be finite, found {self.offset}")

@@ -54,8 +54,7 @@ class Series:
             object.__setattr__(self, name, array)
         if self.time.ndim != 1 or self.time.shape != self.value.shape or self.time.size == 0:
             raise RecordingError(
-                f"expected as many times as samples, at least one; found {self.time.shape} times "
-                f"and {self.value.shape} samples"
+                f"times and samples must be equal in number, at least one, found {self.time.shape} times and {self.value.shape} samples"
             )
         for name in ("time", "value"):
             bad = np.flatnonzero(~np.isfinite(getattr(self, name)))
@@ -128,7 +127,7 @@ class Setup:
                     f"{name} must be {'positive' if positive else 'zero or positive'} and finite, found {value}"
                 )
         if self.mass + self.arm_mass == 0.0:
-            raise RecordingError("mass and arm_mass are both zero: a pendulum needs a load")
+            raise RecordingError("mass and arm_mass are both zero: at least one must be positive")
 
     @property
     def load(self) -> float:
@@ -174,7 +173,7 @@ class Log:
             )
         flags = self.torque_enable.value
         if np.any((flags != 0.0) & (flags != 1.0)):
-            raise RecordingError(f"run {self.name!r}: torque_enable must be 0 or 1 throughout")
+            raise RecordingError(f"run {self.name!r}: torque_enable may contain only 0 and 1")
 
     @property
     def start(self) -> float:
@@ -211,7 +210,7 @@ class Log:
         count = math.floor((float(self.position.time[-1]) - begin) / dt + 1e-6) + 1
         if count > MOST_SAMPLES:
             raise RecordingError(
-                f"run {self.name!r} of {self.duration:.6g} s has too many steps of {dt:g} s; are its times in seconds?"
+                f"run {self.name!r} of {self.duration:.6g} s needs too many steps of {dt:g} s: are its times in seconds?"
             )
         time = begin + dt * np.arange(count, dtype=np.float64)
         nominal = np.full(count, self.setup.supply_voltage)
@@ -339,9 +338,11 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
     :raises RecordingError: for no runs at all, or different grids.
     """
     if not samples:
-        raise RecordingError("no runs to work on")
+        raise RecordingError("no runs to simulate: give at least one")
     if len({run.dt for run in samples}) > 1:
-        raise RecordingError(f"runs have different time steps: {sorted({run.dt for run in samples})}")
+        raise RecordingError(
+            f"runs have different time steps: {sorted({run.dt for run in samples})}: resample them to one"
+        )
     length = max(len(run.time) for run in samples)
     runs = len(samples)
 
@@ -353,7 +354,7 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
     for r, run in enumerate(samples):
         if not np.any(run.valid):
             raise RecordingError(
-                f"run {run.log.name!r} has no measurement closer than {LONGEST_GAP:g} s to another: nothing to compare with"
+                f"run {run.log.name!r} has no two measurements less than {LONGEST_GAP:g} s apart: record more often"
             )
         valid[: len(run.time), r] = run.valid & _near_samples(run.log.position.time, run.time, run.dt)
     return Batch(
@@ -406,6 +407,6 @@ def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
     values = sorted({getattr(log, name) for log in logs})
     if len(values) != 1:
         raise RecordingError(
-            f"the recordings are of different {name}s ({', '.join(values)}); fit one {name} at a time"
+            f"the recordings belong to different {name}s ({', '.join(values)}): fit the recordings of one {name} at a time"
         )
     return str(values[0])

@@ -116,5 +116,5 @@ def interval_reason(values: Sequence[float], sigma: Sequence[float], error: floa
     narrow = np.asarray(sigma, dtype=np.float64) <= ZERO_WIDTH * np.maximum(sizes, 1e-12)
     if len(sizes) == 0 or not narrow.all() or error < EXACT:
         return []
-    text = "all intervals have the width zero although residuals remain: they do not describe the uncertainty"
+    text = "all intervals have zero width although residuals remain: they do not describe the uncertainty"
     return [Reason("zero_intervals", "unusable", text)]

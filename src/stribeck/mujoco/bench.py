@@ -67,5 +67,5 @@ def simulate_in_mujoco(batch: Batch, drive: Drive, reset_period: float | None = 
                 mujoco.mj_step(model, data)
             load[k, r] = controller.external_torque[0]
     if not np.all(np.isfinite(position)):
-        raise ConfigError("the simulation in MuJoCo diverged: are the values of the file in SI units?")
+        raise ConfigError("the simulation in MuJoCo diverged: are the values in the file in SI units?")
     return Simulation(position, velocity, None, load)

@@ -97,8 +97,8 @@ class Controller:
         time = data.time
         if self._model.opt.timestep != self._timestep:
             raise ConfigError(
-                f"the model's timestep was {self._timestep:g} s when this controller was made, and is "
-                f"{self._model.opt.timestep:g} s now; make a new one"
+                f"the model's time step was {self._timestep:g} s when this controller was created, and is "
+                f"{self._model.opt.timestep:g} s now: create a new controller"
             )
         if time < self._time or (time == self._time and self._cycle == 1):  # reset after one step
             self.reset(data, goals, torque_enable)

@@ -89,8 +89,8 @@ class SteppedServo:
         self.every = 1 if servo.period is None else max(1, round(servo.period / dt))
         if servo.period is not None and abs(self.every * dt - servo.period) > 1e-6 * servo.period:
             raise ConfigError(
-                f"{self.actuator.name}: the firmware's period of {servo.period:g} s is not a multiple of the time step "
-                f"of {dt:g} s; change the model's timestep, or leave the period out"
+                f"{self.actuator.name}: the firmware period of {servo.period:g} s must be a multiple of the "
+                f"time step of {dt:g} s: change the model's timestep, or leave out the period"
             )
         self.delay = np.float64(values.get("command_delay", 0.0))
 

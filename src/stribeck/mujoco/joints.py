@@ -93,7 +93,7 @@ def check_options(model: mujoco.MjModel) -> None:
     for bit, name in ((off.mjDSBL_FRICTIONLOSS, "frictionloss"), (off.mjDSBL_CONSTRAINT, "constraint")):
         if model.opt.disableflags & bit:
             raise ConfigError(
-                f"the model's option flag {name} is disabled: joints would have no friction; enable it"
+                f"the model's option flag {name} is disabled, so joints would have no friction: enable it"
             )
 
 
@@ -105,8 +105,8 @@ def check_integrator(model: mujoco.MjModel) -> None:
     integrator = mujoco.mjtIntegrator(int(model.opt.integrator))
     if integrator not in INTEGRATORS:
         raise ConfigError(
-            f"the model's integrator is {_short(integrator)}, which differs from the one that the servo's "
-            f"parameters were identified with; use one of {', '.join(map(_short, INTEGRATORS))}"
+            f"the model's integrator is {_short(integrator)}, but the parameters of the servo need one of "
+            f"{', '.join(map(_short, INTEGRATORS))}: change the integrator"
         )
 
 
@@ -125,8 +125,7 @@ def joint_named(model: mujoco.MjModel, name: str, servo: Servo) -> ModelJoint:
     kind = mujoco.mjtJoint(int(model.jnt_type[index]))
     if kind != KINDS[units]:
         raise ConfigError(
-            f"joint {name!r} is of type {_short(kind)}; {servo.parameters.actuator.name} is "
-            f"{units} and needs a {_short(KINDS[units])} joint"
+            f"joint {name!r} has type {_short(kind)}, but {servo.parameters.actuator.name} is {units} and needs a {_short(KINDS[units])} joint"
         )
     dof = int(model.jnt_dofadr[index])
     diagonal = int(model.M_rowadr[dof] + model.M_rownnz[dof] - 1)
@@ -146,8 +145,8 @@ def _free_of_actuators(model: mujoco.MjModel, joint: ModelJoint, replace: bool) 
     for k in actuators_of(model, joint):
         if not replace:
             raise ConfigError(
-                f"joint {joint.name!r} is driven by the model's actuator {model.actuator(k).name!r} already; remove it, "
-                "or switch it off with replace_actuators=True"
+                f"joint {joint.name!r} already has an actuator in the model, {model.actuator(k).name!r}: "
+                "remove it, or switch it off with replace_actuators=True"
             )
         model.actuator_gainprm[k] = 0.0
         model.actuator_biasprm[k] = 0.0

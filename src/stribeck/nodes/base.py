@@ -110,7 +110,7 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
                 integer = spec.type is float and type(value) is int
                 spec.check(value)  # gives a better message when it refuses the value
                 raise ConfigError(
-                    f"{spec.name}: expected {getattr(spec.type, '__name__', spec.type)}, found {value!r}"
+                    f"{spec.name}: expected a value of type {getattr(spec.type, '__name__', spec.type)}, found {value!r}"
                     + (f"; write {value}.0" if integer else "")
                 ) from error
             self._specs[spec.name] = spec
@@ -163,7 +163,7 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
                     continue
                 changes[spec.name] = spec.check(spec.plain(parameter.value))
                 if self._configured and not spec.live:
-                    raise ConfigError(f"{spec.name} can change only while the node is not configured")
+                    raise ConfigError(f"{spec.name} can be changed only while the node is not configured")
             if self._configured:
                 self._change_all(changes)
         except StribeckError as error:

@@ -39,16 +39,16 @@ GUARDED = "compensated_command"
 
 PACKAGES = {
     "numexpr": (
-        "the compensation takes twice as long",
+        "computing the compensation takes twice as long",
         "apt install python3-numexpr, or pip install numexpr",
     ),
     "control_msgs": (
-        "telemetry goes out on /servo_status, goals of type controller_state are not read",
+        "telemetry is published on /servo_status, and goals of type controller_state are not received",
         "apt install ros-$ROS_DISTRO-control-msgs",
     ),
     "rosbag2_py": ("bags are written by the rosbags library", "apt install ros-$ROS_DISTRO-rosbag2-py"),
     "launch_ros": (
-        "no launch files: python -m stribeck.nodes.NODE",
+        "there are no launch files; start nodes with python -m stribeck.nodes.NODE",
         "apt install ros-$ROS_DISTRO-launch-ros",
     ),
 }
@@ -144,19 +144,21 @@ def _ros(environment: Mapping[str, str], has: Callable[[str], bool]) -> Iterator
     if not has("rclpy"):
         wheels = platform.machine() == "x86_64"
         fix = "source /opt/ros/DISTRO/setup.bash" + (", or pip install 'stribeck[ros]'" if wheels else "")
-        yield Diagnosis("error", "ROS 2", "rclpy cannot be imported: no nodes; everything else works", fix)
+        yield Diagnosis(
+            "error", "ROS 2", "rclpy cannot be imported, so there are no nodes; everything else works", fix
+        )
         return
     name, middleware = (
         environment.get("ROS_DISTRO", ""),
         environment.get("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp"),
     )
-    origin = f"{name}, sourced" if name else "from wheels (or nothing is sourced)"
+    origin = f"{name}, sourced" if name else "from wheels (or no ROS setup file was sourced)"
     domain = environment.get("ROS_DOMAIN_ID", "0") or "0"
     yield Diagnosis("ok", "ROS 2", f"{origin}; {middleware}, domain {domain}")
     if not domain.isdecimal() or int(domain) > 101:
         fix = "export ROS_DOMAIN_ID=0"
         yield Diagnosis(
-            "error", "ROS 2", f"ROS_DOMAIN_ID is {domain!r}; valid on every machine: 0 to 101", fix
+            "error", "ROS 2", f"ROS_DOMAIN_ID is {domain!r}; valid on every computer: 0 to 101", fix
         )
     if warning := avoid_shared_memory(dict(environment)):
         yield Diagnosis("warning", "ROS 2", warning, "export ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET")
@@ -170,12 +172,10 @@ def _real_time(root: Path, limit: Callable[[int], tuple[int, int]]) -> Iterator[
     if has_capability(CAP_SYS_NICE, root):
         priority = HIGHEST_PRIORITY
     if priority == 0:
-        text = "no real-time priority allowed: nodes are delayed while other programs run"
+        text = "no real-time priority is permitted: nodes are delayed while other programs run"
         yield Diagnosis("warning", "real time", text, PERMISSION)
     if memory >= 0 and not has_capability(CAP_IPC_LOCK, root):
-        text = (
-            f"only {memory >> 10} KiB of memory may be locked: neither our nodes nor ros2_control lock theirs"
-        )
+        text = f"only {memory >> 10} KiB of memory may be locked, so neither our nodes nor ros2_control lock their memory"
         yield Diagnosis("warning" if memory < 64 << 20 else "note", "real time", text, PERMISSION)
     yield from _kernel(root)
     governors = {
@@ -183,10 +183,10 @@ def _real_time(root: Path, limit: Callable[[int], tuple[int, int]]) -> Iterator[
         for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
     }
     if governors - {"performance"}:
-        text = f"CPU governor {', '.join(sorted(governors))}: the processor clock changes with the load"
+        text = f"CPU governor {', '.join(sorted(governors))}: the processor clock changes with the computing load"
         yield Diagnosis("warning", "real time", text, "sudo cpupower frequency-set -g performance")
     if priority and not governors - {"performance"}:
-        text = f"priority up to {priority} is allowed: realtime_priority of servo, compensation and guard"
+        text = f"real-time priority up to {priority} is permitted: set realtime_priority of servo, compensation and guard"
         yield Diagnosis("ok", "real time", text)
 
 
@@ -196,14 +196,16 @@ def _kernel(root: Path) -> Iterator[Diagnosis]:
     if real_time.is_file() and real_time.read_text().strip() == "1":
         yield Diagnosis("ok", "kernel", "PREEMPT_RT: latencies below 0.1 ms")
     else:
-        text = "not PREEMPT_RT: threads with real-time priority are late by some ms at times"
+        text = "not PREEMPT_RT: threads with real-time priority are sometimes late by several ms"
         yield Diagnosis(
             "note", "kernel", text, "Ubuntu: sudo pro enable realtime-kernel; Debian: linux-image-rt-amd64"
         )
     share = root / "proc/sys/kernel/sched_rt_runtime_us"
     if share.is_file() and share.read_text().strip() == "0":
         fix = "sudo sysctl kernel.sched_rt_runtime_us=950000"
-        yield Diagnosis("warning", "kernel", "real-time threads may not run (sched_rt_runtime_us is 0)", fix)
+        yield Diagnosis(
+            "warning", "kernel", "real-time threads are not permitted to run (sched_rt_runtime_us is 0)", fix
+        )
 
 
 def _adapters(root: Path) -> Iterator[Diagnosis]:
@@ -212,7 +214,10 @@ def _adapters(root: Path) -> Iterator[Diagnosis]:
         if timer > 1:
             fix = f"echo 1 | sudo tee /{path.relative_to(root)}"
             yield Diagnosis(
-                "warning", "serial", f"{device} answers after {timer} ms: at most {1000 // timer} Hz", fix
+                "warning",
+                "serial",
+                f"{device} delivers answers after {timer} ms: cycles at {1000 // timer} Hz at most",
+                fix,
             )
     for pattern in ("dev/ttyUSB*", "dev/ttyACM*"):
         for path in sorted(root.glob(pattern)):
@@ -233,7 +238,7 @@ def graph_findings(seen: Observed) -> Iterator[Diagnosis]:
     for name, count in Counter(seen.nodes).items():
         if count > 1:
             yield Diagnosis(
-                "error", "graph", f"{count} nodes are called {name}", "start one with another namespace:="
+                "error", "graph", f"{count} nodes have the name {name}", "start one with another namespace:="
             )
     by_topic: dict[str, list[Endpoint]] = {}
     for endpoint in seen.endpoints:
@@ -249,20 +254,23 @@ def _topic(topic: str, ends: Collection[Endpoint]) -> Iterator[Diagnosis]:
     types = sorted({end.type for end in ends})
     if len(types) > 1:
         yield Diagnosis(
-            "error", topic, f"has the types {', '.join(types)}", "remap one of them to another topic"
+            "error",
+            topic,
+            f"has several message types: {', '.join(types)}",
+            "remap one of them to another topic",
         )
     publishers = [end for end in ends if end.publishes]
     for end in (end for end in ends if not end.publishes):
         for sender in publishers:
             best_effort, volatile = end.reliable and not sender.reliable, end.latched and not sender.latched
             if best_effort or volatile:
-                reason = "is best effort" if best_effort else "keeps nothing for late subscribers"
+                reason = "is best effort" if best_effort else "does not keep messages for late subscribers"
                 parameter = f"qos_overrides.{topic}.subscription." + (
                     "reliability: best_effort" if best_effort else "durability: volatile"
                 )
-                text = f"{end.node} hears nothing from {sender.node}, which {reason}"
+                text = f"{end.node} receives nothing from {sender.node}, which {reason}"
                 yield Diagnosis(
-                    "error", topic, text, f"{parameter} of {end.node}, or reliable in {sender.node}"
+                    "error", topic, text, f"{parameter} for {end.node}, or make {sender.node} reliable"
                 )
     if (commands := sorted({end.node for end in publishers})) and _commands(topic, types):
         guarded = topic.endswith(GUARDED) or {name.rpartition("/")[2] for name in commands} <= {
@@ -270,10 +278,10 @@ def _topic(topic: str, ends: Collection[Endpoint]) -> Iterator[Diagnosis]:
             "guard",
         }
         if len(commands) > (2 if guarded else 1):
-            text = f"{len(commands)} nodes command the joints: {', '.join(commands)}"
-            yield Diagnosis("error", topic, text, "stop all but one, or remap its topic")
+            text = f"{len(commands)} nodes publish commands for the joints: {', '.join(commands)}"
+            yield Diagnosis("error", topic, text, "stop all but one, or remap their topics")
         else:
-            yield Diagnosis("ok", topic, f"commanded by {' and '.join(commands)}")
+            yield Diagnosis("ok", topic, f"commands are published by {' and '.join(commands)}")
 
 
 def _commands(topic: str, types: Collection[str]) -> bool:
@@ -293,10 +301,12 @@ def _states(seen: Observed) -> Iterator[Diagnosis]:
     heard = {topic for topic, _ in seen.states}
     silent = {end.topic for end in seen.endpoints if end.publishes and _is_states(end.topic)} - heard
     for topic in sorted(silent):
-        yield Diagnosis("error", topic, "has a publisher, but no message came", f"ros2 topic info -v {topic}")
+        yield Diagnosis(
+            "error", topic, "has a publisher, but no message was received", f"ros2 topic info -v {topic}"
+        )
     if not silent and not any(_is_states(topic) for topic in heard):
-        fix = "start the robot's driver, or a joint_state_broadcaster; same ROS_DOMAIN_ID?"
-        yield Diagnosis("warning", "graph", "nobody publishes joint_states", fix)
+        fix = "start the robot's driver, or a joint_state_broadcaster; check that ROS_DOMAIN_ID is the same"
+        yield Diagnosis("warning", "graph", "no node publishes joint_states", fix)
     for (topic, joints), track in sorted(seen.states.items()):
         for level, text, fix in _track(track, seen.simulated):
             yield Diagnosis(level, topic, f"{', '.join(joints)}: {text}", fix)
@@ -319,13 +329,13 @@ def _together(
     if len(nodes) > len(tracks):
         twice |= {joint for joints, track in tracks for joint in joints if _interleaved(track)}
     if twice:
-        text = f"two publishers of {', '.join(sorted(twice))}: {', '.join(sorted(nodes))}"
-        yield Diagnosis("error", topic, text, "stop one, or remap its joint_states")
+        text = f"the same joints ({', '.join(sorted(twice))}) are published by several nodes: {', '.join(sorted(nodes))}"
+        yield Diagnosis("error", topic, text, "stop all but one, or remap its joint_states")
     offsets = [
         np.median(np.subtract(track.arrivals, track.stamps)) for _, track in tracks if min(track.stamps) > 0.0
     ]
     if len(offsets) > 1 and np.ptp(offsets) > CLOCK_TOLERANCE:
-        text = f"clocks of its publishers differ by {np.ptp(offsets):.2f} s"
+        text = f"the clocks of its publishers differ by {np.ptp(offsets):.2f} s"
         yield Diagnosis("error", topic, text, "synchronise the computers: chrony, or ptp4l")
 
 
@@ -350,24 +360,26 @@ def _track(track: StateTrack, simulated: bool) -> Iterator[tuple[Level, str, str
             yield (
                 "warning",
                 f"{text}: messages are late or lost",
-                "fewer programs, cable instead of WLAN, real time",
+                "run fewer programs, use a cable instead of WLAN, or real-time priority",
             )
         else:
             yield "ok", text, ""
     offset = float(np.median(np.subtract(track.arrivals, track.stamps)))
     if min(track.stamps) <= 0.0:
-        yield "error", "no stamps (zero): such states are not used", "fill header.stamp in the driver"
+        yield "error", "no time stamps (zero): such states are not used", "set header.stamp in the driver"
     elif abs(offset) > CLOCK_TOLERANCE and not simulated:
         text = (
             f"stamps are {abs(offset):.2f} s {'behind' if offset > 0.0 else 'ahead of'} this computer's clock"
         )
         yield "error", text, "synchronise the computers: chrony; or use_sim_time:=true with a simulator"
     if track.not_finite:
-        text = f"{track.not_finite} of {count} messages without a finite position of each joint: no torque"
-        yield "error", text, "ros2 topic echo TOPIC; mend the driver"
+        text = f"{track.not_finite} of {count} messages lack a finite position of each joint, so no torque is computed from them"
+        yield "error", text, "ros2 topic echo TOPIC; correct the driver"
     if track.largest > LARGEST_POSITION:
-        text = f"positions reach {track.largest:.0f} rad: degrees or counts?"
+        text = f"positions reach {track.largest:.0f} rad: are they in degrees or counts?"
         yield "error", text, "publish radians"
     if track.without_velocity:
-        text = f"{track.without_velocity} of {count} messages have no velocity: it is taken from positions"
-        yield "warning", text, "publish velocities, they are less noisy"
+        text = (
+            f"{track.without_velocity} of {count} messages have no velocity, so it is computed from positions"
+        )
+        yield "warning", text, "publish velocities, which are less noisy"

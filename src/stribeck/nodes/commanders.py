@@ -156,7 +156,7 @@ class GainSetter:
         """Wait for the node."""
         waiting.until(
             self._client.service_is_ready,
-            lambda: f"gains cannot be set: the node {self.target!r} is not running; start it",
+            lambda: f"gains cannot be set, because the node {self.target!r} is not running: start it",
         )
 
     def set(self, gain: float) -> None:
@@ -170,7 +170,7 @@ class GainSetter:
         answer = future.result()
         if answer is not None and not answer.results[0].successful:
             reason = answer.results[0].reason
-            self.problem = f"{self.target} does not set {self.parameter} to {gain:g}: {reason}"
+            self.problem = f"{self.target} rejected {gain:g} for {self.parameter}: {reason}"
         elif answer is not None and gain == self._wanted:
             self.confirmed = gain
 
@@ -213,7 +213,7 @@ class ServoCommander(Commander):
         self._cannot_start = ""
         waiting.until(
             lambda: self._enable.service_is_ready() and self._goals.get_subscription_count() > 0,
-            lambda: f"the servo node {self._servo!r} is not running, or not configured; start it",
+            lambda: f"the servo node {self._servo!r} is not running, or not configured: start it",
             lambda: self._cannot_start,
         )
         super().prepare(waiting)
@@ -300,7 +300,9 @@ class ControllerCommander(Commander):
         """Wait for the controller."""
         waiting.until(
             self._is_ready,
-            lambda: f"{self._target} is not served: activate the {self.controller_type}, or set controller",
+            lambda: (
+                f"nothing receives goals on {self._target}: activate the {self.controller_type}, or set the parameter controller"
+            ),
         )
         super().prepare(waiting)
 

@@ -182,7 +182,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return
             if self._zero.on:
                 raise NodeStateError(
-                    "the robot is guided by hand, and its gravity torque must not change: end zero torque first"
+                    "zero-torque mode is on, in which the gravity torque must not change: end the mode first"
                 )
             if former is not None and returns:
                 self._compensator.revert()
@@ -204,7 +204,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._reverting = False
         if not result.successful:
             raise NodeStateError(result.reason)
-        return f"the drives of {path} take over"
+        return f"changing to the drives in {path}"
 
     # -- callbacks of the hot loop
 
@@ -371,7 +371,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 memory.write(learned)
             except StribeckError as error:
                 self.get_logger().warning(
-                    f"what was learnt is not saved: {error}", throttle_duration_sec=600.0
+                    f"what was learnt could not be saved: {error}", throttle_duration_sec=600.0
                 )
 
     def _on_forget(self) -> str:
@@ -382,7 +382,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             memory = self._in_use.memory
         if memory is not None:
             memory.forget()
-        return "friction is as it was identified"
+        return "what was learnt has been discarded; friction is as identified"
 
     # -- telemetry and diagnostics
 
@@ -398,10 +398,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         known = joint.model.per_kelvin is not None
         if known or fitted is None or not abs(temperature - fitted) > self._settings.temperature_margin:
             return
-        self._temperature_warning = (
-            f"{joint.model.name} is at {temperature:.0f} °C, its friction was identified at {fitted:.0f} °C: "
-            "identify it again at this temperature"
-        )
+        self._temperature_warning = f"{joint.model.name} is at {temperature:.0f} °C, but its friction was identified at {fitted:.0f} °C: identify it again at this temperature"
         self.get_logger().warning(self._temperature_warning, throttle_duration_sec=60.0)
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
@@ -419,11 +416,15 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         if self._enabling.tripped:
             return "warn", self._enabling.tripped, figures
         if off and compensator.enabled:
-            return "warn", f"zero torque of single joints: {'; '.join(off)}", figures
+            return "warn", f"zero torque of some joints: {'; '.join(off)}", figures
         if zero[0] == "warn":
             return *zero, figures
         if self._settings.guarded and not self._alive.get_subscription_count():
-            return "warn", "guarded, but no guard is running: start it, or set guarded to false", figures
+            return (
+                "warn",
+                "guarded is true, but no guard is running: start it, or set guarded to false",
+                figures,
+            )
         if notice:
             self.get_logger().warning(notice, throttle_duration_sec=60.0)
             return "warn", notice, figures
@@ -435,9 +436,9 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         if self._count:
             return ""
         if compensator.merger.foreign:
-            return f": no states of {', '.join(compensator.names)} are received, only other joints"
+            return f": states of {', '.join(compensator.names)} are not received, only those of other joints"
         if self._needs_reliable_states and has_best_effort_publisher(self, "joint_states"):
-            return ": joint_states are published as best effort, but qos_overrides ask for reliable ones"
+            return ": joint_states are published as best effort, but qos_overrides require reliable"
         return ""
 
 

@@ -164,14 +164,14 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
     def _on_start(self) -> str:
         self.require_active()
         if self._player is not None and self._player.alive:
-            raise NodeStateError(f"already playing; call {self.get_name()}/abort first")
+            raise NodeStateError(f"already playing: call {self.get_name()}/abort first")
         return self._begin()
 
     def _on_abort(self) -> str:
         if self._player is None or not self._player.alive:
             raise NodeStateError("nothing is played")
         self._player.abort()
-        return "returning to rest; call again to stop immediately"
+        return "returning to rest; call ~/abort again to stop at once"
 
     def _on_dry_run(self) -> str:
         if self._playing() is not None:

@@ -45,7 +45,10 @@ def fading_of(compensator: Compensator) -> str:
     names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
     if not names:
         return ""
-    return f"{', '.join(names)}: moving for a long time without a goal, or with a goal that is never ahead of it: the friction torque decreases to the part that is certain; it returns when the joint is at rest without a goal, or behind its goal"
+    return (
+        f"{', '.join(names)}: moving for a long time without a goal, or with a goal that is never ahead of the motion: the friction torque decreases to the "
+        "guaranteed fraction, and returns when the joint is at rest without a goal, or behind its goal"
+    )
 
 
 def latency(durations: Array) -> dict[str, float]:

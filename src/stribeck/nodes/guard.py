@@ -200,7 +200,7 @@ class GuardNode(ServiceNode[GuardParameters]):
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
         if self._heartbeat.in_charge:
             return "warn", f"in charge: {self._heartbeat.reason}", {"in_charge": True}
-        return "ok", "the compensation node is alive", {"in_charge": False}
+        return "ok", "the compensation node is running", {"in_charge": False}
 
 
 main = partial(run, GuardNode)

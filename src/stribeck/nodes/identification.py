@@ -67,10 +67,10 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         self._watch = Path(parameters.watch).expanduser().absolute()
         self._output = Path(parameters.output).expanduser().absolute()
         if self._watch.is_file():
-            raise ConfigError(f"watch: {self._watch} is a file; name the folder of the bags")
+            raise ConfigError(f"watch: {self._watch} is a file: name the folder of the bags")
         if engine.folder and self._output.is_file():
             raise ConfigError(
-                f"output: {self._output} is a file; `{engine.title}` writes several into a folder, name that"
+                f"output: {self._output} is a file, but `{engine.title}` writes several: name a folder"
             )
         check_writable(self._output / "result.json" if engine.folder else self._output)
         check_options(engine, parameters.fit_options)
@@ -98,7 +98,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             self._publish_result(before, [before])
         except StribeckError as error:
             self._failure = str(error)
-            self.get_logger().warning(f"the existing result cannot be used: {error}")
+            self.get_logger().warning(f"the earlier result cannot be used: {error}")
             return
         written = before.stat().st_mtime
         bags = bags_below(self._watch).finished
@@ -120,7 +120,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             check_options(self._engine, value)
             if engine_of(self._settings.engine, value) != self._engine:
                 raise ConfigError(
-                    "fit_options: from servo to arm or back only while the node is not configured"
+                    "fit_options: changes between servo and arm are possible only while the node is not configured"
                 )
         elif name == "joint":
             joints_of(self._engine, value)
@@ -131,14 +131,14 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
     def _on_identify(self) -> str:
         self.require_active()
         if self._fit is not None:
-            raise NodeStateError(f"already identifying; call {self.get_name()}/cancel first")
+            raise NodeStateError(f"already identifying: call {self.get_name()}/cancel first")
         return self._start_fit()
 
     def _on_cancel(self) -> str:
         if self._fit is None:
             raise NodeStateError("nothing is being identified")
         self._fit.cancel()
-        return "cancelled; the previous result stays"
+        return "cancelled; the previous result remains"
 
     def _start_fit(self) -> str:
         """Start a fit of the bags in the folder, and return its description."""
@@ -154,7 +154,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             raise
         self._failure = ""
         self._last: Mapping[str, Any] = {}
-        message = f"identifying from {len(self._fitted)} bags of {self._watch}"
+        message = f"identifying from {len(self._fitted)} bags in {self._watch}"
         self.get_logger().info(message)
         self._publish_progress("fitting", bags=len(self._fitted))
         return message

@@ -169,14 +169,15 @@ class Player:
         names = self.commander.names
         waiting.until(
             lambda: np.isfinite(self.states.position).all(),
-            lambda: f"no joint_states of {_missing(names, self.states.position)} arrive",
+            lambda: f"no joint_states of {_missing(names, self.states.position)} are received",
             self.commander.check,
         )
         if self.config.supply_voltage is None:
             waiting.until(
                 lambda: np.isfinite(self.states.voltage).all(),
                 lambda: (
-                    f"the supply voltage of {_missing(names, self.states.voltage)} is unknown: no telemetry contains it; give supply_voltage in the file of config"
+                    f"the supply voltage of {_missing(names, self.states.voltage)} is not known, as no "
+                    "telemetry contains it: set supply_voltage in the YAML file named by config"
                 ),
                 self.commander.check,
             )
@@ -203,9 +204,9 @@ class Player:
             self.commander.names, self.states.voltage, rated_voltage, strict=True
         ):
             if voltage > rated:
-                text = f"joint {name!r}: supply of {voltage:.1f} V, its servo is rated for {rated:g} V"
+                text = f"joint {name!r}: the supply voltage is {voltage:.1f} V, above the servo's rating of {rated:g} V"
                 if not self._allow_overvoltage:
-                    raise ServoError(f"{text}: lower the supply, or set allow_overvoltage")
+                    raise ServoError(f"{text}: lower it, or set allow_overvoltage")
                 self.listener.say("warning", text)
 
     def _loop(self) -> None:

@@ -193,7 +193,7 @@ def further_topics(texts: Iterable[str]) -> list[RecordedTopic]:
             ) from None
         name = words[0] if words[0].startswith("/") else f"/{words[0]}"
         if name in taken:
-            raise ConfigError(f"topics: {name} is listed twice, or recorded anyway")
+            raise ConfigError(f"topics: {name} is listed twice, or is always recorded: remove it")
         taken.add(name)
         topics.append(RecordedTopic(Topic(name, words[1]), kind, words[0]))
     return topics

@@ -55,7 +55,11 @@ class ZeroTorqueOutput:
             return "ok" if zero.reason == _COMMANDED else "warn", f"zero-torque mode has ended: {zero.reason}"
         if zero.reason:
             return "warn", f"zero-torque mode ends: {zero.reason}"
-        held = f": holds {', '.join(zero.holding)}, whose friction does not" if zero.holding else ""
+        held = (
+            f": at rest, {', '.join(zero.holding)} would move in spite of friction, and is held"
+            if zero.holding
+            else ""
+        )
         return "ok", f"zero-torque mode{held}"
 
     def request(self, on: bool, now: float) -> str:
@@ -68,25 +72,27 @@ class ZeroTorqueOutput:
             if self._zero is not None:
                 self._zero.release(_LEFT)
             return (
-                "joints are damped, and gravity compensation ramps down"
+                "joints are damped, and gravity compensation decreases to zero"
                 if self.on
                 else "zero-torque mode is off"
             )
         if self._mode == "goal_offset":
-            raise ConfigError("zero torque needs torques, and output_mode is goal_offset: choose another one")
+            raise ConfigError(
+                "zero torque is not possible in output_mode goal_offset, which commands no torques: choose another mode"
+            )
         if self._guarded:
-            raise ConfigError("the guard cannot compensate gravity: zero torque needs guarded: false")
+            raise ConfigError("the guard cannot compensate gravity: set guarded to false for zero torque")
         if not self._handover.enabled:
             raise NodeStateError("compensation is off: call ~/enable first")
         if now - self._commanded <= self._timeout:
-            raise NodeStateError("a controller sends commands, which have priority: stop it first")
+            raise NodeStateError("a controller sends commands, which take precedence: stop it first")
         if self._handover.present.trusted_state is None:
-            raise NodeStateError("no trusted states: gravity cannot be compensated at an unknown position")
+            raise NodeStateError("there are no valid states, so the gravity torque is not known")
         zero = ZeroTorque(self._handover.present, self.dynamics, self._settings)
         zero.begin(now)
         self._output.parting.forget()  # of the controller that was stopped
         self._zero = zero
-        return "a hand guides the robot"
+        return "zero-torque mode is on: the robot can be guided by hand"
 
     def commanded(self, now: float) -> None:
         """A controller has sent a command that counts, which ends the mode."""

@@ -135,8 +135,8 @@ class ServoNode(ServiceNode[ServoParameters]):
         simulated, lockstep = isinstance(port.clock, SimulatedClock), self.get_parameter("lockstep").value
         if simulated != bool(lockstep) or (simulated and not Path(lockstep).samefile(config.port)):
             raise ConfigError(
-                f"port is {config.port!r} and lockstep is {lockstep!r}: for emulated servos in simulated time both must be "
-                "the socket of `stribeck emulate --simulated`, otherwise leave lockstep empty"
+                f"port is {config.port!r} and lockstep is {lockstep!r}: for emulated servos in simulated time "
+                "both must be the socket of `stribeck emulate --simulated`; otherwise leave lockstep empty"
             )
         return port
 
@@ -153,7 +153,9 @@ class ServoNode(ServiceNode[ServoParameters]):
         except Exception as error:
             # A bug, or a context that was shut down: servos must not stay energised.
             driver.disable()
-            self._trouble = f"torque is off: the cycle broke ({type(error).__name__}: {error})"
+            self._trouble = (
+                f"torque is off, because the control cycle failed ({type(error).__name__}: {error})"
+            )
             self.get_logger().fatal(self._trouble)
 
     def _take(self, sample: DriverSample) -> bool:
@@ -190,11 +192,11 @@ class ServoNode(ServiceNode[ServoParameters]):
             unknown = self._goals.take(message.names, position, effort, driver.clock.now())
             driver.set_goals(*self._goals.command)
         except (ConfigError, ValueError) as error:
-            self.get_logger().warning(f"{error}; the message is ignored", throttle_duration_sec=5.0)
+            self.get_logger().warning(f"{error}; this message is ignored", throttle_duration_sec=5.0)
             return
         if unknown:
             self.get_logger().warning(
-                f"goals of unknown joints: {unknown}; known: {', '.join(driver.joints)}",
+                f"goals of unknown joints: {unknown}; valid: {', '.join(driver.joints)}",
                 throttle_duration_sec=5.0,
             )
 
@@ -295,7 +297,7 @@ class SampleStatistics:
                 figures[f"voltage/{name}"] = float(sample.voltage[j])
                 figures[f"temperature/{name}"] = float(sample.temperature[j])
         silent = [
-            f"joint {name!r} was silent for {1e3 * gap:.0f} ms"
+            f"no answer from joint {name!r} for {1e3 * gap:.0f} ms"
             for name, gap in zip(self._joints, longest, strict=True)
             if gap > 0.0
         ]
@@ -342,7 +344,9 @@ def gains_of(value: Sequence[float], config: DriverConfig) -> list[float]:
     if not value:
         return [float(joint.p_gain) for joint in config.joints]
     if len(value) not in (1, count):
-        raise ConfigError(f"p_gain: give one for all or one for each of {count} joints, found {len(value)}")
+        raise ConfigError(
+            f"p_gain: give one value for all joints, or one for each of {count}; found {len(value)}"
+        )
     return list(value) * count if len(value) == 1 else list(value)
 
 

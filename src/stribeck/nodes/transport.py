@@ -56,8 +56,8 @@ def avoid_shared_memory(environment: Environment = os.environ) -> str:
     chosen = [name for name in (*PROFILES, STATIC_PEERS) if environment.get(name, "") not in ours]
     if chosen:
         return (
-            f"{RANGE}=LOCALHOST uses shared memory, in which nodes stall for tenths of a second when others join or "
-            f"leave, and {chosen[0]} prevents the remedy: unset one of the two, or set {RANGE}=SUBNET"
+            f"with {RANGE}=LOCALHOST messages use shared memory, so nodes stall for tenths of a second when others start or end; {chosen[0]} prevents UDP "
+            f"from being used instead: unset one of the two, or set {RANGE}=SUBNET"
         )
     environment.pop(LOCALHOST_ONLY, None)
     _use_profile(environment)

@@ -35,7 +35,7 @@ class BamEntry(Schema):
     :param goal_position: [rad].
     :param torque_enable: true or false, 1 or 0.
     :param speed: [rad/s].
-    :param load: raw register; the PWM where the servo's YAML file says so.
+    :param load: raw register; the PWM if the servo's YAML file states this.
     :param input_volts: measured supply [V].
     :param temp: [°C].
     :param control: not read.
@@ -141,7 +141,7 @@ def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, Array]:
         odd = next((k for k, value in enumerate(values) if (value is not None) != present), None)
         if odd is not None:
             raise RecordingError(
-                f"{path}: entries[{odd}]: {key} is {'missing' if present else 'given'}, unlike in entries[0]"
+                f"{path}: all entries must have the same keys, but {odd} is {'missing' if present else 'given'} in entries[{odd}], unlike in entries[0]"
             )
         if present:
             columns[key] = np.array(values, dtype=np.float64)
@@ -153,13 +153,13 @@ def _setup(recording: BamFile, servo: Actuator, arm_mass: float | None, path: Pa
     rod = next((mass for mass in masses if mass is not None), None)
     if rod is None:
         raise RecordingError(
-            f"{path} gives no rod mass (arm_mass): weigh the rod and give `arm_mass` in kg (0 for a rod without mass)"
+            f"{path} states no rod mass (arm_mass): weigh the rod, and give `arm_mass` in kg (0 for a rod without mass)"
         )
     damping = getattr(servo.control, "damping", None)
     if recording.damping is not None and recording.damping != damping:
         raise RecordingError(
-            f"{path}: recorded with damping {recording.damping}, but the control law of {servo.name} has {damping}: "
-            "give a copy of its YAML file with that damping as `servo`"
+            f"{path}: recorded with damping {recording.damping}, but the control law of {servo.name} has "
+            f"{damping}: copy its YAML file, set the damping, and give the copy as `servo`"
         )
     try:
         return Setup(
@@ -180,7 +180,7 @@ def _velocity(columns: Mapping[str, Array]) -> Array:
     if "speed" in columns:
         return columns["speed"]
     if len(columns["timestamp"]) < 2:
-        raise RecordingError("a single entry is no run")
+        raise RecordingError("one entry is not a run: at least two are needed")
     if np.any(np.diff(columns["timestamp"]) <= 0.0):
         return np.zeros_like(columns["position"])  # Series then reports the invalid times
     return np.gradient(columns["position"], columns["timestamp"])
@@ -198,12 +198,11 @@ def _pwm(columns: Mapping[str, Array], register: PwmRegister | None) -> Series |
     modulus = 1 << register.bits
     if np.any((raw != np.round(raw)) | (raw < 0) | (raw >= modulus)):
         raise RecordingError(
-            f"load is not an unsigned {register.bits}-bit integer throughout: was this file resampled? "
-            "Import the raw recording"
+            f"load must contain only unsigned {register.bits}-bit integers: was the file resampled? Import the original recording"
         )
     signed = np.where(raw >= modulus // 2, raw - modulus, raw)
     if np.max(np.abs(signed)) > register.full_scale:
         raise RecordingError(
-            f"load reaches {np.max(np.abs(signed)):g}, beyond full duty ({register.full_scale})"
+            f"load reaches {np.max(np.abs(signed)):g}, more than full duty ({register.full_scale})"
         )
     return Series(columns["timestamp"], signed / register.full_scale, held=True)

@@ -135,7 +135,7 @@ class BenchFile(Schema):
 
     :param schema: version of the format.
     :param defaults: of all recordings.
-    :param signals: where the recordings hold the signals, unless ``--signals`` names a file of it.
+    :param signals: sources of the signals in the recordings, unless ``--signals`` names a file with them.
     :param runs: by name of the bag or file, without suffix, or by a pattern with ``*`` and ``?``; of several that
         match, later ones take precedence.
     """

@@ -35,5 +35,5 @@ def read_usable(
     if not found:
         raise RecordingError("; ".join(refused))
     for text in refused:
-        note(f"{text}; it is left out")
+        note(f"{text}; it is not used")
     return found

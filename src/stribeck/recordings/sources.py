@@ -119,17 +119,17 @@ def recorded_runs(
             left_out = f"{error}"
             unfinished = isinstance(error, (AbortedRunError, BeingRecordedError, CutOffError, TooShortError))
             if unfinished and path != folder and path.suffix != ".json":
-                note(f"left out: {left_out}")
+                note(f"not used: {left_out}")
             elif damaged is not None:
                 damaged(error)
             else:
                 raise
     if not runs and left_out:
-        raise RecordingError(f"{folder} contains no recordings that can be used: {left_out}")
+        raise RecordingError(f"{folder} contains no usable recordings: {left_out}")
     if not runs:
         raise RecordingError(
-            f"{folder} contains no recordings: expected bags (folders with metadata.yaml, .mcap, .db3), recordings in "
-            "the BAM JSON format (.json), or, with a table of signals that names columns, .csv, .txt, .mat or .npz"
+            f"{folder} contains no recordings; valid: bags (folders with metadata.yaml, .mcap, .db3), BAM JSON recordings (.json), and with a table of "
+            "signals that names columns also .csv, .txt, .mat or .npz"
         )
     return runs
 
@@ -148,16 +148,15 @@ def _described(
         return read_bag(path, signals=signals, joint=joint, bench=bench, place=place, note=note)
     if not path.is_dir() and path.suffix.lower() not in READERS:
         known = ", ".join(("folder of a bag", ".mcap", ".db3", ".json", *READERS))
-        raise RecordingError(f"{path} is not a recording that can be read; expected {known}")
+        raise RecordingError(f"{path} is not a recording that can be read; valid: {known}")
     if signals is None:
         raise RecordingError(
-            f"{path} is a table: name its columns in a table of `signals`, and describe "
-            "its load and gains with `bench`"
+            f"{path} is a table: name its columns in a table of `signals`, and give its load and gains as `bench`"
         )
     if bench is None:
         raise RecordingError(
-            f"{path}: the load and the gains of a table are not known: describe them with `bench` mass=KG,length=M,"
-            "arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME, or a bench file"
+            f"{path}: load and gains of a table are not known: give `bench`: "
+            "mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME, or a bench file"
         )
     told = bench.describe(place, joint) if isinstance(bench, Benches) else bench
     tables: dict[str | None, Table] = (
@@ -194,7 +193,7 @@ def check_names(logs: Sequence[Log], where: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise RecordingError(
-            f"{where} contains more than one run named {', '.join(twice)}: is a recording there twice?"
+            f"{where} contains several runs named {', '.join(twice)}: was a recording copied? Remove the copy"
         )
 
 

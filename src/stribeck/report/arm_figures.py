@@ -96,7 +96,7 @@ def draw_fit_errors(
     :raises ConfigError: without a data set.
     """
     if not errors:
-        raise ConfigError("no errors to draw: fit first")
+        raise ConfigError("there are no errors to draw: fit first")
     labels = [*joints, "all"]
     longest = max(map(len, labels))
     width = max(WIDTH, (0.3 + 0.075 * longest) * len(labels) + 1.5)
@@ -121,7 +121,7 @@ def draw_friction(joints: Sequence[FrictionDrawing], unit: str, velocity_unit: s
     :raises ConfigError: without a joint.
     """
     if not joints:
-        raise ConfigError("no friction to draw: no joint moved")
+        raise ConfigError("there is no friction to draw, because no joint moved")
     columns = min(3, len(joints))
     with drawing(3.6 * columns + 0.4, 0.7 + 2.7 * -(-len(joints) // columns)) as figure:
         panels = grid(figure, len(joints), columns)

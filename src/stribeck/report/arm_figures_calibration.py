@@ -40,7 +40,7 @@ def draw_errors(sets: Sequence[PoseSet], title: str) -> Figure:
     :raises ConfigError: without a set.
     """
     if not sets:
-        raise ConfigError("no errors to draw: calibrate first")
+        raise ConfigError("there are no errors to draw: calibrate first")
     largest = 1e3 * max(float(d.max()) for poses in sets for d in poses.distances.values())
     with drawing(4.0 * len(sets) + 0.4, 3.6, title) as figure:
         panels = figure.subplots(1, len(sets), sharex=True, sharey=True, squeeze=False)[0]
@@ -67,7 +67,7 @@ def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
     :raises ConfigError: without a set.
     """
     if not sets:
-        raise ConfigError("no poses to draw: calibrate first")
+        raise ConfigError("there are no poses to draw: calibrate first")
     with drawing(8.4, 0.9 + 2.4 * len(sets), title) as figure:
         panels = figure.subplots(len(sets), 1, sharey=True, squeeze=False)[:, 0]
         for panel, poses in zip(panels, sets, strict=True):
@@ -83,5 +83,5 @@ def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
             panel.set_ylabel("mean error [mm]")
         largest = 1e3 * max(float(poses.distances[fit].mean(axis=1).max()) for poses in sets)
         panels[0].set_ylim(0.0, END_OF_AXIS * largest)
-        panels[-1].set_xlabel("row of the pose; crosses with row: poses that disagree with the others")
+        panels[-1].set_xlabel("row of the pose; crosses with row: poses with unusually large errors")
     return figure

@@ -186,6 +186,8 @@ def draw_error_by_seconds(
         ):
             panel.plot(seconds, 100.0 * np.array(errors), look, color=colour, label=label)
         logarithmic(panel, (1.0, 2.0, 5.0))
-        panel.set(xlabel="seconds of training data", ylabel="error of torque on the rest [%]")
+        panel.set(
+            xlabel="seconds of training data", ylabel="error of torque in the rest of the recording [%]"
+        )
         panel.legend()
     return figure

@@ -107,7 +107,8 @@ def _sections(
             [
                 element(
                     "p",
-                    "The friction budget is the largest torque that friction can oppose. Motor torque and load torque are equal and opposite here, as when a load is held or moved slowly.",
+                    "The friction budget is the largest torque that friction can oppose. In these figures motor torque and load torque are equal and "
+                    "opposite, as when a load is held or moved slowly.",
                 ),
                 element("div", *friction_figures(assessment, looks), class_="figures"),
                 element("div", *diagram_figures(assessment, looks), class_="figures"),
@@ -153,18 +154,18 @@ def _verdict(assessment: Assessment, judgement: Judgement, looks: Mapping[str, i
 
 def _row(one: Assessed, judgement: Judgement, look: int) -> list[Child]:
     outcome = {other.label: other.outcome for other in judgement.comparisons}.get(one.label, "best")
-    words = {"undecided": "not decided by these runs", "worse": "worse than the best, beyond chance"}
+    words = {"undecided": "not decided by these runs", "worse": "significantly worse than the best"}
     sure = len(one.standing("determined"))
     searched = sure + len(one.standing("not determined", "at a bound", "not stated"))
     fitted = one.errors("fitted") or one.errors("not stated")
-    note = "" if one.errors("fitted") or not fitted else " (not stated which were fitted)"
+    note = "" if one.errors("fitted") or not fitted else " (it is not stated which were fitted)"
     return [
         element("span", swatch(look), title(one), class_=f"law-{look}"),
         str(len(one.file.law.parameter_names)),
         _mean(fitted) + note,
         _mean(one.errors("held out", "not in the fit")),
         f"{sure} of {searched}",
-        words.get(outcome, "does as well as the best" if outcome == "as good" else outcome),
+        words.get(outcome, "as accurate as the best" if outcome == "as good" else outcome),
     ]
 
 

@@ -98,7 +98,7 @@ def _recordings(motions: Sequence[MachineMotion]) -> list[Element]:
             cells.append(f"{text}, {100.0 * error.relative:.1f} %" if np.isfinite(error.relative) else text)
         rows.append([name, *cells])
     text = (
-        "Root mean square error of the torque of each joint while it moves, and its share of the measured torque."
+        "Root mean square error of the torque of each joint in motion, and its ratio to the measured torque."
         if torque
         else "Root mean square error of the position of each joint, simulated from the goals alone."
     )
@@ -122,7 +122,7 @@ def _reasons(verdict: Verdict) -> Element:
 def _friction(content: Drives, friction: Mapping[str, DriveFriction]) -> list[Element]:
     if not content.joints:
         return [element("p", "No joint of this file has a drive.")]
-    note = f"Friction against motion, without load; the band contains {100 * LEVEL:g} % of the draws from the parameters' intervals."
+    note = f"Friction against motion, without load; the band contains {100 * LEVEL:g} % of random parameter sets from the intervals."
     figures = [_curve(name, content.joints[name], curve) for name, curve in friction.items()]
     return [element("p", note), element("div", *figures, class_="figures")]
 

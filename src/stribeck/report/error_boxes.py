@@ -49,8 +49,8 @@ def error_figure(assessment: Assessment, looks: Mapping[str, int]) -> Element:
     return figure(
         panel.top + panel.height + 44,
         "Error of every run",
-        f"Points are runs. Boxes span the middle half of them, the line in a box is their median, whiskers end at the "
-        f"smallest and the largest; groups of fewer than {FEWEST} runs have no box. Broken outlines: not fitted.",
+        "Points are runs. A box spans the middle half of them, the line in it is their median, and whiskers end at the smallest and the largest; groups of "
+        f"fewer than {FEWEST} runs have no box. Broken outlines: not fitted.",
         _frame(panel),
         *drawn,
         kind="wide",

@@ -55,7 +55,7 @@ def _over(
     """Friction of all files over one quantity; ``rare`` says what 95 % of the samples do, at most ``often``."""
     panel = Panel(spanning(label, *(x for _, x, _ in curves), margin=0.0), budget, top=24, height=180)
     lines = [panel.line(x, y, one.label, class_=_look(one, looks)) for one, x, y in curves]
-    note = f"95 % of the samples {rare.format(often)}. In the shade the curves rest on few."
+    note = f"95 % of the samples {rare.format(often)}. In the shaded region the curves are supported by few samples."
     return figure(246, title, note, panel.draw(*_few(panel, often), *lines))
 
 
@@ -108,8 +108,8 @@ def _diagram(one: Assessed, looks: Mapping[str, int], reach: float, top: float) 
     made = figure(
         286,
         f"Drive and backdrive, {one.label}",
-        f"Below blue the motor drives, above red the load does; grey stays at rest, whichever way the load pulls. "
-        f"Paler: {listed} rad/s. Broken: equal torques.",
+        "Below blue the motor drives the load, above red the load drives the motor; in the grey region the "
+        f"joint stays at rest in either direction. Paler: {listed} rad/s. Broken: equal torques.",
         panel.draw(*lines),
     )
     made.set("class", f"law-{looks[one.label]}")
@@ -122,7 +122,7 @@ def residual_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[E
     for quantity, label in TRENDS.items():
         files = [one for one in assessment.files if quantity in one.trends]
         if not files:
-            made.append(element("p", f"No recording tells the {quantity}.", class_="note"))
+            made.append(element("p", f"No recording contains the {quantity}.", class_="note"))
             continue
         trends = [one.trends[quantity] for one in files]
         x = spanning(label, *(trend.centre for trend in trends))
@@ -141,7 +141,7 @@ def residual_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[E
             figure(
                 246,
                 f"Residual against {quantity}",
-                "Lines: medians. Shades: the middle 80 %.",
+                "Lines: medians. Shaded: the middle 80 %.",
                 panel.draw(*content),
             )
         )

@@ -35,7 +35,7 @@ def motion(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
     figures = [_run(run, assessment.files, looks, most) for run in assessment.runs]
     longest = max(len(run.time) for run in assessment.runs)
     note = (
-        f"Lines have at most {most} of {longest} samples, with the extremes of every stretch."
+        f"Lines show at most {most} of {longest} samples, including the extremes of every interval."
         if most < longest
         else "Every sample is drawn."
     )

@@ -12,10 +12,10 @@ from stribeck.report.words import steps, title
 
 MATCHED = {
     "content": "digest of each run",
-    "name": "names of the runs and the digest of all",
-    "nothing": "nothing: the file names no runs, or others by these names",
+    "name": "names of the runs, and the digest of all",
+    "nothing": "nothing: the file names no runs, or runs with other names under these names",
 }
-SAME = {True: "yes", False: "no, or not all of them", None: "cannot be told"}
+SAME = {True: "yes", False: "no, or not all of them", None: "not known"}
 
 
 def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:

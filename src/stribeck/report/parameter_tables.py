@@ -102,21 +102,21 @@ def _statements(one: Assessed) -> list[Element]:
             element("p", "This file contains values only: no intervals, no bounds, no data, no search."),
         ]
     if not one.file.statements:
-        return [heading, element("p", "The file names nothing.")]
+        return [heading, element("p", "The file states nothing about this.")]
     return [heading, element("ul", *(element("li", text) for text in one.file.statements))]
 
 
 def _minima(one: Assessed) -> list[Element]:
-    heading = element("h4", "Minima that fit as well")
+    heading = element("h4", "Minima with the same error")
     minima = one.file.provenance.search.minima if one.file.provenance else ()
     if not minima:
         return [heading, element("p", NOT_THERE)]
     if len(minima) == 1:
-        return [heading, element("p", "No search ended at another minimum as good as the best one.")]
+        return [heading, element("p", "No search ended at another minimum with the same error.")]
     errors = [minimum.error for minimum in minima]
     text = (
-        f"{len(minima)} distinct minima with losses within 1 %, as much as constant errors of {mrad(min(errors))} to "
-        f"{mrad(max(errors))}. Where they differ, these data do not decide:"
+        f"{len(minima)} distinct minima with losses within 1 %, corresponding to constant errors of {mrad(min(errors))} to {mrad(max(errors))}. The data do "
+        "not determine the parameters in which they differ:"
     )
     units = {known.name: known.unit for known in one.known}
     header: list[Child] = ["parameter", "best", "lowest", "highest"]
@@ -138,7 +138,10 @@ def _correlation(one: Assessed) -> list[Element]:
     if correlation is None:
         # A file with convergence data also has correlations, if they could be computed.
         complete = bool(_searched(one).convergence)
-        return [heading, element("p", "These data tell no two parameters apart." if complete else NOT_THERE)]
+        return [
+            heading,
+            element("p", "The data do not distinguish any of the parameters." if complete else NOT_THERE),
+        ]
     names, matrix = correlation.names, correlation.matrix
     close = [
         f"{names[i]} and {names[j]} ({plain(round(matrix[i][j], 3))})"
@@ -146,13 +149,13 @@ def _correlation(one: Assessed) -> list[Element]:
         if abs(matrix[i][j]) >= CLOSE
     ]
     text = (
-        "Hardly distinguishable, only a combination of them is determined: " + "; ".join(close) + "."
+        "Hardly distinguishable; only a combination of them is determined: " + "; ".join(close) + "."
         if close
-        else f"No two parameters are correlated by {CLOSE:g} or more."
+        else f"No two parameters have a correlation of {CLOSE:g} or more."
     )
     left_out = [known.name for known in one.known if known.name not in names and known.standing != "fixed"]
     if left_out:
-        text += f" Held at a bound or without rank, and so not here: {', '.join(left_out)}."
+        text += f" At a bound, or without effect on the motion, and therefore not included: {', '.join(left_out)}."
     return [heading, element("p", text), _matrix(names, matrix)]
 
 
@@ -213,7 +216,10 @@ def convergence(assessment: Assessment, looks: Mapping[str, int]) -> list[Elemen
     made = [table(header, rows)]
     if missing:
         made.insert(
-            0, element("p", f"Course of the search not in the file of {', '.join(missing)}.", class_="note")
+            0,
+            element(
+                "p", f"The course of the search is not in the file of {', '.join(missing)}.", class_="note"
+            ),
         )
     if courses:
         made.insert(0, element("div", _course(courses, looks), class_="figures"))
@@ -245,8 +251,8 @@ def _course(
     return figure(
         246,
         "Best point so far",
-        "Of whole runs. The loss is a smoothed absolute error; the constant error that has the same loss is shown, which is "
-        "a little more than the mean absolute error of the same motion.",
+        "Error of whole runs. The loss is a smoothed absolute error; shown is the constant error with the same loss, which is "
+        "slightly larger than the mean absolute error of the motion.",
         panel.draw(*lines),
     )
 

@@ -24,7 +24,9 @@ def draw_sampling(found: Sequence[Sampling]) -> Figure:
     :raises ConfigError: without a recording.
     """
     if not found:
-        raise ConfigError("no times of samples to draw: no recording has joint states or a column of times")
+        raise ConfigError(
+            "there are no sampling times to draw, because no recording has joint states or a column of times"
+        )
     shown = found[:MOST]
     columns = min(3, len(shown))
     edges = np.linspace(0.0, WIDEST, 121).tolist()

@@ -67,17 +67,17 @@ def runs(count: int) -> str:
 def _best(best: Assessed, judgement: Judgement) -> Statement:
     error = judgement.means[best.label]
     steps = error / best.file.actuator.resolution
-    size = f"{mrad(error)} ({math.degrees(error):.2g}°, {steps:.0f} steps of the encoder)"
+    size = f"{mrad(error)} ({math.degrees(error):.2g}°, {steps:.0f} encoder steps)"
     ranked = "Best law" if len(judgement.means) > 1 else "Law"
     if any(other.outcome == "undecided" for other in judgement.comparisons):
-        ranked += ", though not beyond chance"
+        ranked += ", although the difference from another law is within chance"
     count = len(judgement.runs)
     where: dict[Basis, str] = {
-        "held out": f"on the {runs(count)} that no fit has seen",
-        "fitted": f"on the {runs(count)} that it was fitted to",
-        "all": f"on all {runs(count)}; which of them were fitted is not stated in every file",
+        "held out": f"on {runs(count)} not used in any fit",
+        "fitted": f"on the {runs(count)} to which it was fitted",
+        "all": f"on all {runs(count)}; some files do not state to which runs they were fitted",
     }
-    text = f"{ranked}: {title(best)}, {best.file.law.title}, with a mean absolute error of {size} {where[judgement.basis]}."
+    text = f"{ranked}: {title(best)}, {best.file.law.title}; mean absolute error {size} {where[judgement.basis]}."
     return Statement("good" if judgement.basis == "held out" and ranked == "Best law" else "note", text)
 
 
@@ -94,15 +94,14 @@ def _stepping(assessment: Assessment) -> Iterator[Statement]:
         if fitted is not None and fitted != one.stepping:
             yield Statement(
                 "doubt",
-                f"{title(one)} is simulated here otherwise than in its fit: {steps(one.stepping)}, there {steps(fitted)}.",
+                f"{title(one)} is simulated differently here than in its fit: here {steps(one.stepping)}, in the fit {steps(fitted)}.",
             )
     periods = sorted({one.stepping.reset_period for one in assessment.files if one.stepping.reset_period})
     if periods:
         every = listed([f"{period:g} s" for period in periods])
         yield Statement(
             "note",
-            f"Simulations are put back on the measurement every {every}: errors are of stretches of that length, not of "
-            "whole runs.",
+            f"Simulations are reset to the measured state every {every}: the errors are those of intervals of this length, not of whole runs.",
         )
 
 
@@ -113,8 +112,8 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
         if not unseen and fitted:
             yield Statement(
                 "doubt",
-                f"No run was held out of the fit of {title(best)}: its error in other motions, or at other gains or loads, is unknown. "
-                "Hold out runs of the fit, or report on other recordings.",
+                f"No run was held out of the fit of {title(best)}: its error in other motions, or at other "
+                "gains or loads, is unknown. Hold out runs in the fit, or report on other recordings.",
             )
         return
     means = [sum(errors.values()) / len(errors) for errors in (unseen, fitted)]
@@ -123,63 +122,70 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
     rule = f" ({rule})" if rule and best.errors("held out") else ""
     if ratio <= CARRIES_OVER:
         yield Statement(
-            "good", f"{title(best)} carries over to runs that it was not fitted to: {figures}{rule}."
+            "good", f"{title(best)} predicts runs to which it was not fitted about as well: {figures}{rule}."
         )
     elif ratio < FAILS:
-        yield Statement("doubt", f"{title(best)} does worse where it was not fitted: {figures}{rule}.")
+        yield Statement(
+            "doubt", f"{title(best)} is less accurate for runs to which it was not fitted: {figures}{rule}."
+        )
     else:
         yield Statement(
             "doubt",
-            f"{title(best)} does not carry over: {figures}{rule}, {ratio:.1f} times as much. Do not trust it beyond the "
-            "motion that it was fitted to.",
+            f"{title(best)} does not predict runs to which it was not fitted: {figures}{rule}, {ratio:.1f} "
+            "times as much. Do not use it for motions that differ from the fitted one.",
         )
 
 
 def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[Statement]:
     if len(by_label) == 1:
-        yield Statement("note", "One file only: whether a simpler law is as good is unknown.")
+        yield Statement(
+            "note", "There is only one file: whether a simpler law would be as accurate is unknown."
+        )
         return
     best = by_label[judgement.best]
     sizes = {label: len(one.file.law.parameter_names) for label, one in by_label.items()}
     simpler = [other for other in judgement.comparisons if sizes[other.label] < sizes[judgement.best]]
     if len(set(sizes.values())) == 1:
         yield Statement(
-            "note", "No law here is simpler than another: whether a simpler one is as good is unknown."
+            "note",
+            "No law here is simpler than another: whether a simpler one would be as accurate is unknown.",
         )
         return
     if not simpler:
-        yield Statement("good", f"{title(best)} is also the simplest law of this report.")
+        yield Statement("good", f"{title(best)} is also the simplest law in this report.")
         return
     if judgement.simplest != judgement.best and sizes[judgement.simplest] < sizes[judgement.best]:
         chosen = by_label[judgement.simplest]
         yield Statement(
             "note",
-            f"A simpler law is as good: {title(chosen)} has {mrad(judgement.means[judgement.simplest])} with "
-            f"{sizes[judgement.simplest]} friction parameters instead of {sizes[judgement.best]}.",
+            f"A simpler law is as accurate: the error of {title(chosen)} is {mrad(judgement.means[judgement.simplest])}, with {sizes[judgement.simplest]} "
+            f"friction parameters instead of {sizes[judgement.best]}.",
         )
     else:
         undecided = [other for other in simpler if other.outcome == "undecided"]
         if undecided:
             text = "; ".join(_comparison(other, by_label) for other in undecided)
-            yield Statement("doubt", f"These runs cannot decide whether a simpler law is as good: {text}.")
+            yield Statement("doubt", f"These runs do not show whether a simpler law is as accurate: {text}.")
         else:
             text = "; ".join(_comparison(other, by_label) for other in reversed(simpler))
-            yield Statement("good", f"No simpler law of these is as good: {text}.")
+            yield Statement("good", f"No simpler law in this report is as accurate: {text}.")
     if judgement.basis != "held out":
         yield Statement(
             "note",
-            "Laws are compared on runs that they were fitted to, where more parameters always reduce the error."
+            "Laws are compared on the runs to which they were fitted; on these, additional parameters always reduce the error."
             if judgement.basis == "fitted"
-            else "Laws are compared on runs that some of them may have been fitted to, which reduces the error of those.",
+            else (
+                "Laws are compared on runs to which some of them may have been fitted, which reduces the errors of those laws."
+            ),
         )
 
 
 def _comparison(other: Comparison, by_label: dict[str, Assessed]) -> str:
-    text = f"{title(by_label[other.label])} has {1e3 * other.more:.1f} mrad more"
+    text = f"the error of {title(by_label[other.label])} is {1e3 * other.more:.1f} mrad larger"
     if other.interval is None:
         return f"{text} (too few runs for an interval)"
     low, high = (f"{1e3 * end:.1f}".replace("-", "\N{MINUS SIGN}") for end in other.interval)
-    return f"{text} (95 %: {low} to {high})"
+    return f"{text} (95 % interval: {low} to {high})"
 
 
 def _undetermined(best: Assessed) -> Iterator[Statement]:
@@ -191,14 +197,14 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
     elif best.file.provenance is None:
         yield Statement(
             "doubt",
-            f"The file of {title(best)} states no intervals of its {count} parameters: regard none as determined.",
+            f"The file of {title(best)} states no intervals for its {count} parameters: regard none of them as determined.",
         )
     else:
         named = listed([parameter.name for parameter in unknown])
         yield Statement(
             "doubt",
-            f"Not determined by these data, {len(unknown)} of {count} identified parameters of {title(best)}: {named}. "
-            "The law as a whole may still predict motion; these numbers mean little one by one.",
+            f"{len(unknown)} of {count} identified parameters of {title(best)} are not determined by these data: {named}. The law as a whole may still "
+            "predict motion, but do not use these values on their own.",
         )
 
 
@@ -212,7 +218,7 @@ def _expected(best: Assessed) -> Iterator[Statement]:
         low, high = one.interval
         yield Statement(
             "note",
-            f"Expected error, {kind} not recorded: {mrad(one.value)} ({mrad(low)} to {mrad(high)}).",
+            f"Expected error with a {kind} that was not recorded: {mrad(one.value)} ({mrad(low)} to {mrad(high)}).",
         )
 
 
@@ -220,15 +226,15 @@ def _shared_statements(best: Assessed) -> Iterator[str]:
     """Statements on the best file and all its data."""
     for text in best.file.statements:
         if text.startswith("All runs"):  # of the fit, which may differ from those of the report
-            yield f"Of the recordings that {title(best)} was fitted to: {text}"
+            yield f"About the recordings to which {title(best)} was fitted: {text}"
         elif text.startswith("The fit was not finished"):
             yield text
 
 
 def _data(assessment: Assessment) -> Iterator[Statement]:
     for other, text in (
-        (True, "reports on the very recordings that were fitted, by their digests"),
-        (False, "was fitted to other recordings than these, or to more of them"),
+        (True, "reports on exactly the recordings that were fitted (equal digests)"),
+        (False, "was fitted to other recordings, or to more than these"),
         (None, "does not state whether it was fitted to these recordings"),
     ):
         names = [title(one) for one in assessment.files if one.same_data is other]
@@ -246,8 +252,8 @@ def _reproduced(assessment: Assessment) -> Iterator[Statement]:
         if abs(computed - stated) > NOTICEABLE * stated:
             yield Statement(
                 "doubt",
-                f"{title(one)}: its file states {mrad(stated)} on the fitted runs, here they give {mrad(computed)}: simulated with "
-                "another time step, another version, or changed by hand?",
+                f"{title(one)}: its file states an error of {mrad(stated)} on the fitted runs, but these runs give {mrad(computed)}: was the file changed by "
+                "hand, or is the time step or version another one?",
             )
 
 

@@ -52,6 +52,6 @@ def payload_of(numbers: Sequence[float], link: str, name: str) -> Payload:
     if len(numbers) not in (1, 4) or not all(map(math.isfinite, numbers)):
         raise ConfigError(f"{name}: {EXPECTED}; found {', '.join(f'{number:g}' for number in numbers)}")
     if not numbers[0] > 0.0:
-        raise ConfigError(f"{name}: a mass of {numbers[0]:g} kg; expected more than 0")
+        raise ConfigError(f"{name}: the mass must be positive, found {numbers[0]:g} kg")
     x, y, z = numbers[1:] or (0.0, 0.0, 0.0)
     return Payload(float(numbers[0]), (float(x), float(y), float(z)), link)

@@ -59,14 +59,14 @@ class RigidBodyModel:
         if any(joint.kind not in MOVING for joint in tree.joints):
             tree = tree.reduced([joint.name for joint in tree.joints if joint.kind in MOVING])
         if not tree.joints:
-            raise ConfigError("no joint moves: expected at least one that is revolute or prismatic")
+            raise ConfigError("no joint moves: at least one must be revolute or prismatic")
         self.tree = tree
         self.gravity_vector: Array = _vector(gravity, "gravity", 3)
         n = len(tree.joints)
         self.armature: Array = np.zeros(n) if armature is None else _vector(armature, "armature", n)
         if np.any(self.armature < 0.0):
             raise ConfigError(
-                f"armature: inertia of rotors cannot be negative, found {self.armature.min():g} kg m^2"
+                f"armature: inertia of rotors must not be negative, found {self.armature.min():g} kg m^2"
             )
         self._ready(tree)
 
@@ -218,12 +218,12 @@ class RigidBodyModel:
         check_valid([*names, *(positions or {})], self.names, "no movable joint")
         if len(set(names)) < len(names) or not names:
             raise ConfigError(
-                f"expected joints that differ, at least one, found: {', '.join(names) or 'none'}"
+                f"at least one joint is needed, and all must be different; found: {', '.join(names) or 'none'}"
             )
         both = [name for name in names if name in (positions or {})]
         if both:
             raise ConfigError(
-                f"joint {', '.join(both)} is among the joints that move and among those that are locked; leave it out of one list"
+                f"joint {', '.join(both)} cannot be both moving and locked: remove it from one of the lists"
             )
         order = [self.names.index(name) for name in names]
         return RigidBodyModel(self.tree.reduced(names, positions), self.gravity_vector, self.armature[order])

@@ -95,12 +95,14 @@ class Urdf:
         """
         moving = self.movable
         if not moving:
-            raise ConfigError(f"{self.source}: all joints are fixed; expected {', '.join(MOVABLE)} ones")
+            raise ConfigError(
+                f"{self.source}: all joints are fixed; at least one must be {', '.join(MOVABLE)}"
+            )
         check_valid((*joints, *(positions or {})), moving, f"{self.source}: no movable joint")
         mimics = [name for name in joints if name in self.mimics]
         if mimics:
             raise ConfigError(
-                f"{self.source}: joint {', '.join(mimics)} follows another one (mimic): leave it out, it is then locked"
+                f"{self.source}: joint {', '.join(mimics)} follows another one (mimic): remove it from the joints; it is then locked"
             )
         chosen = list(joints) or [name for name in moving if name not in self.mimics]
         whole = RigidBodyModel(self.tree, gravity)
@@ -144,7 +146,7 @@ class _WithoutDoctype(ElementTree.TreeBuilder):
     """Rejects a DOCTYPE before its entities, which can expand without bound."""
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        raise ValueError("it declares a DOCTYPE, which may contain entities and is not needed: remove it")
+        raise ValueError("the file contains a DOCTYPE, which is not needed: remove it")
 
 
 def _parsed(content: str | bytes, source: str) -> ElementTree.Element:
@@ -157,7 +159,7 @@ def _parsed(content: str | bytes, source: str) -> ElementTree.Element:
     if root.tag != "robot":
         raise ConfigError(f"{source} is not a URDF: its root is <{root.tag}>, expected <robot>")
     if any("xacro" in element.tag for element in root.iter() if isinstance(element.tag, str)):
-        raise ConfigError(f"{source} is xacro that was not expanded: run `xacro {source} > robot.urdf` first")
+        raise ConfigError(f"{source} is a xacro file: expand it first with `xacro {source} > robot.urdf`")
     return root
 
 
@@ -168,7 +170,7 @@ def _robot(root: ElementTree.Element, source: str) -> Urdf:
         for name, link in _named(root, "link", source).items()
     }
     if not bodies:
-        raise ConfigError(f"{source}: no <link> in it; expected a robot of links and joints")
+        raise ConfigError(f"{source} contains no <link>: a robot needs links and joints")
     joints = _named(root, "joint", source)
     ends = {name: _ends(joint, f"{source}: joint {name}", bodies) for name, joint in joints.items()}
     order = _ordered(ends, list(bodies), source)
@@ -207,7 +209,7 @@ def _named(root: ElementTree.Element, tag: str, source: str) -> dict[str, Elemen
         if not name:
             raise ConfigError(f"{source}: a <{tag}> has no name: give it one")
         if name in elements:
-            raise ConfigError(f"{source}: {tag} {name} occurs twice: give each its own name")
+            raise ConfigError(f"{source}: {tag} {name} occurs twice: give each a different name")
         elements[name] = element
     return elements
 
@@ -216,7 +218,7 @@ def _kind(joint: ElementTree.Element, what: str) -> str:
     kind = joint.get("type", "")
     if kind in ("floating", "planar"):
         raise ConfigError(
-            f"{what} is {kind}, which has no one position; valid: {', '.join(KINDS)}: make it fixed if the base stands still"
+            f"{what} is {kind}, which is not supported; valid: {', '.join(KINDS)}. If the base stands still, make the joint fixed"
         )
     check_valid(kind, KINDS, f"{what}: unknown type")
     return kind
@@ -241,7 +243,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     for name, (parent, child) in ends.items():
         if child in above:
             raise ConfigError(
-                f"{source}: link {child} has two parent joints, {above[child]} and {name}: a tree has one; cut the loop"
+                f"{source}: link {child} has two parent joints, {above[child]} and {name}, but a tree allows only one: remove a joint of the loop"
             )
         above[child] = name
         below[parent].append(name)
@@ -249,7 +251,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     if len(roots) > 1:
         shown = ", ".join(roots[:5]) + (", …" if len(roots) > 5 else "")
         raise ConfigError(
-            f"{source}: {len(roots)} links have no parent joint ({shown}); expected one, the root: connect the others"
+            f"{source}: {len(roots)} links have no parent joint ({shown}), but only the root may have none: connect the others"
         )
     order: list[str] = []
     todo = [name for root in roots for name in reversed(below[root])]
@@ -259,7 +261,9 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
         todo += reversed(below[ends[name][1]])
     if len(order) < len(ends):
         left = next(name for name in ends if name not in set(order))
-        raise ConfigError(f"{source}: joint {left} is part of a loop; expected a tree: cut the loop")
+        raise ConfigError(
+            f"{source}: joint {left} is part of a loop, but the joints must form a tree: remove a joint of the loop"
+        )
     return order
 
 
@@ -287,7 +291,7 @@ def _axis(joint: ElementTree.Element, what: str) -> Array:
     axis = _numbers("1 0 0" if element is None else element.get("xyz", "1 0 0"), f"{what}: axis", 3, "")
     length = float(np.linalg.norm(axis))
     if not length > 0.0:
-        raise ConfigError(f"{what}: its axis is zero; expected a direction such as 0 0 1")
+        raise ConfigError(f"{what}: the axis is zero: give a direction such as 0 0 1")
     return axis / length
 
 
@@ -298,7 +302,7 @@ def _pseudo_inertia(link: ElementTree.Element, what: str, doubts: list[str]) -> 
         return np.zeros((4, 4))
     mass = _value(inertial.find("mass"), "value", f"{what}: mass", " [kg]")
     if mass < 0.0:
-        raise ConfigError(f"{what}: mass {mass:g} kg is negative; expected 0 or more")
+        raise ConfigError(f"{what}: the mass must not be negative, found {mass:g} kg")
     about, element = np.zeros((3, 3)), inertial.find("inertia")
     for name, row, column in INERTIA_ENTRIES:
         about[row, column] = about[column, row] = _value(
@@ -309,12 +313,11 @@ def _pseudo_inertia(link: ElementTree.Element, what: str, doubts: list[str]) -> 
     shown = ", ".join(f"{moment:.3g}" for moment in moments)
     if moments[0] < -max(rounding, NEGLIGIBLE):
         raise ConfigError(
-            f"{what}: principal moments of inertia {shown} kg m^2; expected none below 0: check the signs and the "
-            "products of inertia"
+            f"{what}: principal moments of inertia must not be negative, found {shown} kg m^2: check the signs and the products of inertia"
         )
     if moments[0] < -rounding or moments[2] - moments[0] - moments[1] > rounding:
         doubts.append(
-            f"{what}: principal moments of inertia {shown} kg m^2 are impossible: one is negative, or larger than the sum of the others"
+            f"{what}: principal moments of inertia {shown} kg m^2 are impossible: none may be negative, or larger than the sum of the other two"
         )
     pose = _origin(inertial, f"{what}: inertial")
     return np.asarray(pose @ pseudo_inertia_of(mass, np.zeros(3), about) @ pose.T)

@@ -40,7 +40,7 @@ def wrench_of(torque: Array, band: Array, jacobian: Array) -> Wrench:
     count = jacobian.shape[1]
     if count < 3:
         raise ConfigError(
-            f"a wrench needs three joints or more, found {count}: use the torques of the joints"
+            f"a wrench needs at least three joints, found {count}: use the torques of the joints instead"
         )
     rows = 6 if count >= 6 else 3
     used = jacobian[:rows].T

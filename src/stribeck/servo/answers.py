@@ -235,7 +235,8 @@ class Receiver:
         self._overdue.clear()
         if last - before < OVERDUE_TIME:
             raise NoAnswerError(
-                f"{who} on {self.port.port_name} answers more than {LONGEST_DELAY:g} s late, so that answers cannot be matched to requests: check the adapter, its driver and how busy this computer is"
+                f"{who} on {self.port.port_name} answers more than {LONGEST_DELAY:g} s late, so that answers "
+                "cannot be matched to requests: check the adapter, its driver, and the load of this computer"
             )
 
     def _note(self, silent: Iterable[int], answered: Iterable[int]) -> None:

@@ -180,7 +180,7 @@ class Bus:
             raise
         if not port.low_latency:
             report.notes.append(
-                f"{port.port_name} has no low-latency setting; one cycle of reading takes {1e3 * report.cycle_time:.1f} ms"
+                f"{port.port_name} has no low-latency setting; reading all servos takes {1e3 * report.cycle_time:.1f} ms"
             )
         return report
 
@@ -204,7 +204,7 @@ class Bus:
             hottest = remote.value("temperature_limit")
             if hottest < COOLEST_LIMIT:
                 raise ServoError(
-                    f"{servo} has temperature_limit = {hottest:g} °C, valid: at least {COOLEST_LIMIT:g} °C"
+                    f"temperature_limit of {servo} is {hottest:g} °C, but must be at least {COOLEST_LIMIT:g} °C: set it to a higher value"
                 )
             self.temperature_limits[index] = hottest
 
@@ -392,7 +392,7 @@ class Bus:
                 until = clock.now() + REBOOT_TIME
                 while (state := self.state_of(index)) is None:
                     if clock.now() > until:
-                        raise ServoError(f"{servo} does not answer after a reboot: check its power")
+                        raise ServoError(f"{servo} does not answer after a reboot: check its power supply")
                 if not state.errors:
                     break
         prepare(remote, ConnectionReport())
@@ -410,7 +410,7 @@ class Bus:
         if not answer.error & ALERT:
             return ""
         state = self.state_of(index) if not self.errors[index] else None
-        return state.errors or "an alert without a reason" if state else self.errors[index]
+        return state.errors or "an alert without a known reason" if state else self.errors[index]
 
     def _fields_of(self, servo: ServoSpec) -> list[tuple[int, int, int, Register]]:
         """Row in a reading, first and last address, and register of each signal."""
@@ -428,4 +428,4 @@ def without_watchdog(servos: Sequence[ServoSpec]) -> str:
     if not named:
         return ""
     verb = "stays" if len(named) == 1 else "stay"
-    return f"{', '.join(named)} {verb} energised if this program dies: keep a power switch within reach"
+    return f"{', '.join(named)} {verb} energised if this program ends unexpectedly: keep a power switch within reach"

@@ -73,11 +73,11 @@ def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
         raise ConfigError("a bus needs at least one servo")
     identity, count = Counter(servo.identity for servo in servos).most_common(1)[0]
     if count > 1:
-        raise ConfigError(f"servo ID {identity} occurs twice; every servo on a bus needs its own")
+        raise ConfigError(f"servo ID {identity} occurs twice: every servo on a bus needs its own ID")
     if len({servo.model.dialect.title for servo in servos}) > 1:
         protocols = ", ".join(f"{servo}: {servo.model.dialect.title}" for servo in servos)
         raise ConfigError(
-            f"servos of two protocols cannot share a bus, found {protocols}; use a port for each"
+            f"all servos on a bus must use the same protocol, found {protocols}: use a port for each protocol"
         )
     for servo in servos:
         servo.model.baud_value(baud_rate)
@@ -122,8 +122,8 @@ def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None
     advice = f"{enough[0]} bit/s is fast enough" if enough else "no baud rate of these servos is fast enough"
     who = "1 servo needs" if len(servos) == 1 else f"{len(servos)} servos need"
     raise ConfigError(
-        f"{baud_rate} bit/s is too slow for {rate:g} Hz: {who} {1e3 * needed:.2f} ms on the wire in "
-        f"each cycle; {advice} (register baud_rate of every servo), or a rate of at most {int(SHARE / needed)} Hz"
+        f"{baud_rate} bit/s is too slow for {rate:g} Hz: {who} {1e3 * needed:.2f} ms of transmission in each cycle; {advice} (register baud_rate of every "
+        f"servo); at this baud rate at most {int(SHARE / needed)} Hz are possible"
     )
 
 
@@ -171,7 +171,7 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
     servo = remote.servo
     _make_answer(remote, report)
     if remote.adjust("torque_enable", 0) is not None:
-        report.notes.append(f"{servo} was energised; its torque has been switched off")
+        report.notes.append(f"torque of {servo} was on, and has been switched off")
     remote.adjust("eeprom_lock", 1)  # what is set from here on ends with the power
     watchdog = remote.adjust("bus_watchdog", 0)
     if watchdog is not None and watchdog < 0:
@@ -201,7 +201,7 @@ def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:
     link.write_many(torque.address, torque.size, {servo.identity: torque.to_bytes(0)})
     link.write_many(register.address, register.size, {servo.identity: register.to_bytes(level)})
     if remote.read("status_return_level") != level:
-        raise ServoError(f"{servo} keeps its status_return_level: set it to {level}")
+        raise ServoError(f"status_return_level of {servo} cannot be changed here: set it to {level}")
     report.notes.append(f"status_return_level of {servo} set to {level}; its torque has been switched off")
 
 
@@ -214,10 +214,12 @@ def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
     lower, upper = (remote.read(name) for name in ("min_position_limit", "max_position_limit"))
     if servo.follows_position and lower == upper == 0:
         raise ServoError(
-            f"{servo} turns without limits (both position limits are 0): set its position limits for {servo.mode}"
+            f"{servo} has no position limits (both are 0): set its position limits, which {servo.mode} mode needs"
         )
     if lower > upper:
-        raise ServoError(f"{servo} has min_position_limit = {lower} above max_position_limit = {upper}")
+        raise ServoError(
+            f"{servo} has min_position_limit = {lower}, which is above max_position_limit = {upper}: swap them"
+        )
 
 
 def _check_speed_unit(remote: RemoteServo, report: ConnectionReport) -> None:
@@ -225,7 +227,8 @@ def _check_speed_unit(remote: RemoteServo, report: ConnectionReport) -> None:
     servo = remote.servo
     if servo.model.dialect is FEETECH_STS and not remote.read("phase") & SPEED_UNIT:
         report.warnings.append(
-            f"{servo} may count speeds in steps of 0.732 rev/min, 50 times as large as assumed (bit 2 of its phase is 0): compare its velocity with its position"
+            f"{servo} may report speeds in steps of 0.732 rev/min, 50 times as large as assumed (bit 2 of its "
+            "register phase is 0): compare its velocity with its position"
         )
 
 
@@ -252,11 +255,11 @@ def _set_position_law(remote: RemoteServo) -> None:
 def _check_supply(remote: RemoteServo, report: ConnectionReport) -> None:
     servo, voltage = remote.servo, remote.value("present_input_voltage")
     model = servo.model
-    rating = f"{servo} has {voltage:.1f} V, its rating is {model.rated_min:g} to {model.rated_max:g} V"
+    rating = f"{servo} has a supply voltage of {voltage:.1f} V, but is rated for {model.rated_min:g} to {model.rated_max:g} V"
     if voltage > model.rated_max:
         report.warnings.append(f"{rating}: lower the supply")
         report.refuse_recording.append(
-            f"{servo} has {voltage:.1f} V, above its rating of {model.rated_max:g} V"
+            f"{servo} has a supply voltage of {voltage:.1f} V, above its rating of {model.rated_max:g} V"
         )
     elif voltage < model.rated_min:
         report.warnings.append(f"{rating}: raise the supply")

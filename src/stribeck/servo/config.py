@@ -112,11 +112,11 @@ class JointConfig:
         lower, upper = self.position_limits
         if not lower < upper:
             raise ConfigError(
-                f"joint {self.name!r}: position_limits: {lower:g} is not below {upper:g} rad; give the lower first"
+                f"joint {self.name!r}: position_limits: {lower:g} is not below {upper:g} rad: give the lower limit first"
             )
         if any(LARGEST_POSITION < abs(limit) < math.inf for limit in (lower, upper)):
             raise ConfigError(
-                f"joint {self.name!r}: position_limits: {lower:g} to {upper:g} rad are more than two turns: are they in degrees? .inf means no limit"
+                f"joint {self.name!r}: position_limits: {lower:g} to {upper:g} rad are more than two turns: are they in degrees? Without a limit give .inf"
             )
         self.check_gain(self.p_gain)
 
@@ -158,7 +158,8 @@ class DriverConfig:
             raise ConfigError("joints: expected at least one joint")
         if self.silence_timeout * self.rate < 3.0:
             raise ConfigError(
-                f"silence_timeout of {self.silence_timeout:g} s is less than three cycles at {self.rate:g} Hz: a single lost packet would switch off the torque; raise it, or the rate"
+                f"silence_timeout of {self.silence_timeout:g} s is less than three cycles at {self.rate:g} "
+                "Hz, so that one lost packet could switch torque off: increase it, or the rate"
             )
 
     @property
@@ -193,8 +194,8 @@ def read_record_config(
     for joint in driver.joints:
         if not joint.actuator:
             raise ConfigError(
-                f"joint {joint.name!r}: no actuator is called {joint.servo.model.name!r}: set actuator to a family of "
-                "config/actuators, or to the path of a YAML file"
+                f"joint {joint.name!r}: there is no actuator named {joint.servo.model.name!r}: set actuator "
+                "to a name in config/actuators, or to the path of a YAML file"
             )
         if not joint.servo.follows_position:
             raise ConfigError(

@@ -323,7 +323,7 @@ class Driver:
             return nothing
         goals, arrival = self._command
         if now - arrival > self.config.command_timeout:
-            self._fail(f"commands stopped: none for {1e3 * (now - arrival):.0f} ms", disturbed=True)
+            self._fail(f"no command for {1e3 * (now - arrival):.0f} ms", disturbed=True)
             return nothing
         until, wanted = now + self.config.silence_timeout, ~np.isnan(goals)
         if off := np.flatnonzero(self._energised & ~wanted).tolist():

@@ -31,7 +31,7 @@ def dry_run(parameters: ExcitationParameters) -> str:
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)  # noqa: S603
     except subprocess.TimeoutExpired:
-        raise ServoError(f"the dry run was not complete within {TIMEOUT:g} s") from None
+        raise ServoError(f"the dry run did not finish within {TIMEOUT:g} s") from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise ServoError(lines[-1].removeprefix("stribeck: "))

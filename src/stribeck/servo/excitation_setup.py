@@ -60,8 +60,8 @@ def _check_gains(session: SessionConfig, commander: str, gain_node: str) -> None
     gains = sorted({play.kp for play in session.plays})
     if commander != "servo" and not gain_node and len(gains) > 1:
         raise ConfigError(
-            f"plays: gains: commander {commander} cannot set gains, found {', '.join(f'{gain:g}' for gain in gains)}: "
-            "keep only the one that is set on the robot, or name a gain_node"
+            f"plays: gains: found {', '.join(f'{gain:g}' for gain in gains)}, but commander {commander} "
+            "cannot set gains: keep only the gain that is set on the robot, or set gain_node"
         )
 
 
@@ -75,6 +75,5 @@ def _check_jumps(session: SessionConfig) -> None:
         )
         if any(math.isinf(extent(one).velocity) for one in each):
             raise ConfigError(
-                f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot: leave it out, or use "
-                "commander servo or forward"
+                f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot follow: remove it, or use commander servo or forward"
             )

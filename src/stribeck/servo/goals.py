@@ -53,7 +53,9 @@ class JointGoals:
                 continue
             values, field = (positions, "position") if self._follows[index] else (efforts, "effort")
             if place >= len(values):
-                raise ConfigError(f"goal of joint {name!r}: no {field}; NaN would switch its torque off")
+                raise ConfigError(
+                    f"goal of joint {name!r}: {field} is missing: give it; NaN would switch torque off"
+                )
             if math.isinf(values[place]):
                 raise ConfigError(
                     f"goal of joint {name!r}: {field} is {values[place]:g}; valid: finite, or NaN"

@@ -252,7 +252,7 @@ class MitBus:
         for drive in self.drives:
             if not 0 <= drive <= codec.largest:
                 raise ConfigError(
-                    f"drive {drive}: the feedback of {codec.__name__} holds IDs from 0 to {codec.largest}; give the drive another one"
+                    f"drive {drive}: {codec.__name__} supports only IDs from 0 to {codec.largest}: give the drive one of these"
                 )
         self._message, self._clock = message or _can_messages(), clock
 

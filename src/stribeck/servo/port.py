@@ -90,7 +90,7 @@ class _SerialLine:
             return b""
         data = os.read(descriptor, READ_SIZE)
         if not data:
-            raise OSError("it is ready to be read but has no data")
+            raise OSError("the port is readable but contains no data")
         return data
 
     def discard(self) -> None:
@@ -166,8 +166,8 @@ class Port(PortHandler):  # type: ignore[misc]
             self._line = self._open_line(self.port_name, self.baudrate)
         except LINE_ERRORS as problem:
             raise ServoError(
-                f"cannot open {self.port_name} at {self.baudrate} bit/s: {_reason(problem)}. "
-                "Is the adapter plugged in, may you use it (group dialout), does another program use it?"
+                f"cannot open {self.port_name} at {self.baudrate} bit/s: {_reason(problem)}. Check that the adapter is plugged in, that you may use it (group "
+                "dialout), and that no other program uses it"
             ) from problem
         self.is_open = True
         self.tx_time_per_byte = 1000.0 * self.wire_time(1)
@@ -304,7 +304,7 @@ class Port(PortHandler):  # type: ignore[misc]
 
     def _lost(self, problem: object) -> PortLostError:
         return PortLostError(
-            f"port {self.port_name} is lost ({_reason(problem)}): plug the adapter in again, then start again or clear the fault"
+            f"port {self.port_name} is lost ({_reason(problem)}): plug in the adapter, then start again or clear the fault"
         )
 
 

@@ -153,9 +153,12 @@ class SessionRecorder:
 def hanging_warnings(joints: Sequence[SessionJoint], position: Array) -> list[str]:
     """Warnings about joints that are, with torque off, not where torque will go off at the end."""
     return [
-        f"joint {joint.name!r} hangs at {at:.2f} rad, which should be near 0: set joint_map: offset, or free it"
+        f"joint {joint.name!r} hangs at {at:.2f} rad, but should hang near 0: set joint_map: offset, or remove what holds it"
         if joint.hangs
-        else f"joint {joint.name!r} lies at {at:.2f} rad, and torque goes off at its center, {joint.center:.2f}: make that the pose in which it lies"
+        else (
+            f"joint {joint.name!r} rests at {at:.2f} rad with torque off, but torque will be switched off at "
+            f"its center, {joint.center:.2f} rad: set center to the pose in which it rests"
+        )
         for joint, at in zip(joints, position, strict=True)
         if abs(at - rest_position(joint, True)) > HANGING
     ]

@@ -83,7 +83,7 @@ class Register:
         """
         lower, upper = self.span
         if not lower <= number <= upper:
-            raise ConfigError(f"{self.name}: {number} counts do not fit; valid: {lower} to {upper}")
+            raise ConfigError(f"{self.name}: {number} counts are out of range; valid: {lower} to {upper}")
         if self.encoding == "sign-magnitude" and number < 0:
             return 1 << self.sign_bit | -number
         return number % (1 << 8 * self.size)

@@ -114,13 +114,13 @@ class RemoteServo:
             before = raw
         else:
             raise ServoError(
-                f"{self.servo}: {name} changes with every reading; is another program using the bus?"
+                f"{self.servo}: {name} is different in every reading: does another program use the bus?"
             )
         number = register.number(raw)
         if register.eeprom and not register.accepts(number):
             lower, upper = register.limits
             raise ServoError(
-                f"{self.servo} has {name} = {number}, valid: {lower} to {upper}; restore its factory settings"
+                f"{self.servo} has {name} = {number}; valid: {lower} to {upper}. Restore the factory settings of the servo"
             )
         return number
 
@@ -150,7 +150,7 @@ class RemoteServo:
                 raise ServoError(f"{self.servo} refused {name} = {number}: {dialect.refusal(error)}")
             ended = attempt >= WRITINGS if until is None else self.link.port.clock.now() >= until
             if ended:
-                raise ServoError(f"{self.servo} keeps {name} = {found}, {number} was written")
+                raise ServoError(f"{self.servo} did not store {name} = {number}; it is still {found}")
 
     def adjust(self, name: str, number: int) -> int | None:
         """Write counts if the register exists and differs; return the previous counts if it was changed."""

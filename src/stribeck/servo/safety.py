@@ -64,7 +64,7 @@ class SafetyMonitor:
         """
         for name, silent in zip(self.envelope.names, silent_for, strict=True):
             if silent > self.envelope.silence:
-                return f"joint {name!r}: no answer from its servo for {1e3 * silent:.0f} ms"
+                return f"joint {name!r}: its servo has not answered for {1e3 * silent:.0f} ms"
         return None
 
     def problem(
@@ -105,9 +105,9 @@ class SafetyMonitor:
         if errors:
             problems["error"] = f"its servo reports: {errors} (at {voltage:.1f} V, {temperature:.0f} °C)"
         if voltage < lowest:
-            problems["voltage"] = f"supply of {voltage:.1f} V, less than {lowest:.2f} V"
+            problems["voltage"] = f"supply voltage of {voltage:.1f} V, below {lowest:.2f} V"
         if temperature >= hottest:
-            problems["temperature"] = f"{temperature:.0f} °C, the limit is {hottest:.0f} °C"
+            problems["temperature"] = f"temperature of {temperature:.0f} °C; the limit is {hottest:.0f} °C"
         if not lower <= position <= upper:
             problems["position"] = f"at {position:.3f} rad, outside {lower:.3f} to {upper:.3f} rad"
         return problems
@@ -157,11 +157,11 @@ def unexpected_state(state: ServoState, energised: bool) -> str:
     :param energised: whether its torque should be on.
     """
     if state.watchdog_expired:
-        return "its servo was stopped by its watchdog: there were no packets on the bus for too long"
+        return "its servo was stopped by the watchdog, because it received no packets for too long"
     if state.errors:
         return f"its servo reports: {state.errors}"
     if energised and not state.torque_enable:
-        return "its servo switched its torque off: it rebooted, check its supply"
+        return "its servo switched torque off, probably because it restarted: check its supply"
     return ""
 
 

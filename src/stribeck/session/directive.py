@@ -118,7 +118,7 @@ class Disturbed:
         then = (
             f"it is repeated ({self.repetition} of at most {self.allowed} times)"
             if self.repeats
-            else "the session goes on with the next run"
+            else "the session continues with the next run"
         )
         return f"run {self.index + 1} ({what}): {self.reason}; {then}"
 

@@ -56,7 +56,7 @@ class FourierFile(Schema):
         if not self.joints:
             raise ValueError("joints: expected a list of names, found an empty one")
         if len(set(self.joints)) < len(self.joints):
-            raise ValueError(f"joints: a name occurs twice in {list(self.joints)}")
+            raise ValueError(f"joints: names must be different, found {list(self.joints)}")
         for key, rows in (("sine", self.sine), ("cosine", self.cosine)):
             if len(rows) != len(self.joints):
                 raise ValueError(f"{key}: expected coefficients for each of {len(self.joints)} joints")

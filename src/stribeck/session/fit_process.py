@@ -312,13 +312,15 @@ def find_interpreter(python: str, engine: Engine) -> Path:
     extra = f"stribeck[{engine.extra}]"
     name = shutil.which(os.path.expanduser(python or sys.executable))
     if name is None:
-        raise ConfigError(f"python: no interpreter {python!r}: give the path of one with {extra}")
+        raise ConfigError(
+            f"python: no interpreter {python!r}: give the path of an interpreter with {extra} installed"
+        )
     path = Path(os.path.abspath(name))
     missing = _missing_modules(path, engine.modules)
     if missing:
         raise ConfigError(
-            f"{path} cannot run `{engine.title}`, it lacks {', '.join(missing)}: {path} -m pip install '{extra}', or let "
-            "the parameter python name the interpreter of an environment that has it"
+            f"{path} cannot run `{engine.title}`, because it lacks {', '.join(missing)}: {path} -m pip "
+            f"install '{extra}', or set the parameter python to an interpreter with these packages"
         )
     return path
 
@@ -331,8 +333,7 @@ def joints_of(engine: Engine, text: str) -> list[str]:
     joints = [name.strip() for name in text.split(",") if name.strip()]
     if joints and "--joint" not in (engine.chooses or {}):
         raise ConfigError(
-            f"joint is {', '.join(joints)}, but `{engine.title}` takes no joint: leave it empty, what that command needs goes to "
-            "fit_options"
+            f"joint is {', '.join(joints)}, but `{engine.title}` has no option for joints: leave joint empty, and use fit_options"
         )
     return joints
 

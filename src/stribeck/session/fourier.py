@@ -117,8 +117,8 @@ class FourierTrajectory:
         shape = (len(self.joints), self.harmonics)
         if self.sine.shape != shape or self.cosine.shape != shape or self.offset.shape != shape[:1]:
             raise ConfigError(
-                f"a Fourier trajectory of {shape[0]} joints needs as many rows of equally many coefficients, and as "
-                f"many offsets; found {self.sine.shape}, {self.cosine.shape} and {self.offset.shape}"
+                f"a Fourier trajectory of {shape[0]} joints needs the same number of rows with equally many coefficients, and the same number of offsets; "
+                f"found {self.sine.shape}, {self.cosine.shape} and {self.offset.shape}"
             )
         if not (0.0 < self.duration < math.inf and np.isfinite(self.coefficients).all()):
             raise ConfigError(
@@ -130,8 +130,8 @@ class FourierTrajectory:
             moving = np.abs(rows @ self.coefficients.T)[0]
             if (moving > size).any():
                 raise ConfigError(
-                    f"joint {self.joints[int(moving.argmax())]!r} does not start at rest: its {what} is "
-                    f"{moving.max():.3g}; the coefficients must meet sum a = 0 and sum l b = 0"
+                    f"joint {self.joints[int(moving.argmax())]!r} does not start at rest, as its {what} is "
+                    f"{moving.max():.3g}: the coefficients must satisfy sum a = 0 and sum l b = 0"
                 )
 
     @classmethod

@@ -44,8 +44,7 @@ class Limits:
     def __post_init__(self) -> None:
         if not self.position_lower < self.position_upper:
             raise ConfigError(
-                f"limits: the lower position {self.position_lower:g} rad is not below the upper one, "
-                f"{self.position_upper:g} rad"
+                f"limits: position: the lower limit {self.position_lower:g} rad is not below the upper one, {self.position_upper:g} rad: swap them"
             )
         for name in ("velocity", "acceleration", "following_error", "temperature"):
             if not getattr(self, name) > 0.0:
@@ -136,8 +135,7 @@ def followed(trajectory: Trajectory, joint: SessionJoint) -> tuple[Trajectory, S
         return trajectory, joint
     if joint.name not in trajectory.joint_goals:
         raise ConfigError(
-            f"trajectory {trajectory.name!r} has no goals of joint {joint.name!r}; it has those of "
-            f"{', '.join(trajectory.joint_goals)}"
+            f"trajectory {trajectory.name!r} has no goals for joint {joint.name!r}, only for {', '.join(trajectory.joint_goals)}"
         )
     single = replace(trajectory, goal=trajectory.joint_goals[joint.name], joint_goals={})
     return single, replace(joint, center=0.0, scale=1.0)
@@ -200,7 +198,7 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
     :raises ConfigError: naming trajectory, joint, value and limit.
     """
     if not plays or not joints:
-        raise ConfigError("a session needs at least one entry in plays, and one joint")
+        raise ConfigError("a session needs at least one entry in plays, and at least one joint")
     names = [joint.name for joint in joints]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -210,14 +208,12 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
     for trajectory in {id(play.trajectory): play.trajectory for play in plays}.values():
         if trajectory.torque_until < trajectory.duration and not releases_torque:
             raise ConfigError(
-                f"trajectory {trajectory.name!r} switches torque off, which only a servo on a bench may: leave it "
-                "out, or execute it through the servo node"
+                f"trajectory {trajectory.name!r} switches torque off, which only a servo on a bench may do: remove it, or execute it through the servo node"
             )
         strangers = sorted(set(trajectory.joint_goals) - set(names))
         if strangers:
             raise ConfigError(
-                f"trajectory {trajectory.name!r} moves joint {strangers[0]!r} too, which does not take part: add it to "
-                "joints, or leave the trajectory out"
+                f"trajectory {trajectory.name!r} also moves joint {strangers[0]!r}, which is not listed: add it to joints, or remove the trajectory"
             )
         common = None if trajectory.joint_goals else extent(trajectory)
         for joint in joints:
@@ -234,8 +230,8 @@ def _check_rest(joint: SessionJoint, releases_torque: bool) -> None:
     limits, rest = joint.limits, rest_position(joint, releases_torque)
     if not limits.position_lower <= rest <= limits.position_upper:
         raise ConfigError(
-            f"joint {joint.name!r} rests at {rest:g} rad, outside its limits of {limits.position_lower:g} to "
-            f"{limits.position_upper:g} rad: widen limits: position, or move "
+            f"the rest position of joint {joint.name!r} is {rest:g} rad, outside its limits of "
+            f"{limits.position_lower:g} to {limits.position_upper:g} rad: widen limits: position, or change "
             + ("the zero of the joint (joint_map: offset)" if releases_torque else "center")
         )
 
@@ -248,10 +244,10 @@ def _check_extent(name: str, goals: Extent, joint: SessionJoint) -> None:
     )
     ends = [joint.center + scale * goal for goal in (goals.lower, goals.upper, goals.end + braking / scale)]
     where = f"trajectory {name!r}: joint {joint.name!r}"
-    advice = "lower the joint's scale, leave the trajectory out, or raise"
+    advice = "lower the joint's scale, remove the trajectory, or raise"
     if min(ends) < limits.position_lower or max(ends) > limits.position_upper:
         raise ConfigError(
-            f"{where} would go from {min(ends):.4g} to {max(ends):.4g} rad, its limits are "
+            f"{where} would move from {min(ends):.4g} to {max(ends):.4g} rad, but its limits are "
             f"{limits.position_lower:g} to {limits.position_upper:g} rad: {advice} limits: position"
         )
     for figure, limit, key, unit in (
@@ -260,8 +256,7 @@ def _check_extent(name: str, goals: Extent, joint: SessionJoint) -> None:
     ):
         reached = figure * abs(scale)
         if reached > limit * (1.0 + ROUNDING):
-            jumps = " (its goal jumps: only a limit of .inf admits it)" if math.isinf(reached) else ""
+            jumps = " (its goal jumps, which only a limit of .inf permits)" if math.isinf(reached) else ""
             raise ConfigError(
-                f"{where} would reach {reached:.4g} {unit}{jumps}, its limit is {limit:g} {unit}: {advice} "
-                f"limits: {key}"
+                f"{where} would reach {reached:.4g} {unit}{jumps}, but its limit is {limit:g} {unit}: {advice} limits: {key}"
             )

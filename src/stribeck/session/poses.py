@@ -64,7 +64,9 @@ class PosesFile(Schema):
             raise ValueError("poses: expected at least one")
         for number, pose in enumerate(self.poses):
             if len(pose) != len(self.joints):
-                raise ValueError(f"poses: row {number} has {len(pose)} numbers for {len(self.joints)} joints")
+                raise ValueError(
+                    f"poses: row {number} has {len(pose)} numbers, but {len(self.joints)} joints are listed"
+                )
 
     def glides(self) -> list[Glide]:
         """The motions between poses; the first begins at the first pose."""

@@ -151,6 +151,5 @@ def check_rehearsal(rehearsal: Rehearsal, joints: Sequence[SessionJoint]) -> Non
             if wrong.any():
                 k = int(np.argmax(wrong))
                 raise ConfigError(
-                    f"joint {joint.name!r} would be at {values[k, j]:.4g} after {rehearsal.time[k]:.3f} s, its limits are "
-                    f"{text}"
+                    f"joint {joint.name!r} would be at {values[k, j]:.4g} after {rehearsal.time[k]:.3f} s, but its limits are {text}"
                 )

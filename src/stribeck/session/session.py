@@ -223,7 +223,7 @@ class Session:
         options = self.options
         if self._phase == "waiting":
             late = now - self._since > options.start_timeout and not measured.complete(options.state_timeout)
-            return f"no joint states came for {options.start_timeout:g} s" if late else None
+            return f"no joint states were received for {options.start_timeout:g} s" if late else None
         return f"the clock went back by {self._now - now:.3g} s" if now < self._now else None
 
     def _late(self, now: float, measured: Measurement) -> str | None:
@@ -247,8 +247,8 @@ class Session:
         late = self._following.update(now, error > allowed)
         if late is not None:
             return (
-                f"joint {self.joints[late].name!r} is {error[late]:.3g} rad from its goal for more than "
-                f"{self.options.following_time:g} s, allowed are {allowed[late]:g} rad"
+                f"joint {self.joints[late].name!r} has been {error[late]:.3g} rad from its goal for more than "
+                f"{self.options.following_time:g} s; the limit is {allowed[late]:g} rad"
             )
         lost = self._torque.update(now, np.isfinite(self._sent) & (measured.torque == 0.0))
         return None if lost is None else f"joint {self.joints[lost].name!r} switched its torque off"
@@ -265,7 +265,7 @@ class Session:
         """Stop in the same way, and recover; or for good, if the play was disturbed too often or the session ends."""
         allowed = self.options.repetitions
         if self._ending is not None or self._disturbances == allowed:
-            often = f"{reason}; disturbed {allowed + 1} times" if allowed else reason
+            often = f"{reason}; stopped after {allowed + 1} such disturbances" if allowed else reason
             self._stop(f"{self._ending}; {reason}" if self._ending else often, disturbed=True)
             return
         self._disturbances += 1
@@ -372,10 +372,9 @@ class Session:
         wrong = np.flatnonzero(~(np.abs(measured.gain - wanted) <= GAIN_TOLERANCE))
         if wrong.size and elapsed > self.options.gain_timeout:
             name, reported = self.joints[wrong[0]].name, measured.gain[wrong[0]]
-            found = "" if math.isnan(reported) else f": it reports {reported:g}"
-            self._stop(
-                f"joint {name!r} did not take the gain {wanted:g} within {self.options.gain_timeout:g} s{found}"
-            )
+            found = "not confirmed" if math.isnan(reported) else f"reported as {reported:g}"
+            limit = self.options.gain_timeout
+            self._stop(f"the gain of joint {name!r} was set to {wanted:g}, but after {limit:g} s it is {found}")
         return not wrong.size
 
     def _approach(self, now: float) -> bool:

@@ -87,7 +87,7 @@ class Connection:
         except OSError as problem:
             connected.close()
             raise ServoError(
-                f"no emulated servos in simulated time at {path} ({problem.strerror}): start `stribeck emulate --simulated` first"
+                f"no simulation at {path} ({problem.strerror}): start `stribeck emulate --simulated` first"
             ) from None
         return cls(connected)
 
@@ -146,4 +146,6 @@ def short_name(path: Path) -> Iterator[str]:
 
 
 def _ended() -> ServoError:
-    return ServoError("the emulated servos have ended: start `stribeck emulate --simulated` again, then this")
+    return ServoError(
+        "the simulation has ended: start `stribeck emulate --simulated` again, then this program"
+    )

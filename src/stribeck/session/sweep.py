@@ -68,13 +68,13 @@ class SweepFile(Schema):
         if not self.range[0] < self.range[1]:
             raise ValueError(f"range: expected [lower, upper], found {list(self.range)}")
         if list(self.speeds) != sorted(set(self.speeds)):
-            raise ValueError(f"speeds: expected ascending speeds, found {list(self.speeds)}")
+            raise ValueError(f"speeds: expected increasing speeds, found {list(self.speeds)}")
         if self.joint in self.others:
-            raise ValueError(f"others: {self.joint} is the joint that moves")
+            raise ValueError(f"others: {self.joint} is the joint that moves: remove it there")
         if len(self.played) < FEWEST:
             raise ValueError(
-                f"only {len(self.played)} of {len(self.speeds)} speeds leave {SHORTEST:g} s of even motion within "
-                f"{self.travel:.3g} rad, at least {FEWEST} are needed: widen the range, lower the speeds, or raise the acceleration"
+                f"only {len(self.played)} of {len(self.speeds)} speeds leave {SHORTEST:g} s of constant velocity within {self.travel:.3g} rad, but at least "
+                f"{FEWEST} are needed: widen the range, lower the speeds, or raise the acceleration"
             )
 
     @property

@@ -68,15 +68,15 @@ def lateness(
     :param interval: time since the previous cycle [s].
     """
     if interval > timeout:
-        return f"the loop stood still for {interval:.3g} s"
+        return f"the control loop was interrupted for {interval:.3g} s"
     late = ~(measured.age <= timeout)
     if not late.any():
         return None
     oldest = float(np.max(measured.age))
     if not late.all() or measured.source_age <= timeout:
         names = ", ".join(repr(joint.name) for joint, old in zip(joints, late, strict=True) if old)
-        return f"the states of joint {names} are lost: none for {oldest:.3g} s, allowed are {timeout:g} s, although their source is running"
-    return f"joint states are {oldest:.3g} s old, allowed are {timeout:g} s: all are late at their source"
+        return f"the states of joint {names} were lost: none for {oldest:.3g} s, although their source is running; the limit is {timeout:g} s"
+    return f"all joint states are {oldest:.3g} s old, so they are late at their source; the limit is {timeout:g} s"
 
 
 def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) -> str | None:
@@ -89,14 +89,13 @@ def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) 
     ):
         limits = joint.limits
         if not math.isfinite(position) or math.isinf(velocity):
-            return f"joint {joint.name!r} reports position {position:g} rad, velocity {velocity:g} rad/s"
+            return f"joint {joint.name!r} reports impossible values: position {position:g} rad, velocity {velocity:g} rad/s"
         if not limits.position_lower - margin <= position <= limits.position_upper + margin:
-            return (
-                f"joint {joint.name!r} is at {position:.3g} rad, its limits are {limits.position_lower:g} to "
-                f"{limits.position_upper:g} rad"
-            )
+            return f"joint {joint.name!r} is at {position:.3g} rad, outside its limits of {limits.position_lower:g} to {limits.position_upper:g} rad"
         if temperature > limits.temperature:
-            return f"joint {joint.name!r} is at {temperature:g} °C, its limit is {limits.temperature:g} °C"
+            return (
+                f"joint {joint.name!r} is at {temperature:g} °C, above its limit of {limits.temperature:g} °C"
+            )
     return None
 
 
@@ -166,7 +165,7 @@ class Recovery:
         elif math.isnan(self._since):
             self._since = now
         if math.isnan(self._since) and now - self._began > self._timeout:
-            return f"{self._reason}; no recovery within {self._timeout:g} s"
+            return f"{self._reason}; not recovered within {self._timeout:g} s"
         return None
 
     def complete(self, now: float) -> bool:

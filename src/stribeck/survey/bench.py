@@ -54,11 +54,11 @@ FROM_NAME = {
 FACTORS = {"kg": 1.0, "g": 1e-3, "cm": 1e-2, "mm": 1e-3}
 
 KNOWN = {
-    "mass": "of the load at the end of the rod [kg]; what differs between recordings stands under runs, such as "
-    '`runs: {"heavy_*": {mass: 0.5}}`',
-    "length": "of the rod, from the shaft to the load [m]",
-    "arm_mass": "of the rod itself [kg]; 0 if it is light",
-    "kp": "position gain of the firmware, as its register holds it",
+    "mass": "mass of the load at the end of the rod [kg]; enter values that differ between recordings under "
+    '`runs`, for example `runs: {"heavy_*": {mass: 0.5}}`',
+    "length": "length of the rod, from the shaft to the load [m]",
+    "arm_mass": "mass of the rod itself [kg]; 0 if it is negligible",
+    "kp": "position gain of the firmware, in the units of its register",
 }
 
 
@@ -96,12 +96,12 @@ def survey_bench(paths: Sequence[Path], actuator: Actuator | None, joint: str | 
         if one.signal is not None and len(one.values) and (one.signal != "time" or one.label == "time"):
             first = chosen.setdefault(one.signal, one)
             if first is not one and one.signal in ("position", "goal") and "topic" not in one.source:
-                found.notes.append(f"{first.label} is used as the {one.signal}, {one.label} is not")
+                found.notes.append(f"{one.signal} is taken from {first.label}; {one.label} is not used")
     there = ", ".join(one.label for one in candidates)
     if "position" not in chosen:
         raise RecordingError(
-            f"{paths[0]}: nothing that is called a position; it has {there or 'no numbers'}: write a table of signals by "
-            "hand, see docs/recordings.md"
+            f"{paths[0]}: no column or field has a name that means position; found: {there or 'no numbers'}. "
+            "Write a table of signals by hand, see docs/recordings.md"
         )
     bag = "topic" in chosen["position"].source
     step = 1.0 if bag else _add_time(found, chosen.get("time"), there)
@@ -128,15 +128,17 @@ def _rate(track: Track) -> float:
 def _add_time(found: BenchSurvey, time: Candidate | None, there: str) -> float:
     """Add the source of the times of a table; returns their factor to seconds."""
     if time is None:
-        reason = f"no column grows from row to row as times do ({there}): the sampling rate as {{rate: HZ}}"
+        reason = f"no column increases from row to row, as time does (found: {there}): enter the sampling rate as {{rate: HZ}}"
         found.entries.append(Commented(("signals", "time"), TODO, reason))
         return 0.01
     step = float(np.median(np.diff(time.tracks[0].value)))
     fitting = [unit for unit, (low, high) in STEPS.items() if low < step <= high]
     unit = fitting[0] if fitting else "s"
-    reason = f"grows by {step:.6g} from row to row, so in {unit}: {1.0 / (UNITS[unit] * step):.4g} Hz"
+    reason = f"increases by {step:.6g} from row to row: taken as {unit}, a sampling rate of {1.0 / (UNITS[unit] * step):.4g} Hz"
     if not fitting:
-        found.notes.append(f"time grows by {step:.6g} from row to row: which unit is it in?")
+        found.notes.append(
+            f"time increases by {step:.6g} from row to row, which suits none of the known units: check its unit"
+        )
     found.entries.append(Commented(("signals", "time"), {**time.source, "unit": unit}, reason))
     return UNITS[unit]
 
@@ -145,7 +147,7 @@ def _torque_enable(one: Candidate | None) -> tuple[Candidate | None, Commented]:
     """The source of torque_enable; a constant if nothing that is called so switches between 0 and 1."""
     if one is not None and set(np.unique(one.values)) <= {0.0, 1.0}:
         return one, Commented(("signals", "torque_enable"), one.source, "is 0 or 1")
-    reason = "no signal states when torque was on: assumed to be on throughout; recordings in which the joint is released need the signal"
+    reason = "no signal states when torque was on: assumed to be on throughout. If the joint is released in some recordings, name the signal"
     return None, Commented(("signals", "torque_enable"), {"constant": 1}, reason)
 
 
@@ -154,33 +156,35 @@ def _position(one: Candidate, velocity: Candidate | None, actuator: Actuator | N
     values = one.values
     if not len(values) or np.ptp(values) == 0.0:
         raise RecordingError(
-            f"the position ({one.label}) does not change in any recording: nothing can be identified"
+            f"the position ({one.label}) does not change in any recording: record a motion, or name the column of the position"
         )
     largest, whole = float(np.abs(values).max()), bool(np.all(values == np.round(values)))
     slope = None if velocity is None else _velocity_ratio(one.tracks, velocity.tracks)
-    reason = f"from {values.min():.6g} to {values.max():.6g}, {_rate(one.tracks[0]):.4g} Hz"
+    reason = f"range {values.min():.6g} to {values.max():.6g}, {_rate(one.tracks[0]):.4g} Hz"
     text = one.label.lower()
     if re.search(r"count|tick|raw|step", text) or (whole and largest > 360.0):
         per_turn, why = _counts_per_turn(values, actuator)
         source = {**one.source, "unit": "counts", "counts_per_turn": per_turn}
         factor = 2.0 * math.pi / (TWELVE_BITS if per_turn == TODO else float(per_turn))
-        reason = f"whole numbers {reason}: counts of an encoder, {why}"
+        reason = f"whole numbers, {reason}: counts of an encoder, {why}"
     else:
         by_slope = slope is not None and abs(slope / DEGREE - 1.0) < 0.3
         degrees = largest > LARGEST_POSITION or by_slope or re.search(r"deg|°", text) is not None
         unit = "deg" if degrees and not re.search(r"\brad", text) else "rad"
         source, factor = {**one.source, "unit": unit}, UNITS[unit]
-        reason += "; its velocity is π/180 of its derivative" if by_slope else ""
+        reason += "; the measured velocity is π/180 of its derivative" if by_slope else ""
     return _Reading(source, [Track(track.time, factor * track.value) for track in one.tracks], reason)
 
 
 def _counts_per_turn(values: Array, actuator: Actuator | None) -> tuple[float | str, str]:
     if actuator is not None:
         per_turn = 2.0 * math.pi / actuator.resolution
-        return float(f"{per_turn:.7g}"), f"{per_turn:.6g} per turn by the resolution of {actuator.name}"
+        return float(f"{per_turn:.7g}"), f"{per_turn:.6g} per turn, the resolution of {actuator.name}"
     if 1023.0 < values.max() < TWELVE_BITS and values.min() >= 0.0:
-        return TWELVE_BITS, f"{TWELVE_BITS} per turn, as 12 bits hold them"
-    return TODO, "how many per turn the servo's manual says (or name the servo with `servo`)"
+        return TWELVE_BITS, f"{TWELVE_BITS} per turn, as the values fit into 12 bits"
+    return TODO, (
+        "enter the number of counts per turn from the servo's manual (or name the servo with `servo`)"
+    )
 
 
 def _set_zero(position: _Reading, enable: Candidate | None, found: BenchSurvey) -> None:
@@ -194,14 +198,14 @@ def _set_zero(position: _Reading, enable: Candidate | None, found: BenchSurvey) 
     middle, values = 0.0, np.concatenate([track.value for track in position.tracks])
     if unit == "counts" and values.min() >= 0.0:
         middle = 2.0 ** (round(math.log2(2.0 * math.pi / factor)) - 1)
-        reason = f"; the pendulum is assumed to hang at {middle:g}, the middle of the range"
+        reason = f"; the pendulum is assumed to hang straight down at {middle:g}, the middle of the range"
     else:
         if values.min() > 0.0 and abs(np.median(values) - math.pi) < AWAY:
             middle = float(f"{math.pi / factor:.6g}")
-        reason = f"; the pendulum is assumed to hang at {middle:g}"
+        reason = f"; the pendulum is assumed to hang straight down at {middle:g}"
     if hanging is not None and abs(hanging - factor * middle) > HANGING:
         middle = float(f"{hanging / factor:.4g}")
-        reason = f"; with torque off the pendulum comes to rest at {middle:g}"
+        reason = f"; with torque off the pendulum comes to rest at {middle:g}, taken as straight down"
     elif hanging is not None:
         reason += ", and comes to rest there with torque off"
     if middle:
@@ -211,7 +215,7 @@ def _set_zero(position: _Reading, enable: Candidate | None, found: BenchSurvey) 
     reach = max(float(np.abs(track.value).max()) for track in position.tracks)
     if reach > math.pi:
         found.notes.append(
-            f"the position goes to {reach:.3g} rad from the position in which the pendulum is assumed to hang: check unit and offset"
+            f"the position reaches {reach:.3g} rad from straight down, more than half a turn: check its unit and offset"
         )
 
 
@@ -231,9 +235,7 @@ def _add_goal(
 ) -> None:
     """Add the goal, in the unit in which the position follows it."""
     if goal is None or np.ptp(goal.values) == 0.0:
-        reason = (
-            f"nothing that is called a goal changes; there is: {there}. Write a source as that of position is"
-        )
+        reason = f"no signal with a name that means goal changes; found: {there}. Enter the source of the goal, in the form of that of the position"
         found.entries.append(Commented(("signals", "goal"), TODO, reason))
         return
     held, moved = _with_torque(goal, position, enable)
@@ -252,14 +254,14 @@ def _add_goal(
     )
     if share < 0.0:
         source["sign"] = -1
-        reason += ", to the other side"
+        reason += ", in the opposite direction"
     if unit == conversion["unit"]:
         source |= {"offset": position.source["offset"]} if "offset" in position.source else {}
     elif abs(away := float(np.median(moved - math.copysign(factor, share) * held))) > AWAY:
         source["offset"] = float(f"{away / math.copysign(factor, share):.3g}")
-        reason += "; the offset is the median of their difference"
+        reason += "; the offset is the median difference between position and goal"
     if not 0.2 < abs(share / factor) < 2.0:
-        found.notes.append(f"goal: {reason}: check its unit, and that it is the goal")
+        found.notes.append(f"goal: {reason}: check its unit, and that it is the goal of this joint")
     found.entries.append(Commented(("signals", "goal"), source, reason))
 
 
@@ -283,7 +285,7 @@ def _add_velocity(found: BenchSurvey, velocity: Candidate | None, position: _Rea
     if velocity is None or ratio is None:
         return
     if abs(ratio) < 1e-9:
-        found.notes.append(f"{velocity.label} is left out: it is 0 while the position moves")
+        found.notes.append(f"{velocity.label} is ignored: it is 0 while the position moves")
         return
     own = position.source.get("counts_per_turn")
     units: dict[str, tuple[float, dict[str, Any]]] = {
@@ -296,10 +298,13 @@ def _add_velocity(found: BenchSurvey, velocity: Candidate | None, position: _Rea
     name = min(units, key=lambda unit: abs(math.log(size * units[unit][0])))
     source = dict(units[name][1])
     if abs(math.log(size * units[name][0])) > NEAR:
-        name, source = "no unit that is known", {"unit": "rad/s", "scale": float(f"{1.0 / size:.4g}")}
+        name, source = (
+            "no known unit, so a scale is given",
+            {"unit": "rad/s", "scale": float(f"{1.0 / size:.4g}")},
+        )
     if ratio < 0.0:
         source["sign"] = -1
-    reason = f"{ratio:.4g} times the derivative of the position in rad/s: {name}"
+    reason = f"{ratio:.4g} times the derivative of the position in rad/s, unit: {name}"
     found.entries.append(Commented(("signals", "velocity"), {**velocity.source, **source}, reason))
 
 
@@ -332,7 +337,7 @@ def _add_others(
         volts = factor * typical
         if volts < LARGEST_VOLTAGE:
             source = {**one.source, **({} if factor == 1.0 else {"scale": factor})}
-            reason = f"around {typical:.4g}, that is {volts:.3g} V"
+            reason = f"median {typical:.4g}, taken as {volts:.3g} V"
             found.entries.append(Commented(("signals", "supply_voltage"), source, reason))
     if (one := chosen.get("temperature")) is not None:
         found.entries.append(Commented(("signals", "temperature"), one.source, "in °C"))
@@ -345,14 +350,16 @@ def _add_others(
         ]
         fitting = next((keys for limit, keys in scales if largest <= limit), None)
         if fitting is None or largest == 0.0:
-            found.notes.append(f"{one.label} is left out: up to {largest:g}, its full duty is not known")
+            found.notes.append(
+                f"{one.label} is ignored: it reaches {largest:g}, and the value that stands for full duty is not known"
+            )
         else:
-            reason = f"up to {largest:g}; full duty is 1, 100 or, in registers of Dynamixel X, {FULL_DUTY:g}"
+            reason = (
+                f"reaches {largest:g}; full duty is 1, 100 or, in registers of Dynamixel X, {FULL_DUTY:g}"
+            )
             found.entries.append(Commented(("signals", "pwm"), {**one.source, **fitting}, reason))
     if (one := chosen.get("effort")) is not None:
-        found.notes.append(
-            f"{one.label} is left out: fits of servos do not use efforts, and a current needs its drive gain"
-        )
+        found.notes.append(f"{one.label} is ignored: the identification of a servo does not use effort")
     return volts
 
 
@@ -367,15 +374,17 @@ def _add_bench(
     names = [recording_name(path) for path in paths]
     told = {key: {name: _from_name(key, name) for name in names} for key in FROM_NAME}
     servo: Any = TODO if actuator is None else actuator.name
-    reason = f"the servo: {', '.join(actuator_names())}, or a YAML file of it, see docs/actuators.md"
+    reason = (
+        f"enter the servo: {', '.join(actuator_names())}, or the path of its YAML file, see docs/actuators.md"
+    )
     found.entries.append(Commented(("defaults", "actuator"), servo, reason if actuator is None else ""))
     if joint is not None:
         found.entries.append(
-            Commented(("defaults", "joint"), joint, "the joint that moves, or that was named")
+            Commented(("defaults", "joint"), joint, "the joint that was given, or the only one that moves")
         )
     reason = "measured" if volts is not None else "supply [V]"
     if volts is None and actuator is not None:
-        reason += f", rated {actuator.supply.rated_min:g} to {actuator.supply.rated_max:g}"
+        reason += f", rated for {actuator.supply.rated_min:g} to {actuator.supply.rated_max:g}"
     supply = TODO if volts is None else float(f"{volts:.3g}")
     found.entries.append(Commented(("defaults", "supply_voltage"), supply, reason))
     by_run: dict[str, dict[str, float]] = {name: {} for name in names}

@@ -97,7 +97,7 @@ def parse_columns(text: str) -> dict[str, Column | None]:
         signal, equals, where = (word.strip() for word in part.partition("="))
         if not (equals and where) or signal not in SIGNALS:
             raise ConfigError(
-                f"`columns`: expected SIGNAL=COLUMN[:UNIT] with a signal of {', '.join(SIGNALS)}; found {part!r}"
+                f"`columns`: expected SIGNAL=COLUMN[:UNIT], with one of the signals {', '.join(SIGNALS)}; found {part!r}"
             )
         name, _, unit = where.partition(":")
         if unit and unit not in FITTING[signal]:
@@ -156,11 +156,8 @@ def read_joint_table(
 
 def _missing(table: Table, signal: str) -> str:
     others = ", ".join(table.arrays)
-    also = ", or of the current (current=COLUMN, with kt=N m/A in `fixed`)" if signal == "torque" else ""
-    return (
-        f"{table.path}: which column is the {signal}? Name it with `columns` {signal}=COLUMN[:UNIT]{also}; the table "
-        f"has {others}"
-    )
+    also = ", or give the current (current=COLUMN, with kt=N m/A in `fixed`)" if signal == "torque" else ""
+    return f"{table.path}: the column of the {signal} is not known: give `columns` {signal}=COLUMN[:UNIT]{also}; found: {others}"
 
 
 def _words(name: str) -> str:
@@ -201,7 +198,7 @@ def _of_joint(table: Table, joint: str | None) -> tuple[Table, tuple[str, ...]]:
     }
     if not widths:
         if joint is not None:
-            raise RecordingError(f"{table.path} holds one joint: leave `joint` out")
+            raise RecordingError(f"{table.path} contains one joint: remove `joint`")
         return table, ()
     width = max(widths)
     position = next(
@@ -237,8 +234,10 @@ def _chosen(table: Table, joint: str | None, travel: Mapping[str, float]) -> tup
     moving = [name for name, far in travel.items() if far > MOVES * largest]
     if len(moving) != 1:
         raise RecordingError(
-            f"{table.path}: joints {', '.join(moving) or 'none'} of {', '.join(travel)} move: name one with `joint`"
+            f"{table.path}: exactly one joint must move, found {', '.join(moving) or 'none'} of {', '.join(travel)}: name one with `joint`"
         )
     if len(travel) == 1:
         return moving[0], ()
-    return moving[0], (f"{table.path.name}: joint {moving[0]} is used, the only one that moves",)
+    return moving[0], (
+        f"{table.path.name}: joint {moving[0]} is used, because it is the only one that moves",
+    )

@@ -60,8 +60,8 @@ class Sampling:
             else ""
         )
         return (
-            f"{self.name}: {1.0 / self.usual:.4g} Hz, {100 * (SPREAD[1] - SPREAD[0]):g} % of the intervals "
-            f"{100 * low:.3g} to {100 * high:.3g} % of the usual one{gaps}"
+            f"{self.name}: {1.0 / self.usual:.4g} Hz; {100 * (SPREAD[1] - SPREAD[0]):g} % of the intervals "
+            f"between samples are {100 * low:.3g} to {100 * high:.3g} % of the median{gaps}"
         )
 
 

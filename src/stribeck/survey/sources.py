@@ -79,13 +79,15 @@ def candidates_of(paths: Sequence[Path], joint: str | None) -> tuple[list[Candid
     bags = [path for path in paths if is_bag(path)]
     if bags and len(bags) < len(paths):
         table = next(path for path in paths if path not in bags)
-        raise RecordingError(f"{bags[0]} is a bag, {table} a table: describe them separately")
+        raise RecordingError(f"{bags[0]} is a bag, but {table} is a table: describe them separately")
     if not bags:
         return _of_tables([read_table(path) for path in paths]), joint
     contents = {path: read_messages(path) for path in bags}
     for path, bag in contents.items():
         if any(message.topic.name == BENCH.name for message in bag.messages):
-            raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: fit it as it is")
+            raise RecordingError(
+                f"{path} describes its own runs on {BENCH.name}: use it without a description"
+            )
     places: dict[str, _Place] = {}
     for path, bag in contents.items():
         for place in _places(path, bag):
@@ -102,9 +104,7 @@ def candidates_of(paths: Sequence[Path], joint: str | None) -> tuple[list[Candid
                 for message in bag.messages
             }
         )
-        raise RecordingError(
-            f"{bags[0]}: no messages with names of joints; it has {', '.join(there) or 'none'}"
-        )
+        raise RecordingError(f"{bags[0]}: no messages with joint names; topics: {', '.join(there) or 'none'}")
     servo = joint or _only_moving(bags[0], joints, read, named)
     if servo not in joints:
         raise RecordingError(f"{bags[0]} has no joint {servo!r}; it has: {', '.join(joints)}")
@@ -170,8 +170,8 @@ def _only_moving(
     moving = [name for name in joints if travel[name] > MOVES * largest]
     if len(moving) != 1:
         raise RecordingError(
-            f"{path} has joints {', '.join(joints) or 'without names'}, of which {', '.join(moving) or 'none'} "
-            f"move{'' if len(moving) > 1 else 's'}: name the servo's with `joint`"
+            f"{path} has joints {', '.join(joints) or 'without names'}, of which {', '.join(moving) or 'none'} move{'' if len(moving) > 1 else 's'}: name the "
+            "servo's joint with `joint`"
         )
     return moving[0]
 
@@ -227,7 +227,7 @@ def _of_tables(tables: Sequence[Table]) -> list[Candidate]:
     for table in tables[1:]:
         if set(table.arrays) != set(first.arrays):
             raise RecordingError(
-                f"{table.path} has other columns ({', '.join(table.arrays)}) than {first.path} ({', '.join(first.arrays)}): describe each format separately"
+                f"{table.path} and {first.path} have different columns ({', '.join(table.arrays)}; {', '.join(first.arrays)}): describe each format separately"
             )
     key = "column" if first.path.suffix.lower() in (".csv", ".txt") else "variable"
     numbered = first.names == tuple(str(k) for k in range(len(first.names)))

@@ -173,7 +173,7 @@ def test_a_joint_that_stands_still_is_named(machine):
     position, velocity = run.position.copy(), run.velocity.copy()
     position[:, 1], velocity[:, 1] = 0.3, 0.0
     motion = motion_of(replace(run, position=position, velocity=velocity), RULES)
-    with pytest.raises(RecordingError, match=r"too little motion: shoulder never faster than 0\.05"):
+    with pytest.raises(RecordingError, match=r"too little motion: shoulder never moves faster than 0\.05"):
         fit_linear(machine, [motion], RULES)
 
 
@@ -190,11 +190,11 @@ def test_parameters_that_a_motion_leaves_open_are_named(machine):
 
 def test_rows_and_filters_that_cannot_be(machine):
     run = recording(machine.arm)
-    with pytest.raises(ConfigError, match="has 5000 rows, the protocol asks for rows 0 to 90000"):
+    with pytest.raises(ConfigError, match="has 5000 rows, but the protocol asks for rows 0 to 90000"):
         motion_of(run, protocol(rows={"run": (0, 90000)}))
     with pytest.raises(ConfigError, match="half the sampling rate, 250 Hz"):
         motion_of(run, protocol(effort_filter=low_pass(300.0)))
-    with pytest.raises(TooShortError, match="no rows"):
+    with pytest.raises(TooShortError, match="no row remains"):
         motion_of(run, protocol(drop=2490))
 
 

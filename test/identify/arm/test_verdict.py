@@ -59,7 +59,7 @@ def test_an_effort_against_gravity_is_named(clean):
     run, path = clean
     verdict, reasons = judged(scaled(run, 1.0, 1.0, -1.0), path)
     assert verdict.use == "unusable"
-    assert "the effort of elbow has the sign against gravity" in reasons["effort_sign"]
+    assert "the effort of elbow has the opposite sign to gravity" in reasons["effort_sign"]
     assert "full fits worse than ols" in reasons["worse_than_ols"]
 
 
@@ -69,7 +69,7 @@ def test_currents_taken_for_torques_are_noticed(clean):
     small = scaled(run, 0.12, 0.12, 0.12)
     verdict, reasons = judged(small, path)
     assert verdict.use == "unusable"
-    assert "a current or a torque of the motor" in reasons["effort_unit"]
+    assert "a current, or a torque of the motor" in reasons["effort_unit"]
     assert {"worse_than_ols", "no_rotor_inertia"} <= set(reasons)
     assert "zero_intervals" not in reasons
     estimates = fitted(small, path)[1]["full"].estimates("rotary")
@@ -105,7 +105,7 @@ def test_a_urdf_in_grams_is_refused(clean, tmp_path):
     (tmp_path / "arm.urdf").write_text(grams)
     given = load_arm(tmp_path / "arm.urdf", JOINTS)
     work = Identification(machine_of(JOINTS, given, {}), CONFIG, [run])
-    with pytest.raises(RecordingError, match="masses of the URDF in grams"):
+    with pytest.raises(RecordingError, match="masses in the URDF in grams"):
         check_torques(work.motions()["train"], given)
 
 

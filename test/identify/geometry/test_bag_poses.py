@@ -108,9 +108,9 @@ def test_full_poses_and_frames(tmp_path):
 @pytest.mark.parametrize(
     ("joints", "topic", "said"),
     [
-        (["a", "z"], "/tracker", "no joint states with z; they have a"),
-        (["a"], "/none", r"nothing on /none; the bag has /joint_states"),
-        (["a"], "/tracker", "no rest of all joints"),
+        (["a", "z"], "/tracker", "no joint states contain z; found: a"),
+        (["a"], "/none", r"no messages on /none; topics in the bag: /joint_states"),
+        (["a"], "/tracker", "never at rest while"),
     ],
 )
 def test_what_a_bag_lacks_is_named(tmp_path, joints, topic, said):

@@ -127,7 +127,7 @@ def test_few_poses_are_fitted_with_geometry_alone():
 
 def test_too_few_poses_are_refused():
     """The message says how many are needed."""
-    with pytest.raises(RecordingError, match=r"5 poses of 3 markers for 33 parameters: at least 6"):
+    with pytest.raises(RecordingError, match=r"5 poses of 3 markers for 33 parameters, but at least 6"):
         full(true_arm().measure(5, 11))
 
 

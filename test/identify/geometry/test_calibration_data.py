@@ -68,7 +68,7 @@ def test_separators_comments_and_blank_lines_are_no_matter(tmp_path, separator):
     ("text", "message"),
     [
         ("1 2\n", r"2 columns, expected 3"),
-        ("1 2 3\n1 two 3\n", r"no column '1' of numbers"),
+        ("1 2 3\n1 two 3\n", r"no numeric column '1'"),
         ("1 2 3\n1 2 nan\n", r"row 1: a number is missing or not finite"),
         ("1 2 inf\n", r"row 0: a number is missing or not finite"),
         ("# nothing\n", r"is empty"),
@@ -84,19 +84,21 @@ def test_damaged_tables_are_refused(tmp_path, text, message):
 def test_degrees_and_radians_are_told_apart(folder, config):
     """Radians in a file of degrees, and degrees where the YAML says rad."""
     change(folder, "measured_joints.txt", np.deg2rad)
-    refused(folder, config, r"look like rad, not deg")
+    refused(folder, config, "too small for deg")
     change(folder, "measured_joints.txt", np.rad2deg)
     refused(
-        folder, with_data(config, joints=JointsFile(file="measured_joints.txt", unit="rad")), "cannot be rad"
+        folder,
+        with_data(config, joints=JointsFile(file="measured_joints.txt", unit="rad")),
+        "too large for rad",
     )
 
 
-@pytest.mark.parametrize(("factor", "message"), [(1e3, "more than it can"), (1e-3, "next to nothing")])
+@pytest.mark.parametrize(("factor", "message"), [(1e3, "too far"), (1e-3, "too little")])
 def test_millimetres_and_metres_are_told_apart(folder, config, factor, message):
     """Markers that move by kilometres or by less than a millimetre."""
     for marker in MARKERS:
         change(folder, f"measured_{marker}.txt", lambda table: factor * table)
-    loose = "distance between|same point"
+    loose = "distance between|same positions"
     refused(folder, config, f"{message}|{loose}")
 
 
@@ -121,7 +123,7 @@ def test_rows_of_other_poses_are_refused(folder, config):
 def test_a_marker_given_twice_is_refused(folder, config):
     """Two files with the same point."""
     (folder / "measured_SMR_2.txt").write_text((folder / "measured_SMR_1.txt").read_text())
-    refused(folder, config, "SMR_1 and SMR_2 are the same point")
+    refused(folder, config, "SMR_1 and SMR_2 have the same positions")
 
 
 def test_markers_on_one_line_are_refused(folder, config):
@@ -134,7 +136,7 @@ def test_markers_on_one_line_are_refused(folder, config):
 def test_missing_and_doubled_files_are_named(folder, config):
     """With the pattern that was looked for."""
     doubled = with_data(config, joints=JointsFile(file="measured_*.txt", unit="deg"))
-    refused(folder, doubled, "several files for joints")
+    refused(folder, doubled, "several files match")
     (folder / "measured_SMR_2.txt").unlink()
     refused(folder, config, "no file measured_SMR_2.txt for SMR_2")
     refused(folder / "nowhere", config, "no such file or folder")
@@ -179,7 +181,7 @@ def test_full_poses_are_four_points(folder, config, tmp_path):
         ),
         (("      - [180, 72, 0, 0]\n", ""), "5 rows for 6 joints"),
         (("[0, 290, 0, -90]", "[0, 290, 0]"), r"dh\[0\]: expected 4 values, found 3"),
-        (("gravity: [0, 0, -1]", "gravity: [0, 0, 0]"), "gravity needs a direction"),
+        (("gravity: [0, 0, -1]", "gravity: [0, 0, 0]"), "gravity must not be zero"),
         (
             ("extra: [gain,", "extra: [magic,"),
             r"extra\[0\]: expected bending, compliance, eccentricity or gain, found 'magic'",

@@ -72,7 +72,7 @@ def test_files_of_version_0_1_are_read():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(schema=3), "schema 3 is not known"),
+        (lambda d: d.update(schema=3), "unknown schema 3"),
         (lambda d: d.update(kind="other"), "kind: expected kinematic calibration"),
         (lambda d: d.update(more=1), "unknown key 'more'"),
         (lambda d: d.pop("noise"), "noise missing"),

@@ -60,5 +60,5 @@ def test_measured_poses_count_and_are_not_chosen_again(rows):
 
 def test_more_poses_than_candidates_are_refused(rows):
     """The message has both numbers."""
-    with pytest.raises(ConfigError, match="cannot choose 5 of 4"):
+    with pytest.raises(ConfigError, match="cannot choose 5 poses out of 4"):
         choose_poses(rows[:4], 5)

@@ -179,7 +179,7 @@ def test_derivatives_of_the_motion_are_finite_differences():
 
 def test_parameters_are_not_estimated_through_contacts():
     """One line says so."""
-    with pytest.raises(ConfigError, match="contacts are simulated"):
+    with pytest.raises(ConfigError, match="contacts cannot be estimated"):
         EstimationProblem(mechanism(DISK), 0.005)
 
 

@@ -55,7 +55,7 @@ def test_files_of_the_first_form_are_read(tmp_path, entry, status):
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"unit": "N m"}, "unit 'N m', the model has 'N'"),
+        ({"unit": "N m"}, "unit 'N m', but the model has 'N'"),
         ({"value": "much"}, "value: expected a number"),
         ({"status": "vague"}, "status"),
         ({"colour": "red"}, "unknown key 'colour'"),
@@ -70,5 +70,7 @@ def test_entries_that_are_not_valid_are_refused(tmp_path, entry, said):
 
 def test_a_file_of_another_mechanism_is_refused(tmp_path):
     """Both names are in the message."""
-    with pytest.raises(ParameterFileError, match="belongs to the mechanism 'block', not to 'furuta'"):
+    with pytest.raises(
+        ParameterFileError, match="belongs to the mechanism 'block', not to the mechanism 'furuta'"
+    ):
         values_to_start(written(tmp_path / "P.json"), "furuta", PARAMETERS)

@@ -156,13 +156,13 @@ def test_friction_comes_back_from_sensors_that_see_no_joint(of):
 @pytest.mark.parametrize(
     ("sensor", "words"),
     [
-        ({"expression": "point(block, 0, 0, 0)", "unit": "m"}, "is a vector: take .x"),
+        ({"expression": "point(block, 0, 0, 0)", "unit": "m"}, "is a vector, but a number is needed: use .x"),
         ({"expression": "point(arm, 0, 0, 0).x", "unit": "m"}, "unknown body 'arm'; valid: world, block"),
         ({"expression": "angle(slide)", "unit": "m"}, "calls angle; valid: point"),
         ({"expression": "position(slide) ** 2", "unit": "m"}, "operator other than"),
         (
             {"expression": "position(slide) + point(block, 0, 0, 0)", "unit": "m"},
-            "joins a vector and a number",
+            "combines a vector with a number",
         ),
         ({"expression": "__import__('os').x", "unit": "m"}, "calls __import__"),
         ({"expression": "position(slide) / 0", "unit": "m"}, "divides by zero"),
@@ -170,7 +170,7 @@ def test_friction_comes_back_from_sensors_that_see_no_joint(of):
         ({"expression": "position(slide) / sin(0)", "unit": "m"}, "divides by zero"),
         ({"expression": "point(block, 0, 0, 0).x / (1 - 1)", "unit": "m"}, "divides by zero"),
         ({"expression": "position(slide)"}, "unit"),
-        ({"expression": "position(slide)", "unit": "m", "joint": "slide"}, "either the joint"),
+        ({"expression": "position(slide)", "unit": "m", "joint": "slide"}, "either joint or expression"),
     ],
 )
 def test_expressions_that_are_none_are_refused(sensor, words):

@@ -99,12 +99,15 @@ def changed(run, folder, **arrays):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"dof_pos": np.degrees, "des_dof_pos": np.degrees}, "radians are needed, not degrees"),
-        ({"dof_pos": lambda q: q[:, :1], "des_dof_pos": lambda q: q[:, :1]}, "has 1 joints, leg.xml has 2"),
+        ({"dof_pos": np.degrees, "des_dof_pos": np.degrees}, "too much for radians"),
+        (
+            {"dof_pos": lambda q: q[:, :1], "des_dof_pos": lambda q: q[:, :1]},
+            "contains 1 joints, but leg.xml has 2",
+        ),
         ({"dof_pos": lambda q: q + np.array([0.0, 5.0])}, "the columns must be hip, knee"),
         ({"time": lambda t: np.where(t < 4.0, t, t - 4.0)}, "time goes back"),
         ({"time": lambda t: 0.01 * t}, "lasts less than 3 s"),
-        ({"des_dof_pos": lambda q: np.full_like(q, np.nan)}, "no goals at all"),
+        ({"des_dof_pos": lambda q: np.full_like(q, np.nan)}, "at least one joint has no goals"),
     ],
 )
 def test_impossible_recordings_are_refused_in_one_line(leg, tmp_path, capsys, arrays, words):
@@ -125,15 +128,15 @@ def test_a_run_with_a_blocked_joint_is_left_out(leg, tmp_path):
     )
     (run,) = read_runs([stuck], load_tree(model))
     assert run.flaw is not None
-    assert run.flaw.startswith("knee does not move from")
+    assert run.flaw.startswith("knee stops moving at")
 
 
 def test_models_without_moving_joints_are_refused(tmp_path, capsys):
     """No XML, no robot, no joint: one line each."""
     for text, words in (
         ("x", "is not XML"),
-        ("<sdf/>", "URDF (robot) or MJCF (mujoco)"),
-        ("<mujoco/>", "no joint"),
+        ("<sdf/>", "robot (URDF) or mujoco (MJCF)"),
+        ("<mujoco/>", "no movable joint"),
     ):
         path = tmp_path / "model.xml"
         path.write_text(text)

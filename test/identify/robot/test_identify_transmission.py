@@ -49,13 +49,13 @@ def test_stiffness_hysteresis_and_skew_are_recovered(tmp_path):
 @pytest.mark.parametrize(
     ("change", "more", "expected"),
     [
-        ({"link": np.zeros(7)}, {}, "need the same shape"),
+        ({"link": np.zeros(7)}, {}, "need equal shapes"),
         ({"tau": np.full(2500, np.nan)}, {}, "NaN or infinite"),
-        ({}, {"motor": "encoder"}, "has no column 'encoder'"),
-        ({}, {"ratio": "gear"}, "has no array 'gear'"),
+        ({}, {"motor": "encoder"}, "has no numeric column 'encoder'"),
+        ({}, {"ratio": "gear"}, "'gear' is neither an array nor a number"),
         ({}, {"joints": "2"}, "there is no joint 2"),
         ({"link": np.zeros(2500)}, {}, "no joint moves according to both encoders"),
-        ({"link": np.linspace(0.0, 70.0, 2500)}, {}, "positions reach 70.0 rad; are they in degrees?"),
+        ({"link": np.linspace(0.0, 70.0, 2500)}, {}, "positions reach 70.0 rad: are they in degrees?"),
         ({}, {"step": "4"}, "samples are 4 s apart; are times in milliseconds?"),
         ({"motor": np.zeros(99), "link": np.zeros(99), "tau": np.zeros(99)}, {}, "lasts less than 2 s"),
     ],
@@ -81,7 +81,7 @@ def test_joints_without_a_link_encoder_are_left_out(tmp_path, capsys):
         == 0
     )
     said = capsys.readouterr()
-    assert "joint 2 is left out: its link position never changes" in said.err
+    assert "joint 2 is not identified: its link position never changes" in said.err
     assert f"{tmp_path} is both fitted and in --validate" in said.err
     assert [line.split()[0] for line in said.out.splitlines()[2:]] == ["1"]
 

@@ -127,7 +127,9 @@ def test_what_cannot_be_is_refused(leg, tmp_path):
     large = [(3.0 * position, 3.0 * goal) for position, goal in episodes]
     degrees = data_set(tmp_path / "degrees", large, 200.0, "degrees")
     arm = calibration(tmp_path / "arm.json")
-    refusal(lambda: read_runs([degrees], tree, calibration=arm), "these are degrees", "give `degrees`")
+    refusal(
+        lambda: read_runs([degrees], tree, calibration=arm), "the values are in degrees", "give `degrees`"
+    )
     shares = data_set(tmp_path / "shares", episodes, 200.0, "shares")
     other = calibration(tmp_path / "other.json", {"hip": RANGES["hip"]})
     refusal(lambda: read_runs([shares], tree, calibration=other), "no joint knee", "hip")

@@ -190,10 +190,10 @@ def limp(content):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (swapped, "it follows that of knee: the columns must be hip, knee"),
+        (swapped, "it follows the goal of knee: the columns must be in the order hip, knee"),
         (unrelated, "does not follow its goal"),
-        (joined, "two runs in one file?"),
-        (limp, "torque off"),
+        (joined, "does the file contain two runs?"),
+        (limp, "its torque is off"),
     ],
 )
 def test_runs_that_cannot_be_used_are_named_and_refused(leg, tmp_path, capsys, change, words):
@@ -216,13 +216,13 @@ def test_a_model_without_a_recorded_joint_is_refused(leg, tmp_path, capsys):
     cut = text[: text.index('<body name="shank"')] + "</body></body></worldbody></mujoco>"
     (tmp_path / "short.xml").write_text(cut)
     assert main(["identify-robot", "--model", str(tmp_path / "short.xml"), "--data", str(run)]) == 1
-    assert "has 2 joints, short.xml has 1: hip" in capsys.readouterr().err
+    assert "contains 2 joints, but short.xml has 1: hip" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--degrees"], "no joint is further than"),
+        (["--degrees"], "all positions are within"),
         (["--exclude", "hip,knee"], "are excluded: leave at least one"),
     ],
 )

@@ -254,7 +254,7 @@ def test_joining_with_anything_else_is_refused_in_one_line(logs, new_rollout, tm
         settings = {"method": "random", "trials": 16, "study": url, "join": True} | settings
         return lambda: identify(change(tiny_task(recordings, **settings)))
 
-    refusal(joined(logs[:2]), "another recordings;")
+    refusal(joined(logs[:2]), "in recordings:")
     refusal(joined(method="tpe"), "another method;")
     refusal(joined(seed=1), "another seed;")
     refusal(joined(batch=32), "another batch;")

@@ -99,7 +99,7 @@ def test_a_study_of_other_recordings_is_not_gone_on_with(logs, tmp_path):
     fit(logs, method="random", trials=8, study=url)
     with pytest.raises(StudyError, match="recordings"):
         fit(logs[:2], method="random", trials=8, study=url, resume=True)
-    with pytest.raises(StudyError, match="no 'stribeck mx106 m2' to resume; it has: stribeck mx106 m1"):
+    with pytest.raises(StudyError, match="no 'stribeck mx106 m2' to resume; it contains: stribeck mx106 m1"):
         fit(logs, law="m2", method="random", trials=8, study=url, resume=True)
 
 

@@ -91,7 +91,7 @@ def test_friction_that_no_run_determines_is_unusable(sound):
     }
     unknown = replace(sound, uncertainty=replace(sound.uncertainty, estimates=estimates))
     assert judge_result(unknown).use == "unusable"
-    assert "does the joint move" in judge_result(unknown).reasons[0].text
+    assert "check that the joint moves" in judge_result(unknown).reasons[0].text
     estimates["friction_base"] = replace(estimates["friction_base"], status="at bound", side="upper")
     known = replace(sound, uncertainty=replace(sound.uncertainty, estimates=estimates))
     assert "friction_unknown" not in keys(known), "a term at its bound is known to be large"

@@ -15,34 +15,34 @@ class AdviseOptions:
     """Options: drives or recordings, the robot, what is asked, and output files."""
 
     params: Path | None = option(
-        "file of drives, of identify robot or identify servo; every joint in it is analysed", None, "FILE"
+        "file of drives, from identify robot or identify servo; all its joints are analysed", None, "FILE"
     )
     model: Path | None = option("URDF or MJCF of the robot, for weight and inertia", None, "FILE")
     recordings: tuple[Path, ...] = option(
-        "recordings of goals and positions, in which joints come to rest",
+        "recordings with goals and positions, in which joints come to rest",
         (),
         "RECORDING",
         positional=True,
     )
-    exclude: tuple[str, ...] = _data("joints that are left out, separated by commas or blanks", (), "JOINT")
+    exclude: tuple[str, ...] = _data("joints to exclude, separated by commas or blanks", (), "JOINT")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     calibration: Path | None = _data(
         "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     kp: Positive | None = _ask(
-        "gain of the servos (default: that of the recordings). If the file states a stiffness: the firmware gain of the servos in the recordings",
+        "gain of the servos (default: as in the recordings). If the file states a stiffness: the firmware gain during the recordings",
         None,
         "K",
     )
-    supply: Positive | None = _ask("voltage (default: that of the recordings)", None, "V")
+    supply: Positive | None = _ask("supply voltage (default: as in the recordings)", None, "V")
     set: tuple[str, ...] = _ask(
-        "tolerance=RAD: wanted largest error at rest (default: 0.01); delay=S: in the servo's own loop (default: 0.005)",
+        "tolerance=RAD: largest acceptable error at rest (default: 0.01); delay=S: delay in the servo's own control loop (default: 0.005)",
         (),
         "NAME=VALUE",
         repeated=True,
     )
     seed: Seed = _ask("seed of random parameters and poses (default: 0)", 0, "N")
-    report: Path | None = _output("page with pictures, one file that opens offline", None, "FILE.html")
+    report: Path | None = _output("HTML page with pictures, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("numbers for programs", None, "FILE")
 
 

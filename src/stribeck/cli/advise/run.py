@@ -22,17 +22,15 @@ from stribeck.identify.robot.standstill import RESAMPLINGS
 ASKED = ("tolerance", "delay")
 """Names that ``--set`` takes."""
 
-RECORD = (
-    "record two minutes with steps of 0.05 to 0.3 rad to both sides, each held for 0.5 s, in several poses"
-)
+RECORD = "record for two minutes: steps of 0.05 to 0.3 rad in both directions, 0.5 s each, in several poses"
 
 
 def run(options: AdviseOptions) -> int:
     """Advice for the joints of a file of drives, and standstill in recordings."""
     if options.params is None and not options.recordings:
-        raise ConfigError("name a file of drives (--params), or recordings with --model")
+        raise ConfigError("give a file of drives (--params), or recordings and --model")
     if options.recordings and options.model is None:
-        raise ConfigError("recordings need the robot: give its URDF or MJCF with --model")
+        raise ConfigError("recordings need the model of the robot: give its URDF or MJCF with --model")
     settings = _settings(options)
     inputs = [options.params, options.model, options.calibration, *options.recordings]
     check_outputs([options.json, options.report], inputs)
@@ -73,7 +71,7 @@ def _advice(
         missing = [name for name in drives.joints if name and name not in bearings and name not in excluded]
         if missing:
             raise ConfigError(
-                f"{options.model} has no joint {', '.join(missing)} of {path}; it has {', '.join(bearings)}"
+                f"{options.model} has no joint {', '.join(missing)}, which {path} contains; it has {', '.join(bearings)}"
             )
     found = []
     for name, drive in drives.joints.items():
@@ -83,7 +81,7 @@ def _advice(
         known = {} if bearing is None else {"load": bearing.load, "inertia": bearing.inertia}
         found.append(advise(name or "joint", drive, settings=settings, **known))
     if not found:
-        raise ConfigError(f"{path} has no joints besides those that are excluded")
+        raise ConfigError(f"all joints of {path} are excluded: leave at least one")
     return found
 
 
@@ -99,7 +97,7 @@ def _standstill(
     runs = read_runs(options.recordings, tree, excluded, options.degrees, calibration=options.calibration)
     for one in runs:
         if one.flaw is not None:
-            warn(f"{one.name} is left out: {one.flaw}")
+            warn(f"{one.name} is not used: {one.flaw}")
     joints = [k for k, name in enumerate(tree.names) if name not in excluded]
     stops, found, bearings = stops_of(runs, tree, joints), {}, worst_poses(tree, options.seed)
     for joint in joints:
@@ -107,11 +105,11 @@ def _standstill(
         own = [stop for stop in stops if stop.joint == joint]
         standstill = standstill_of(name, own, options.seed)
         if standstill is None:
-            warn(f"{name}: {len(own)} stops, too few to measure its dead band: {RECORD}")
+            warn(f"{name}: stops {len(own)} times, too few to measure its dead band: {RECORD}")
         else:
             found[name] = RestAdvice(standstill, bearings[name].load, settings.tolerance, settings.kp)
     if not found:
-        raise ConfigError(f"no joint stops often enough in these recordings: {RECORD}")
+        raise ConfigError(f"in these recordings no joint stops often enough: {RECORD}")
     return found
 
 
@@ -127,7 +125,7 @@ def _with_interval(one: Value, scale: float = 1.0) -> str:
 
 
 def _print_rests(rests: Mapping[str, RestAdvice]) -> None:
-    print(f"Joints at rest in the recordings (intervals: 90 %, {RESAMPLINGS} resamplings of the runs):")
+    print(f"Joints at rest in the recordings (90 % intervals, from {RESAMPLINGS} resamplings of the runs):")
     rows = []
     for name, advice in rests.items():
         one = advice.standstill

@@ -30,23 +30,23 @@ class ImportOptions:
         metavar="RECORDING",
         positional=True,
     )
-    output: Path = option("folder for the bags, one per recording", metavar="BAGS")
+    output: Path = option("folder for the new bags, one per recording", metavar="BAGS")
     signals: Path | None = option(
         "table of signals: topics or columns, and units (docs/recordings.md)", None, "YAML"
     )
     bench: str | None = option(
-        "load, gain and servo of recordings that do not state them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
+        "load, gain and servo, for recordings that do not state them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
         None,
         "FILE",
     )
     arm_mass: NotNegative | None = option("rod mass, for JSON recordings without one", None, "KG")
     servo: str | None = option(
-        "the servo, if recordings name none, or instead of the one in JSON recordings", None
+        "the servo, if the recordings name none; replaces the one named in JSON recordings", None
     )
     joint: str | None = option(
-        "the joint to read from bags with several joints; its name in the new bags", None
+        "joint to read from bags with several joints; it is also the name of the joint in the new bags", None
     )
-    storage: Storage = option("storage of the bags (default: mcap)", "mcap")
+    storage: Storage = option("storage format of the bags (default: mcap)", "mcap")
 
 
 def run(options: ImportOptions) -> int:
@@ -71,7 +71,7 @@ def run(options: ImportOptions) -> int:
         own_logs = [log for log in logs if log.actuator == name]
         if options.servo is not None and not own:
             warn(
-                f"{own_logs[0].name} is of {name!r}, as it or its bench says: --servo {options.servo} is not used for it"
+                f"{own_logs[0].name} states that its servo is {name!r}: --servo {options.servo} is not used for it"
             )
         notes = (*supply_notes(own_logs, servo), overload(own_logs, servo))
         for text in filter(None, (*notes, *(line for log in own_logs for line in oddities(log)))):
@@ -113,5 +113,5 @@ def _target(output: Path, folder: Path, path: Path) -> Path:
     inside = path.relative_to(folder).parent if path != folder else Path()
     name = recording_name(path)
     if name in ("", "."):
-        raise ConfigError(f"{path}: name a folder above it, after which the new bag is called")
+        raise ConfigError(f"{path}: the new bag is named after the folder: name a folder above this one")
     return output / inside / name

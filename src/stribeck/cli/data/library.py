@@ -18,9 +18,11 @@ from stribeck.files.library import drives_of, entries, friction_of, path_of, spr
 class LibraryOptions:
     """Options: which drives, and where they go."""
 
-    names: tuple[str, ...] = option("drives to print (default: the list)", (), "NAME", positional=True)
-    output: Path | None = option("file to which the named drives are copied", None, "FILE")
-    json: Path | None = option("the list, or the data of the drives, for scripts", None, "FILE")
+    names: tuple[str, ...] = option(
+        "names of the drives to print (default: list all)", (), "NAME", positional=True
+    )
+    output: Path | None = option("file to write a copy of the named drives to", None, "FILE")
+    json: Path | None = option("JSON file of the list, or of the data of the drives", None, "FILE")
 
 
 def run(options: LibraryOptions) -> int:
@@ -28,7 +30,7 @@ def run(options: LibraryOptions) -> int:
     check_outputs([options.output, options.json], [])
     if options.output is not None and len(options.names) != 1:
         raise ConfigError(
-            "--output: name the drives to copy, one set of them; `stribeck data library` lists all"
+            f"--output needs exactly one name of drives, found {len(options.names)}; `stribeck data library` lists all"
         )
     if not options.names:
         rows = [(name, one.title, one.licence) for name, one in entries().items()]

@@ -18,7 +18,7 @@ SCHEMA = 1
 class SuggestOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
     """Options: a parameter file, and the recordings that it was fitted to."""
 
-    count: int = option("suggestions to print (default: 8)", 8, "N")
+    count: int = option("number of suggestions (default: 8)", 8, "N")
     json: Path | None = option("all suggestions for scripts", None, "FILE")
 
 
@@ -35,7 +35,7 @@ def run(options: SuggestOptions) -> int:
     path, file = files[0]
     found = suggest(file, logs, stepping_of(file, options.step, None, options.integrator))
     print(
-        f"Standard deviation of motions by the parameters of {path.name}: {1e3 * found.spread:.1f} mrad over all runs below."
+        f"Standard deviation of predicted motions due to the uncertainty of the parameters in {path.name}: {1e3 * found.spread:.1f} mrad over all runs below."
     )
     rows = [
         [

@@ -195,12 +195,12 @@ def fresh(output: Path) -> None:
     if (output / "bags").exists():
         if not mark.is_file():
             raise OutputError(
-                f"{output / 'bags'} exists and is not of an earlier demo; choose another --output"
+                f"{output / 'bags'} exists but was not written by an earlier demo: choose another --output"
             )
         shutil.rmtree(output / "bags")
         shutil.rmtree(output / "unseen", ignore_errors=True)
     (output / "nodes").mkdir(parents=True, exist_ok=True)
-    mark.write_text("stribeck demo replaces the folders bags and unseen beside this file.\n")
+    mark.write_text("stribeck demo replaces the folders bags and unseen beside this file whenever it runs.\n")
 
 
 # -- record
@@ -429,11 +429,11 @@ def print_results(fitted: Drive, cases: Sequence[Case], summary: dict[str, Any])
     for name, value in truth().values.items():
         within = "{:.5g} .. {:.5g}".format(*intervals[name]) if name in intervals else "not determined"
         rows.append([name, f"{value:.5g}", f"{fitted.values[name]:.5g}", within])
-    print("\nThe servos are emulated, so the truth is known:")
+    print("\nThe servos are emulated, so the true values are known:")
     print_table(["parameter", "true", "identified", "95 % interval"], rows)
     mae, step = 1e3 * summary["prediction_mae"], 1e3 * ENCODER_STEP
-    print(f"\nRun that was not fitted: predicted within {mae:.2f} mrad (one encoder step is {step:.2f} mrad)")
-    print(f"\nDistance to the motion without friction, RMS, friction compensated at gain {GAIN:g}:")
+    print(f"\nRun that was not fitted: mean error {mae:.2f} mrad (one encoder step: {step:.2f} mrad)")
+    print(f"\nRMS distance to the motion without friction, friction compensated at gain {GAIN:g}:")
     print_table(
         ["trajectory and firmware gain", "gravity [mrad]", "and friction [mrad]", "cut"],
         [
@@ -443,7 +443,7 @@ def print_results(fitted: Drive, cases: Sequence[Case], summary: dict[str, Any])
     )
     rest = summary["rest_counts"]
     print(
-        f"\nAt rest after a push of {1e3 * PUSH:.0f} mN m: within "
+        f"\nDistance from the goal at rest after a push of {1e3 * PUSH:.0f} mN m: "
         + ", ".join(f"{rest[key]:.0f} counts at gain {key}" for key in rest if key != "naive")
         + f"; a naive sign(velocity) compensator at {REST_GAIN:g}: {rest['naive']:.0f} counts"
     )

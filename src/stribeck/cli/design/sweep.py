@@ -30,15 +30,15 @@ class SweepOptions:
     lower: float | None = _joint("lower end of the travel [rad] (default: as in the URDF)", None, "RAD")
     upper: float | None = _joint("upper end of the travel [rad] (default: as in the URDF)", None, "RAD")
     velocity: Positive | None = _joint("largest speed [rad/s] (default: as in the URDF)", None, "RAD/S")
-    acceleration: Positive = _motion("of the ramps [rad/s²] (default: 5)", 5.0, "RAD/S2")
+    acceleration: Positive = _motion("acceleration of the ramps [rad/s²] (default: 5)", 5.0, "RAD/S2")
     count: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8, "N")
     places: Count = _motion(
-        "parts of the travel in which slow sweeps are repeated, for several gravity loads (default: 3)",
+        "number of parts of the travel in which slow sweeps are repeated, at different gravity loads (default: 3)",
         3,
         "N",
     )
     set: Annotated[dict[str, float], assigned] | None = _motion(
-        "positions at which other joints are held [rad]", None, "JOINT=RAD"
+        "positions of the other joints [rad]", None, "JOINT=RAD"
     )
     output: Path = option("the programme (default: sweep.yaml)", Path("sweep.yaml"), "FILE")
 
@@ -48,7 +48,7 @@ def run(options: SweepOptions) -> int:
     check_outputs([options.output], [options.model])
     if options.output.suffix not in (".yaml", ".yml"):
         raise ConfigError(
-            f"--output {options.output}: expected a name that ends in .yaml, by which `record` knows a file"
+            f"--output {options.output}: the file name must end in .yaml, so that `record` can read it"
         )
     lower, upper, velocity = _limits(options)
     sweep = sweep_of(
@@ -69,10 +69,10 @@ def run(options: SweepOptions) -> int:
         f"{sweep.played[-1]:.3g} rad/s, {play.duration:.0f} s, within {largest:.3g} rad"
     )
     if left := [f"{v:.3g}" for v in sweep.speeds if v not in sweep.played]:
-        print(f"left out, as the travel is too short for them: {', '.join(left)} rad/s")
+        print(f"omitted, because the travel is too short: {', '.join(left)} rad/s")
     print(
-        f"execute it: `plays: {{trajectories: [{options.output}], gains: […]}}` in the file of `stribeck record` or of the excitation node; "
-        "then `stribeck identify joint BAG`"
+        f"to execute it, enter `plays: {{trajectories: [{options.output}], gains: […]}}` in the file of "
+        "`stribeck record` or of the excitation node; then run `stribeck identify joint BAG`"
     )
     return DONE
 
@@ -90,7 +90,7 @@ def _limits(options: SweepOptions) -> tuple[float, float, float]:
         missing.append("--velocity")
     if missing:
         raise ConfigError(
-            f"{', '.join(missing)} missing: give {'them' if len(missing) > 1 else 'it'}, or a --model with limits of {options.joint}"
+            f"{', '.join(missing)} missing: give {'them' if len(missing) > 1 else 'it'}, or a --model that states limits of {options.joint}"
         )
     return found["lower"], found["upper"], found["velocity"]
 

@@ -51,7 +51,9 @@ def draw_diagrams(
     strongest = max(stall_torque(file.actuator, file.values) for _, file in files)
     most = strongest if options.max_torque is None else options.max_torque
     if most > FAR * strongest:
-        warn(f"--max-torque {most:g} N m: no servo drawn has more than {strongest:.3g} N m")
+        warn(
+            f"--max-torque {most:g} N m is far above the stall torque of all servos in the diagram, {strongest:.3g} N m: choose a smaller one"
+        )
     curves = [
         diagram_curve(
             _label(file, drive, options),
@@ -88,6 +90,6 @@ def _update(
     print_table(["parameter", "before", "with the points", "interval shorter by"], rows)
     if result.scale > 1.05:
         print(
-            f"residuals of the points are {result.scale:.2g} times as large as their deviations say: these were enlarged"
+            f"the residuals of the points are {result.scale:.2g} times as large as their standard deviations, which were therefore enlarged"
         )
     print(output)

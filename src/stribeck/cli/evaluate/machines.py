@@ -19,7 +19,7 @@ from stribeck.identify.common.machine_motion import MachineMotion, errors_of
 SCHEMA = 1
 
 UNIT = {
-    "torque": ("relative error of torque [%], moving rows", 100.0),
+    "torque": ("relative error of torque [%], rows with motion", 100.0),
     "position": ("root mean square error of position [mrad or mm]", 1e3),
 }
 """Title of the table and factor of its numbers, by what is predicted."""
@@ -35,7 +35,7 @@ def machine_files(options: EvaluateOptions) -> list[tuple[Path, Drives]]:
     if machines and len(machines) < len(options.params):
         other = next(path for path in options.params if path not in dict(machines))
         raise ConfigError(
-            f"{machines[0][0]} has the drives of an arm or a robot, {other} does not: evaluate them separately"
+            f"{machines[0][0]} contains the drives of an arm or a robot, {other} does not: evaluate them separately"
         )
     return machines
 
@@ -44,12 +44,10 @@ def evaluate_machines(files: Sequence[tuple[Path, Drives]], options: EvaluateOpt
     """Predict every recording with every file; print and write what is asked for."""
     if options.diagram is not None or options.output is not None:
         raise ConfigError(
-            "--diagram is of a servo, as its --output, and the file has the drives of an arm or a robot"
+            "--diagram and its --output need parameter files of servos, but this file contains the drives of an arm or a robot"
         )
     if options.plot is not None and options.plot.suffix == ".gif":
-        raise ConfigError(
-            f"{options.plot}: moving pictures are of a servo; name a folder for those of an arm or a robot"
-        )
+        raise ConfigError(f"{options.plot}: animations show servos only: for an arm or a robot name a folder")
     sources = Sources(options.model, options.machine, options.degrees, options.calibration)
     results = []
     predicted = {
@@ -68,7 +66,7 @@ def evaluate_machines(files: Sequence[tuple[Path, Drives]], options: EvaluateOpt
 
         path, content = files[0]
         if len(files) > 1:
-            raise ConfigError("--report is on one file of drives: name one")
+            raise ConfigError("--report needs one file of drives: name one")
         write_drives_report(options.report, path, content, predicted[path])
         print(f"{options.report} ({options.report.stat().st_size / 1e6:.1f} MB)")
     return 0

@@ -19,7 +19,7 @@ from stribeck.cli.options import (
 _machines = group("drives of arms and robots")
 _output, _simulation = group("output"), group("simulation")
 _diagram = group("diagram")
-_others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml) files")
+_others = group("files given with --params as MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +34,12 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
     model: Path | None = _machines(
-        "URDF of an arm (default: the one that its machine's file names), URDF or MJCF of a robot",
+        "URDF of an arm (default: as in the machine's file), URDF or MJCF of a robot",
         None,
         "FILE",
     )
     machine: str | None = _machines(
-        "arm by name, or its YAML file (default: machine.yaml beside the file of drives, or the one named there)",
+        "arm by name, or its YAML file (default: the file named in the file of drives, or machine.yaml beside it)",
         None,
         "NAME",
     )
@@ -48,7 +48,7 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
-        "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo; others for published figures)",
+        "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo; others reproduce published figures)",
         None,
     )
     plot: Path | None = _output(
@@ -59,23 +59,25 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("errors for scripts", None, "FILE")
     diagram: Path | None = _diagram(
-        "picture of the drive/backdrive diagram: .png, .svg or .pdf; recordings are optional, and add measured torques",
+        "picture of the drive/backdrive diagram: .png, .svg or .pdf; with recordings, measured torques are drawn too",
         None,
         "FILE",
     )
     output: Path | None = _diagram(
-        "parameter file: the first one, fitted to the torques measured just before motion and in slow motion, too",
+        "write the first parameter file again, fitted also to the torques measured just before motion and in slow motion",
         None,
         "FILE",
     )
     file_joint: str | None = option(
-        "joint to read of files with several (default: the only one)", None, "NAME"
+        "joint to read from files with several joints (default: the only one)", None, "NAME"
     )
     max_torque: Positive | None = _diagram("largest motor torque to draw [N m]", None, "T")
     speeds: Numbers = _diagram("rad/s (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST")
-    kp: Positive | None = _others("firmware gain that their stiffness belongs to", None, "K")
-    supply: Positive | None = _others("voltage of their torques (default: the nominal one)", None, "V")
-    motor: Path | None = _others("parameter file with the motor, for URDF files", None, "P.json")
+    kp: Positive | None = _others("firmware gain to which the stiffness in these files belongs", None, "K")
+    supply: Positive | None = _others(
+        "supply voltage to which the torques in these files belong (default: nominal)", None, "V"
+    )
+    motor: Path | None = _others("parameter file with the motor parameters, for URDF files", None, "P.json")
 
 
 DECLARED = EvaluateOptions

@@ -45,7 +45,7 @@ def run(options: EvaluateOptions) -> int:
         return evaluate_machines(machines, options)
     if options.model or options.machine or options.degrees or options.calibration:
         raise ConfigError(
-            "--model, --machine, --degrees and --calibration go with the drives of an arm or a robot"
+            "--model, --machine, --degrees and --calibration are valid only with the drives of an arm or a robot"
         )
     own = tuple(path for path in options.params if path.suffix not in OTHERS)
     files = dict(parameter_files_of(replace(options, params=own)))
@@ -75,19 +75,19 @@ def _check(options: EvaluateOptions) -> None:
     """Refuse contradictions, and outputs that cannot be written, before anything is computed."""
     if not options.recordings and options.diagram is None and options.report is None:
         raise ConfigError(
-            "recordings missing: name them before the options (only --diagram and --report of one file need none)"
+            "recordings missing: name them before the options (they can be omitted only for --diagram, and for --report of one file)"
         )
     if not options.recordings and options.report is not None and len(options.params) != 1:
         raise ConfigError(
-            "a report without recordings is on one file: name one, or recordings before the options"
+            "a report without recordings needs exactly one parameter file: name one, or name recordings before the options"
         )
     for word in ("plot", "json"):
         if not options.recordings and getattr(options, word) is not None:
-            raise ConfigError(f"--{word} is about recordings: name them before the options")
+            raise ConfigError(f"--{word} needs recordings: name them before the options")
     if not options.params and (
         options.plot is None or options.report is not None or options.diagram is not None
     ):
-        raise ConfigError("--params missing: name the parameter files (only --plot draws recordings alone)")
+        raise ConfigError("--params missing: name the parameter files (only --plot works without them)")
     twice = len({path.resolve() for path in options.params}) < len(options.params)
     if options.report is not None and twice:
         raise ConfigError("--params names a file twice; name each once")
@@ -99,7 +99,7 @@ def _check(options: EvaluateOptions) -> None:
         check_report(options.report)
     if options.output is not None and (options.diagram is None or not options.recordings):
         raise ConfigError(
-            "--output is a file that is also fitted to measured torques: it needs --diagram and recordings"
+            "--output writes a file that is fitted to measured torques too: give recordings and --diagram"
         )
     outputs = [options.json, options.report, options.diagram, options.output, pictures]
     check_outputs(outputs, options.params, options.recordings)
@@ -122,9 +122,7 @@ def _report(
 
     named = [(display_name(file, options.params), file, drive) for file, drive in files]
     if options.integrator == "mujoco":
-        raise ConfigError(
-            "--integrator mujoco: the report has simulations of our own only; leave one of them out"
-        )
+        raise ConfigError("--integrator mujoco is not possible with --report: remove one of them")
     write_report(path, named, logs, options.step, options.reset_period, options.integrator)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
 
@@ -135,7 +133,9 @@ def _imported(path: Path, options: EvaluateOptions) -> Drive:
     from stribeck.exports.imports import imported
 
     if options.servo is None:
-        raise ConfigError(f"{path} does not name its servo: give --servo, and --kp for its stiffness")
+        raise ConfigError(
+            f"{path} does not name its servo: give --servo, and --kp to which its stiffness belongs"
+        )
     actuator = load_actuator(options.servo)
     motor = None if options.motor is None else read_drive(options.motor, actuator)
     of_file = (options.file_joint, options.kp, options.supply, motor)
@@ -209,7 +209,9 @@ def print_errors(paths: Sequence[Path], results: Sequence[dict[str, Any]]) -> No
     ]
     print_table(header, [*rows, ["mean of all runs", *(f"{1e3 * result['mae']:.2f}" for result in results)]])
     if any("band_coverage" in one for result in results for one in result["per_log"]):
-        print(f"± half-width of the {100 * COVERAGE:g} % band of the motion (share of the samples within it)")
+        print(
+            f"± half-width of the {100 * COVERAGE:g} % band of the motion (in parentheses: share of the samples within it)"
+        )
 
 
 def _entry(entry: dict[str, Any]) -> str:

@@ -50,7 +50,7 @@ def check_draws(form: Format, options: ExportOptions) -> None:
         check_format(form, options.draws)
     elif options.same or options.seed:
         raise ConfigError(
-            f"{'--same' if options.same else '--seed'} belongs to draws: say how many with --draws, or leave it out"
+            f"{'--same' if options.same else '--seed'} is for draws only: give their number with --draws, or remove the option"
         )
 
 
@@ -66,13 +66,13 @@ def check_units(options: ExportOptions, joints: Mapping[str, tuple[Path, Drive]]
     unknown = [name for name in options.same if name not in joints]
     if unknown:
         raise ConfigError(
-            f"--same names joints of the export, found {unknown[0]!r}; valid: {', '.join(joints)}"
+            f"--same needs names of exported joints, found {unknown[0]!r}; valid: {', '.join(joints)}"
         )
     if options.same:
         own = {id(joints[name][1]) for name in options.same}
         if len(own) < max(2, len(options.same)):
             raise ConfigError(
-                "--same needs two joints at least, each with its own parameter file: name them with --params"
+                "--same needs at least two joints, each with its own parameter file: give the files with --params"
             )
         scatter_of([joints[name][1] for name in options.same])  # refuses servos that differ
 

@@ -9,7 +9,7 @@ from stribeck.cli.options import Count, NotNegative, Positive, Seed, TimeStep, g
 
 _servo = group("servo")
 _draws = group("draws for randomised simulation")
-_runs = group("recordings on which the export is judged (default: bench trajectories)")
+_runs = group("recordings with which the error of the export is computed (default: bench trajectories)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,21 +17,25 @@ class ExportOptions:
     """Options: format, servos and their joints, robot, recordings."""
 
     format: str = option("format; 'list' explains them", metavar="FORMAT")
-    params: tuple[Path, ...] = option("parameter files: one for all joints, or one for each", (), "FILE")
+    params: tuple[Path, ...] = option(
+        "parameter files: one for all joints, or one for each joint", (), "FILE"
+    )
     output: Path | None = option("main file to write", None, "FILE")
     joint: tuple[str, ...] = option(
-        "joints (default: 'joint', or the names of the files if there are several)", (), "NAME"
+        "names of the joints (default: 'joint', or the names of the files if there are several)", (), "NAME"
     )
-    model: Path | None = option("robot file to put the servos into", None, "ROBOT")
+    model: Path | None = option("robot file into which the servos are written", None, "ROBOT")
     plain: bool = option(
-        "omit terms that the format lacks, instead of fitting the format's terms to the source law"
+        "omit terms that the format lacks, instead of fitting the terms of the format to the source law"
     )
     strict: bool = option("write nothing if the format cannot represent the law (exit code 1)")
-    servo: str | None = option("YAML file of the servo, for parameter files that do not describe it", None)
-    kp: Positive | None = _servo("firmware gain (default: that of the recordings)", None, "K")
+    servo: str | None = option(
+        "YAML file of the servo, for parameter files without a description of it", None
+    )
+    kp: Positive | None = _servo("firmware gain (default: as in the recordings)", None, "K")
     kd: NotNegative = _servo("derivative gain", 0.0, "K")
     supply: Positive | None = _servo(
-        "voltage (default: that of the recordings, or of the recordings of the fit)", None, "V"
+        "supply voltage (default: as in the recordings, or in those of the fit)", None, "V"
     )
     step: TimeStep | None = _servo(
         "time step of the simulator (default: the model's, 0.002, or 0.005 of drives with the laws of the paper)",
@@ -39,23 +43,27 @@ class ExportOptions:
         "S",
     )
     draws: Count | None = _draws(
-        "also write this many sets drawn from the posterior, as wide as the band of the fit", None, "N"
+        "also write this number of random parameter sets from the posterior, with a spread equal to the band of the fit",
+        None,
+        "N",
     )
     seed: Seed = _draws("random seed", 0, "N")
     same: tuple[str, ...] = _draws(
-        "joints with equal drives, each with its own file: the draws then represent new units", (), "JOINT"
+        "joints with equal drives, each identified in its own file: the draws then represent further drives of this type",
+        (),
+        "JOINT",
     )
     recordings: tuple[Path, ...] = option(
-        "recordings on which the export is judged (default: bench trajectories)",
+        "recordings with which the error of the export is computed (default: bench trajectories)",
         (),
         "RECORDING",
         positional=True,
     )
     signals: Path | None = _runs("YAML table that maps signals to topics", None, "YAML")
     bench: str | None = _runs(
-        "describe a bag without /bench: mass=KG,length=M,kp=GAIN,…", None, "KEY=VALUE,…"
+        "description of a bag without /bench: mass=KG,length=M,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: float | None = _runs("rod mass for JSON recordings without one", None, "KG")
+    arm_mass: float | None = _runs("rod mass, for JSON recordings that lack it", None, "KG")
 
 
 DECLARED = ExportOptions

@@ -59,7 +59,7 @@ def run(options: ExportOptions) -> int:
     form, output = format_named(options.format), options.output
     form.module_of()  # says at once which library is missing
     if not options.params or output is None:
-        raise ConfigError("name the parameter files (--params) and the file to write (--output)")
+        raise ConfigError("--params and --output are needed: name the parameter files and the file to write")
     _check_model(form, options)
     check_draws(form, options)
     driven = _driven(options)
@@ -93,7 +93,7 @@ def run(options: ExportOptions) -> int:
     judged: list[Judged] = []
     with StageLine(quiet=len(files) == 1) as line:
         for (path, file), gains, supply in zip(files, used, supplies, strict=True):
-            line.tell(f"drives as {form.name} holds them, {len(judged) + 1} of {len(files)}")
+            line.tell(f"drives in the format {form.name}, {len(judged) + 1} of {len(files)}")
             judged.append(_judged(path, file, form, options, logs, gains, supply))
     task = task_of([one.held for one in judged])
     written = form.write(task)
@@ -165,9 +165,9 @@ def _finish(
 
 def _check_model(form: Format, options: ExportOptions) -> None:
     if form.model and options.model is None:
-        raise ConfigError(f"--format {form.name} changes a robot file: name it with --model")
+        raise ConfigError(f"--format {form.name} writes into a robot file: name it with --model")
     if form.model is False and options.model is not None:
-        raise ConfigError(f"--format {form.name} does not use --model {options.model}: leave it out")
+        raise ConfigError(f"--format {form.name} does not use a robot file: remove --model {options.model}")
     if options.model is not None:
         read_bytes(options.model, ConfigError)  # says at once that it is missing, or no file
 
@@ -188,7 +188,8 @@ def _check_strict(
     for path, words in zip(paths, missing, strict=True):
         if options.strict and words:
             raise ConfigError(
-                f"{path}: {form.name} cannot represent {', '.join(words)}: leave out --strict to export the closest law that it can represent, or choose c or bam"
+                f"{path}: {form.name} cannot represent {', '.join(words)}: remove --strict to export the "
+                "closest law that the format can represent, or choose the format c or bam"
             )
 
 
@@ -198,7 +199,9 @@ def _driven(options: ExportOptions) -> list[_Driven]:
     read = [(path, read_drives(path, servo)) for path in options.params]
     several = [path for path, drives in read if len(drives.joints) > 1]
     if several and len(read) > 1:
-        raise ConfigError(f"{several[0]} has several joints: give it alone, or files with one joint each")
+        raise ConfigError(
+            f"{several[0]} contains several joints: give only this file, or only files of one joint each"
+        )
     if several:
         (path, drives), chosen = read[0], options.joint or tuple(read[0][1].joints)
     elif len(read) == 1:
@@ -215,7 +218,7 @@ def _driven(options: ExportOptions) -> list[_Driven]:
         ]
     else:
         raise ConfigError(
-            f"{len(read)} parameter files for {len(chosen)} joints ({', '.join(chosen)}): give one for all or one for each"
+            f"found {len(read)} parameter files for {len(chosen)} joints ({', '.join(chosen)}): give one for all joints, or one for each"
         )
     if servo is not None:
         for one in found:
@@ -228,7 +231,7 @@ def _logs(options: ExportOptions) -> list[Log]:
         given = {"--signals": options.signals, "--bench": options.bench, "--arm-mass": options.arm_mass}
         for name, value in given.items():
             if value is not None:
-                raise ConfigError(f"{name} describes recordings: name them, or leave it out")
+                raise ConfigError(f"{name} is only for recordings: name recordings, or remove the option")
         return []
     chosen = RecordingOptions(
         recordings=options.recordings, signals=options.signals, bench=options.bench, arm_mass=options.arm_mass
@@ -274,13 +277,11 @@ def _supply(
     if not form.supply or not ("R" in file.values or file.actuator.control.kind == "voltage"):
         return None
     found = (
-        f"the recordings have {', '.join(f'{volts:g}' for volts in sorted(known))} V"
+        f"the recordings have different ones, {', '.join(f'{volts:g}' for volts in sorted(known))} V"
         if known
         else f"{path} states none"
     )
-    raise ConfigError(
-        f"--format {form.name} contains the supply voltage, and {found}: give one with --supply"
-    )
+    raise ConfigError(f"--format {form.name} needs the supply voltage, but {found}: give it with --supply")
 
 
 def _by_torque(options: ExportOptions, form: Format, logs: Sequence[Log], file: Drive) -> bool:
@@ -298,16 +299,16 @@ def _servo(
     stated = options.kp is not None or len(gains) == 1 or file.gains is not None
     if form.gain and not stated and not _by_torque(options, form, logs, file):
         found = (
-            f"the recordings have {', '.join(f'{gain:g}' for gain in gains)}"
+            f"the recordings have different ones, {', '.join(f'{gain:g}' for gain in gains)}"
             if gains
             else "there are no recordings"
         )
         raise ConfigError(
-            f"--format {form.name} contains the firmware's gain, and {found}: give one with --kp"
+            f"--format {form.name} needs the gain of the firmware, but {found}: give it with --kp"
         )
     if form.gain and options.kp is not None and file.gains is not None:
         warn(
-            f"--kp {options.kp:g} replaces the gain of {file.gains.kp:.3g} that the file states (N m/rad, not the value of a servo's register)"
+            f"--kp {options.kp:g} replaces the gain {file.gains.kp:.3g} in the file; its unit is N m/rad, not that of a servo's register"
         )
     kp = options.kp or (gains[0] if gains else usual_gain(file))
     kd = options.kd or (0.0 if file.gains is None else float(file.gains.kd))

@@ -68,12 +68,12 @@ class IdentifyTransmissionOptions:
     """Options: recordings, names of their arrays, and the output file."""
 
     recordings: tuple[Path, ...] = option(
-        "recordings with both encoders and torque", metavar="RECORDING", positional=True
+        "recordings of motor and link encoders and torque", metavar="RECORDING", positional=True
     )
-    validate: tuple[Path, ...] = _data("recordings that are predicted only", (), "PATH")
+    validate: tuple[Path, ...] = _data("recordings for validation", (), "PATH")
     columns: Annotated[Arrays, arrays] = _data(
-        "arrays of the files: motor=NAME,link=NAME (positions on the link side), torque=NAME (on the motor side [N m]), "
-        "ratio=NAME or numbers, rotor_inertia=… [kg m²], time=NAME",
+        "arrays in the files: motor=NAME and link=NAME (positions on the link side), torque=NAME (on the "
+        "motor side [N m]), ratio=NAME or numbers, rotor_inertia=… [kg m²], time=NAME",
         metavar="SIGNAL=NAME,…",
     )
     step: Positive | None = _data("time step [s], for files without times", None, "S")
@@ -81,7 +81,7 @@ class IdentifyTransmissionOptions:
     joint: tuple[str, ...] = _data(
         "numbers of the joints from 1, separated by commas or blanks (default: all)", (), "N"
     )
-    json: Path | None = _output("parameters and errors for scripts", None, "FILE")
+    json: Path | None = _output("JSON file of parameters and errors", None, "FILE")
 
 
 def run(options: IdentifyTransmissionOptions) -> int:
@@ -135,9 +135,11 @@ def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> lis
     still = {joint: _still(runs, joint) for joint in chosen}
     for joint, encoder in still.items():
         if encoder:
-            warn(f"joint {joint + 1} is left out: its {encoder} position never changes")
+            warn(f"joint {joint + 1} is not identified: its {encoder} position never changes")
     if all(still.values()):
-        raise RecordingError("no joint moves according to both encoders: name the arrays with --columns")
+        raise RecordingError(
+            "no joint moves according to both encoders: give the correct arrays with --columns"
+        )
     return [joint for joint in chosen if not still[joint]]
 
 
@@ -149,11 +151,15 @@ def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
     motor, link, torque = (_tall(table, name) for name in given[:3])
     ratio, rotor = (_numbers(table, text, motor.shape[1]) for text in given[3:5])
     if torque.shape != motor.shape:
-        raise RecordingError(f"{path}: {given.torque} is {torque.shape}, {given.motor} {motor.shape}")
+        raise RecordingError(
+            f"{path}: {given.torque} has shape {torque.shape}, but {given.motor} has {motor.shape}: both must be equal"
+        )
     steps = np.diff(table.column(given.time)) if given.time else np.full(1, options.step or np.nan)
     dt = float(np.median(steps))
     if not dt > 0.0 or np.any(np.abs(steps - dt) > 0.1 * dt):
-        raise RecordingError(f"{path}: times must increase in equal steps; give time in --columns, or --step")
+        raise RecordingError(
+            f"{path}: times must increase in equal steps: give the time in --columns, or --step"
+        )
     if dt > LONGEST_INTERVAL:
         raise RecordingError(
             f"{path}: samples are {dt:g} s apart; are times in milliseconds? Seconds are expected"
@@ -161,7 +167,7 @@ def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
     largest = float(max(np.nanmax(np.abs(motor)), np.nanmax(np.abs(link))))
     if not options.degrees and largest > LARGEST_POSITION:
         raise RecordingError(
-            f"{path}: positions reach {largest:.1f} rad; are they in degrees? Then give --degrees, else convert them to radians"
+            f"{path}: positions reach {largest:.1f} rad: are they in degrees? Then give --degrees. Otherwise convert them to radians"
         )
     return EncoderRun(path.stem, dt, scale * motor, scale * link, torque * ratio, rotor * ratio**2)
 
@@ -190,8 +196,10 @@ def _numbers(table: Table, text: str, count: int) -> Any:
         except ValueError:
             names = ", ".join(table.names[:20])
             raise RecordingError(
-                f"{table.path} has no array {text!r}, and it is no number; it has {names}"
+                f"{table.path}: {text!r} is neither an array nor a number; arrays: {names}"
             ) from None
     if len(values) not in (1, count):
-        raise RecordingError(f"{table.path}: {text} has {len(values)} values for {count} joints")
+        raise RecordingError(
+            f"{table.path}: {text} has {len(values)} values, expected one, or one for each of {count} joints"
+        )
     return np.broadcast_to(values, (count,))

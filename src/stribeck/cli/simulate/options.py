@@ -23,21 +23,19 @@ class SimulateOptions(ParameterFileOptions):
     )
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
     mechanism: str | None = _simulation(
-        "instead of trajectories: a mechanism by name or its YAML file, simulated from its zero pose, with contacts",
+        "mechanism by name, or its YAML file, simulated from its zero pose, with contacts; replaces trajectories",
         None,
         "NAME",
     )
-    seconds: Positive | None = _simulation("duration of a mechanism's motion (default: 2)", None, "S")
+    seconds: Positive | None = _simulation("duration of the motion of a mechanism (default: 2)", None, "S")
     bench: str | None = _simulation(
         "load, rod, supply and gain: mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V",
         None,
         "KEY=VALUE,…",
     )
-    step: TimeStep | None = _simulation(
-        "time step (default: that of the parameter file, or 0.005)", None, "S"
-    )
+    step: TimeStep | None = _simulation("time step (default: 0.005, or as in the parameter file)", None, "S")
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
-        "time stepping (default: exponential, or the parameter file's; mujoco: the servo in MuJoCo)", None
+        "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo)", None
     )
     output: Path | None = _output("folder for tables of the motion", None, "DIR")
     plot: Path | None = _output(
@@ -45,7 +43,7 @@ class SimulateOptions(ParameterFileOptions):
         None,
         "DIR",
     )
-    json: Path | None = _output("final positions, largest speeds and torques for scripts", None, "FILE")
+    json: Path | None = _output("JSON file of final positions, largest speeds and torques", None, "FILE")
 
 
 DECLARED = SimulateOptions

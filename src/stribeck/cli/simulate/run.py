@@ -36,9 +36,9 @@ def run(options: SimulateOptions) -> int:
     if options.mechanism is not None:
         return _mechanism(options, options.mechanism)
     if not options.trajectories or not options.params or options.bench is None:
-        raise ConfigError("name trajectories, --params and --bench, or a --mechanism")
+        raise ConfigError("name trajectories with --params and --bench, or give a --mechanism")
     if options.seconds is not None:
-        raise ConfigError("--seconds is the duration of a --mechanism's motion: trajectories have their own")
+        raise ConfigError("--seconds is for a --mechanism only: trajectories have their own duration")
     labels = _labels(options.params)
     trajectories = [trajectory_of(word) for word in options.trajectories]
     tables = _tables(options.output, [one.name for one in trajectories], list(labels.values()))
@@ -77,7 +77,7 @@ def _mechanism(options: SimulateOptions, name: str) -> int:
     unused = ["trajectories"] if options.trajectories else []
     unused += [f"--{word}" for word in OF_BENCHES if getattr(options, word)]
     if unused:
-        raise ConfigError(f"--mechanism needs no bench: leave {' and '.join(unused)} out")
+        raise ConfigError(f"remove {' and '.join(unused)}: a --mechanism does not need them")
     from stribeck.cli.simulate.mechanism import simulate_mechanism
 
     simulate_mechanism(name, options.seconds, options.step, options.output)
@@ -100,7 +100,7 @@ def _tables(folder: Path | None, runs: Sequence[str], labels: Sequence[str]) -> 
     twice = sorted({name for name in runs if runs.count(name) > 1})
     if twice:
         raise ConfigError(
-            f"two trajectories are named {', '.join(twice)}: name each once, and give tables file names of their own"
+            f"two trajectories have the same name ({', '.join(twice)}): name each once, and give different names to tables"
         )
     if folder is None:
         return {}
@@ -123,9 +123,7 @@ def _setup(text: str, path: Path, drive: Drive) -> Setup:
     """The bench that ``--bench`` describes; supply and gain are those of the parameter file's servo if they are left out."""
     given = described(text)
     if not isinstance(given, dict):
-        raise ConfigError(
-            "--bench: a file describes recordings; give mass=KG,length=M,arm_mass=KG,kp=GAIN here"
-        )
+        raise ConfigError("--bench: a file cannot be used here: give mass=KG,length=M,arm_mass=KG,kp=GAIN")
     unknown = sorted(set(given) - set(SETUP_KEYS))
     if unknown:
         raise ConfigError(f"--bench: unknown {', '.join(unknown)}; valid: {', '.join(SETUP_KEYS)}")
@@ -136,7 +134,7 @@ def _setup(text: str, path: Path, drive: Drive) -> Setup:
     missing = [name for name in ("mass", "length", "kp") if name not in values]
     if missing:
         raise ConfigError(
-            f"--bench: {', '.join(missing)} missing for {path}: mass=KG,length=M,kp=GAIN are needed"
+            f"--bench: {', '.join(missing)} missing for {path}: mass=KG,length=M,kp=GAIN are required"
         )
     return Setup(**values)
 

@@ -73,7 +73,7 @@ class RecordingFormat:
 
     def __post_init__(self) -> None:
         if self.gears is not None and {len(row) for row in self.gears} != {len(self.gears)}:
-            raise ValueError("gears: expected a square matrix as a list of rows")
+            raise ValueError("gears: expected a square matrix, as a list of rows")
         for name, source in self.signals.items():
             source.checked(name)
             self._check_place(name, source)
@@ -83,18 +83,18 @@ class RecordingFormat:
         if missing:
             raise ValueError(f"{', '.join(missing)} missing")
         if (self.time is None) == (self.rate is None):
-            raise ValueError("give either time or rate")
+            raise ValueError("either time or rate is needed, and not both")
 
     def _check_place(self, name: str, source: SignalSource) -> None:
         if self.format == "bag":
             if source.place not in ("bag", "none") or name == "time":
                 raise ValueError(
-                    f"{name}: signals of a bag need topic, names and values, or interface; its times are the stamps"
+                    f"{name}: in bags a signal needs topic, names and values, or an interface; its times are those of the messages"
                 )
         elif self.format == "csv" and source.column is None and not source.columns:
-            raise ValueError(f"{name}: give column, or columns: [first, one beyond the last]")
+            raise ValueError(f"{name}: give column, or columns: [first, last + 1]")
         elif self.format in ("mat", "npz") and source.variable is None:
-            raise ValueError(f"{name}: give the name of its variable")
+            raise ValueError(f"{name}: give the name of its array as variable")
 
     def table(self) -> SignalTable:
         """Sources of the signals of a bag: those of ``/joint_states`` where none is named."""
@@ -137,7 +137,7 @@ class Protocol:
     :param rest: speed below which a joint has no direction of motion [rad/s or m/s].
     :param fit: whether all rows are fitted, or moving ones only.
     :param sticking: whether joints stick and slip: directions of motion are then those of filtered states in predictions, too, and
-        rows at rest say nothing about friction.
+        rows at rest contain no information on friction.
     """
 
     moving: Positive
@@ -194,7 +194,6 @@ def identification_config(robot: RobotConfig) -> IdentificationConfig:
     for name, weights in config.couplings.items():
         if len(weights) < 2 or not set(weights) <= set(robot.joints):
             raise ConfigError(
-                f"{where}: couplings: {name}: expected weights of two joints or more out of "
-                f"{', '.join(robot.joints)}, found {', '.join(weights)}"
+                f"{where}: couplings: {name}: expected weights of at least two joints out of {', '.join(robot.joints)}, found {', '.join(weights)}"
             )
     return config

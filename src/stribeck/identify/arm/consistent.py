@@ -269,7 +269,7 @@ def _ipopt(problem: _Quadratic, after: Callable[[int, Callable[[], Array]], None
     except RuntimeError:
         status = SolverStatus.LIMIT
         if (ended := opti.return_status()) not in SLOW:
-            text = f"IPOPT found no physically consistent solution ({ended}): widen `neighbourhood`, or leave the fit out (`fits`)"
+            text = f"IPOPT found no physically consistent solution ({ended}): widen `neighbourhood`, or remove this fit from `fits`"
             raise StribeckError(text) from None
     found = nearest_consistent(np.array(opti.debug.value(casadi.vertcat(*bodies))))
     return found, np.atleast_1d(opti.debug.value(x)), status

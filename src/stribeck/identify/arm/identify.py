@@ -126,7 +126,7 @@ class Identification:
         """
         check_valid(name, FITS, "unknown fit")
         if not self.applies(name):
-            raise ConfigError(f"the fit {name!r} needs a URDF, and this machine has none")
+            raise ConfigError(f"the fit {name!r} needs a URDF, but the machine's file names none")
         self._tell(name)
         makers: dict[str, Callable[[], Fit]] = {
             "ols": lambda: self._linear("ordinary"),

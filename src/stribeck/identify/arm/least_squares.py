@@ -288,11 +288,13 @@ def check_excited(
     still = [name for name, speed in zip(machine.joints, speeds, strict=True) if speed <= protocol.moving]
     if still:
         raise RecordingError(
-            f"too little motion: {', '.join(still)} never faster than {protocol.moving:g} (protocol: moving); "
-            "move every joint: `stribeck design trajectory` designs such a motion"
+            f"too little motion: {', '.join(still)} never moves faster than {protocol.moving:g} (protocol: "
+            "moving): record a motion of all joints, for example one of `stribeck design trajectory`"
         )
     if len(rows) < rows.shape[1]:
-        raise RecordingError(f"too little motion: {len(rows)} rows for {rows.shape[1]} parameters")
+        raise RecordingError(
+            f"too little motion: {len(rows)} rows for {rows.shape[1]} parameters: record more"
+        )
     scale = np.linalg.norm(rows, axis=0)
     open_ = [base.names[k] for k, size in zip(base.chosen, scale, strict=True) if size == 0.0]
     if not open_:
@@ -302,8 +304,8 @@ def check_excited(
         open_ = [base.names[k] for k, share in zip(base.chosen, shares, strict=True) if share > 0.3]
     if open_:
         raise RecordingError(
-            f"too little motion to determine {', '.join(open_)} (each with what it is combined with); "
-            "move all joints at once, fast and far: `stribeck design trajectory` designs such a motion"
+            f"too little motion to determine {', '.join(open_)} (alone, or combined with others): record a "
+            "fast and wide motion of all joints at once, for example one of `stribeck design trajectory`"
         )
 
 

@@ -153,14 +153,15 @@ def load_arm(path: Path, joints: Sequence[str] = (), held: Mapping[str, float] |
     """
     moving, mimics = movable_joints(robot_element(path))
     if not moving:
-        raise ConfigError(f"{path}: all joints are fixed; expected revolute, continuous or prismatic ones")
+        raise ConfigError(
+            f"{path}: all joints are fixed; at least one must be revolute, continuous or prismatic"
+        )
     check_valid(joints, moving, f"{path}: no movable joint")
     chosen = tuple(joints) or tuple(name for name in moving if name not in mimics)
     following = [name for name in chosen if name in mimics]
     if following:
         raise ConfigError(
-            f"{path}: joint {', '.join(following)} follows another one (mimic): leave it out of `joints`, it is then "
-            "locked in its neutral position"
+            f"{path}: joint {', '.join(following)} follows another one (mimic): remove it from `joints`; it is then locked in its neutral position"
         )
     model = _build(path, chosen, held or {})
     if not joints:
@@ -174,7 +175,7 @@ def load_arm(path: Path, joints: Sequence[str] = (), held: Mapping[str, float] |
     empty = [joint for joint, mass in zip(chosen, arm.inertials[::INERTIALS], strict=True) if not mass > 0.0]
     if empty:
         raise ConfigError(
-            f"{path}: the links behind {', '.join(empty)} have no mass: give them an <inertial> element"
+            f"{path}: the links moved by {', '.join(empty)} have no mass: give them an <inertial> element"
         )
     return arm
 

@@ -109,7 +109,7 @@ def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRec
     if not parts:
         longest = max(end - first for first, end in pairwise(ends))
         raise TooShortError(
-            f"{run.name}: {len(gaps)} gaps leave at most {longest} rows in a row, expected {least}"
+            f"{run.name}: between its {len(gaps)} gaps, at most {longest} consecutive rows remain, but {least} are needed: record without gaps"
         )
     return [
         replace(whole.between(first, end), name=f"{run.name} part {k}")
@@ -131,17 +131,17 @@ def usable_parts(runs: Sequence[ArmRecording], protocol: Protocol) -> tuple[list
             motions = [part for part in parts if _is_long(part, protocol)]
             if not motions:
                 raise TooShortError(
-                    f"{run.name}: {max(len(part.time) for part in parts)} samples are too few, they leave no rows to fit"
+                    f"{run.name}: {max(len(part.time) for part in parts)} samples are too few, because no row remains after filtering: record longer"
                 )
         except TooShortError as error:
             refused = refused or error
-            lines.append(f"{error}; it is left out")
+            lines.append(f"{error}; the recording is not used")
             continue
         if parts[0] is not run:
             left = sum(len(part.time) for part in motions)
             lines.append(
-                f"{run.name} has gaps, the longest of {np.diff(run.time).max():.2g} s: it is used in {len(motions)} parts, and "
-                f"{len(run.time) - left} of {len(run.time)} rows are in pieces too short to use"
+                f"{run.name} has gaps of up to {np.diff(run.time).max():.2g} s, so it is split into {len(motions)} parts; {len(run.time) - left} of "
+                f"{len(run.time)} rows are in parts too short to use"
             )
         found += motions
     if refused is not None and not found:
@@ -236,7 +236,9 @@ def _processed(run: ArmRecording, protocol: Protocol, delay: float) -> Processed
     first += -first % step  # align rows with the fine grid
     rows = slice(first, end, protocol.every)
     if end - first < 10 * protocol.every:
-        raise TooShortError(f"{run.name}: {len(grid)} samples leave no rows to fit")
+        raise TooShortError(
+            f"{run.name}: {len(grid)} samples are too few, because no row remains after filtering: record longer"
+        )
     kept = states.at(rows)
     speed = np.abs(kept.velocity)
     return ProcessedMotion(
@@ -259,7 +261,9 @@ def _rows(run: ArmRecording, protocol: Protocol) -> ArmRecording:
         return run
     first, end = protocol.rows[run.name]
     if not first < end <= len(run.time):
-        raise ConfigError(f"{run.name} has {len(run.time)} rows, the protocol asks for rows {first} to {end}")
+        raise ConfigError(
+            f"{run.name} has {len(run.time)} rows, but the protocol asks for rows {first} to {end}"
+        )
     return run.between(first, end)
 
 
@@ -271,8 +275,8 @@ def _grid(run: ArmRecording, protocol: Protocol) -> tuple[Array, float]:
         return np.arange(run.time[0], run.time[-1], 1.0 / rate), rate
     if steps.max() - steps.min() > 0.2 * np.median(steps):
         raise ConfigError(
-            f"{run.name}: samples come every {1e3 * steps.min():.3g} to {1e3 * steps.max():.3g} ms: set "
-            f"protocol: resample, for instance to {1.0 / np.median(steps):.3g}"
+            f"{run.name}: the intervals between samples vary from {1e3 * steps.min():.3g} to "
+            f"{1e3 * steps.max():.3g} ms: set protocol: resample, for example to {1.0 / np.median(steps):.3g}"
         )
     rate = (len(run.time) - 1) / (run.time[-1] - run.time[0])
     return run.time[0] + np.arange(len(run.time)) / rate, float(rate)

@@ -96,7 +96,9 @@ def identify_payload(
         rows = fitted.rows * weights[:, None]
         length = np.linalg.norm(rows, axis=0)
         if not (length[:4] > 0.0).all():
-            raise RecordingError(f"too little motion to determine a payload at {link}: move all joints")
+            raise RecordingError(
+                f"too little motion to determine a payload at {link}: record a motion of all joints"
+            )
         values = np.linalg.lstsq(rows / np.maximum(length, 1e-300), fitted.torque * weights)[0]
         values = values / np.maximum(length, 1e-300)
         residual = fitted.torque - fitted.rows @ values
@@ -106,8 +108,8 @@ def identify_payload(
         mass, moment = float(values[0]), values[1:4]
         if not mass > 0.0:
             raise RecordingError(
-                f"the payload at {link} would have a mass of {mass:.3g} kg: the links of the URDF are too heavy; identify "
-                "the arm without a payload first, and give the new URDF"
+                f"the mass of the payload at {link} would be {mass:.3g} kg: the links in the URDF are too "
+                "heavy: first identify the arm without payload, and use the resulting URDF"
             )
         x, y, z = (moment / mass).tolist()
         found = Payload(mass, (x, y, z), link)

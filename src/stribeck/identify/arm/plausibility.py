@@ -35,14 +35,13 @@ def check_positions(runs: Sequence[ArmRecording], arm: ArmModel) -> None:
         for j, joint in enumerate(run.joints):
             if upper[j] > lower[j] and (lowest[j] < lower[j] - room[j] or highest[j] > upper[j] + room[j]):
                 raise RecordingError(
-                    f"{run.name}: {joint} moves from {lowest[j]:.4g} to {highest[j]:.4g} rad, {arm.path.name} allows "
-                    f"{lower[j]:.4g} to {upper[j]:.4g}: degrees (set unit: deg), positions of the motor (set "
-                    "gears), or another zero (set offset)?"
+                    f"{run.name}: {joint} moves from {lowest[j]:.4g} to {highest[j]:.4g} rad, but {arm.path.name} allows {lower[j]:.4g} to {upper[j]:.4g}: is "
+                    "the position in degrees (set unit: deg), that of the motor (set gears), or relative to another zero (set offset)?"
                 )
             if effort[j] > 0.0 and strongest[j] > STRONGER * effort[j]:
                 raise RecordingError(
-                    f"{run.name}: {joint} has up to {strongest[j]:.4g} N m, {arm.path.name} allows {effort[j]:.4g}: "
-                    "N mm, or a current (set scale)?"
+                    f"{run.name}: the torque of {joint} reaches {strongest[j]:.4g} N m, but {arm.path.name} "
+                    f"allows {effort[j]:.4g}: is it in N mm, or a current (set scale)?"
                 )
 
 
@@ -60,6 +59,6 @@ def check_torques(motions: Sequence[ProcessedMotion], arm: ArmModel) -> None:
         shares = np.maximum(shares, measured / np.where(sizes > 0.0, sizes, np.inf))
     if shares.max() < WEAKER:
         raise RecordingError(
-            f"no joint has more than {100.0 * shares.max():.2g} % of the torque that {arm.path.name} would need "
-            "without friction: torques of the motor (set gears), a current (set scale), or masses of the URDF in grams?"
+            f"all torques are at most {100.0 * shares.max():.2g} % of those that {arm.path.name} would need without friction: are they torques of the motors "
+            "(set gears) or currents (set scale), or are the masses in the URDF in grams?"
         )

@@ -45,7 +45,7 @@ def predict_arm(
     strange = [joint for joint in content.joints if joint not in names]
     if strange or not content.joints:
         raise ConfigError(
-            f"the drives are of {', '.join(content.joints) or 'no joint'}, and {robot.path} has {', '.join(names)}"
+            f"the file contains drives of {', '.join(content.joints) or 'no joint'}, but {robot.path} has the joints {', '.join(names)}"
         )
     joints = tuple(joint for joint in names if joint in content.joints)
     runs = read_usable(paths, lambda some: read_recordings(some, config.recording, names, robot.units), note)
@@ -59,11 +59,13 @@ def predict_arm(
             joints, {name: place for name, place in zip(names, at, strict=True) if name not in joints}
         )
         if astray := moving.astray(run):
-            note(f"{run.name} is left out: {', '.join(astray)} moves in it, and the file has no drive of it")
+            note(f"{run.name} is not used: {', '.join(astray)} moves in it, but the file has no drive of it")
             continue
         found.append(_predicted(content, robot, config, urdf, moving, run))
     if not found:
-        raise RecordingError("no recording is left: in each a joint moves of which the file has no drive")
+        raise RecordingError(
+            "no recording can be used: in each of them a joint moves that has no drive in the file"
+        )
     return found
 
 
@@ -144,6 +146,7 @@ def _chosen(values: Mapping[str, float], names: Sequence[str]) -> Array:
     missing = [name for name in names if name not in values]
     if missing:
         raise ParameterFileError(
-            f"the file of drives lacks {', '.join(missing[:4])}{' …' * (len(missing) > 4)}: it was written for another machine or by an earlier version; identify again"
+            f"the file of drives lacks {', '.join(missing[:4])}{' …' * (len(missing) > 4)}: it belongs to "
+            "another machine, or an earlier version wrote it: identify again"
         )
     return np.array([values[name] for name in names])

@@ -138,7 +138,7 @@ def run_of_tracks(
     }
     if lacking["effort"]:
         raise RecordingError(
-            f"{path}: no effort of {', '.join(lacking['effort'])}: torque is needed to identify an arm"
+            f"{path}: no effort of {', '.join(lacking['effort'])}: an arm can be identified only from torques; record them"
         )
     if lacking["velocity"]:
         found.pop("velocity", None)
@@ -146,7 +146,7 @@ def run_of_tracks(
     tracks = [track for by_joint in found.values() for track in by_joint.values()]
     time = time[_within(time, tracks)]
     if not len(time):
-        raise RecordingError(f"{path}: position and effort were never recorded at the same time")
+        raise RecordingError(f"{path}: there is no time at which position and effort were both recorded")
     signals = {
         signal: np.stack([_at(time, by_joint[joint]) for joint in joints], axis=1)
         for signal, by_joint in found.items()
@@ -186,9 +186,11 @@ def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
     if form.gears is not None:
         gears = np.array(form.gears)
         if gears.shape[0] != len(run.joints):
-            raise RecordingError(f"{run.name}: {len(run.joints)} joints, but gears of {gears.shape[0]}")
+            raise RecordingError(
+                f"{run.name}: gears is a matrix for {gears.shape[0]} joints, but the recording has {len(run.joints)}"
+            )
         if abs(np.linalg.det(gears)) < 1e-9:
-            raise RecordingError(f"{run.name}: the matrix of gears is singular")
+            raise RecordingError(f"{run.name}: the matrix gears cannot be inverted: correct it")
         inverse = np.linalg.inv(gears)
         position, effort = position @ inverse.T, effort @ gears
         velocity = None if velocity is None else velocity @ inverse.T
@@ -224,7 +226,7 @@ def check_finite(run: ArmRecording) -> None:
     if not np.all(np.diff(run.time) > 0.0):
         row = int(np.flatnonzero(np.diff(run.time) <= 0.0)[0])
         raise RecordingError(
-            f"{run.name}: time does not increase from row {row} to {row + 1}: {_disorder(run.time, row)}"
+            f"{run.name}: time does not increase from row {row} to row {row + 1}: {_disorder(run.time, row)}"
         )
 
 
@@ -233,10 +235,10 @@ def _disorder(time: Array, row: int) -> str:
     back = float(time[row] - time[row + 1])
     if back == 0.0:
         repeated = int(np.sum(np.diff(time) == 0.0))
-        return f"{repeated} rows have the time of the row before: leave them out, or give a clock that is fine enough"
+        return f"{repeated} rows have the same time as the row before: remove them, or record times with a finer resolution"
     if back > 0.5 * float(time[row] - time[0]) and row > 10:
-        return "it starts again, because there are two tests in one file: split it"
-    return "rows are out of order: sort them"
+        return "time starts again, so the file contains two tests: split it"
+    return "rows are not in the order of time: sort them"
 
 
 def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
@@ -251,21 +253,23 @@ def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
     if units == "rotary" and largest.max() > (LARGEST_DECLARED if declared else LARGEST_POSITION):
         joint = run.joints[int(largest.argmax())]
         raise RecordingError(
-            f"{run.name}: {joint} goes to {largest.max():.4g} rad: degrees (set unit: deg), or positions of the "
-            f"motor (set gears)?{'' if declared else ' If it does turn that far, set unit: rad'}"
+            f"{run.name}: the position of {joint} reaches {largest.max():.4g} rad: is it in degrees (set unit: deg), or that of the motor (set "
+            f"gears)?{'' if declared else ' If it is correct, set unit: rad'}"
         )
     unit, least = ("rad", 1e-2) if units == "rotary" else ("m", 1e-3)
     travel = np.ptp(run.position, axis=0)
     if travel.max() < least:
         raise RecordingError(
-            f"{run.name}: no joint moves, the largest travel is {travel.max():.2g} {unit}: friction and inertia can be identified from motion only"
+            f"{run.name}: no joint moves by more than {travel.max():.2g} {unit}: friction and inertia can be identified only from motion"
         )
     _check_velocity(run, travel >= least)
     if not np.any(np.abs(run.effort).max(axis=0) > 0.0):
-        raise RecordingError(f"{run.name}: all torques are zero")
+        raise RecordingError(
+            f"{run.name}: all torques are zero: name other columns, or enable torque measurement in the driver"
+        )
     if not np.any(np.ptp(run.effort, axis=0) > 0.0):
         raise RecordingError(
-            f"{run.name}: the torques are the same in all rows: other columns, or a driver without torques"
+            f"{run.name}: the torques are the same in all rows: name other columns, or enable torque measurement in the driver"
         )
 
 
@@ -275,7 +279,7 @@ def _check_velocity(run: ArmRecording, moving: Array) -> None:
         return
     if not np.isfinite(run.velocity).all():
         raise RecordingError(
-            f"{run.name}: velocity is not finite in some rows; leave it out to differentiate positions"
+            f"{run.name}: some velocities are not finite: leave velocity out, so that it is computed from positions"
         )
     slopes, power = velocity_slopes(run)
     clear = moving & (power > 0.01 * power.max(initial=0.0))
@@ -284,8 +288,8 @@ def _check_velocity(run: ArmRecording, moving: Array) -> None:
     if len(wrong):
         joint = run.joints[int(np.flatnonzero(clear)[wrong[0]])]
         raise RecordingError(
-            f"{run.name}: the velocity of {joint} is {slopes[wrong[0]]:.3g} times the derivative of its position: "
-            f"{cause_of(float(slopes[wrong[0]]))}: set the unit or sign of the signal, or leave the velocity out"
+            f"{run.name}: the velocity of {joint} is {slopes[wrong[0]]:.3g} times the derivative of its position: {cause_of(float(slopes[wrong[0]]))}: set "
+            "the unit or sign of the signal, or leave velocity out"
         )
 
 

@@ -37,8 +37,8 @@ class ZeroPhase(FilterSettings):
             padding = min(padding, len(values) - 1)
         if len(values) <= max(padding, 3 * self.order):
             raise TooShortError(
-                f"{len(values)} samples are too few for a filter of order {self.order} at {self.cutoff:g} Hz; "
-                f"record more than {max(padding, 3 * self.order)} or raise the cut-off"
+                f"{len(values)} samples are too few for a filter of order {self.order} at {self.cutoff:g} Hz: "
+                f"record more than {max(padding, 3 * self.order)}, or raise the cut-off frequency"
             )
         return np.asarray(signal.sosfiltfilt(sections, values, axis=0, padlen=padding))
 
@@ -58,7 +58,7 @@ class ZeroPhase(FilterSettings):
     def _sections(self, rate: float) -> Array:
         if not 0.0 < self.cutoff < 0.5 * rate:
             raise ConfigError(
-                f"cut-off {self.cutoff:g} Hz is not between 0 and half the sampling rate, {0.5 * rate:g} Hz"
+                f"the cut-off frequency {self.cutoff:g} Hz must be between 0 and half the sampling rate, {0.5 * rate:g} Hz"
             )
         return np.asarray(signal.butter(self.order, self.cutoff, fs=rate, output="sos"))
 

@@ -58,8 +58,7 @@ def moving_joints(runs: Sequence[ArmRecording], protocol: Protocol) -> MovingJoi
     moving = tuple(name for name, speed in zip(names, speeds, strict=True) if speed > protocol.moving)
     if not moving:
         raise RecordingError(
-            f"too little motion: no joint is faster than {protocol.moving:g} (protocol: moving), the fastest one reaches "
-            f"{speeds.max():.3g}"
+            f"too little motion: no joint moves faster than {protocol.moving:g} (protocol: moving); the fastest reaches {speeds.max():.3g}"
         )
     positions = np.median(np.concatenate([run.position for run in runs]), axis=0).tolist()
     found = MovingJoints(
@@ -68,7 +67,7 @@ def moving_joints(runs: Sequence[ArmRecording], protocol: Protocol) -> MovingJoi
     for run in runs:
         if found.held and (astray := found.astray(run)):
             raise RecordingError(
-                f"{run.name}: {', '.join(astray)} is more than {SAME_POSE:g} away from where it is held in other rows, but never "
-                f"faster than {protocol.moving:g} (protocol: moving): fit recordings in one pose at a time"
+                f"{run.name}: {', '.join(astray)} is more than {SAME_POSE:g} away from its pose in other rows, but never moves faster than "
+                f"{protocol.moving:g} (protocol: moving): give recordings of one pose at a time"
             )
     return found

@@ -100,7 +100,7 @@ def _resting(scored: Scored) -> list[Reason]:
     for part, errors in scored.errors.items():
         for joint, error in zip(scored.fit.machine.joints, errors["every_row"]["per_joint"], strict=True):
             if error is not None and error > LARGEST_ERROR:
-                text = f"{joint}, {part} recordings, rows at rest included: relative error of torque {100.0 * error:.3g} %"
+                text = f"{joint}, {part} recordings including rows at rest: relative error of torque {100.0 * error:.3g} %"
                 reasons.append(Reason("large_error", "doubtful", text, joint))
     return reasons
 
@@ -155,9 +155,8 @@ def judge_filters(runs: Sequence[ArmRecording], protocol: Protocol) -> list[Reas
     if share < NOISY:
         return []
     text = (
-        f"positions are differentiated without a filter, and {100.0 * min(share, 1.0):.0f} % of the accelerations is noise: set "
-        f"protocol: position_filter and effort_filter, for instance {{order: 4, cutoff: {width.cutoff:.2g}}}; "
-        "`stribeck data describe` does"
+        f"positions are differentiated without a filter, so that {100.0 * min(share, 1.0):.0f} % of the accelerations is noise: set protocol: position_filter "
+        f"and effort_filter, for example {{order: 4, cutoff: {width.cutoff:.2g}}}; `stribeck data describe` proposes values"
     )
     return [Reason("unfiltered", "doubtful", text)]
 
@@ -169,8 +168,8 @@ def _effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Reason]:
     against = [joint for joint, sign in zip(arm.joints, survey.effort_signs, strict=True) if sign < 0.0]
     if against:
         text = (
-            f"the effort of {', '.join(against)} has the sign against gravity and friction: set the sign of effort, or of "
-            "position if the axis turns the other way"
+            f"the effort of {', '.join(against)} has the opposite sign to gravity and friction: set the sign "
+            "of effort, or the sign of position if the axis points the other way"
         )
         reasons.append(Reason("effort_sign", "unusable", text))
     scales = {j: s for j, s in zip(arm.joints, survey.scale.tolist(), strict=True) if np.isfinite(s)}
@@ -181,8 +180,8 @@ def _effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Reason]:
     if other:
         listed = ", ".join(f"{joint} {scale:.3g}" for joint, scale in other.items())
         text = (
-            f"the effort is a multiple of the torque of the URDF ({listed}): a current or a torque of the motor taken for "
-            "the torque of the joint (set scale or gears), or masses of the URDF or the payload in grams"
+            f"the effort is far from the torque that the links of the URDF need (ratio {listed}): is it a current, or a torque of the motor (set scale or "
+            "gears), or are masses of the URDF or the payload in grams?"
         )
         reasons.append(Reason("effort_unit", "unusable" if most else "doubtful", text))
     reasons += [Reason("effort_check", "doubtful", note) for note in survey.notes if not against]
@@ -215,7 +214,7 @@ def _far(given: ArmModel, found: ArmModel, near: Neighbourhood) -> list[Reason]:
     reasons = []
     grams = [joint for joint, r in zip(given.joints, ratio, strict=True) if GRAMS[0] < r < GRAMS[1]]
     if grams:
-        text = f"masses of the URDF are 1000 times those that the torques indicate, for the links after {', '.join(grams)}: masses in grams?"
+        text = f"masses in the URDF are about 1000 times those that the torques indicate, for the links moved by {', '.join(grams)}: are they in grams?"
         reasons.append(Reason("grams", "unusable", text))
     for k, joint in enumerate(given.joints):
         if joint in grams:
@@ -227,7 +226,11 @@ def _far(given: ArmModel, found: ArmModel, near: Neighbourhood) -> list[Reason]:
         else:
             continue
         reasons.append(
-            Reason("far_from_urdf", "unusable", f"the link behind {joint} left the URDF: {found_}")
+            Reason(
+                "far_from_urdf",
+                "unusable",
+                f"the link moved by {joint} differs too much from the URDF: {found_}",
+            )
         )
     return reasons
 
@@ -237,8 +240,5 @@ def _no_rotor(fit: FullFit) -> list[Reason]:
     still = [element for element in elements if fit.values(element)["armature"] < NO_ROTOR]
     if not still:
         return []
-    text = (
-        f"the rotor inertia of {', '.join(still)} is zero, its lower bound: accelerations or delays are wrong, unless the "
-        "joint has no gears"
-    )
+    text = f"the rotor inertia of {', '.join(still)} is zero, its lower bound: accelerations or delays are wrong, unless the joint has no gear"
     return [Reason("no_rotor_inertia", "doubtful", text)]

@@ -140,8 +140,8 @@ def _errors(evidence: Evidence) -> list[Reason]:
         if not one.held_out or one.file or known is None or not one.error > FAILS * known:
             continue
         if not one.joint or one.error > SMALL:
-            text = f"{place}: {one.error / max(known, 1e-12):.2g} times the error of fitted ones: the law does not generalise"
-            text += ", the friction of this joint may differ there" if one.joint else ""
+            text = f"{place}: {one.error / max(known, 1e-12):.2g} times the error of fitted recordings: the law does not generalise"
+            text += ", or the friction of this joint is different there" if one.joint else ""
             reasons.append(Reason("does_not_carry_over", "doubtful", text, one.joint))
     return reasons
 
@@ -181,9 +181,14 @@ def _unknown(
         text = f"{prefix}these recordings determine none of {', '.join(friction)}"
         if others or any(one.interval is not None for one in friction.values()):
             return [
-                Reason("friction_unknown", "doubtful", f"{text}: more of them narrow the intervals", joint)
+                Reason(
+                    "friction_unknown",
+                    "doubtful",
+                    f"{text}: more recordings would narrow the intervals",
+                    joint,
+                )
             ]
-        return [Reason("friction_unknown", "unusable", f"{text}: does the joint move in them?", joint)]
+        return [Reason("friction_unknown", "unusable", f"{text}: check that the joint moves in them", joint)]
     base = friction.get("friction_base")
     dry = [one for name, one in friction.items() if name in DRY]
     if (
@@ -215,7 +220,12 @@ def _bounds(joint: str, estimates: Mapping[str, Estimate], others: frozenset[str
         return []
     prefix = f"{joint}: " if joint else ""
     return [
-        Reason("at_bound", "doubtful", f"{prefix}{', '.join(listed)}: the best value may lie beyond", joint)
+        Reason(
+            "at_bound",
+            "doubtful",
+            f"{prefix}{', '.join(listed)}: the best value may lie beyond the bound",
+            joint,
+        )
     ]
 
 
@@ -223,12 +233,12 @@ def _sizes(joint: str, sizes: Sizes) -> list[Reason]:
     """Values that cannot be."""
     reasons, prefix = [], f"{joint}: " if joint else ""
     if sizes.dry > sizes.torque > 0.0:
-        text = f"{prefix}dry friction of {sizes.dry:.3g} exceeds the largest torque, {sizes.torque:.3g}"
+        text = f"{prefix}dry friction of {sizes.dry:.3g} exceeds the largest torque in the recordings, {sizes.torque:.3g}"
         reasons.append(Reason("implausible", "unusable", text, joint))
     if sizes.armature > max(LARGEST_INERTIA, sizes.link):
         text = (
-            f"{prefix}an inertia of {sizes.armature:.3g} kg m² is that of no robot's joint: are positions in another unit, or the "
-            "torque of another joint?"
+            f"{prefix}an inertia of {sizes.armature:.3g} kg m² is too large for a robot joint: are positions "
+            "in another unit, or does the torque belong to another joint?"
         )
         reasons.append(Reason("implausible", "doubtful", text, joint))
     return reasons

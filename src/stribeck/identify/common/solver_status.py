@@ -25,7 +25,9 @@ class SolverStatus(StrEnum):
 
 WORDS = {
     SolverStatus.CONVERGED: "converged",
-    SolverStatus.LIMIT: "stopped at its limit of iterations or evaluations before it converged",
+    SolverStatus.LIMIT: "stopped at the limit of iterations or evaluations before it converged",
     SolverStatus.DIVERGED: "diverged: no finite cost",
-    SolverStatus.KINK: "stopped at a kink: no step lowers the cost although its derivatives predict a decrease",
+    SolverStatus.KINK: (
+        "stopped at a point where no step lowers the cost, although the derivatives predict a decrease"
+    ),
 }

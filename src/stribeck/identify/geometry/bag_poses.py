@@ -81,8 +81,8 @@ def read_rest_rows(
                 into.append(_middle(one))
     if not rows:
         raise RecordingError(
-            f"{path}: no rest of all joints at which {', '.join(topic for topic, _ in topics)} was measured: poses must be held for "
-            f"{WINDOW + SETTLING + SHORTEST:g} s"
+            f"{path}: the joints are never at rest while {', '.join(topic for topic, _ in topics)} is "
+            f"measured: hold each pose for {WINDOW + SETTLING + SHORTEST:g} s"
         )
     return np.array(rows), [np.array(one) for one in found]
 
@@ -110,7 +110,7 @@ def _joint_positions(path: Path, bag: BagContent, joints: Sequence[str]) -> tupl
     if not rows:
         missing = sorted(set(joints) - names)
         raise RecordingError(
-            f"{path}: no joint states with {', '.join(missing or joints)}; they have {', '.join(sorted(names)) or 'none'}"
+            f"{path}: no joint states contain {', '.join(missing or joints)}; found: {', '.join(sorted(names)) or 'none'}"
         )
     order = np.argsort(times, kind="stable")
     return np.array(times)[order], np.array(rows)[order]
@@ -128,7 +128,7 @@ def _measurements(path: Path, bag: BagContent, topic: str, child: str) -> tuple[
     if not rows:
         present = ", ".join(sorted({f"{one.topic.name} ({one.topic.type})" for one in bag.messages}))
         frame = f" with the frame {child!r}" if child else ""
-        raise RecordingError(f"{path}: nothing on {topic}{frame}; the bag has {present}")
+        raise RecordingError(f"{path}: no messages on {topic}{frame}; topics in the bag: {present}")
     order = np.argsort(times, kind="stable")
     return np.array(times)[order], np.array(rows)[order]
 

@@ -101,7 +101,7 @@ class ArmCalibration:
                 dependent = because[name]
                 estimates[name] = fixed(number, unit)
                 if dependent.because == "poses":
-                    estimates[name] = estimates[name].doubted(f"the poses do not tell it: {dependent}")
+                    estimates[name] = estimates[name].doubted(f"the poses do not determine it: {dependent}")
                 continue
             prior = None
             widest = WRONG_ARM * (self.model.chain.reach if unit == "m" else 1.0)
@@ -226,8 +226,8 @@ def _check_enough(model: KinematicModel, data: PointData, points: Array) -> None
     needed = int(np.ceil(NUMBERS_PER_PARAMETER * parameters / per_pose))
     if len(data) < needed:
         raise RecordingError(
-            f"{len(data)} poses of {per_pose // 3} markers for {parameters} parameters: at least {needed} poses are "
-            "needed; measure more, or ask for fewer fits"
+            f"{len(data)} poses of {per_pose // 3} markers for {parameters} parameters, but at least {needed} "
+            "poses are needed: measure more, or choose simpler fits"
         )
 
 
@@ -235,7 +235,6 @@ def _check_match(nominal: ArmCalibration, data: PointData, chain: SerialChain) -
     median = nominal.errors(data).median
     if median > WRONG_ARM * chain.reach:
         raise RecordingError(
-            f"the nominal arm misses the measured points by {1e3 * median:.0f} mm (median) at a reach of "
-            f"{1e3 * chain.reach:.0f} mm: check the nominal geometry, the order, signs and units of the joints, and "
-            "that the rows of all files belong to the same poses"
+            f"the nominal geometry differs from the measured points by {1e3 * median:.0f} mm (median), with a reach of {1e3 * chain.reach:.0f} mm: check the "
+            "nominal geometry, the order, signs and units of the joints, and that row n of every file belongs to the same pose"
         )

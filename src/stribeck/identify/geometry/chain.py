@@ -58,15 +58,14 @@ class SerialChain:
         n = len(self.names)
         if n == 0 or self.placements.shape != (n, 4, 4) or self.flange.shape != (4, 4):
             raise ConfigError(
-                f"a chain of {n} joints needs as many placements of 4×4 and a flange, "
-                f"found {self.placements.shape} and {self.flange.shape}"
+                f"for {n} joints {n} placements of 4×4 and a flange are needed, found {self.placements.shape} and {self.flange.shape}"
             )
         if len(self.prismatic) != n or len(set(self.names)) != n:
-            raise ConfigError(f"a chain needs a kind and a unique name for each joint, found {self.names}")
+            raise ConfigError(f"each joint needs a kind and a unique name, found {self.names}")
         for pose in (*self.placements, self.flange):
             gram = pose[:3, :3] @ pose[:3, :3].T
             if not np.allclose(gram, np.eye(3), atol=1e-9) or not np.isfinite(pose).all():
-                raise ConfigError("a placement of the chain is not a rotation and a translation")
+                raise ConfigError("a placement in the chain must consist of a rotation and a translation")
 
     @cached_property
     def orders(self) -> tuple[tuple[int, ...], ...]:
@@ -202,7 +201,9 @@ def dh_chain(
     :raises ConfigError: unless there is one row for each name.
     """
     if len(rows) != len(names):
-        raise ConfigError(f"a table of {len(rows)} rows for {len(names)} joints; one row each is needed")
+        raise ConfigError(
+            f"the table has {len(rows)} rows for {len(names)} joints, but one row for each joint is needed"
+        )
     placements, rest = [], np.eye(4)
     for theta, d, a, alpha in rows:
         along = product(elementary("rz", theta), elementary("z", d))

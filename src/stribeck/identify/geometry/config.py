@@ -44,7 +44,7 @@ class JointsFile(Schema):
     file: Annotated[str, Meta(min_length=1, description="name, or a pattern with * and ?")] = "joints.txt"
     unit: Annotated[
         AngleUnit | LengthUnit | tuple[AngleUnit | LengthUnit, ...],
-        Meta(description="one, or one for each joint"),
+        Meta(description="one unit for all joints, or one for each"),
     ] = "rad"
 
     def units(self, joints: int) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class JointsFile(Schema):
         units = (self.unit,) * joints if isinstance(self.unit, str) else self.unit
         if len(units) != joints:
             raise ConfigError(
-                f"calibration: data: joints: {len(units)} units for {joints} joints; give one, or one for each"
+                f"calibration: data: joints: found {len(units)} units for {joints} joints: give one for all, or one for each"
             )
         return units
 
@@ -76,7 +76,7 @@ class PointsFile(Schema):
 
     def __post_init__(self) -> None:
         if self.file == "none" and not self.topic:
-            raise ValueError("name a file, or the topic of a bag")
+            raise ValueError("the name of a file, or the topic of a bag, is needed")
 
 
 class PoseFile(PointsFile):
@@ -94,7 +94,7 @@ class PoseFile(PointsFile):
 
 
 class MeasuredFiles(Schema):
-    """The files that hold the measured quantities."""
+    """The files that contain the measured quantities."""
 
     joints: JointsFile = JointsFile()
     markers: Annotated[dict[str, PointsFile], Meta(description="points on the tool")] = msgspec.field(
@@ -105,7 +105,7 @@ class MeasuredFiles(Schema):
 
     def __post_init__(self) -> None:
         if not self.markers and self.pose is None:
-            raise ValueError("name markers or a pose: otherwise nothing is measured")
+            raise ValueError("markers or a pose are needed, otherwise nothing is measured")
 
 
 class NominalSection(Schema):
@@ -129,7 +129,7 @@ class NominalSection(Schema):
         if self.urdf and (self.dh or self.lengths or self.angles):
             raise ValueError("give either urdf: true, or dh with lengths and angles")
         if not self.urdf and not (self.dh and self.lengths and self.angles):
-            raise ValueError("dh, lengths and angles belong together, and are needed without urdf: true")
+            raise ValueError("without urdf: true, all of dh, lengths and angles are needed")
 
 
 class CalibrationConfig(Schema):
@@ -142,16 +142,17 @@ class CalibrationConfig(Schema):
     nominal: NominalSection
     gravity: Annotated[
         tuple[float, float, float],
-        Meta(description="its direction in the frame of the base; length is irrelevant"),
+        Meta(description="direction of gravity in the frame of the base; its length does not matter"),
     ] = DOWN
     fits: tuple[Fit, ...] = tuple(FITS)
     extra: Annotated[
-        tuple[ExtraGroup, ...], Meta(description="groups beyond the geometry that cross-validation may add")
+        tuple[ExtraGroup, ...],
+        Meta(description="groups in addition to the geometry that cross-validation may add"),
     ] = EXTRA
 
     def __post_init__(self) -> None:
         if not any(self.gravity):
-            raise ValueError(f"gravity needs a direction, found {list(self.gravity)}")
+            raise ValueError(f"gravity must not be zero, found {list(self.gravity)}")
 
 
 def read_calibration(robot: RobotConfig) -> CalibrationConfig:
@@ -174,12 +175,12 @@ def nominal_chain(robot: RobotConfig, config: CalibrationConfig, beside: Sequenc
 
         path = robot.find_urdf(beside)
         if path is None:
-            raise ConfigError(f"{place}: urdf is true, but the file names no urdf")
+            raise ConfigError(f"{place}: urdf is true, but the robot's file names no urdf: add it")
         return read_urdf_chain(path, robot.joints)
     names = robot.joints or tuple(f"joint_{j + 1}" for j in range(len(nominal.dh)))
     if len(names) != len(nominal.dh):
         raise ConfigError(
-            f"{place}: dh has {len(nominal.dh)} rows for {len(names)} joints; one row each is needed"
+            f"{place}: dh has {len(nominal.dh)} rows for {len(names)} joints: give one row for each joint"
         )
     length, angle = UNITS[nominal.lengths or "m"], UNITS[nominal.angles or "rad"]
     table = [(angle * theta, length * d, length * a, angle * alpha) for theta, d, a, alpha in nominal.dh]

@@ -85,14 +85,16 @@ def _read_bag(path: Path, config: CalibrationConfig, chain: SerialChain) -> Meas
     sources |= {POSE: data.pose} if data.pose is not None else {}
     unnamed = [name for name, source in sources.items() if not source.topic]
     if unnamed:
-        raise RecordingError(f"{path}: calibration: data names no topic of {', '.join(unnamed)}: add topic")
+        raise RecordingError(
+            f"{path}: calibration: data: no topic is given for {', '.join(unnamed)}: add topic"
+        )
     positions, measured = read_rest_rows(path, chain.names, [(s.topic, s.frame) for s in sources.values()])
     points: dict[str, Array] = {}
     for (name, source), rows in zip(sources.items(), measured, strict=True):
         if name != POSE or data.pose is None:
             points[name] = rows[:, :3]
         elif rows.shape[1] != POSE_COLUMNS:
-            raise RecordingError(f"{path}: {source.topic} holds points, not poses: name it under markers")
+            raise RecordingError(f"{path}: {source.topic} contains points, not poses: enter it under markers")
         else:
             points |= _points_of(rows[:, :3], rows[:, 3:], data.pose.distance)
     stacked = np.stack(list(points.values()), axis=1)
@@ -106,7 +108,7 @@ def check_same_base(first: Array | None, second: Array | None) -> None:
     :raises RecordingError: if the base points differ.
     """
     if first is not None and second is not None:
-        check_base(np.stack([first, second]), "the base's reflector of two sets", centre=first)
+        check_base(np.stack([first, second]), "the fixed point of the base in the two sets", centre=first)
 
 
 def find_sets(
@@ -141,13 +143,14 @@ def _by_role(
         matching = list(dict.fromkeys(file for file in files if fnmatch(file.name, pattern)))
         if len(matching) > 1:
             names = ", ".join(file.name for file in matching)
-            raise RecordingError(f"{folder}: several files for {name} ({pattern}): {names}; give one of them")
+            raise RecordingError(
+                f"{folder}: several files match {pattern}, the pattern for {name}: {names}; give one of them"
+            )
         if matching:
             by_role[name] = matching[0]
         elif name in needed:
             raise RecordingError(
-                f"{folder}: no file {pattern} for {name} among those given; all of "
-                f"{', '.join(patterns[key] for key in needed)} are needed"
+                f"{folder}: no file {pattern} for {name} was given; all of {', '.join(patterns[key] for key in needed)} are needed"
             )
     return by_role
 
@@ -162,8 +165,8 @@ def _read_set(files: Mapping[str, Path], config: CalibrationConfig, chain: Seria
     for name, positions in points.items():
         if len(positions) != len(joints):
             raise RecordingError(
-                f"{files.get(name, files.get(POSE))} has {len(positions)} rows, {files[JOINTS]} has {len(joints)}: "
-                "row n of every file must belong to the same pose"
+                f"{files.get(name, files.get(POSE))} has {len(positions)} rows, but {files[JOINTS]} has "
+                f"{len(joints)}: row n of every file must belong to the same pose"
             )
     stacked = np.stack(list(points.values()), axis=1)
     check_markers(stacked, tuple(points), str(files[JOINTS].parent))
@@ -230,7 +233,6 @@ def read_columns(path: Path, count: int) -> Array:
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(bad):
         raise RecordingError(
-            f"{path}: row {bad[0]}: a number is missing or not finite; leave poses that were not measured out of "
-            "all files"
+            f"{path}: row {bad[0]}: a number is missing or not finite: remove poses that were not measured from all files"
         )
     return values

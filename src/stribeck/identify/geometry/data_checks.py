@@ -43,13 +43,12 @@ def check_angles(table: Array, units: Sequence[str], place: str) -> None:
     }
     if largest.get("rad", 0.0) > LARGEST_TURN:
         raise RecordingError(
-            f"{place}: joint positions up to {largest['rad']:.4g} cannot be rad; write unit: deg in the YAML, or "
-            "convert the file"
+            f"{place}: joint positions of up to {largest['rad']:.4g} are too large for rad: set unit: deg in the YAML file, or convert the positions"
         )
     if largest.get("deg", np.inf) <= 2.0 * np.pi:
         raise RecordingError(
-            f"{place}: no joint position is beyond ±{largest['deg']:.3g}: these look like rad, not deg; write "
-            "unit: rad in the YAML, or move the joints farther"
+            f"{place}: all joint positions are within ±{largest['deg']:.3g}, which is too small for deg: set "
+            "unit: rad in the YAML file, or record a wider motion"
         )
 
 
@@ -63,10 +62,10 @@ def check_lengths(points: Array, chain: SerialChain, markers: Sequence[str]) -> 
     for marker, size in zip(markers, spread, strict=True):
         share = float(size) / max(chain.reach, 1e-9)
         if not SMALLEST_SPREAD <= share <= LARGEST_SPREAD:
-            problem = "more than it can" if share > LARGEST_SPREAD else "next to nothing"
+            problem = "too far" if share > LARGEST_SPREAD else "too little"
             raise RecordingError(
-                f"marker {marker} moves by {size:.3g} m, {problem} on an arm of {chain.reach:.3g} m: check the units "
-                "(mm or m) in the robot's YAML, calibration: data and nominal"
+                f"marker {marker} moves by {size:.3g} m, {problem} for an arm with a reach of {chain.reach:.3g} m: check "
+                "the units (mm or m) in the robot's YAML file, calibration: data and nominal"
             )
 
 
@@ -81,7 +80,7 @@ def check_markers(points: Array, markers: Sequence[str], place: str) -> None:
         middle = float(np.median(distances))
         if middle < SAME_POINT:
             raise RecordingError(
-                f"{place}: markers {first} and {second} are the same point; give each marker a file of its own"
+                f"{place}: markers {first} and {second} have the same positions: give each marker its own file"
             )
         change = float(np.median(np.abs(distances - middle)))
         if change > RIGID:
@@ -93,7 +92,8 @@ def check_markers(points: Array, markers: Sequence[str], place: str) -> None:
         sizes = np.linalg.svd(points - points.mean(axis=1, keepdims=True), compute_uv=False)
         if np.median(sizes[:, 1] / sizes[:, 0]) < COLLINEAR:
             raise RecordingError(
-                f"{place}: the markers {', '.join(markers)} lie on one line, so rotations about this line cannot be measured; move one of the markers off the line, or use two"
+                f"{place}: the markers {', '.join(markers)} lie on one line, so rotations about this line "
+                "cannot be measured: move one marker off the line, or use only two"
             )
 
 
@@ -108,7 +108,6 @@ def check_base(points: Array, place: str, centre: Array) -> None:
     moved = np.flatnonzero(away > MOVED)
     if len(moved):
         raise RecordingError(
-            f"{place}: in row {moved[0]} the fixed point is {1e3 * away[moved[0]]:.2f} mm away from its median "
-            f"({len(moved)} rows): the arm or the measuring system was moved; leave these rows out of all files, or "
-            "calibrate before and after separately"
+            f"{place}: in row {moved[0]} the fixed point is {1e3 * away[moved[0]]:.2f} mm away from its median ({len(moved)} such rows): the arm or the "
+            "measuring system was moved: remove these rows from all files, or calibrate separately before and after the move"
         )

@@ -108,7 +108,7 @@ def choose_poses(rows: Array, number: int, measured: Sequence[int] = (), seed: i
     """
     candidates = np.setdiff1d(np.arange(len(rows)), measured)
     if not 0 < number <= len(candidates):
-        raise ConfigError(f"cannot choose {number} of {len(candidates)} candidate poses")
+        raise ConfigError(f"cannot choose {number} poses out of {len(candidates)}: choose fewer")
     before = np.eye(rows.shape[-1]) + information(rows, measured)
     chosen = _greedy(rows, before, candidates, number)
     exchanges = _exchange(rows, before, candidates, chosen)

@@ -144,8 +144,7 @@ def fit_points(
         weights = pose_weights(residuals_at(point)[0], scale)[0]
         return RobustEstimate(values, weights, scale, steps, status)
     raise RecordingError(
-        f"the calibration did not converge in {steps} steps: is the nominal geometry that of this arm, with the "
-        "joints in this order and these senses of rotation?"
+        f"the calibration did not converge in {steps} steps: check the nominal geometry, and the order and signs of the joints"
     )
 
 
@@ -176,12 +175,14 @@ def solve_weighted(jacobian: Array, residuals: Array, weights: Array, ridge: Arr
     normal, slope = _normal_equations(jacobian, residuals, weights, ridge, values)
     size = np.sqrt(np.diag(normal))
     if not np.all(size > 0.0):
-        raise RecordingError("some parameters have no effect in these poses: measure more and other poses")
+        raise RecordingError(
+            "some parameters have no effect in these poses: measure more, and different ones"
+        )
     try:
         factor = cho_factor(normal / np.outer(size, size))
     except np.linalg.LinAlgError:
         raise RecordingError(
-            "these poses do not determine all parameters: measure more and other poses, or ask for fewer parameters"
+            "these poses do not determine all parameters: measure more, and different ones, or choose a simpler fit"
         ) from None
     return np.asarray(cho_solve(factor, slope / size) / size)
 

@@ -51,10 +51,10 @@ def _joints(path: Path, names: Sequence[str]) -> tuple[TreeJoint, ...]:
     joints = urdf.tree.reduced(in_order).joints
     if [joint.parent for joint in joints] != list(range(-1, len(joints) - 1)):
         raise ConfigError(
-            f"{path}: {', '.join(wanted)} do not form a serial chain: name the joints of one arm"
+            f"{path}: {', '.join(wanted)} do not form a serial chain: name only joints of one arm"
         )
     if wanted != in_order:
-        raise ConfigError(f"{path}: joints must be named from the base on: {', '.join(in_order)}")
+        raise ConfigError(f"{path}: joints must be in order from the base: {', '.join(in_order)}")
     return joints
 
 

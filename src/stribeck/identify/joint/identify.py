@@ -166,6 +166,6 @@ def _check_sign(runs: Sequence[JointRun]) -> None:
     braking = float(values[0] / size[0])
     if braking < -AGAINST * float(np.std(left) + abs(braking)):
         raise RecordingError(
-            f"{runs[0].file}: the torque acts against the motion of the motor ({braking:.3g} N m in its direction): friction would drive the "
-            "joint: the torque has the other sign, or it is that of friction on the joint: negate it, or the positions"
+            f"{runs[0].file}: the torque, taken as that of the motor, brakes where it should drive ({braking:.3g} N m in the direction of motion): its sign "
+            "is wrong, or it is the friction torque: reverse the sign of the torque or of the positions"
         )

@@ -88,11 +88,11 @@ def _statements(result: JointResult) -> tuple[str, ...]:
     said = []
     if rest:
         said.append(
-            f"the torque had parts that are not friction ({', '.join(rest)}): they were identified beside it and are not in this file"
+            f"parts of the torque that are not friction ({', '.join(rest)}) were identified too, but are not in this file"
         )
     if structure.presliding > 1:
         said.append(
-            f"{values[SECOND_FRICTION]:.3g} N m of the Coulomb friction develop over {values[SECOND_LENGTH]:.3g} rad after a reversal, the "
-            "rest over the presliding length"
+            f"{values[SECOND_FRICTION]:.3g} N m of the Coulomb friction develops over "
+            f"{values[SECOND_LENGTH]:.3g} rad after a reversal, the rest over the presliding length"
         )
     return tuple(said)

@@ -59,29 +59,29 @@ def check_magnitudes(table: JointTable, signals: Mapping[str, Array], pieces: Se
     interval = float(np.median(np.concatenate([np.diff(signals["time"][rows]) for rows in pieces])))
     if interval > LONGEST_INTERVAL and "time" not in table.declared:
         raise RecordingError(
-            f"{name}: samples are {interval:g} s apart: is {columns['time']} in milliseconds? Then give `columns` "
-            f"time={columns['time']}:ms (if it is in seconds: :s)"
+            f"{name}: samples are {interval:g} s apart: is {columns['time']} in milliseconds? Then give "
+            f"`columns` time={columns['time']}:ms. If it is in seconds, give time={columns['time']}:s"
         )
     largest = float(np.max(np.abs(signals["position"])))
     if largest > LARGEST_POSITION and "position" not in table.declared:
         raise RecordingError(
-            f"{name}: {columns['position']} goes to {largest:.4g} rad: is it in degrees (give `columns` "
-            f"position={columns['position']}:deg), or on the motor side of a gear (divide it by the ratio)? If it does turn that far: :rad"
+            f"{name}: {columns['position']} reaches {largest:.4g} rad: is it in degrees? Then give `columns` position={columns['position']}:deg. Is it on the "
+            f"motor side of a gear? Then divide it by the gear ratio. If it is correct, give position={columns['position']}:rad"
         )
     torque = signals["torque"]
     if not np.any(torque):
         raise RecordingError(
-            f"{name}: all torques are zero: name another column with `columns` torque=COLUMN"
+            f"{name}: all torques are zero: give the column of the torque as `columns` torque=COLUMN"
         )
     if np.ptp(torque) == 0.0:
         raise RecordingError(
-            f"{name}: the torque is the same in all rows: name another column with `columns` torque=COLUMN"
+            f"{name}: the torque is the same in all rows: give the column of the torque as `columns` torque=COLUMN"
         )
     if float(np.max(np.abs(torque))) > LARGEST_TORQUE and not {"torque", "current"} & table.declared:
         column = columns.get("torque", columns.get("current", "torque"))
         raise RecordingError(
-            f"{name}: {column} goes to {np.max(np.abs(torque)):.4g} N m: is it in N mm (give `columns` torque={column}:mN m) or "
-            "counts? If it is that large: :N m"
+            f"{name}: {column} reaches {np.max(np.abs(torque)):.4g} N m: is it in N mm? Then give `columns` torque={column}:mN m. Is it in counts? Then "
+            f"convert it. If it is correct, give torque={column}:N m"
         )
 
 
@@ -93,7 +93,7 @@ def check_still(name: str, position: Array) -> None:
     travel = float(np.ptp(position))
     if travel < STILL:
         raise RecordingError(
-            f"{name}: the joint does not move, its position changes by {travel:.2g} rad: friction can be identified from motion only"
+            f"{name}: the position of the joint changes by only {travel:.2g} rad: friction can be identified only from motion; record a motion"
         )
 
 
@@ -106,7 +106,7 @@ def check_moving(name: str, runs: Sequence[JointRun]) -> None:
     forward, backward = float(np.sum(steps[steps > 0.0])), -float(np.sum(steps[steps < 0.0]))
     if min(forward, backward) < 0.02 * max(forward, backward):
         raise RecordingError(
-            f"{name}: the joint moves in one direction only: friction and a constant torque cannot be distinguished: record both directions"
+            f"{name}: the joint moves in one direction only, so that friction cannot be distinguished from a constant torque: record both directions"
         )
 
 
@@ -117,28 +117,28 @@ def check_velocity(table: JointTable, runs: Sequence[JointRun]) -> list[Notice]:
     """
     name, column = table.name, table.columns["velocity"]
     ratio, together = velocity_ratio(runs)
-    without = f"leave it out with `columns` velocity=none, and it is the slope of {table.columns['position']}"
+    without = f"ignore it with `columns` velocity=none, so that the velocity is computed from {table.columns['position']}"
     if not np.isfinite(ratio) or abs(together) < RELATED:
         raise RecordingError(
-            f"{name}: {column} does not match the slope of {table.columns['position']}: is one of them of another joint? "
-            f"Name the columns, or {without}"
+            f"{name}: {column} is not the derivative of {table.columns['position']}: does one of them belong "
+            f"to another joint? Name the columns with `columns`, or {without}"
         )
     if ratio < 0.0:
         raise RecordingError(
-            f"{name}: {column} is {ratio:.3g} times the slope of {table.columns['position']}: one of them has the other sign: "
-            f"{without}"
+            f"{name}: {column} is {ratio:.3g} times the derivative of {table.columns['position']}: one of them has the wrong sign: {without}"
         )
     if not OTHER_UNIT[0] < ratio < OTHER_UNIT[1]:
         raise RecordingError(
-            f"{name}: {column} is {ratio:.4g} times the slope of {table.columns['position']}: {cause_of(ratio)}: give its unit with `columns`, or {without}"
+            f"{name}: {column} is {ratio:.4g} times the derivative of {table.columns['position']}: "
+            f"{cause_of(ratio)}: give its unit with `columns`, or {without}"
         )
     if abs(ratio - 1.0) < AGREE:
         return []
     clock = clock_error(ratio)
-    why = f"{clock}, or the velocity wrong" if clock else "one of them is wrong"
+    why = f"{clock}, or the velocity is wrong" if clock else "one of them is wrong"
     text = (
-        f"{name}: {column} is {ratio:.3g} times the slope of {table.columns['position']}: {why}; used as it is, so the law holds "
-        f"for velocities like these ({without})"
+        f"{name}: {column} is {ratio:.3g} times the derivative of {table.columns['position']}: {why}. It is "
+        f"used without a change, so the friction law is valid for velocities scaled like these ({without})"
     )
     return [Notice("velocity", "doubtful", text)]
 
@@ -167,7 +167,10 @@ def relative_position(name: str, position: Array) -> list[Notice]:
     spread = float(np.std(position))
     if abs(float(np.mean(position))) > 1e-5 * spread or abs(position[-1] - position[0]) < 0.05 * spread:
         return []
-    text = f"{name}: the mean of the position is zero: it was subtracted, so that the zero of the angle differs between recordings, and nothing that depends on the angle is fitted"
+    text = (
+        f"{name}: the mean of the position is zero, so it was probably subtracted: the zero of the angle "
+        "may differ between recordings, and no term that depends on the angle is fitted"
+    )
     return [Notice("relative_position", "note", text)]
 
 
@@ -183,5 +186,6 @@ def check_speed(table: JointTable, runs: Sequence[JointRun]) -> None:
     """
     if largest_speed(runs) > LARGEST_SPEED and not {"velocity", "position"} & table.declared:
         raise RecordingError(
-            f"{table.name}: the joint turns at {largest_speed(runs):.3g} rad/s: are positions and velocities in degrees, or on the motor side of a gear? Give their units with `columns`"
+            f"{table.name}: the joint moves at {largest_speed(runs):.3g} rad/s: are positions and velocities "
+            "in degrees, or on the motor side of a gear? Give their units with `columns`"
         )

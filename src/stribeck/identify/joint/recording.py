@@ -90,8 +90,8 @@ def _complete(table: JointTable, known: Known) -> tuple[dict[str, Array], list[N
     if "torque" not in signals:
         if known.kt is None:
             raise RecordingError(
-                f"{table.name}: {table.columns['current']} is a current: give the torque per current at the joint, "
-                "kt=N m/A in `fixed` (times the gear ratio)"
+                f"{table.name}: {table.columns['current']} is a current: give the torque per current at the "
+                "joint, including the gear ratio, as kt=N m/A in `fixed`"
             )
         signals["torque"] = known.kt * signals.pop("current")
     lengths = {name: len(values) for name, values in signals.items()}
@@ -105,16 +105,16 @@ def _complete(table: JointTable, known: Known) -> tuple[dict[str, Array], list[N
             continue
         if name in ("velocity", "acceleration", "temperature"):
             del signals[name]
-            text = f"{table.name}: {name} is missing in {100.0 * share:.0f} % of the rows and is not used"
+            text = f"{table.name}: {name} is missing in {100.0 * share:.0f} % of the rows, so it is not used"
             notices.append(Notice("missing", "doubtful", text))
         else:
             raise RecordingError(
-                f"{table.name}: {table.columns.get(name, name)} has no number in {100.0 * share:.0f} % of the rows: is it the "
-                f"{name}? Name another with `columns`"
+                f"{table.name}: {table.columns.get(name, name)} has no number in {100.0 * share:.0f} % of the "
+                f"rows: is it the {name}? Otherwise name another column with `columns`"
             )
     known_rows = np.all([np.isfinite(values) for values in signals.values()], axis=0)
     if dropped := int(np.sum(~known_rows)):
-        text = f"{table.name}: {dropped} rows with missing values are left out"
+        text = f"{table.name}: {dropped} rows with missing values are not used"
         notices.append(Notice("missing", "note", text))
     return {name: values[known_rows] for name, values in signals.items()}, notices
 
@@ -124,13 +124,13 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
     time, notices = signals["time"], []
     if len(time) < FEWEST:
         raise TooShortError(
-            f"{name} has {len(time)} rows: at least {FEWEST} and motion in both directions are needed"
+            f"{name} has {len(time)} rows, but at least {FEWEST} are needed, with motion in both directions"
         )
     steps = np.diff(time)
     rising = steps[steps > 0.0]
     if len(rising) < MOST_MISSING * len(steps):
         raise RecordingError(
-            f"{name}: time does not increase in {np.mean(steps <= 0.0):.0%} of the rows: name its column with `columns` time=COLUMN"
+            f"{name}: time does not increase in {np.mean(steps <= 0.0):.0%} of the rows: name the column of the time with `columns` time=COLUMN"
         )
     usual = float(np.median(rising))
     back = np.flatnonzero(steps < 0.0)
@@ -139,31 +139,35 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
     if disordered:
         row = disordered[0]
         raise RecordingError(
-            f"{name}: time goes back from {time[row]:.6g} to {time[row + 1]:.6g} s after row {row + 1}: rows are out of order or of "
-            "two clocks: sort them"
+            f"{name}: time goes back from {time[row]:.6g} to {time[row + 1]:.6g} s after row {row + 1}: rows "
+            "are not in the order of time, or from two clocks: sort them"
         )
     if len(back):
-        text = f"{name}: time starts again {len(back)} times: {len(back) + 1} tests in one file, used as separate runs"
+        text = f"{name}: time starts again {len(back)} times: the file contains {len(back) + 1} tests, which are used as separate runs"
         notices.append(Notice("restart", "note", text))
     gaps = np.flatnonzero(steps > max(LONGEST_GAP, GAP_STEPS * usual))
     if len(gaps):
-        text = f"{name} has {len(gaps)} gaps, the longest of {steps.max():.2g} s: used in parts"
+        text = f"{name} has {len(gaps)} gaps, the longest of {steps.max():.2g} s, so it is used in parts"
         notices.append(Notice("gaps", "note", text))
     pieces = np.split(np.arange(len(time)), np.union1d(back, gaps) + 1)
     pieces = [rows[np.concatenate([[True], np.diff(time[rows]) > 0.0])] for rows in pieces]
     if repeated := len(time) - sum(map(len, pieces)):
         notices.append(
-            Notice("repeated", "note", f"{name}: {repeated} rows repeat the time before and are left out")
+            Notice(
+                "repeated",
+                "note",
+                f"{name}: {repeated} rows repeat the time of the row before, and are not used",
+            )
         )
     long = [rows for rows in pieces if len(rows) >= FEWEST and np.ptp(time[rows]) >= SHORTEST]
     if not long:
         raise TooShortError(
-            f"{name}: the longest piece without a gap has {max(map(len, pieces))} rows in "
-            f"{max(float(np.ptp(time[rows])) for rows in pieces):.2g} s; {FEWEST} rows and {SHORTEST:g} s are needed"
+            f"{name}: the longest part without a gap has {max(map(len, pieces))} rows in {max(float(np.ptp(time[rows])) for rows in pieces):.2g} s, but at "
+            f"least {FEWEST} rows and {SHORTEST:g} s are needed"
         )
     if short := len(pieces) - len(long):
         left = sum(len(rows) for rows in pieces) - sum(len(rows) for rows in long)
-        text = f"{name}: {short} pieces shorter than {SHORTEST:g} s or {FEWEST} rows, {left} rows in all, are dropped"
+        text = f"{name}: {short} parts shorter than {SHORTEST:g} s or {FEWEST} rows, with {left} rows in all, are not used"
         notices.append(Notice("short", "note", text))
     return long, notices
 

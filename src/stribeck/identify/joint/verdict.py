@@ -113,7 +113,7 @@ def _left_out(left_out: Mapping[str, float], validated: bool) -> list[Reason]:
     for kind, relative in left_out.items():
         limit = GOOD if kind in ("time", "files") else BEYOND
         if relative > limit and not (validated and kind in ("time", "files")):
-            text = f"{WORDS[kind]} were predicted to {100.0 * relative:.3g} % of the torque, worse than {100.0 * limit:g} %"
+            text = f"{WORDS[kind]} were predicted with a relative error of torque of {100.0 * relative:.3g} %, more than {100.0 * limit:g} %"
             reasons.append(Reason(f"left_out_{kind}", "doubtful", text))
     return reasons
 
@@ -121,9 +121,9 @@ def _left_out(left_out: Mapping[str, float], validated: bool) -> list[Reason]:
 WORDS = {
     "time": "blocks of time left out",
     "files": "files left out",
-    "faster": "the fastest rows, left out,",
-    "slower": "the slowest rows, left out,",
-    "elsewhere": "the ends of the travel, left out,",
+    "faster": "the fastest rows, left out of the fit,",
+    "slower": "the slowest rows, left out of the fit,",
+    "elsewhere": "the ends of the travel, left out of the fit,",
 }
 """What was left out, by kind."""
 
@@ -136,12 +136,12 @@ def _sizes(fit: JointFit, dry: float) -> list[Reason]:
     reasons, values = [], fit.values
     if dry <= 0.0 and values.get("friction_viscous", 0.0) <= 0.0:
         text = (
-            "no friction was found: the torque does not oppose the motion: has torque or velocity the other sign, or is the "
-            "torque that of the load?"
+            "no friction was found, because the torque does not oppose the motion: does torque or velocity "
+            "have the wrong sign, or is it the torque of the load?"
         )
         reasons.append(Reason("no_friction", "unusable", text))
     if (second := values.get(SECOND_FRICTION, 0.0)) > dry > 0.0:
-        text = f"{second:.3g} N m of friction develop slowly after a reversal, more than all dry friction, {dry:.3g} N m"
+        text = f"{second:.3g} N m of friction develops slowly after a reversal, more than the whole dry friction of {dry:.3g} N m"
         reasons.append(Reason("implausible", "doubtful", text))
     return reasons
 
@@ -160,16 +160,16 @@ def _angle(
     reasons = []
     if share > OF_THE_ANGLE and worst > GOOD:
         text = (
-            f"a torque that depends on the angle, not on the direction, is {100.0 * share:.0f} % of the friction, and what is left out is "
-            f"predicted to {100.0 * worst:.0f} %: the rigid model under this torque is wrong (gravity, payload), and no law of speed carries over: "
-            "identify the arm, or give its torque as the column rigid"
+            f"a torque that depends on the angle but not on the direction is {100.0 * share:.0f} % of the friction, and rows left out of the fit are "
+            f"predicted with an error of {100.0 * worst:.0f} %: the rigid-body torque (gravity, payload) is wrong, and no friction law can correct it: "
+            "identify the arm, or give the rigid-body torque as the column rigid"
         )
         reasons.append(Reason("rigid_model", "unusable", text))
     means = [one.mean for one in errors]
     if len(means) > 1 and np.ptp(means) > SHIFT * size:
         text = (
-            f"the offset differs by {np.ptp(means):.3g} N m between recordings, {100.0 * np.ptp(means) / max(size, 1e-12):.0f} % of the "
-            "friction: a rigid model or a torque sensor that is wrong"
+            f"the offset torque differs by {np.ptp(means):.3g} N m between recordings, {100.0 * np.ptp(means) / max(size, 1e-12):.0f} % of the friction: the "
+            "rigid-body model or the torque sensor is wrong"
         )
         reasons.append(Reason("offset_changes", "doubtful", text))
     return reasons

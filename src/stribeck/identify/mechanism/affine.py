@@ -33,7 +33,7 @@ def affine(value: Number, names: Sequence[str], where: str) -> tuple[float, Any]
         sign, factor, name = match.groups() if match else ("", None, None)
         if match is None or (factor is None and name is None) or (position > 0 and not sign):
             raise ConfigError(
-                f"{where}: {value!r} is neither a number nor a sum of parameters, as '0.1 - 0.5 l2'"
+                f"{where}: {value!r} is neither a number nor a sum of numbers and parameters such as '0.1 - 0.5 l2'"
             )
         number = (-1.0 if sign == "-" else 1.0) * float(factor or 1.0)
         if name is None:

@@ -32,7 +32,7 @@ class PlaneSection(Schema):
 
     def __post_init__(self) -> None:
         if np.linalg.norm(self.normal) < 1e-9:
-            raise ValueError("normal: it has no direction")
+            raise ValueError("normal must not be zero")
 
 
 class ContactSection(Schema):

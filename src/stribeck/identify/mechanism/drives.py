@@ -90,20 +90,20 @@ def values_to_start(path: Path, model: str, parameters: ParameterSet) -> Mapping
     machine = read_drives(path).machine
     if machine.name != model:
         raise ParameterFileError(
-            f"{path} belongs to {f'the mechanism {machine.name!r}' if machine.name else 'no mechanism'}, not to {model!r}"
+            f"{path} belongs to {f'the mechanism {machine.name!r}' if machine.name else 'no mechanism'}, not to the mechanism {model!r}"
         )
     check_keys(machine.estimates, parameters.names, (), f"{path}: parameters", ParameterFileError)
     for name, one in machine.estimates.items():
         if one.unit != parameters[name].unit:
             raise ParameterFileError(
-                f"{path}: {name}: unit {one.unit!r}, the model has {parameters[name].unit!r}"
+                f"{path}: {name}: unit {one.unit!r}, but the model has {parameters[name].unit!r}: identify again"
             )
     return {name: one.value for name, one in machine.estimates.items()}
 
 
 def _statements(cogging: bool) -> tuple[str, ...]:
-    inertia = "the rotor inertia is part of the mechanism's bodies"
-    ripple = "the torque also varies with the position (cogging): that is not in this file"
+    inertia = "the rotor inertia is included in the bodies of the mechanism"
+    ripple = "the torque also depends on the position (cogging), which is not in this file"
     return (inertia, ripple) if cogging else (inertia,)
 
 

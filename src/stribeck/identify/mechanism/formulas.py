@@ -68,7 +68,9 @@ class Formula:
             return drawn.setdefault(f"{name} {index} {place}", x if name in SCALARS else (x, y, z))
 
         if isinstance(self.value(numbers, ask, where), tuple):
-            raise ConfigError(f"{where}: {self.text!r} is a vector: take .x, .y, .z, norm(…) or dot(…) of it")
+            raise ConfigError(
+                f"{where}: {self.text!r} is a vector, but a number is needed: use .x, .y, .z, norm(…) or dot(…)"
+            )
         for node in ast.walk(ast.parse(self.text.strip())):
             match node:  # JAX divides by the sine of zero
                 case ast.BinOp(op=ast.Div(), right=by) if float(self._of(by, numbers, ask, where)) == 0.0:
@@ -112,7 +114,7 @@ class Formula:
         try:
             tree = ast.parse(self.text.strip(), mode="eval").body
         except SyntaxError:
-            raise self._refused(where, "is no expression") from None
+            raise self._refused(where, "is not a valid expression") from None
         try:
             return self._of(tree, parameters, ask, where)
         except ZeroDivisionError:
@@ -135,28 +137,28 @@ class Formula:
             case ast.Attribute(value=vector, attr="x" | "y" | "z" as axis):
                 value = inner(vector)
                 if not isinstance(value, tuple):
-                    raise self._refused(where, f"has .{axis} after a number; only vectors have components")
+                    raise self._refused(where, f"applies .{axis} to a number; only vectors have components")
                 return value["xyz".index(axis)]
             case ast.Call(func=ast.Name(id=name), args=found, keywords=[]) if name in QUANTITIES:
                 return self._quantity(name, found, inner, ask, where)
             case ast.Call(func=ast.Name(id=name), args=found, keywords=[]):
                 return self._function(name, found, inner, where)
-        raise self._refused(where, "is no expression")
+        raise self._refused(where, "is not a valid expression")
 
     def _quantity(
         self, name: str, found: Sequence[ast.expr], inner: Callable[[ast.expr], Any], ask: Ask, where: str
     ) -> Any:
         kind, placed = QUANTITIES[name]
         if len(found) != (4 if placed else 1):
-            raise self._refused(where, f"has a wrong {name}({kind}{', x, y, z' if placed else ''})")
+            raise self._refused(where, f"must call {name}({kind}{', x, y, z' if placed else ''})")
         match found[0]:
             case ast.Name(id=owner) | ast.Constant(value=str() as owner):
                 names = self.bodies if kind == "body" else self.joints
                 place = tuple(inner(one) for one in found[1:]) or ZERO
                 if any(isinstance(one, tuple) for one in place):
-                    raise self._refused(where, f"has a vector among the coordinates of {name}")
+                    raise self._refused(where, f"has a vector as a coordinate in {name}; numbers are needed")
                 return ask(name, index_of(owner, names, where, f"{kind} "), (place[0], place[1], place[2]))
-        raise self._refused(where, f"has no name of a {kind} in {name}")
+        raise self._refused(where, f"needs the name of a {kind} in {name}")
 
     def _joined(self, operator: ast.operator, a: Any, b: Any, where: str) -> Any:
         vectors = isinstance(a, tuple), isinstance(b, tuple)
@@ -177,7 +179,7 @@ class Formula:
                 if isinstance(b, float) and b == 0.0:  # CasADi divides its symbols by zero
                     raise ZeroDivisionError
                 return scale(1.0 / b, a) if vectors[0] else a / b
-        raise self._refused(where, "joins a vector and a number, or uses an operator other than + - * /")
+        raise self._refused(where, "combines a vector with a number, or uses an operator other than + - * /")
 
     def _function(
         self, name: str, found: Sequence[ast.expr], inner: Callable[[ast.expr], Any], where: str
@@ -196,10 +198,10 @@ class Formula:
         values = [inner(one) for one in found]
         if tuple(isinstance(value, tuple) for value in values) != wanted:
             of = " and ".join("a vector" if one else "a number" for one in wanted)
-            raise self._refused(where, f"has a {name} of something else than {of}")
+            raise self._refused(where, f"needs {of} in {name}")
         return function(*values)
 
     def _refused(self, where: str, what: str) -> ConfigError:
         return ConfigError(
-            f"{where}: {self.text!r} {what}; an example: norm(point(rod, 0, 0, -0.2)) + offset"
+            f"{where}: {self.text!r} {what}; a valid example: norm(point(rod, 0, 0, -0.2)) + offset"
         )

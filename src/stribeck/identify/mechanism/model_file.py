@@ -61,7 +61,9 @@ class ParameterSection(Schema):
     def __post_init__(self) -> None:
         missing = [key for key in ("lower", "upper") if getattr(self, key) is None]
         if self.free and missing:
-            raise ValueError(f"{', '.join(missing)} missing: a free parameter has search bounds")
+            raise ValueError(
+                f"{', '.join(missing)} missing: a free parameter needs both bounds of its search"
+            )
 
     def parameter(self, name: str) -> Parameter:
         """Convert to a fit parameter."""
@@ -128,22 +130,22 @@ class JointSection(Schema):
 
     def __post_init__(self) -> None:
         if self.child in (self.parent, "world"):
-            raise ValueError("a joint leads from a body or the world to another body")
+            raise ValueError("a joint must connect a body or the world with another body")
         if self.ripple and self.kind != "revolute":
-            raise ValueError("ripple: only a revolute joint's torque repeats with each turn")
+            raise ValueError("ripple: only a revolute joint has a torque that repeats with each turn")
         if self.kind in UNMOVED and not (self.coulomb is None and self.viscous is None):
-            raise ValueError(f"a {self.kind} joint has no friction")
+            raise ValueError(f"a {self.kind} joint cannot have friction")
         if self.kind not in UNMOVED and self.axis is None:
             raise ValueError("axis missing")
         if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
-            raise ValueError("the axis has no direction")
+            raise ValueError("axis must not be zero")
 
 
 class MotorSection(Schema):
     """A DC motor driven by a voltage."""
 
     joint: Annotated[str, Meta(description="that it drives")]
-    kt: Annotated[Number, Meta(description="[N m/A], behind the gear")]
+    kt: Annotated[Number, Meta(description="torque constant at the joint, including the gear ratio [N m/A]")]
     resistance: Annotated[Number, Meta(description="[ohm]")]
     voltage_offset: Annotated[Number, Meta(description="added to the command [V]")] = 0.0
 
@@ -161,16 +163,18 @@ class SensorSection(Schema):
     quantity: Literal["position", "velocity"] = "position"
     expression: str | None = None
     unit: Literal["m", "rad", "m/s", "rad/s", "m/s²", "N", "N m", "1"] | None = None
-    sign: Annotated[Literal[1, -1], Meta(description="-1 if it counts against the axis")] = 1
+    sign: Annotated[
+        Literal[1, -1], Meta(description="-1 if the sensor counts in the direction opposite to the axis")
+    ] = 1
     offset: Annotated[Number, Meta(description="unit of the signal")] = 0.0
     lag: Annotated[Number, Meta(description="[s]")] = 0.0
     deviation: Annotated[Positive, Meta(description="standard deviation of the noise")] = 1.0
 
     def __post_init__(self) -> None:
         if (self.joint is None) == (self.expression is None):
-            raise ValueError("give either the joint that it measures, or an expression")
+            raise ValueError("either joint or expression is needed, and not both")
         if (self.expression is None) != (self.unit is None):
-            raise ValueError("unit: an expression has one, a joint's sensor has none")
+            raise ValueError("unit is required for an expression, and not allowed for a joint")
 
 
 class BaseSection(Schema):
@@ -191,10 +195,10 @@ class DataSection(Schema):
     motors: dict[str, str | SignalSource] = msgspec.field(default_factory=dict)
     clamped: Annotated[
         dict[str, dict[str, Positive]],
-        Meta(description="for each recording, the friction of the brakes that hold joints [N m or N]"),
+        Meta(description="for each recording, the friction of brakes that hold joints [N m or N]"),
     ] = msgspec.field(default_factory=dict)
     release: Annotated[
-        dict[str, float], Meta(description="positions before a release from rest, by sensor")
+        dict[str, float], Meta(description="positions before release from rest, by sensor")
     ] = msgspec.field(default_factory=dict)
 
 
@@ -214,7 +218,7 @@ class MechanismFile(Schema):
     """A model file."""
 
     schema: Annotated[Literal[1], Meta(description="version of the format")]
-    name: Annotated[str, Meta(description="of the mechanism, in results")]
+    name: Annotated[str, Meta(description="of the mechanism, used in results")]
     title: Annotated[str | None, Meta(description="full name, for figures")] = None
     parameters: dict[str, ParameterSection] = msgspec.field(default_factory=dict)
     bodies: dict[str, BodySection] = msgspec.field(default_factory=dict)
@@ -224,16 +228,18 @@ class MechanismFile(Schema):
     contacts: dict[str, ContactSection] = msgspec.field(default_factory=dict)
     start: dict[str, StartSection] = msgspec.field(default_factory=dict)
     base: BaseSection = BaseSection()
-    gravity: Annotated[float, Meta(description="along -z of the world [m/s²]")] = STANDARD_GRAVITY
+    gravity: Annotated[float, Meta(description="acceleration of gravity along -z of the world [m/s²]")] = (
+        STANDARD_GRAVITY
+    )
     regularization: Regularization = Regularization()
     data: DataSection | None = None
     estimation: EstimationSettings = EstimationSettings()
 
     def __post_init__(self) -> None:
         if not self.bodies or not self.joints:
-            raise ValueError("a mechanism needs bodies and joints")
+            raise ValueError("a mechanism needs at least one body and one joint")
         if "world" in self.bodies:
-            raise ValueError("bodies: world is the name of the base; give the body another name")
+            raise ValueError("bodies: the name world is reserved for the base: give the body another name")
 
 
 @dataclass(frozen=True)
@@ -430,7 +436,7 @@ def _source(value: str | SignalSource, units: tuple[str, ...], where: str) -> Si
     if source.place not in ("table", "bag"):
         raise ConfigError(f"{where}: column, variable or topic missing")
     if source.place == "bag" and source.joint is None:
-        raise ConfigError(f"{where}: joint missing: which of the joints in the messages is it?")
+        raise ConfigError(f"{where}: joint missing: name the joint in the messages")
     if source.unit is not None:
         check_valid(source.unit, units, f"{where}: unknown unit")
     return source

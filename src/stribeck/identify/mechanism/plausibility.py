@@ -23,7 +23,7 @@ def check_mechanism(mechanism: Mechanism, what: str) -> None:
     reach = np.abs(np.concatenate([physical.com, physical.point])).max()
     if reach > LARGEST:
         raise ConfigError(
-            f"{what}: a point is {reach:g} m away from the origin: millimetres instead of metres?"
+            f"{what}: a point is {reach:g} m away from the origin: is it in millimetres instead of metres?"
         )
     size = max(float(np.ptp(np.concatenate([physical.com, physical.point]), axis=0).max()), 0.1)
     for name, mass, inertia in zip(mechanism.bodies, physical.mass, inertias, strict=True):
@@ -52,13 +52,12 @@ def _check_inertia(inertia: np.ndarray, mass: float, size: float, what: str) -> 
         raise ConfigError(f"{what}: principal moments of inertia must be positive, found {moments.tolist()}")
     if moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-6):
         raise ConfigError(
-            f"{what}: no body has principal moments {moments.tolist()}: each is at most the sum of the two others"
+            f"{what}: principal moments of inertia {moments.tolist()} are impossible: each must be at most the sum of the other two"
         )
     gyration = float(np.sqrt(moments[2] / mass))
     if gyration > 20.0 * size:
         raise ConfigError(
-            f"{what}: radius of gyration {gyration:.3g} m in a mechanism of {size:.2g} m: "
-            "is the inertia in kg m², the mass in kg?"
+            f"{what}: the radius of gyration is {gyration:.3g} m in a mechanism of {size:.2g} m: is the inertia in kg m², and the mass in kg?"
         )
 
 
@@ -71,4 +70,4 @@ def _check_reached(mechanism: Mechanism, what: str) -> None:
                 reached |= {joint.parent, joint.child}
     loose = [name for k, name in enumerate(mechanism.bodies, start=1) if k not in reached]
     if loose:
-        raise ConfigError(f"{what}: no joints lead from the world to {', '.join(loose)}")
+        raise ConfigError(f"{what}: no joints connect {', '.join(loose)} to the world")

@@ -145,7 +145,7 @@ class EstimationProblem:
     def __init__(self, mechanism: Mechanism, step: float) -> None:
         if mechanism.contacts:
             raise ConfigError(
-                f"{mechanism.name}: contacts are simulated (`stribeck simulate`), parameters are not estimated through them: leave them out"
+                f"{mechanism.name}: parameters of contacts cannot be estimated, only simulated (`stribeck simulate`): remove the contacts"
             )
         self.mechanism, self.step = mechanism, step
         self.dynamics = MultibodyDynamics(mechanism)

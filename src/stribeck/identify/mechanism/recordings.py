@@ -61,7 +61,7 @@ def read_recordings(
     """
     if model.data is None:
         raise RecordingError(
-            f"{model.path} has no section data, which says where recordings hold the signals"
+            f"{model.path} has no section data, which states where the signals are in recordings: add it"
         )
     data = model.data
     files = find_tables(paths, SUFFIXES) if paths else []
@@ -93,7 +93,7 @@ def _recording(path: Path, model: MechanismModel, data: DataFormat, note: Note) 
                 f"topic {source.topic}" if source.topic else f"column {source.column or source.variable!r}"
             )
             commands.append(np.zeros(len(time)))
-            note(f"{path.name}: no {place}: assuming 0 V at {motor.name} throughout")
+            note(f"{path.name}: no {place}: 0 V is assumed at {motor.name} throughout")
     clamped = data.clamped.get(path.stem, {})
     commands += [np.full(len(time), clamped.get(mechanism.joints[j].name, 0.0)) for j in mechanism.brakes]
     voltage = np.stack(commands, axis=1) if commands else np.zeros((len(time), 0))
@@ -139,28 +139,30 @@ def _checked(
 ) -> MechanismRecording:
     measured = np.isfinite(signals).any(axis=1)
     if not measured.any():
-        raise RecordingError(f"{name}: no row has a value of {', '.join(s.name for s in mechanism.sensors)}")
+        raise RecordingError(
+            f"{name}: {', '.join(s.name for s in mechanism.sensors)} have no value in any row"
+        )
     if not np.isfinite(time[measured]).all():
         raise RecordingError(f"{name}: rows without time")
     has_voltage = np.isfinite(voltage).all(axis=1)
     if not has_voltage.any():
-        raise RecordingError(f"{name}: the command has no value at all")
+        raise RecordingError(f"{name}: the command has no value in any row")
     early = int(np.sum(measured & ~has_voltage))
     if early:
         note(
-            f"{name}: {early} samples before the first command are left out: the motor's voltage is not known"
+            f"{name}: {early} samples before the first command are not used, because the voltage of the motor is not known"
         )
     keep, before = measured & has_voltage, measured & (np.cumsum(has_voltage) == 0)
     lead_time, lead = time[before], signals[before]
     time, signals, voltage = time[keep], signals[keep], voltage[keep]
     if len(time) < FEWEST_STEPS:
-        raise TooShortError(f"{name}: {len(time)} samples; at least {FEWEST_STEPS} are needed")
+        raise TooShortError(f"{name} has {len(time)} samples, but at least {FEWEST_STEPS} are needed")
     late = np.flatnonzero(np.diff(time) <= 0.0)
     if len(late):
         raise RecordingError(f"{name}: time does not increase from sample {late[0]} to {late[0] + 1}")
     for k, sensor in enumerate(mechanism.sensors):
         if np.isfinite(signals[:, k]).sum() < 2:
-            raise RecordingError(f"{name}: {sensor.name} has fewer than two values")
+            raise RecordingError(f"{name}: {sensor.name} has fewer than two values: at least two are needed")
         if mechanism.is_angle(sensor):
             _check_angle(name, time, signals[:, k], sensor)
             ends = np.concatenate([lead[:, k], signals[:, k]])
@@ -178,8 +180,7 @@ def _check_angle(name: str, time: Array, values: Array, sensor: Sensor) -> None:
     jumps = jumps[apart <= 3.0 * np.median(apart)]  # across a gap any angle change is possible
     if np.median(jumps) > 1.0 or (jumps.max() > np.pi and _counts_turns(values[seen])):
         raise RecordingError(
-            f"{name}: {sensor.name} jumps by {jumps.max():.3g} rad between samples: is it in degrees (unit: deg), or "
-            "sampled too rarely?"
+            f"{name}: {sensor.name} jumps by {jumps.max():.3g} rad between samples: is it in degrees (unit: deg), or is the sampling rate too low?"
         )
 
 
@@ -202,8 +203,7 @@ def _check_rates(name: str, time: Array, signals: Array, mechanism: Mechanism) -
             power = float(slope @ slope)
             if power > 0.0 and not 0.7 < (share := float(slope @ rate) / power) < 1.3:
                 raise RecordingError(
-                    f"{name}: {sensor.name} is {share:.3g} times the derivative of {other.name}: "
-                    "wrong unit, sign or column"
+                    f"{name}: {sensor.name} is {share:.3g} times the derivative of {other.name}: check unit, sign and column"
                 )
 
 
@@ -221,13 +221,13 @@ def on_grid(recording: MechanismRecording, mechanism: Mechanism, step: float) ->
     apart = float(np.median(np.diff(time)))
     if apart > LARGEST_SPACING * step:
         raise RecordingError(
-            f"{recording.name}: samples are {apart:g} s apart, {apart / step:.0f} steps of {step:g} s: is time in another unit "
-            "(unit: ms), or are there too few samples?"
+            f"{recording.name}: samples are {apart:g} s apart, which is {apart / step:.0f} steps of {step:g} "
+            "s: is time in another unit (unit: ms), or is the sampling rate too low?"
         )
     steps = int(np.floor(time[-1] / step + 1e-9)) + 2
     if steps < FEWEST_STEPS:
         raise TooShortError(
-            f"{recording.name}: {steps} steps of {step:g} s; at least {FEWEST_STEPS} are needed"
+            f"{recording.name}: the recording has {steps} steps of {step:g} s, but at least {FEWEST_STEPS} are needed"
         )
     index = np.minimum((time / step + 1e-9).astype(int), steps - 2)
     place = time / step - index

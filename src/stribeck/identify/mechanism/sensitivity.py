@@ -55,7 +55,7 @@ INFORMS = 0.05
 LEAKS = 0.01
 """Tolerance for a determined function: largest change by an undetermined direction, relative to its components."""
 
-TOGETHER = "the samples determine it only together with other parameters"
+TOGETHER = "the samples determine only a combination of it with other parameters"
 """Why a parameter has no interval."""
 
 

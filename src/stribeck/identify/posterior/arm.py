@@ -81,7 +81,9 @@ class ArmDraws:
         :raises ConfigError: for draws without friction.
         """
         if not isinstance(self.posterior, TorquePosterior):
-            raise ConfigError("these draws have no friction: torques need the posterior of recorded torques")
+            raise ConfigError(
+                "these draws contain no friction, which torques need: sample the posterior of recorded torques"
+            )
         flat = self.x.reshape(-1, self.x.shape[-1])
         with jax.enable_x64():
             return np.asarray(self.posterior.linear(flat))
@@ -114,7 +116,7 @@ def infer(
     check_valid(sampler, SAMPLERS, "unknown sampler")
     if isinstance(posterior, InertiaPosterior):
         if measured is None:
-            raise ConfigError("a posterior of inertias needs measured inertias")
+            raise ConfigError("a posterior of inertias needs measured inertias: give them")
         target = posterior.target(measured)
     else:
         target = posterior.target()

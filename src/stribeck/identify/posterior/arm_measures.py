@@ -61,7 +61,7 @@ def measures(
         }
     if measured is not None:
         if isinstance(draws.posterior, TorquePosterior):
-            raise ConfigError("a posterior of torques has no measured inertias")
+            raise ConfigError("a posterior of torques contains no measured inertias")
         compared["inertia_rmse"] = rmse(draws.inertias(draws.posterior.regressor).mean(axis=(0, 1)), measured)
     return compared
 
@@ -113,7 +113,7 @@ def _linear_model(
     if isinstance(draws.posterior, TorquePosterior):
         return designed.columns, draws.linear
     if machine.arm is None:
-        raise ConfigError("torques of links need a URDF")
+        raise ConfigError("the torques of links need a URDF: give one")
     names = (*machine.arm.parameter_names, *(f"{machine.inertia_name}_{joint}" for joint in machine.joints))
     columns = designed.columns[..., [designed.names.index(name) for name in names]]
     return columns, draws.standard.reshape(-1, draws.standard.shape[-1])

@@ -71,7 +71,7 @@ class ArmParameters:
     def __post_init__(self) -> None:
         if not isinstance(self.draws.posterior, TorquePosterior):
             raise ConfigError(
-                "these draws have no friction, and drives need it: give recordings with torques, not inertias"
+                "these draws contain no friction, which drives need: give recordings with torques instead of inertias"
             )
 
     @property

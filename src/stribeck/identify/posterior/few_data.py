@@ -61,13 +61,13 @@ def few_data(
     :raises ConfigError: for a machine without a URDF, or durations that leave nothing to predict.
     """
     if machine.arm is None:
-        raise ConfigError("a posterior of links needs a URDF")
+        raise ConfigError("a posterior of links needs a URDF: give one")
     results = []
     for length in seconds:
         cut = int(np.searchsorted(run.time, run.time[0] + length))
         if not 0 < cut < len(run.time):
             raise ConfigError(
-                f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s: {length:g} s of training leave nothing to predict"
+                f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s, so {length:g} s of training leave nothing to predict: use a shorter part"
             )
         train, test = (
             motion_of(part, protocol) for part in (run.between(0, cut), run.between(cut, len(run.time)))

@@ -21,7 +21,7 @@ def read_inertias(path: Path, joints: int) -> tuple[Array, npt.NDArray[np.int64]
     rows = table.columns(0, len(table.names))
     if rows.shape[1] != joints + 2 or not np.all(np.isfinite(rows)):
         raise RecordingError(
-            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[1]}"
+            f"{path}: expected rows of {joints} joint positions, axis and inertia, all finite; found {len(rows)} rows of {rows.shape[1]}"
         )
     axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
     if (

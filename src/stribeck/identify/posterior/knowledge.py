@@ -64,7 +64,7 @@ class ArmDatasheet:
 
     def __post_init__(self) -> None:
         if not (self.total_mass > 0.0 and self.reach > 0.0 and np.all(self.rotors > 0.0)):
-            raise ConfigError("total mass, reach and inertias of the rotors must all be positive")
+            raise ConfigError("total mass, reach and rotor inertias must all be positive")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def empirical(sheet: ArmDatasheet, table: LinkTable) -> ArmPrior:
     n = len(sheet.rotors)
     if len(table.mass) != n:
         raise ConfigError(
-            f"the empirical prior is for arms with {len(table.mass)} links, this one has {n}: use another prior or another `table`"
+            f"the empirical prior is for arms with {len(table.mass)} links, but this one has {n}: use another prior, or another `table`"
         )
     moments = np.repeat(table.diagonal[:, None], 3, axis=1)
     zeros, rotors = np.zeros(n), sheet.rotors

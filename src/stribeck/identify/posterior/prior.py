@@ -231,7 +231,9 @@ class ArmPrior:
             for k, kept in enumerate(bodies):
                 if missing[k] > 0:
                     kept.append(body_coordinates(second[possible[:, k], k]))
-        raise RuntimeError(f"the prior {self.name} excludes every consistent inertia of some link")
+        raise RuntimeError(
+            f"the prior {self.name} excludes every physically consistent inertia of at least one link: choose another prior"
+        )
 
     def coordinates(self, links: Mechanical) -> Array:
         """Coordinates (d,) of mechanical parameters, for a prior with Cartesian centres of mass."""

@@ -32,9 +32,12 @@ class Ridge:
     def words(self) -> str:
         """Description in one sentence."""
         if self.correlation < 0.0:
-            how = f"more of one is compensated by less of the other (correlation {self.correlation:.2f}): only a sum of them is known"
+            how = f"an increase of one is compensated by a decrease of the other (correlation {self.correlation:.2f}), so that only a sum of them is known"
         else:
-            how = f"more of one goes with more of the other (correlation {self.correlation:.2f}): only a difference is known"
+            how = (
+                "an increase of one is compensated by an increase of the other (correlation "
+                f"{self.correlation:.2f}), so that only a difference of them is known"
+            )
         return f"{self.first} and {self.second} cannot be distinguished: {how}."
 
 
@@ -65,8 +68,8 @@ def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[
     sentences = [ridge.words for ridge in ridges(names, draws)]
     if _one_load(logs) and not set(LOAD_PARAMETERS).isdisjoint(names):
         sentences.append(
-            f"All runs carry one load ({logs[0].setup.load:.4g} kg m): how friction divides into constant and load-dependent parts "
-            f"follows from the prior as much as from the data{_division(names, draws)}. Record a second mass or rod length."
+            f"All runs have the same load ({logs[0].setup.load:.4g} kg m): the division of friction into constant and load-dependent parts depends on the "
+            f"prior as much as on the data{_division(names, draws)}. Record a second mass or rod length."
         )
     return sentences
 
@@ -78,7 +81,7 @@ def _division(names: Sequence[str], draws: Array) -> str:
         return ""
     i, j = (names.index(name) for name in pair)
     plain, held = np.atleast_2d(np.corrcoef(draws.T))[i, j], held_correlation(draws)[i, j]
-    return f" ({pair[0]} against {pair[1]}: correlation {plain:.2f}, with all else held {held:.2f})"
+    return f" ({pair[0]} and {pair[1]}: correlation {plain:.2f}, partial correlation {held:.2f})"
 
 
 def held_correlation(draws: Array) -> Array:

@@ -112,7 +112,9 @@ def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Densit
         return LogNormal.of_factor(_armature(actuator), ARMATURE)
     values = np.array([value / scale for value, scale in _published(law, name)])
     if not len(values):
-        raise ConfigError(f"no published servo has {name}, so there is no prior for it: fix its value")
+        raise ConfigError(
+            f"no published servo has the parameter {name}, so there is no prior for it: fix its value"
+        )
     if FRICTION_PARAMETERS[name].shape:
         return TruncatedNormal(values.mean(), values.std(), parameter.lower, parameter.upper)
     width = float(np.sqrt(np.mean(values**2))) * _scale(actuator, name)
@@ -125,8 +127,8 @@ def _by_stall(actuator: Actuator, name: str) -> float:
     sheet = actuator.datasheet.figures
     if not {"voltage", "stall_torque", "stall_current"} <= sheet.keys():
         raise ConfigError(
-            f"the datasheet of {actuator.name} lacks voltage, stall_torque or stall_current, from which the prior of {name} comes; "
-            "add them to its YAML, or fix its value"
+            f"the datasheet of {actuator.name} lacks voltage, stall_torque or stall_current, which the prior "
+            f"of {name} needs: add them to the YAML file of the servo, or fix the value of {name}"
         )
     whole = sheet["stall_torque"] if name == "kt" else sheet["voltage"]
     return whole / sheet["stall_current"]
@@ -154,7 +156,7 @@ def _inertia_scale(actuator: Actuator) -> float:
 def _stall_and_speed(actuator: Actuator) -> tuple[float, float]:
     if not _has_scale(actuator):
         raise ConfigError(
-            f"the datasheet of {actuator.name} gives no stall torque and no-load speed, with which friction is scaled; add them to its YAML"
+            f"the datasheet of {actuator.name} lacks stall torque or no-load speed, by which friction is scaled: add them to the YAML file of the servo"
         )
     return actuator.datasheet.figures["stall_torque"], actuator.datasheet.figures["no_load_speed"]
 

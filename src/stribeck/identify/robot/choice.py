@@ -61,7 +61,9 @@ def fitted(
         return problem_of(tree, runs, joints, wanted, **richer, lanes=problem.lanes)
 
     def told(found: Fitted, text: str) -> Fitted:
-        note(f"each joint alone, {text}: {np.sqrt(found[0].errors(found[1]).mean()) * 1e3:.2f} mrad")
+        note(
+            f"joints simulated one by one, {text}: error {np.sqrt(found[0].errors(found[1]).mean()) * 1e3:.2f} mrad"
+        )
         return found
 
     point = problem.fit(_best_start(problem)).point
@@ -81,7 +83,7 @@ def fitted(
         richer = problem_with(_law(law, (*terms, POSITION.name)))
         found = _where_it_counts(richer, found, tree, "friction depends on position", note)
     if play and len(runs) < 3:
-        note("backlash is not tested: three runs are needed")
+        note("backlash is not tested, because at least three runs are needed")
     elif play:
         columns = found[0].columns
         richer = problem_with(found[0].kind.law, "play")
@@ -144,13 +146,13 @@ def left_out_squares(problem: RobotProblem, x: Array) -> Array:
 def _simplest(by_law: dict[str, Fitted], runs: int, note: Callable[[str], None]) -> str:
     """The first law within one standard error of the one with the least error of runs left out."""
     if runs < 2:
-        note("one run: law M1, because a choice needs runs to leave out")
+        note("only one run, so law M1 is used: a choice needs further runs")
         return "m1"
     squares = {law: left_out_squares(*by_law[law]).mean(axis=1) for law in sorted(by_law)}
     least = min(squares.values(), key=np.mean)
     chosen = next(law for law in squares if not _gain_counts(squares[law], least))
     listed = ", ".join(f"{law.upper()} {np.sqrt(each.mean()) * 1e3:.2f}" for law, each in squares.items())
-    note(f"law {chosen.upper()}; runs left out [mrad]: {listed}")
+    note(f"law {chosen.upper()} chosen; errors in runs left out of the fit [mrad]: {listed}")
     return chosen
 
 
@@ -200,7 +202,7 @@ def _beyond_zero(found: Fitted, poorer: Fitted, tree: RobotTree, note: Callable[
     ]
     if not dropped:
         return found
-    note(f"no backlash in {', '.join(dropped)}, whose intervals reach zero")
+    note(f"no backlash in {', '.join(dropped)}, because its interval includes zero")
     new = [column for column in problem.columns if column not in poorer[0].columns]
     if len(dropped) == len(new):
         return poorer

@@ -82,11 +82,11 @@ def friction_over_runs(
     if missing:
         listed = ", ".join(known.joints)
         raise ConfigError(
-            f"the earlier fit has no joint {', '.join(missing)}; it has {listed}: exclude the others"
+            f"the earlier fit has no joint {', '.join(missing)}; it has {listed}: exclude the joints that it lacks"
         )
     if len({run.stiffness is None for run in runs}) > 1 or len({round(run.dt, 5) for run in runs}) > 1:
         raise RecordingError(
-            "runs differ in their time step, or only some have gains kp: take one kind at a time"
+            "runs have different time steps, or only some of them have gains kp: give runs of one kind only"
         )
     problem = _known_problem(tree, runs, joints, known)
     x = _refitted(problem)

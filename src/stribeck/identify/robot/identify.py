@@ -120,7 +120,7 @@ def identify_robot(
     if unknown:
         raise ConfigError(f"{tree.path} has no joint {', '.join(unknown)}; it has {', '.join(tree.names)}")
     if same and len(set(same) - set(excluded)) < 2:
-        raise ConfigError(f"equal drives need at least two joints, found {', '.join(same)}")
+        raise ConfigError(f"equal drives need at least two joints, found {', '.join(same)}: name more")
     if not tree_joints:
         raise ConfigError(f"all joints of {tree.path} are excluded: leave at least one to identify")
     good = usable(train, note)
@@ -136,7 +136,7 @@ def identify_robot(
         if apart.distance(again) < COUPLED * before:
             break
         note(
-            f"all joints together {before * 1e3:.2f} mrad; fitted again, corrected by the difference from joints simulated alone"
+            f"error with all joints together {before * 1e3:.2f} mrad; fitted again, corrected by the difference from the simulation of single joints"
         )
         better = again.fit(x).point
         polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]
@@ -144,7 +144,7 @@ def identify_robot(
             break
         apart, x, scores = again, better, polished
     problem = apart
-    note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
+    note(f"error with all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
     found = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
     scored, doubts = (tuple(scores), tuple(unseen)), _doubts(tree, problem, x)
@@ -158,18 +158,18 @@ def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotR
     """
     for run in runs:
         if run.flaw:
-            note(f"{run.name} is left out: {run.flaw}")
+            note(f"{run.name} is not used: {run.flaw}")
     good = [run for run in runs if not run.flaw]
     if not good:
         raise RecordingError(f"no usable run: {runs[0].name}: {runs[0].flaw}" if runs else "no run to fit")
     odd = next((run for run in good if abs(run.dt / good[0].dt - 1.0) > 0.02), None)
     if odd is not None:
         raise RecordingError(
-            f"{odd.path} has a row every {odd.dt * 1e3:.2f} ms, {good[0].path.name} every {good[0].dt * 1e3:.2f} ms; fit them apart"
+            f"{odd.path} has time steps of {odd.dt * 1e3:.2f} ms, {good[0].path.name} of {good[0].dt * 1e3:.2f} ms: identify them separately"
         )
     if len({run.stiffness is None for run in good}) > 1:
         raise RecordingError(
-            "some runs have gains kp, the others have none; give all runs their gains, or none"
+            "some runs have gains kp and others have none: give all runs their gains, or none"
         )
     return good
 
@@ -201,7 +201,7 @@ def score(
     simulated = simulate_robot(tree, problem.kind.law, p, goals, run.position[0], run.dt / every, every)
     if not np.isfinite(simulated).all():
         raise ConfigError(
-            f"the simulation of {run.name} diverges: gains or inertias of {tree.path.name} do not fit this robot"
+            f"the simulation of {run.name} diverges: check gains, and the inertias in {tree.path.name}"
         )
     error = (simulated - run.position)[run.first :, list(problem.joints)]
     return RunScore(run, simulated, np.mean(error**2, axis=0), rows_late)
@@ -259,7 +259,7 @@ def left_out(fit: RobotFit, note: Callable[[str], None] = lambda text: None) -> 
             ]
             x[problem.columns.index(("shift", index))] = np.median(shifts) if shifts else 0.0
         found.append(predicted(fit.tree, problem, x, run))
-        note(f"without {run.name}: {_total(found[-1:]) * 1e3:.2f} mrad on it")
+        note(f"fitted without {run.name}: its error is {_total(found[-1:]) * 1e3:.2f} mrad")
     return tuple(found)
 
 

@@ -40,7 +40,7 @@ def predict_robot(
     strange = [joint for joint in content.joints if joint not in tree.names]
     if strange or not content.joints:
         raise ConfigError(
-            f"the drives are of {', '.join(content.joints) or 'no joint'}, and {model} has {', '.join(tree.names)}"
+            f"the file contains drives of {', '.join(content.joints) or 'no joint'}, but {model} has the joints {', '.join(tree.names)}"
         )
     excluded = [name for name in tree.names if name not in content.joints]
 
@@ -49,7 +49,10 @@ def predict_robot(
 
     runs = read_usable(paths, read, note)
     for run in runs:
-        for text in (*run.notes, *([f"{run.flaw}; its errors count all the same"] if run.flaw else [])):
+        for text in (
+            *run.notes,
+            *([f"{run.flaw}; its errors are included in spite of it"] if run.flaw else []),
+        ):
             note(f"{run.name}: {text}")
     return [_predicted(content, tree, run) for run in runs]
 
@@ -88,7 +91,7 @@ def problem_of_drives(
     if run.stiffness is None:
         if STIFFNESS not in stated[0]:
             raise ConfigError(
-                f"{run.name} has no gains kp, and neither has the file of drives: give runs with their gains"
+                f"neither {run.name} nor the file of drives has gains kp: give runs with their gains"
             )
         free.append(STIFFNESS)
     settings = {} if content.provenance is None else content.provenance.search.settings

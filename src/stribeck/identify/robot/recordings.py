@@ -97,7 +97,7 @@ def read_runs(
     unknown = [name for name in goal_joints if name not in tree.names]
     if unknown:
         raise RecordingError(
-            f"{tree.path.name} has no joint {', '.join(unknown)}, for which goals are given; it has {', '.join(tree.names)}"
+            f"{tree.path.name} has no joint {', '.join(unknown)}, but goals for it are given; it has {', '.join(tree.names)}"
         )
 
     def read(path: Path) -> Table:
@@ -110,7 +110,7 @@ def read_runs(
         if root is None:
             if known is not None:
                 raise RecordingError(
-                    f"{path} is not a LeRobot data set, and `calibration` is for those: give the folder with meta/info.json"
+                    f"{path} is not a LeRobot data set, which `calibration` requires: give the folder that contains meta/info.json"
                 )
             tables = [part for file in find_tables([path]) for part in _episodes(read(file))]
             runs += [_run(table, tree, excluded, unit) for table in tables]
@@ -143,7 +143,7 @@ def _run(table: Table, tree: RobotTree, excluded: Sequence[str], unit: float) ->
     seen = np.all(np.isfinite(position[:, used]), axis=1)
     if len(time) != len(position) or not seen.any():
         raise RecordingError(
-            f"{where}: {len(time)} times and {len(position)} rows of positions; each row needs both"
+            f"{where}: found {len(time)} times and {len(position)} rows of positions: each row needs a time and positions"
         )
     goal = _held(goal, used, where)
     time, position, goal = time[seen], position[seen], goal[seen]
@@ -153,25 +153,27 @@ def _run(table: Table, tree: RobotTree, excluded: Sequence[str], unit: float) ->
     if np.any(steps <= 0.0):
         row = int(np.argmin(steps)) + 1
         raise RecordingError(
-            f"{where}: time goes back from {time[row - 1]:.3f} to {time[row]:.3f} s in row {row}: split runs joined in one file"
+            f"{where}: time goes back from {time[row - 1]:.3f} to {time[row]:.3f} s in row {row}: split the file if it contains several runs"
         )
     dt = float(np.median(steps))
     notes = []
     if steps.max() > 20.0 * dt:
         raise RecordingError(
-            f"{where}: a gap of {steps.max():.2f} s after {time[int(np.argmax(steps))]:.2f} s; split the run"
+            f"{where}: no samples for {steps.max():.2f} s after {time[int(np.argmax(steps))]:.2f} s: split the run"
         )
     if np.std(steps) > JITTER * dt or steps.max() > 1.5 * dt:
-        notes.append(f"samples are {steps.min() * 1e3:.1f} to {steps.max() * 1e3:.1f} ms apart; resampled")
+        notes.append(
+            f"intervals between samples vary from {steps.min() * 1e3:.1f} to {steps.max() * 1e3:.1f} ms, so they are resampled"
+        )
         time, position, goal = _resampled(time, position, goal, dt)
     same = np.all(np.diff(position[:, used], axis=0) == 0.0, axis=1)
     repeated = float(np.mean(same[1:-1] & ~same[:-2] & ~same[2:]))  # without rows in which the robot rests
     if repeated > 0.005:
-        notes.append(f"{repeated:.1%} of the rows repeat the one before while the robot moves")
+        notes.append(f"{repeated:.1%} of the rows repeat the row before while the robot moves")
     if unit != 1.0 and np.abs(position[:, used]).max(initial=0.0) < unit * np.pi:
         most = np.abs(position[:, used]).max(initial=0.0) / unit
         raise RecordingError(
-            f"{where}: in degrees no joint is further than {most:.2g} degrees from zero: are these radians? Leave `degrees` out"
+            f"{where}: in degrees, all positions are within ±{most:.2g}, which is very little: are they radians? Then leave out `degrees`"
         )
     _check_ranges(where, tree, used, position, goal)
     position = np.where(used, position, _resting(tree, position))
@@ -192,7 +194,7 @@ def _first_of(table: Table, names: Sequence[str], what: str) -> Array:
         if name in table.arrays:
             return table.arrays[name]
     raise RecordingError(
-        f"{table.path} has no {what}: expected {' or '.join(names)}; it has {', '.join(table.names[:12])}"
+        f"{table.path} has no {what}: expected {' or '.join(names)}; found {', '.join(table.names[:12])}"
     )
 
 
@@ -207,7 +209,7 @@ def _joints(table: Table, tree: RobotTree, used: npt.NDArray[np.bool_], kind: st
         ]
         if missing:
             raise RecordingError(
-                f"{table.path} has no {kind} of {', '.join(missing)}; exclude these joints or record them"
+                f"{table.path} has no {kind} of {', '.join(missing)}: exclude these joints, or record them"
             )
         rows = len(next(iter(table.arrays.values())))
         empty = np.full(rows, np.nan)
@@ -221,8 +223,8 @@ def _joints(table: Table, tree: RobotTree, used: npt.NDArray[np.bool_], kind: st
         whole[:, used] = values
         return whole
     raise RecordingError(
-        f"{table.path} has {values.shape[1]} joints, {tree.path.name} has {len(tree.names)}: {', '.join(tree.names)}; "
-        "use the model of this robot, or `exclude` the joints that were not recorded"
+        f"{table.path} contains {values.shape[1]} joints, but {tree.path.name} has {len(tree.names)}: "
+        f"{', '.join(tree.names)}: use the model of this robot, or `exclude` joints that were not recorded"
     )
 
 
@@ -231,7 +233,9 @@ def _held(goal: Array, used: npt.NDArray[np.bool_], where: Path) -> Array:
     for joint in np.flatnonzero(used):
         known = np.isfinite(goal[:, joint])
         if not known.any():
-            raise RecordingError(f"{where}: a joint has no goals at all; goals and positions are needed")
+            raise RecordingError(
+                f"{where}: at least one joint has no goals, but each needs goals and positions: `exclude` it, or record its goals"
+            )
         last = np.maximum.accumulate(np.where(known, np.arange(len(goal)), -1))
         goal[:, joint] = goal[np.where(last < 0, int(np.argmax(known)), last), joint]
     return goal
@@ -254,12 +258,12 @@ def _check_ranges(
             span = max(upper[joint] - lower[joint], 0.1)
             if most > 4.0 * np.pi:
                 raise RecordingError(
-                    f"{where}: the {what} of {tree.names[joint]} reaches {most:.0f}; radians are needed, not degrees; give `degrees`"
+                    f"{where}: the {what} of {tree.names[joint]} reaches {most:.0f}, too much for radians: is it in degrees? Then give `degrees`"
                 )
             if not lower[joint] - 0.25 * span <= middle <= upper[joint] + 0.25 * span:
                 raise RecordingError(
-                    f"{where}: the {what} of {tree.names[joint]} is about {middle:.2f} rad, the model allows {lower[joint]:.2f} to "
-                    f"{upper[joint]:.2f}; the columns must be {', '.join(tree.names)}, in radians"
+                    f"{where}: the {what} of {tree.names[joint]} is about {middle:.2f} rad, but the model allows {lower[joint]:.2f} to {upper[joint]:.2f}: "
+                    f"the columns must be {', '.join(tree.names)}, in radians"
                 )
 
 
@@ -280,7 +284,9 @@ def _gain(table: Table, name: str, tree: RobotTree, used: npt.NDArray[np.bool_])
         whole = np.zeros(len(tree.names))
         whole[used] = values
         return whole
-    raise RecordingError(f"{table.path}: {name} has {len(values)} values for {len(tree.names)} joints")
+    raise RecordingError(
+        f"{table.path}: {name} has {len(values)} values for {len(tree.names)} joints: give one value for each"
+    )
 
 
 def _flaw(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
@@ -295,7 +301,7 @@ def _jump(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | 
     for joint in np.flatnonzero(used):
         row = int(np.argmax(moves[:, joint]))
         if moves[row, joint] > max(JUMP, 4.0 * usual[joint]):
-            return f"{tree.names[joint]} jumps by {moves[row, joint]:.2f} rad at {row * run.dt:.1f} s: two runs in one file?"
+            return f"{tree.names[joint]} jumps by {moves[row, joint]:.2f} rad at {row * run.dt:.1f} s: does the file contain two runs?"
     return None
 
 
@@ -314,11 +320,9 @@ def _stranger(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> st
         if not moving or found[k, k] > FOLLOWS:
             continue
         other = int(np.argmax(found[k]))
-        hint = "these goals are not this robot's, or columns are in another order"
+        hint = "do the goals belong to another robot, or are columns in another order?"
         if found[k, other] > 0.9:
-            hint = (
-                f"it follows that of {tree.names[joints[other]]}: the columns must be {', '.join(tree.names)}"
-            )
+            hint = f"it follows the goal of {tree.names[joints[other]]}: the columns must be in the order {', '.join(tree.names)}"
         return f"{tree.names[joint]} does not follow its goal (correlation {found[k, k]:.2f}); {hint}"
     return None
 
@@ -337,5 +341,5 @@ def _blocked(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str
         bad = np.flatnonzero(still & wanted & away)
         if len(bad):
             at = bad[0] * run.dt
-            return f"{tree.names[joint]} does not move from {at:.1f} s on while its goal moves: blocked, or torque off"
+            return f"{tree.names[joint]} stops moving at {at:.1f} s while its goal moves: it is blocked, or its torque is off"
     return None

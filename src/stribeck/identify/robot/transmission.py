@@ -60,11 +60,13 @@ class EncoderRun:
     def __post_init__(self) -> None:
         shapes = {part.shape for part in (self.motor, self.link, self.torque)}
         if len(shapes) > 1 or self.inertia.shape != self.motor.shape[1:]:
-            raise RecordingError(f"{self.name}: motor, link and torque need the same shape, found {shapes}")
+            raise RecordingError(f"{self.name}: motor, link and torque need equal shapes, found {shapes}")
         if len(self.motor) * self.dt < 2.0:
             raise RecordingError(f"{self.name} lasts less than 2 s; record longer runs")
         if not all(np.isfinite(part).all() for part in (self.motor, self.link, self.torque)):
-            raise RecordingError(f"{self.name} holds NaN or infinite values in the selected columns")
+            raise RecordingError(
+                f"{self.name} contains NaN or infinite values in the chosen columns: remove these rows"
+            )
 
 
 @dataclass(frozen=True, eq=False)

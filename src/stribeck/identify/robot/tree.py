@@ -117,11 +117,9 @@ def load_tree(path: Path) -> RobotTree:
     try:
         root = ElementTree.fromstring(read_text(path, ConfigError))  # noqa: S314 - a file of the user
     except ElementTree.ParseError as error:
-        raise ConfigError(f"{path} is not XML: {error}; a URDF or MJCF file is needed") from None
+        raise ConfigError(f"{path} is not XML: {error}; give a URDF or MJCF file") from None
     if root.tag not in ("robot", "mujoco"):
-        raise ConfigError(
-            f"{path}: the root element is {root.tag}; a URDF (robot) or MJCF (mujoco) is needed"
-        )
+        raise ConfigError(f"{path}: the root element is {root.tag}, expected robot (URDF) or mujoco (MJCF)")
     hung = any(joint.tag == "freejoint" or joint.get("type") in ("free", "floating") for joint in root.iter())
     (_strip_urdf if root.tag == "robot" else strip_mjcf)(root)
     try:
@@ -131,10 +129,10 @@ def load_tree(path: Path) -> RobotTree:
     for kind, name in zip(model.jnt_type, _joint_names(model), strict=True):
         if kind not in (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)):
             raise ConfigError(
-                f"{path}: joint {name} is neither revolute nor prismatic; replace it by such joints"
+                f"{path}: joint {name} is neither revolute nor prismatic: replace it by joints of these types"
             )
     if model.njnt == 0:
-        raise ConfigError(f"{path} has no joint that moves")
+        raise ConfigError(f"{path} has no movable joint: at least one is needed")
     limits = _torque_limits(model)
     for values in (model.dof_damping, model.dof_frictionloss, model.dof_armature, model.jnt_stiffness):
         values[:] = 0.0

@@ -45,7 +45,7 @@ def few_runs(count: int, estimates: Mapping[str, Mapping[str, Estimate]]) -> lis
     """
     if count >= LEAST_RUNS or any(one.interval for each in estimates.values() for one in each.values()):
         return []
-    text = f"no intervals: they need {LEAST_RUNS} recordings or more, and {count} were fitted; record more, or cut one into parts"
+    text = f"no intervals, because they need at least {LEAST_RUNS} recordings, and {count} were fitted: record more, or split one"
     return [Reason("few_runs", "doubtful", text)]
 
 
@@ -81,7 +81,12 @@ def _spread(fit: RobotFit, score: RunScore) -> Array:
 def _left_out(fit: RobotFit) -> list[Reason]:
     """Recordings of the validation that were not predicted."""
     return [
-        Reason("flaw", "doubtful", f"{score.run.name} does not count: {score.run.flaw}", file=score.run.name)
+        Reason(
+            "flaw",
+            "doubtful",
+            f"{score.run.name} is not used for validation: {score.run.flaw}",
+            file=score.run.name,
+        )
         for score in fit.validation
         if score.run.flaw
     ]

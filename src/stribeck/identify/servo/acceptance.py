@@ -45,8 +45,8 @@ def check_freed(
     listed = ", ".join(names)
     if len(gains) < 2:
         raise ConfigError(
-            f"{listed} is not freed: it must lower the error at gains left out of the fit, and these recordings "
-            f"have one gain ({gains[0]:g}); record more gains"
+            f"{listed} is not identified, because this must lower the error at gains left out of the fit, and "
+            f"these recordings have only one gain ({gains[0]:g}): record more gains"
         )
     settings = replace(task.settings, study=StudySettings(), workers=1)
     datasheet = {
@@ -71,9 +71,8 @@ def check_freed(
         )
         values = ", ".join(f"{name} = {value:g}" for name, value in datasheet.items())
         raise ConfigError(
-            f"{listed} is not freed: fitted on the other gains, the error does not fall at "
-            f"{'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)} ({figures}). "
-            f"The free value compensates for another error; keep the datasheet's value ({values})"
+            f"{listed} is not identified: the error at {'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)}, left out "
+            f"of the fit, does not fall ({figures}). The value would compensate for another error: keep the datasheet's value ({values})"
         )
     return comparisons
 

@@ -85,9 +85,7 @@ def identify(
     if incumbent.unit is None:
         if interrupted:
             raise KeyboardInterrupt
-        raise StribeckError(
-            "no simulation of these recordings stays finite: are masses, lengths and gains right?"
-        )
+        raise StribeckError("all simulations of these recordings diverge: check masses, lengths and gains")
     outcome: Outcome = "converged" if incumbent.converged else "budget spent"
     if interrupted:
         outcome = "interrupted"

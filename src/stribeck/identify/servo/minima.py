@@ -51,7 +51,7 @@ def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequ
     """
     bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in parameters.free}
     reasons = {
-        name: f"minima that fit as well lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
+        name: f"minima with the same error lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
         for name, (lowest, highest) in disagreements(bounds, [minimum.values for minimum in minima]).items()
         if uncertainty.estimates[name].known
     }
@@ -62,5 +62,5 @@ def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequ
     return replace(
         uncertainty,
         estimates={**uncertainty.estimates, **doubted},
-        statements=(*uncertainty.statements, f"Not determined in spite of a narrow interval: {listed}."),
+        statements=(*uncertainty.statements, f"Not determined, although the interval is narrow: {listed}."),
     )

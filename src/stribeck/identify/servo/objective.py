@@ -76,19 +76,21 @@ def split_runs(
     :raises ConfigError: for a gain that no run has, a share that leaves one side empty, or both options.
     """
     if validation_kp is not None and validation_fraction is not None:
-        raise ConfigError("hold out a gain (`hold_out_gain`) or a share of the runs (`hold_out`), not both")
+        raise ConfigError(
+            "`hold_out_gain` and `hold_out` exclude each other: hold out a gain, or a share of the runs"
+        )
     if validation_kp is not None:
         gains = sorted({log.setup.kp for log in logs})
         if validation_kp not in gains:
             raise ConfigError(
-                f"no run has gain {validation_kp:g} to validate on; the gains are {', '.join(f'{g:g}' for g in gains)}"
+                f"no run has gain {validation_kp:g}, which is to be held out; gains of the runs: {', '.join(f'{g:g}' for g in gains)}"
             )
         held = {k for k, log in enumerate(logs) if log.setup.kp == validation_kp}
         rule = f"gain {validation_kp:g} held out"
     elif validation_fraction is not None:
         if not 0.0 < validation_fraction < 1.0:
             raise ConfigError(
-                f"the share of the runs to hold out, `hold_out`, must be between 0 and 1, found {validation_fraction:g}"
+                f"hold_out, the share of the runs to hold out, must be between 0 and 1, found {validation_fraction:g}"
             )
         count = round(validation_fraction * len(logs))
         order = np.random.default_rng(seed).permutation(len(logs))
@@ -96,11 +98,11 @@ def split_runs(
         rule = f"{validation_fraction:g} of the runs held out at random, seed {seed}"
         if not held:
             raise ConfigError(
-                f"{validation_fraction:g} of {len(logs)} runs is less than one run; hold out more"
+                f"hold_out: {validation_fraction:g} of {len(logs)} runs is less than one run: hold out a larger share"
             )
     else:
         held, rule = set(), "all runs fitted"
     train = tuple(log for k, log in enumerate(logs) if k not in held)
     if not train:
-        raise ConfigError("no run is left to fit: all are held out for validation")
+        raise ConfigError("all runs are held out for validation: leave at least one to fit")
     return Split(train, tuple(log for k, log in enumerate(logs) if k in held), rule)

@@ -108,16 +108,17 @@ class Selection:
         rival = self.variants[best]
         new, fitted = 1e3 * scores, 1e3 * self.fitted
         if rival.law == chosen.law or rival.free <= chosen.free:
-            text = f"{chosen.label} has {new[self.chosen]:.1f} mrad under conditions left out"
+            text = (
+                f"{chosen.label}: mean error {new[self.chosen]:.1f} mrad under conditions left out of the fit"
+            )
             first = int(np.argmin(scores))
             if first == self.chosen:
-                return f"{text}, less than all others."
-            return f"{text}, within one standard error of the least ({self.variants[first].label}: {new[first]:.1f} mrad)."
+                return f"{text}, the smallest of all."
+            return f"{text}, within one standard error of the smallest ({self.variants[first].label}: {new[first]:.1f} mrad)."
         verb = "predicts better" if new[self.chosen] < new[best] else "predicts as well"
         return (
-            f"A simpler law {verb}: {chosen.law.upper()} has {new[self.chosen]:.1f} mrad under conditions left out, "
-            f"{rival.law.upper()}, which fits best ({fitted[best]:.1f} against {fitted[self.chosen]:.1f} mrad), "
-            f"{new[best]:.1f} mrad."
+            f"A simpler law {verb}: under conditions left out of the fit, the error of {chosen.law.upper()} is {new[self.chosen]:.1f} mrad, and that of "
+            f"{rival.law.upper()} is {new[best]:.1f} mrad, although {rival.law.upper()} fits best ({fitted[best]:.1f} against {fitted[self.chosen]:.1f} mrad)."
         )
 
     def choice(self) -> LawChoice:
@@ -203,7 +204,7 @@ class LeftOutErrors:
         """Mean error on runs of the fits to a subset (V,)."""
         index = self.subsets.find(fitted)
         if index is None or not np.any(runs):
-            raise ValueError("this subset was not fitted, or no run is left")
+            raise ValueError("this subset was not fitted, or contains no run")
         return np.asarray(np.mean(self.by_run[:, index][:, runs], axis=1))
 
     def left_out(self, without: tuple[int, int] | None = None) -> list[FloatArray]:
@@ -292,7 +293,7 @@ def select(
     logs = groups[0][0].split.train
     kinds = kinds_of(logs)
     if not kinds:
-        raise ConfigError("one run alone: nothing can be left out")
+        raise ConfigError("a single run: nothing can be left out")
     subsets = subsets_for(kinds, len(logs))
     variants: list[Variant] = []
     tasks: list[FitTask] = []

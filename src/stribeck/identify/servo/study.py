@@ -209,13 +209,13 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
     """Refuse a file that cannot be written or is not a study, before it is modified."""
     if path.name in ("", ":memory:") or path.is_dir():
         expected = "sqlite:///FILE" if kind == "sqlite" else "journal:FILE"
-        raise StudyError(f"study {url!r} names no file; expected {expected}")
+        raise StudyError(f"study {url!r} does not name a file; expected {expected}")
     try:
         check_writable(path)
     except OutputError as error:
         raise StudyError(f"study: {error}") from None
     if not path.parent.is_dir():
-        raise StudyError(f"study: {path.parent} is no folder; make it first")
+        raise StudyError(f"study: {path.parent} is not a folder: create it first")
     if not path.exists() or path.stat().st_size == 0:
         return
     if kind == "sqlite":
@@ -232,7 +232,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
         begun = tables == {"studies"}  # the first table that Optuna creates: another worker is creating them
         if tables and not begun and not {"studies", "version_info"} <= tables:
             raise StudyError(
-                f"study: {path} is a database of something else (tables {', '.join(sorted(tables)[:4])}); name another file"
+                f"study: {path} is the database of another program (tables {', '.join(sorted(tables)[:4])}): name another file"
             )
         return
     try:
@@ -241,7 +241,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
     except (OSError, ValueError, TypeError):
         is_journal = False
     if not is_journal:
-        raise StudyError(f"study: {path} is not a journal of Optuna's; name another file")
+        raise StudyError(f"study: {path} is not an Optuna journal: name another file")
 
 
 @contextmanager
@@ -287,11 +287,11 @@ def _study_in(storage: BaseStorage, place: str, name: str, *, resume: bool, join
     existing = {study.study_name for study in storage.get_all_studies()}
     if name in existing and not (resume or join):
         raise StudyError(
-            f"study {place!r} has {name!r} already: continue it with `resume`, or name another database"
+            f"study {place!r} already contains {name!r}: continue it with `resume`, or name another database"
         )
     if name not in existing and resume:
         existing_names = ", ".join(sorted(existing)) or "none"
-        raise StudyError(f"study {place!r} has no {name!r} to resume; it has: {existing_names}")
+        raise StudyError(f"study {place!r} contains no {name!r} to resume; it contains: {existing_names}")
     return optuna.create_study(storage=storage, study_name=name, load_if_exists=resume or join)
 
 
@@ -305,7 +305,7 @@ def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, An
     if signed != expected:
         differing = sorted(key for key in {*signed, *expected} if signed.get(key) != expected.get(key))
         raise StudyError(
-            f"study {place!r}: {study.study_name!r} was made with another {', '.join(differing)}; name another database"
+            f"study {place!r}: {study.study_name!r} differs from this fit in {', '.join(differing)}: name another database"
         )
 
 

@@ -114,8 +114,8 @@ def task_for(
     recorded = common_value(logs, "actuator")
     if recorded != actuator.name:
         raise ConfigError(
-            f"the recordings are of {recorded!r}, not of {actuator.name!r}: the servo's name must be the same in both "
-            "(`servo`, name: in its YAML file, actuator of `bench`)"
+            f"the recordings are of the servo {recorded!r}, not of {actuator.name!r}: both names must be "
+            "equal (`servo`, name: in its YAML file, actuator of `bench`)"
         )
     parameters = actuator.parameters(law)
     fixed, freed = at_reference(actuator, logs) | dict(fixed or {}), tuple(freed)
@@ -126,18 +126,17 @@ def task_for(
         effect = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}.get(name)
         if effect is None:
             raise ConfigError(
-                f"{name}: only {', '.join(EFFECT_PARAMETERS.values())} can be freed; all others are free already"
+                f"{name} is always identified unless it is fixed; valid here: {', '.join(EFFECT_PARAMETERS.values())}"
             )
         if effect not in actuator.active_effects:
-            raise ConfigError(f"{name} needs its effect to be free: add {effect} to `effects`")
+            raise ConfigError(f"{name} can be identified only with its effect: add {effect} to `effects`")
         if name in fixed:
-            raise ConfigError(f"{name} is both fixed and free")
+            raise ConfigError(f"{name} is both fixed and to be identified: choose one")
     parameters = parameters.fixed(fixed).freed(freed)
     if settings.reset_period is not None and settings.reset_period < 10.0 * settings.dt:
         raise ConfigError(
-            f"a reset period of {settings.reset_period:g} s leaves nothing to simulate: at least ten time steps "
-            f"({10.0 * settings.dt:g} s)"
+            f"a reset period of {settings.reset_period:g} s is too short: at least ten time steps are needed ({10.0 * settings.dt:g} s)"
         )
     if not parameters.free:
-        raise ConfigError("every parameter is fixed: nothing is left to identify")
+        raise ConfigError("all parameters are fixed: leave at least one to identify")
     return FitTask(split, actuator, law, parameters, settings)

@@ -281,7 +281,7 @@ def _estimates(
     for parameter, width, stays, value in each:
         name, bounds = parameter.name, (parameter.lower, parameter.upper)
         half = width * (parameter.upper - parameter.lower)
-        reason = f"a direction of it leaves the motion unchanged ({clusters})"
+        reason = f"some combination of it with others has no effect on the motion ({clusters})"
         if name in together:
             half, reason = (
                 np.inf,
@@ -298,17 +298,17 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
     setups = [log.setup for log in batch.logs]
     if _one_load(batch.logs):
         statements.append(
-            f"All runs carry one load ({setups[0].load:.4g} kg m): the split between constant and load-dependent "
-            "friction is not determined. Record a second mass or rod length."
+            f"All runs have the same load ({setups[0].load:.4g} kg m): the division into constant and "
+            "load-dependent friction is not determined. Record a second mass or rod length."
         )
     if len({setup.kp for setup in setups}) < 2:
         statements.append(
-            f"All runs have one gain ({setups[0].kp:g}): errors at other gains are unknown. Record more gains."
+            f"All runs have the same gain ({setups[0].kp:g}): errors at other gains are unknown. Record further gains."
         )
     measured = TemperatureRange.of(batch.logs)
     if "friction_per_kelvin" in parameters and measured and not measured.varies:
         statements.append(
-            f"{measured.words}: what changes per kelvin is not determined. Record a cold and a warm servo."
+            f"{measured.words}: changes with temperature are not determined. Record a cold and a warm servo."
         )
     for status in ("not determined", "loosely determined"):
         reasons = [
@@ -324,7 +324,7 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
             reason = (
                 "this term may be absent"
                 if (parameter.lower if one.side == "lower" else parameter.upper) == 0.0
-                else "the best value may lie beyond it, or the law is incomplete"
+                else "the best value may lie beyond the bound, or the law lacks a term"
             )
-            statements.append(f"{name} sits {one.reason}: {reason}.")
+            statements.append(f"{name} is {one.reason}: {reason}.")
     return tuple(statements)

@@ -68,6 +68,6 @@ def _torque_off(result: FitResult) -> list[Reason]:
     ):
         return []
     text = (
-        "torque is off in all runs, so the motor's parameters cannot be identified: is torque_enable right?"
+        "torque is off in all runs, so the parameters of the motor cannot be identified: check torque_enable"
     )
     return [Reason("torque_off", "doubtful", text)]

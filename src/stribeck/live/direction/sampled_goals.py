@@ -63,7 +63,7 @@ class SampledGoals:
             self._now = self._before = None
             return None
         if not set(names) & set(self._names):
-            return f"a trajectory of other joints: {', '.join(names)}"
+            return f"no joint of the trajectory is compensated; it has: {', '.join(names)}"
         problem = _problem(names, points)
         if problem is not None:
             return problem

@@ -94,10 +94,14 @@ def read_learned(path: Path, joints: Sequence[Identified]) -> tuple[Learned, ...
     learned = read_json(path, LearnedFile).joints
     names, wanted = [entry.joint for entry in learned], [entry.joint for entry in joints]
     if names != wanted:
-        raise ConfigError(f"{path} is of joints {', '.join(names) or 'none'}, not of {', '.join(wanted)}")
+        raise ConfigError(
+            f"{path} contains the joints {', '.join(names) or 'none'}, but the compensated joints are {', '.join(wanted)}"
+        )
     for entry, expected in zip(learned, joints, strict=True):
         if (entry.law, entry.parameters) != (expected.law, expected.parameters):
-            raise ConfigError(f"{path}: joint {entry.joint} had other friction parameters when it was learnt")
+            raise ConfigError(
+                f"{path}: joint {entry.joint} had other friction parameters when the file was written"
+            )
     return tuple(Learned(*(getattr(entry, name) for name in Learned._fields)) for entry in learned)
 
 

@@ -96,18 +96,18 @@ class StateAdmission:
                 self.clock.restart()  # time jumped back
             self.late = self.clock.lag(now, stamp)
             if self.late > self._settings.timing.state_lag:
-                raise BridgedError(f"states arrive {self.late:.2f} s late")
+                raise BridgedError(f"states arrive with a delay of {self.late:.2f} s")
         order, problem = self.order.of(tuple(state.names), strict=self._settings.other_joints == "refuse")
         if order is None:
             raise DoubtError(problem)
         if not math.isfinite(stamp):
-            raise DoubtError("a stamp is not a number")
+            raise DoubtError("a time stamp is not a number")
         if before is None:
             return Place(order, None, None)
         if stamp == before:
-            raise BridgedError("time does not advance: a state came twice")
+            raise BridgedError("time does not advance: a state was received twice")
         if before - timeout < stamp < before:
-            raise BridgedError("a state came after a later one")
+            raise BridgedError("a state was received after a later one")
         if 0.0 < stamp - before <= timeout:
             return Place(order, before, None)
         gap = JUMPED_BACK
@@ -135,7 +135,7 @@ class StateAdmission:
         )
         has_velocity = len(state.velocity) > 0
         if not (possible(at) and (not has_velocity or possible(speed))):
-            raise DoubtError("position or velocity is not a number, or impossibly large")
+            raise DoubtError("position or velocity is not a number, or is impossibly large")
         if state.merged:
             self._plausibility.restart()
         elif before is not None and (jump := self._plausibility.jump(at, speed, elapsed)) is not None:

@@ -79,14 +79,17 @@ class JointOrder:
         order, problem = entry
         if strict and order is not None and len(names) != len(self.names):
             unknown = sorted(set(names) - set(self.names))
-            return None, f"unknown joint {', '.join(unknown)} (other_joints: ignore permits it)"
+            return (
+                None,
+                f"unknown joint {', '.join(unknown)}: add it to joints, or set other_joints to ignore",
+            )
         return order, problem
 
     def _find(self, names: tuple[str, ...]) -> tuple[Order | None, str]:
         doubled = sorted({name for name in self.names if names.count(name) > 1})
         missing = [name for name in self.names if name not in names]
         if doubled:
-            return None, f"joint {', '.join(doubled)} occurs twice in one message"
+            return None, f"a message contains joint {', '.join(doubled)} twice"
         if missing:
             return None, f"joint {', '.join(missing)} missing"
         return np.array([names.index(name) for name in self.names]), ""
@@ -378,8 +381,8 @@ class ControllerWishes:
             difference = commands.difference or commands.beyond
             if not difference:
                 continue
-            apart = f"{what} are stamped {abs(difference):.3f} s {'behind' if difference > 0.0 else 'ahead of'} the states"
+            apart = f"time stamps of {what} are {abs(difference):.3f} s {'behind' if difference > 0.0 else 'ahead of'} those of the states"
             if commands.difference:
-                return f"{apart}: their stamps are corrected by that; synchronise the clocks"
-            return f"{apart}, more than the {LARGEST_CLOCK_DIFFERENCE:g} s that are corrected: they are ignored; synchronise the clocks"
+                return f"{apart}, which is corrected: synchronise the clocks"
+            return f"{apart}, more than the {LARGEST_CLOCK_DIFFERENCE:g} s that can be corrected, so they are ignored: synchronise the clocks"
         return None

@@ -106,9 +106,9 @@ class StateMerger:
         unknown = sorted(set(names) - set(self.names))
         problem = ""
         if doubled:
-            problem = f"joint {', '.join(sorted(doubled))} occurs twice in one message"
+            problem = f"a message contains joint {', '.join(sorted(doubled))} twice"
         elif unknown and self._strict:
-            problem = f"unknown joint {', '.join(unknown)} (other_joints: ignore permits it)"
+            problem = f"unknown joint {', '.join(unknown)}: add it to joints, or set other_joints to ignore"
         places = [names.index(self.names[k]) for k in ours]
         return _Part(np.array(ours, dtype=np.intp), np.array(places, dtype=np.intp), problem)
 
@@ -118,11 +118,11 @@ class StateMerger:
         if part.problem:
             return part.problem
         if not math.isfinite(stamp):
-            return "a stamp is not a number"
+            return "a time stamp is not a number"
         self._begin_with_the_whole()
         before = self._stamps[part.ours]
         if (before == stamp).any():
-            return "time does not advance: a state came twice"
+            return "time does not advance: a state was received twice"
         jumped = bool((before > stamp).any())
         if jumped:
             self._forget()

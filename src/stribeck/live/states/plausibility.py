@@ -121,7 +121,4 @@ class Plausibility:
             return None
         self.late = late
         k = int(np.argmax(late))
-        return (
-            f"the position of {self._names[k]} is constant for {1e3 * self._still[k]:.0f} ms while its velocity "
-            f"says {speed[k]:.3g} rad/s"
-        )
+        return f"the position of {self._names[k]} has been constant for {1e3 * self._still[k]:.0f} ms, although its velocity is {speed[k]:.3g} rad/s"

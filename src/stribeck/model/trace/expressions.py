@@ -109,7 +109,7 @@ class Expression:
         return self.trace.node("~", condition(self), truth=True)
 
     def __bool__(self) -> bool:
-        raise TypeError("an expression has no truth value while it is recorded; use where()")
+        raise TypeError("an expression has no truth value while it is recorded: use where()")
 
 
 def _is_one(value: Any) -> bool:

@@ -181,20 +181,20 @@ def _description(
     """The description of a bag that has none itself; :class:`RecordingError` if it has none or two."""
     if not self_described and bench is None:
         raise RecordingError(
-            f"{path} has no {BENCH.name} topic, so its loads and gains are not known: describe it with `bench`: "
+            f"{path} has no topic {BENCH.name}, so its loads and gains are not known: give `bench`: "
             "mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME, or a bench file"
         )
     if isinstance(bench, Benches):
         named = bench.patterns(place)
         if self_described and named:
             raise RecordingError(
-                f"{path} describes its runs itself on {BENCH.name}: leave {named[0]!r} out of {bench.what}"
+                f"{path} describes its own runs on {BENCH.name}: remove {named[0]!r} from {bench.what}"
             )
         if self_described and bench.content.runs:
             return None
         bench = bench.describe(place, joint)
     if self_described and bench is not None:
-        raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: leave `bench` out")
+        raise RecordingError(f"{path} describes its own runs on {BENCH.name}: do not give `bench`")
     return bench
 
 
@@ -203,8 +203,8 @@ def _of_joint(path: Path, runs: list[_Run], joint: str | None) -> list[_Run]:
     joints = sorted({run.bench.joint for run in runs})
     if joint is None and len(joints) > 1:
         raise RecordingError(
-            f"{path} has runs of several joints ({', '.join(joints)}): choose one with `joint`, or "
-            f"`joint` '{EVERY_JOINT}' if it is one servo, or several equal ones, with different loads"
+            f"{path} has runs of several joints ({', '.join(joints)}): choose one with `joint`, or give "
+            f"`joint` '{EVERY_JOINT}' if they are one servo, or equal servos, with different loads"
         )
     if joint not in (None, EVERY_JOINT):
         runs = [run for run in runs if run.bench.joint == joint]
@@ -334,7 +334,7 @@ def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None)
     if aborted and len(aborted) == len(runs):
         raise AbortedRunError(f"{path}: {'; '.join(dict.fromkeys(aborted))}: record it again")
     for line in dict.fromkeys(aborted):
-        tell(f"{path}: {line}, and is left out")
+        tell(f"{path}: {line}, and is not used")
     for run in (run for run in runs if not run.aborted):
         lost = cut_off and not run.ended
         try:
@@ -343,11 +343,11 @@ def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None)
         except TooShortError as error:
             if not lost and (note is None or len(runs) == 1):
                 raise
-            tell(f"{error}; this run {'was cut off, and ' if lost else ''}is left out")
+            tell(f"{error}; this run {'was cut off, and ' if lost else ''}is not used")
         except RecordingError as error:
             if not lost:
                 raise
-            tell(f"{error}; this run was cut off, and is left out")
+            tell(f"{error}; this run was cut off, and is not used")
     if not logs and cut_off:
         raise CutOffError(f"{path} was cut off before it contained a run that can be used")
     if not logs:
@@ -361,7 +361,7 @@ def _log(path: Path, run: _Run) -> Log:
     if missing:
         kind = TooShortError if 0.0 <= run.seconds < MINIMUM_DURATION else RecordingError
         found = "; ".join(
-            f"{signal} is there of {', '.join(map(str, run.seen[signal]))}"
+            f"{signal} is recorded for {', '.join(map(str, run.seen[signal]))}"
             for signal in missing
             if run.seen.get(signal)
         )

@@ -106,10 +106,10 @@ class McapBag:
         channel = self._channels.get(topic)
         if channel is None:
             raise ConfigError(
-                f"{topic} is not a topic of this bag; it has: {', '.join(self.topics) or 'none'}"
+                f"{topic} is not a topic of this bag; valid: {', '.join(self.topics) or 'none'}"
             )
         if not 0 <= log_time < 1 << 63:
-            raise ConfigError(f"{topic}: a log time of {log_time} ns is outside what a bag can hold")
+            raise ConfigError(f"{topic}: a log time of {log_time} ns is outside the range of a bag")
         count = self.counts[topic]
         self._writer.add_message(channel, log_time, data, log_time, count & 0xFFFFFFFF)
         self._digest.add(topic, log_time, data)
@@ -223,7 +223,7 @@ def _definition(kind: str, given: Mapping[str, str]) -> Definition:
     contract = contract_types()
     if kind not in given and kind not in contract.types:
         raise ConfigError(
-            f"there is no definition of the message type {kind}: give the text of its definition, or leave its topic out"
+            f"the definition of the message type {kind} is not known: give its text, or do not record the topic"
         )
     try:
         store = contract if kind not in given else _store_of(get_types_from_msg(given[kind], kind))

@@ -104,7 +104,7 @@ class BagRecorder:
         """
         with self._lock:
             if self._ending.is_set():
-                raise OutputError(f"{self.path} is closed; nothing more can be recorded into it")
+                raise OutputError(f"{self.path} is closed, so nothing more can be recorded")
             if not self._failure and self._bag.pending + self._writing > self._memory_limit:
                 self._failure = self._overflow()
             if self._failure:
@@ -126,8 +126,8 @@ class BagRecorder:
         self._thread.join(CLOSE_TIMEOUT)
         if self._thread.is_alive():
             raise OutputError(
-                f"cannot finish {self.path}: the disk does not answer for {CLOSE_TIMEOUT:g} s; what is on it "
-                "is recovered when the bag is read"
+                f"{self.path} cannot be finished, because the disk has not responded for {CLOSE_TIMEOUT:g} s; "
+                "what is on the disk is recovered when the bag is read"
             )
         os.close(self._file)
         if self._failure and not self._told:
@@ -183,8 +183,8 @@ class BagRecorder:
 
     def _overflow(self) -> str:
         return (
-            f"recording into {self.path} has stopped: the disk has not responded for {self.lag:.1f} s and "
-            f"{self._memory_limit / (1 << 20):.3g} MiB wait for it; record to a faster disk, or fewer topics"
+            f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} s, and {self._memory_limit / (1 << 20):.3g} MiB "
+            "are waiting to be written: record to a faster disk, or fewer topics"
         )
 
 

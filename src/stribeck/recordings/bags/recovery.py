@@ -129,7 +129,7 @@ def recover(file: Path, note: Note) -> Path | Salvage:
     """
     folder = file.parent
     if is_being_recorded(file):
-        raise BeingRecordedError(f"{folder} is being recorded right now; wait until the recording has ended")
+        raise BeingRecordedError(f"{folder} is still being recorded: wait until the recording has ended")
     content = file.read_bytes()
     digest = _digest(content)
     copy = _copy_of(folder, digest)
@@ -138,17 +138,17 @@ def recover(file: Path, note: Note) -> Path | Salvage:
         return copy
     salvage = salvaged(content)
     if not salvage.messages:
-        raise CutOffError(
-            f"{folder} was cut off before a message was on the disk: there is nothing to recover"
-        )
-    what = f"{folder} was cut off: its recorder was killed, or power or disk failed; {_amount(salvage)}"
+        raise CutOffError(f"{folder} was cut off before any message was written: nothing can be recovered")
+    what = (
+        f"{folder} was cut off, because its recorder was killed, or power or disk failed; {_amount(salvage)}"
+    )
     try:
         copy = _finished_copy(folder, digest, salvage)
     except (OSError, StribeckError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        note(f"{what} and are read directly, because no repaired copy can be written: {reason}")
+        note(f"{what}; they are read directly, because no repaired copy can be written: {reason}")
         return salvage
-    note(f"{what} and are in the repaired copy {copy.name}")
+    note(f"{what}; they are in the repaired copy {copy.name}")
     return copy
 
 
@@ -192,7 +192,7 @@ def _chunk_records(payload: memoryview) -> list[tuple[int, memoryview]]:
     stream, length = get_chunk_data_stream(chunk, validate_crc=True)
     data = stream.read(length)
     if len(data) != chunk.uncompressed_size:
-        raise ValueError("the size of a chunk differs from its header")
+        raise ValueError("the size of a chunk differs from that in its header")
     return list(_records(memoryview(data)))
 
 
@@ -212,8 +212,8 @@ def _take_record(found: Salvage, schemas: dict[int, str], opcode: int, data: mem
 
 
 def _amount(salvage: Salvage) -> str:
-    amount = f"{len(salvage.messages)} messages of {salvage.seconds:.1f} s came back"
-    return amount if not salvage.damaged else f"{amount}, {salvage.damaged} damaged parts are left out,"
+    amount = f"{len(salvage.messages)} messages of {salvage.seconds:.1f} s were recovered"
+    return amount if not salvage.damaged else f"{amount}, without {salvage.damaged} damaged parts"
 
 
 def _copy_of(folder: Path, digest: str) -> Path | None:

@@ -65,12 +65,13 @@ def chosen_sources(
                 break
         else:
             if signal in required and not here:
-                raise RecordingError(f"{path} is a bag, but the table of signals gives no topic for {signal}")
+                raise RecordingError(
+                    f"{path} is a bag, but the table of signals has no topic for {signal}: add it"
+                )
             if signal in required:
                 wanted = " or ".join(source.topic for source in here)
                 raise RecordingError(
-                    f"{path} has no topic {wanted} for {signal}; it has: {', '.join(present) or 'none'}. "
-                    "Name the right ones in a table, `signals`"
+                    f"{path} has no topic {wanted} for {signal}; found: {', '.join(present) or 'none'}. Give the correct topic in a table of `signals`"
                 )
     return chosen
 
@@ -117,8 +118,7 @@ def message_samples(
         return stamps.time(message, decoded), list(source.samples(decoded))
     except (AttributeError, TypeError, ValueError) as error:
         raise RecordingError(
-            f"{path}: messages on {message.topic.name} ({message.topic.type}) do not hold {signal} where the table of "
-            f"signals says: {error}"
+            f"{path}: messages on {message.topic.name} ({message.topic.type}) do not contain {signal} where the table of signals expects it: {error}"
         ) from None
 
 
@@ -134,7 +134,7 @@ def joints_of(path: Path, bag: BagContent, source: SignalSource) -> list[str]:
         samples = message_samples(path, message, source, decoded, "position", stamps)[1]
         names |= dict.fromkeys(str(joint) for joint, _ in samples)
     if not names:
-        raise RecordingError(f"{path} has no position of any joint on {source.topic}")
+        raise RecordingError(f"{path} contains no joint position on {source.topic}")
     return list(names)
 
 
@@ -175,8 +175,7 @@ def read_bag_signals(
         missing = [joint for joint in joints if joint not in found[signal]]
         if missing:
             raise RecordingError(
-                f"{path}: no joint {', '.join(missing)} in {chosen[signal].topic}, which has "
-                f"{', '.join(map(str, raw[signal])) or 'no joint'}"
+                f"{path}: no joint {', '.join(missing)} on {chosen[signal].topic}; found: {', '.join(map(str, raw[signal])) or 'no joint'}"
             )
     return found
 

@@ -105,14 +105,14 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
 
 def _why_no_bag(folder: Path) -> str:
     if bags := sorted(folder.glob("*/metadata.yaml")):
-        return f"{folder} is not a bag but contains {len(bags)}: name one, such as {bags[0].parent}"
+        return (
+            f"{folder} is not a bag, but contains {len(bags)}: name one of them, for example {bags[0].parent}"
+        )
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
     if len(files) == 1:
-        return f"{folder} has no metadata.yaml: name its file, {folder / files[0]}"
+        return f"{folder} has no metadata.yaml: name the file in it, {folder / files[0]}"
     if files:
-        return (
-            f"{folder} has no metadata.yaml: `ros2 bag reindex {folder}` makes one of its {len(files)} files"
-        )
+        return f"{folder} has no metadata.yaml: create it for the {len(files)} files with `ros2 bag reindex {folder}`"
     return f"{folder} is not a bag: it has no metadata.yaml"
 
 
@@ -289,13 +289,13 @@ def _read_sqlite(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage
             "SELECT topic_id, timestamp, data FROM messages ORDER BY id"
         ):
             if not isinstance(data, bytes) or not isinstance(log_time, int):
-                raise ValueError("a message is no bytes at a time")
+                raise ValueError("a message must be bytes with an integer time")
             yield RawMessage(topics[number], log_time, data)
 
 
 def _check_format(topic: str, found: str) -> None:
     if found != CDR:
-        raise ValueError(f"messages on {topic} are serialised as {found!r}; only {CDR!r} can be read")
+        raise ValueError(f"messages on {topic} are serialised as {found!r}; valid: {CDR!r}")
 
 
 def _latched_qos() -> list[Qos]:

@@ -35,7 +35,7 @@ CLOSE = 0.15
 OPPOSITE = 0.3
 """Largest distance from -1 of the ratio of a velocity of the other sign."""
 
-WRONG = "one of them is wrong, in another unit or of another joint"
+WRONG = "one of them is wrong, in another unit, or belongs to another joint"
 
 STRIDE = 5
 """Samples over which slopes are taken."""
@@ -71,8 +71,8 @@ def overload(logs: Sequence[Log], actuator: Actuator) -> str:
         return ""
     setup = heaviest.setup
     return (
-        f"{heaviest.name}: gravity on {setup.mass:g} kg at {setup.length:g} m exceeds the stall torque of {stall:g} N m "
-        f"{torque / stall:.3g} times: masses in grams, or lengths in mm?"
+        f"{heaviest.name}: the weight of {setup.mass:g} kg at {setup.length:g} m is {torque / stall:.3g} "
+        f"times the stall torque of {stall:g} N m: are masses in grams, or lengths in mm?"
     )
 
 
@@ -84,8 +84,8 @@ def limp(log: Log) -> str:
     if np.min(log.torque_enable.value) < 0.5 or share < AWAY_SHARE:
         return ""
     return (
-        f"{log.name}: the joint hangs at rest, more than {AWAY:g} rad from its goal, in {100.0 * share:.0f} % of the samples: if torque "
-        "was off, give the signal torque_enable instead of a constant"
+        f"{log.name}: in {100.0 * share:.0f} % of the samples the joint hangs at rest, more than {AWAY:g} rad from its goal: if torque was off there, give "
+        "torque_enable as a recorded signal instead of a constant"
     )
 
 
@@ -96,13 +96,14 @@ def oddities(log: Log) -> list[str]:
     steps = np.diff(time)
     if steps.max() > LONGEST_INTERVAL:
         lines.append(
-            f"{log.name}: no samples for {steps.max():.2g} s after {time[np.argmax(steps)] - time[0]:.3g} s: the goal is assumed to be constant there; split the run"
+            f"{log.name}: no samples for {steps.max():.2g} s after {time[np.argmax(steps)] - time[0]:.3g} s: "
+            "the goal is assumed to be constant there; split the run if it was not"
         )
     if np.std(log.position.value) > 0.0 and np.array_equal(log.goal.at(time), log.position.value):
-        lines.append(f"{log.name}: the goal equals the position: is one column used for both?")
+        lines.append(f"{log.name}: goal and position are equal: were both read from the same column?")
     if log.setup.kp == 0.0 and np.std(log.position.value) > AWAY * np.std(log.goal.at(time)) > 0.0:
         lines.append(
-            f"{log.name}: kp is 0, yet the joint moves as far as its goal: which gain was it recorded with?"
+            f"{log.name}: kp is 0, although the joint moves as far as its goal: give the gain of the recording"
         )
     return [line for line in lines if line]
 
@@ -129,7 +130,7 @@ def _early(log: Log) -> str:
     lead = -lags[best] * step
     if lead < max(LEAD, 2.0 * step) or together[best] < 0.8:
         return ""
-    return f"{log.name}: the position moves {1e3 * lead:.0f} ms before its goal: are the two interchanged, or do their clocks differ?"
+    return f"{log.name}: the position moves {1e3 * lead:.0f} ms before its goal: were they interchanged, or do their clocks differ?"
 
 
 def check_units(
@@ -156,25 +157,22 @@ def check_units(
         largest = float(np.max(np.abs(getattr(log, signal).value)))
         if largest > LARGEST_POSITION and signal not in declared:
             raise RecordingError(
-                f"{what}: {name[signal]} reaches {largest:.1f} rad; is it in degrees or counts? Radians are expected: "
-                f"{advice}"
+                f"{what}: {name[signal]} reaches {largest:.1f} rad, but radians are expected: is it in degrees or counts? {advice}"
             )
     interval = float(np.median(np.diff(log.position.time)))
     if interval > LONGEST_INTERVAL:
         raise RecordingError(
-            f"{what}: samples are {interval:g} s apart; is {name['time']} in milliseconds? Seconds are expected"
+            f"{what}: samples are {interval:g} s apart, but seconds are expected: is {name['time']} in milliseconds?"
         )
     if log.supply_voltage is not None:
         volts = float(np.median(log.supply_voltage.value))
         if volts > LARGEST_VOLTAGE:
             raise RecordingError(
-                f"{what}: {name['supply_voltage']} is around {volts:g} V; is it in tenths of a volt? Volts are "
-                "expected"
+                f"{what}: {name['supply_voltage']} is around {volts:g} V, but volts are expected: is it in tenths of a volt?"
             )
     if log.pwm is not None and (largest := float(np.max(np.abs(log.pwm.value)))) > 1.001:
         raise RecordingError(
-            f"{what}: {name['pwm']} reaches {largest:g}; is it in percent or counts? A duty in [-1, 1] is expected: "
-            f"{advice}"
+            f"{what}: {name['pwm']} reaches {largest:g}, but a duty in [-1, 1] is expected: is it in percent or counts? {advice}"
         )
     _check_motion(log, what, name, declared, advice)
 
@@ -190,22 +188,23 @@ def _check_motion(
     ratio = _velocity_ratio(log, slope)
     if ratio == 0.0:
         raise RecordingError(
-            f"{what}: {name['velocity']} is 0 throughout, but {name['position']} moves: leave velocity out of the table of `signals`; it is then computed from the position"
+            f"{what}: {name['velocity']} is always 0 although {name['position']} moves: remove velocity from "
+            "the table of `signals`, so that it is computed from the position"
         )
     if ratio is not None and math.isnan(ratio):
         raise RecordingError(
-            f"{what}: {name['velocity']} does not match the slope of {name['position']}: is it of another joint, or "
-            "one of them noise? Leave velocity out of the table of signals; it is then computed from the position"
+            f"{what}: {name['velocity']} is not the derivative of {name['position']}: does it belong to another joint, or is one of them noise? Remove "
+            "velocity from the table of `signals`, so that it is computed from the position"
         )
     if ratio is not None and not 0.4 < ratio < 2.5:
         raise RecordingError(
-            f"{what}: {name['velocity']} is {ratio:.3g} times the slope of {name['position']}; is one of them in "
-            f"degrees, rev/min or raw counts, or of the other sign? rad and rad/s are expected: {advice}"
+            f"{what}: {name['velocity']} is {ratio:.3g} times the derivative of {name['position']}, but rad and rad/s are expected: is one of them in "
+            f"degrees, rev/min or counts, or does it have the wrong sign? {advice}"
         )
     speed = float(np.quantile(np.abs(slope), 0.99))
     if speed > LARGEST_SPEED and "position" not in declared:
         raise RecordingError(
-            f"{what}: {name['position']} moves at {speed:.3g} rad/s; is it in degrees? Radians are expected: {advice}"
+            f"{what}: {name['position']} moves at {speed:.3g} rad/s, but radians are expected: is it in degrees? {advice}"
         )
     time, on = log.position.time, log.torque_enable.at(log.position.time) > 0.5
     goal, position = log.goal.at(time)[on], log.position.value[on]
@@ -215,13 +214,12 @@ def _check_motion(
     together = float(np.corrcoef(goal, position)[0, 1])
     if together > 0.9 and not 1.0 / LARGEST_RATIO < share < LARGEST_RATIO:
         raise RecordingError(
-            f"{what}: {name['position']} moves {share:.3g} times as far as {name['goal']}; is one of them in degrees "
-            f"or counts? Radians are expected: {advice}"
+            f"{what}: {name['position']} moves {share:.3g} times as far as {name['goal']}, but radians are "
+            f"expected: is one of them in degrees or counts? {advice}"
         )
     if together < -0.9 and share < -0.5:
         raise RecordingError(
-            f"{what}: {name['position']} moves against {name['goal']}; their signs differ: give one of them sign: "
-            "-1 in a table of `signals`"
+            f"{what}: {name['position']} moves in the opposite direction to {name['goal']}: set sign: -1 for one of them in a table of `signals`"
         )
 
 
@@ -233,7 +231,7 @@ def _check_turns(log: Log, what: str, name: Mapping[str, str]) -> None:
     if whole.any() and np.median(jumps) < SMOOTH:
         k = int(np.argmax(whole))
         raise RecordingError(
-            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: readings that wrap after a turn have to be unwrapped first (numpy.unwrap), also those of goals"
+            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: unwrap positions and goals first (numpy.unwrap)"
         )
 
 
@@ -278,7 +276,7 @@ def clock_error(ratio: float) -> str:
 def cause_of(ratio: float) -> str:
     """The likely cause of a velocity that is ``ratio`` times the slope of the position, other than 1, in words."""
     if abs(ratio + 1.0) < OPPOSITE:
-        return "one of them has the other sign"
+        return "one of them has the wrong sign"
     if ratio < 0.0:
         return WRONG
     if clock := clock_error(ratio):
@@ -289,5 +287,5 @@ def cause_of(ratio: float) -> str:
     if abs(ratio / UNITS["deg"] - 1.0) < CLOSE:
         return "the position is in degrees"
     if ratio > 10.0 or ratio < 0.1:
-        return "one is on the motor side of a gear, the other on the joint side"
+        return "one is on the motor side of a gear, and the other on the joint side"
     return WRONG

@@ -62,7 +62,7 @@ class SignalSource(Schema):
     :param column: column of a text file: its name, in which ``{joint}`` stands for the joint's, or its index from 0.
     :param columns: columns of several joints: first and one beyond the last, or their names.
     :param variable: name of a variable in a MAT or NPZ file.
-    :param rate: sampling rate of a file that holds no time, for the signal ``time`` [Hz].
+    :param rate: sampling rate of a file without times, for the signal ``time`` [Hz].
     :param constant: the same number at all times, in SI units.
     :param scale: factor of the readings: one number, one for each joint, or the name of a variable.
     :param unit: unit after ``scale`` and ``offset``; SI if there is none.
@@ -97,23 +97,25 @@ class SignalSource(Schema):
             fitting = next((keys for keys in reversed(PLACES) if keys[-1] in own), PLACES[0])
             missing = [key for key in fitting if key not in place]
             if missing:
-                raise ValueError(f"{', '.join(missing)} missing beside {', '.join(sorted(given))}")
+                raise ValueError(f"{', '.join(sorted(given))} also needs {', '.join(missing)}: add it")
             valid = {*fitting, "joint" if "topic" in fitting else "file"}
             valid |= {"order"} if fitting[-1] == "variable" else set()
             valid |= set() if fitting[-1] in ("constant", "rate") else set(CONVERSION)
             if surplus := sorted(given - valid):
-                raise ValueError(f"{', '.join(map(repr, surplus))} cannot stand beside {fitting[-1]}")
+                raise ValueError(
+                    f"{', '.join(map(repr, surplus))} cannot be combined with {fitting[-1]}: remove it"
+                )
         if self.columns and not self._is_range and not all(isinstance(name, str) for name in self.columns):
             found = ", ".join(map(str, self.columns))
-            raise ValueError(f"columns: expected [first, one beyond the last], or names; found [{found}]")
+            raise ValueError(f"columns: expected [first, last + 1], or names; found [{found}]")
         if isinstance(self.scale, str) and place and self.variable is None:
             raise ValueError(
-                f"scale: {self.scale!r} is the name of a variable, and this source has no `variable`: give a number"
+                f"scale: {self.scale!r} is the name of a variable, but this source has no `variable`: give a number"
             )
         if self.scale == 0.0:
             raise ValueError("scale: must not be 0")
         if (self.unit == "counts") != (self.counts_per_turn is not None):
-            raise ValueError("the unit counts and counts_per_turn need each other")
+            raise ValueError("counts_per_turn is required for the unit counts, and not allowed for others")
 
     @property
     def _is_range(self) -> bool:
@@ -149,8 +151,8 @@ class SignalSource(Schema):
             raise ValueError(f"{signal}: unit: expected {' or '.join(valid) or 'none'}, found {self.unit!r}")
         if signal == "effort" and self.unit in SCALED and self.scale is None:
             raise ValueError(
-                f"effort: {self.unit} is not a torque: give its drive gain as scale, in N m (or N) per "
-                f"{self.unit.removeprefix('m') if self.unit != 'percent' else '100 percent'}"
+                f"effort: {self.unit} is not a unit of torque: give the drive gain as scale, in N m (or N) "
+                f"per {self.unit.removeprefix('m') if self.unit != 'percent' else '100 percent'}"
             )
         return self
 
@@ -183,7 +185,9 @@ class SignalSource(Schema):
         for key in ("scale", "sign", "offset"):
             value = getattr(self, key)
             if isinstance(value, tuple) and len(value) != joints:
-                raise ValueError(f"{key}: {len(value)} values, expected one, or one for each of {joints}")
+                raise ValueError(
+                    f"{key}: found {len(value)} values, expected one for all joints, or one for each of {joints}"
+                )
 
     def samples(self, message: Any) -> Iterator[tuple[str, float]]:
         """Joint names and readings in a message; NaN of an interface, whose value is not known yet, is skipped."""

@@ -42,8 +42,7 @@ def merged(path: Path, what: str, track: Track) -> Track:
     if not same.all():
         k = again[np.flatnonzero(~same)[0]]
         raise RecordingError(
-            f"{path}: {what} is both {value[k]:.6g} and {value[k + 1]:.6g} at {time[k]:.6f} s: do two publishers "
-            "send the same joint?"
+            f"{path}: {what} has two values, {value[k]:.6g} and {value[k + 1]:.6g}, at {time[k]:.6f} s: do two publishers send the same joint?"
         )
     kept = np.ones(len(time), dtype=bool)
     kept[np.where(np.isnan(value[again]), again, again + 1)] = False
@@ -76,7 +75,7 @@ def log_of_tracks(tracks: Mapping[str, Track], bench: BenchDescription, path: Pa
         }
         position = found["position"]
         if len(position.time) < 2:
-            raise TooShortError("a single sample is no run")
+            raise TooShortError("one sample is not a run: at least two are needed")
         found["velocity"] = velocity_of(position, tracks.get("velocity"))
         return Log(
             name=bench.run_id,

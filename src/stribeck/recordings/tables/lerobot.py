@@ -87,11 +87,10 @@ def data_set_of(path: Path) -> Path | None:
         return max(inside, key=lambda snapshot: (snapshot / INFO).stat().st_mtime)
     around = [folder for folder in path.parents if (folder / INFO).is_file()]
     if around and path.is_dir():
-        raise RecordingError(f"{path} is a part of a LeRobot data set: give its folder, {around[0]}")
+        raise RecordingError(f"{path} is part of a LeRobot data set: give its folder, {around[0]}")
     if not path.exists() and len(path.parts) == 2 and not path.suffix:
         raise RecordingError(
-            f"{path}: no such folder; to read a data set of the hub, download it (huggingface_hub.snapshot_download, of the type "
-            "dataset) and give its folder"
+            f"{path}: no such folder; a data set on the hub has to be downloaded first (huggingface_hub.snapshot_download with repo_type dataset)"
         )
     return None
 
@@ -140,12 +139,14 @@ def read_data_set(
     info = _json(root / INFO)
     version = str(info.get("codebase_version", ""))
     if not version.lstrip("v").startswith(("2.", "3.")):
-        raise RecordingError(f"{root}: codebase_version is {version or 'missing'}, valid: v2.0, v2.1, v3.0")
+        raise RecordingError(
+            f"{root}: unknown codebase_version {version or 'missing'}; valid: v2.0, v2.1, v3.0"
+        )
     try:
         fps, names = float(info["fps"]), _names(info["features"][STATE]["names"])
     except (KeyError, TypeError, ValueError):
         raise RecordingError(
-            f"{root / INFO}: expected fps, and the names of {STATE}, among the features"
+            f"{root / INFO}: the features must include fps, and the names of {STATE}"
         ) from None
     files = sorted((root / "data").rglob("*.parquet"))
     if not files:
@@ -190,15 +191,15 @@ def _guessed(root: Path, largest: float, calibrated: bool) -> str:
     if calibrated:
         if largest > LARGEST_SHARE:
             raise RecordingError(
-                f"{root}: a joint reaches {largest:.0f}, more than the 100 % of its range: these are degrees; give `degrees` in place of `calibration`"
+                f"{root}: a joint reaches {largest:.0f}, more than 100 % of its range: the values are in degrees: give `degrees` instead of `calibration`"
             )
         return "shares"
     if largest > LARGEST_SHARE:
         return "degrees"
     if largest > LARGEST_ANGLE:
         raise RecordingError(
-            f"{root}: numbers up to {largest:.0f} may be degrees or -100 to 100 of the calibrated range: give `degrees`, or the "
-            "`calibration` file of the arm"
+            f"{root}: values of up to {largest:.0f} may be degrees, or -100 to 100 of the calibrated range: "
+            "give `degrees`, or the `calibration` file of the arm"
         )
     return "radians"
 
@@ -208,13 +209,14 @@ def _check_unit(root: Path, unit: str, largest: float, *, degrees: bool, calibra
     given = "`degrees`" if degrees else "`calibration`"
     if degrees and calibrated:
         raise RecordingError(
-            f"{root}: `degrees` and `calibration` are two units: give `calibration` for -100 to 100 of the calibrated range, else `degrees`"
+            f"{root}: `degrees` and `calibration` exclude each other: give `calibration` for values from -100 "
+            "to 100 of the calibrated range, otherwise `degrees`"
         )
     if (degrees and unit != "degrees") or (calibrated and unit != "shares"):
-        raise RecordingError(f"{root}: meta/info.json states {unit}: leave {given} out")
+        raise RecordingError(f"{root}: meta/info.json states {unit}: remove {given}")
     if (degrees or calibrated) and 0.0 < largest < math.pi:
         raise RecordingError(
-            f"{root}: no number is above {largest:.2g}, too small for what {given} says: are these radians? Leave it out"
+            f"{root}: all values are below {largest:.2g}, too small for {given}: are they radians? Then remove {given}"
         )
 
 
@@ -233,7 +235,7 @@ def _scale(
     missing = [name for name, use in zip(names, used, strict=True) if use and name not in known]
     if missing:
         raise RecordingError(
-            f"{root}: the calibration has no joint {', '.join(missing)}; it has {', '.join(known)}: `exclude` them, or give the file of this arm"
+            f"{root}: the calibration has no joint {', '.join(missing)}; it has {', '.join(known)}: `exclude` the others, or give the file of this arm"
         )
     for k, name in enumerate(names):
         if not used[k]:
@@ -253,7 +255,7 @@ def _rows(file: Path, count: int) -> dict[str, Array]:
         found[name] = found[name].reshape(len(found[name]), -1)
         if found[name].shape[1] != count:
             raise RecordingError(
-                f"{file}: {name} has {found[name].shape[1]} numbers in a row, meta/info.json names {count} joints"
+                f"{file}: {name} has {found[name].shape[1]} numbers in each row, but meta/info.json names {count} joints"
             )
     return found
 

@@ -56,7 +56,7 @@ class Table:
         """
         if name not in self.arrays:
             raise RecordingError(
-                f"{self.path} has no column {name!r} of numbers; it has {', '.join(self.arrays) or 'none'}"
+                f"{self.path} has no numeric column {name!r}; found: {', '.join(self.arrays) or 'none'}"
             )
         return self.arrays[name]
 
@@ -77,7 +77,7 @@ class Table:
         """
         if end > len(self.names):
             raise RecordingError(
-                f"{self.path} has {len(self.names)} columns, expected columns {first} to {end - 1}"
+                f"{self.path} has {len(self.names)} columns, but columns {first} to {end - 1} are needed (counted from 0)"
             )
         return np.stack([self.column(name) for name in self.names[first:end]], axis=1)
 
@@ -179,12 +179,11 @@ def read_text_table(path: Path) -> Table:
     names = tuple(head) if has_names else tuple(str(k) for k in range(width))
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise RecordingError(f"{path} has two columns {twice!r}")
+        raise RecordingError(f"{path} has two columns named {twice!r}: rename one")
     arrays = _parsed_columns(path, body, names, delimiter)
     if not arrays:
         raise RecordingError(
-            f"{path} has no column of numbers: it begins with {first[:60]!r}; columns are separated by commas, "
-            "semicolons or blanks, one line of names stands above them"
+            f"{path} has no numeric column; it begins with {first[:60]!r}. Columns must be separated by commas, semicolons or blanks, below one line of names"
         )
     return Table(path, names, arrays)
 
@@ -298,7 +297,7 @@ def _table_of_arrays(path: Path, content: Mapping[str, object]) -> Table:
         if isinstance(value, np.ndarray) and value.dtype.kind in "fiu" and value.ndim in (1, 2)
     }
     if not arrays:
-        raise RecordingError(f"{path} holds no arrays of numbers")
+        raise RecordingError(f"{path} contains no numeric arrays")
     return Table(path, tuple(arrays), arrays)
 
 
@@ -390,7 +389,7 @@ def read_parquet_table(path: Path) -> Table:
         content = parquet.read_table(path)
     except (OSError, ArrowException) as error:
         pointer = path.is_file() and path.read_bytes()[:24] == b"version https://git-lfs."
-        reason = "it is a pointer of Git LFS; run git lfs pull in its folder" if pointer else error
+        reason = "it is a pointer of Git LFS: run git lfs pull in its folder" if pointer else error
         raise RecordingError(f"{path} is not a Parquet file that can be read: {reason}") from None
     columns: dict[str, object] = {}
     for name in content.column_names:

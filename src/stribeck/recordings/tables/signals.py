@@ -58,12 +58,12 @@ def _of_joints(table: Table, values: Array, source: SignalSource, joints: Sequen
     """The columns of some joints of an array whose joints are listed."""
     if values.ndim != 2 or values.shape[1] != len(source.order):
         raise RecordingError(
-            f"{table.path}: {source.variable} has shape {values.shape}, expected a column for each of {', '.join(source.order)}"
+            f"{table.path}: {source.variable} has shape {values.shape}, expected one column for each of {', '.join(source.order)}"
         )
     unknown = [joint for joint in joints if joint not in source.order]
     if unknown:
         raise RecordingError(
-            f"{table.path}: {source.variable}: {', '.join(unknown)} not in order, {', '.join(source.order)}"
+            f"{table.path}: {source.variable}: {', '.join(unknown)} missing in order, which lists {', '.join(source.order)}"
         )
     return values[:, [source.order.index(joint) for joint in joints]]
 
@@ -123,7 +123,7 @@ def read_table_tracks(
             times = [one for one in signals.get("time", ()) if one.file in (None, source.file)]
             tracks[signal] = Track(_times(table, times, len(value)), value).known()
     if empty := [signal for signal in required if signal in tracks and not len(tracks[signal].time)]:
-        raise RecordingError(f"{path}: {', '.join(empty)} without a single value")
+        raise RecordingError(f"{path}: {', '.join(empty)} without any value")
     if "position" not in tracks:
         raise RecordingError(f"{path}: the position cannot be a constant")
     start = tracks["position"].time[:1]
@@ -150,17 +150,19 @@ def _chosen(
     if not required:
         return None
     if not here:
-        raise RecordingError(f"{path} is no bag, but the table of signals gives no column for {signal}")
+        raise RecordingError(
+            f"{path} is not a bag, but the table of signals has no column for {signal}: add it"
+        )
     wanted = " or ".join(
         str(one.variable or (one.column if one.column is not None else list(one.columns))) for one in here
     )
     if elsewhere := [one.file for one in here if one.file is not None and one.file not in tables]:
         raise RecordingError(
-            f"{path}: the table of signals takes {signal} from a file {elsewhere[0]}: name the folder that holds all files"
+            f"{path}: the table of signals takes {signal} from the file {elsewhere[0]}: name the folder that contains all files"
         )
     found = ", ".join(name for table in tables.values() for name in table.arrays)
     joints = f" (joint {joint!r})" if "{joint}" in wanted else ""
-    raise RecordingError(f"{path} has no column {wanted}{joints} of numbers for {signal}; it has {found}")
+    raise RecordingError(f"{path} has no numeric column {wanted}{joints} for {signal}; found: {found}")
 
 
 def _times(table: Table, sources: Sequence[SignalSource], rows: int) -> Array:
@@ -172,9 +174,9 @@ def _times(table: Table, sources: Sequence[SignalSource], rows: int) -> Array:
             return table_signal(table, "time", source, ("time",))[:, 0]
     if named := [str(source.column if source.column is not None else source.variable) for source in sources]:
         raise RecordingError(
-            f"{table.path} has no column {' or '.join(named)} of numbers for time; it has {', '.join(table.arrays)}"
+            f"{table.path} has no numeric column {' or '.join(named)} for time; found: {', '.join(table.arrays)}"
         )
     raise RecordingError(
-        f"{table.path}: which column is its time? Give time: {{column: NAME}}, or time: {{rate: HZ}}, in the table "
-        f"of signals; it has {', '.join(table.arrays)}"
+        f"{table.path}: the column of the time is not known: give time: {{column: NAME}}, or time: {{rate: "
+        f"HZ}}, in the table of `signals`; columns: {', '.join(table.arrays)}"
     )

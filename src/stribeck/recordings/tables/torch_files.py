@@ -72,7 +72,7 @@ def read_torch_arrays(path: Path) -> dict[str, Array]:
         raise RecordingError(f"{path} is not a file of torch.save, or is damaged") from None
     except MemoryError:
         raise RecordingError(
-            f"{path} needs more memory than there is: save fewer or smaller tensors"
+            f"{path} needs more memory than is available: save fewer or smaller tensors"
         ) from None
     if not isinstance(content, dict):
         raise RecordingError(f"{path}: expected a dictionary of tensors, found {type(content).__name__}")
@@ -94,7 +94,7 @@ class _Content(pickle.Unpickler):
             return OrderedDict
         if module == "torch" and name in STORAGES:
             return np.dtype(STORAGES[name])
-        raise RecordingError(f"it holds {module}.{name}; save a dictionary of tensors alone")
+        raise RecordingError(f"it contains {module}.{name}: save only a dictionary of tensors")
 
     def persistent_load(self, pid: Any) -> Any:
         """The numbers of a storage, from ``("storage", type, key, device, count)``."""
@@ -108,7 +108,9 @@ def _tensor(storage: Array, offset: int, size: tuple[int, ...], stride: tuple[in
     :raises RecordingError: otherwise, and for a tensor of more than :data:`LARGEST` numbers that its storage does not hold.
     """
     if storage.ndim != 1 or len(size) != len(stride) or any(n < 0 for n in (offset, *size, *stride)):
-        raise RecordingError("a tensor has a negative offset, size or stride, or no stride for each size")
+        raise RecordingError(
+            "offset, sizes and strides of a tensor must not be negative, with one stride for each size"
+        )
     count = math.prod(size)
     if count == 0:
         return np.zeros(size, dtype=storage.dtype)
@@ -116,7 +118,7 @@ def _tensor(storage: Array, offset: int, size: tuple[int, ...], stride: tuple[in
         raise RecordingError("a tensor is larger than its storage")
     if count > max(len(storage), LARGEST):
         raise RecordingError(
-            f"a tensor has {count} numbers, its storage {len(storage)}: save a copy of fewer"
+            f"a tensor has {count} numbers, but its storage {len(storage)}: save a copy of the tensor"
         )
     strides = [step * storage.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(storage[offset:], size, strides, writeable=False)

@@ -66,9 +66,7 @@ def _recordings(data: Sequence[Path]) -> list[Path]:
     paths = [path for path in found if path.suffix != ".json"]
     if not paths:
         more = (
-            ": recordings in the BAM JSON format describe themselves, identify from them as they are"
-            if found
-            else ""
+            ": recordings in the BAM JSON format need no description; use them as they are" if found else ""
         )
         expected = "expected bags, .csv, .txt, .mat or .npz"
         raise RecordingError(f"no recordings in {', '.join(map(str, data))}, {expected}{more}")
@@ -98,7 +96,7 @@ def _read_back(entries: Sequence[Commented], paths: Sequence[Path]) -> None:
 
 def write_commented(output: Path, entries: Sequence[Commented], sources: Sequence[Path]) -> Path | None:
     """Write a file of `data describe`; an older one with other content is kept under another name, which is returned."""
-    head = f"Written by `stribeck data describe` from {', '.join(map(str, sources))}. Comments state how values were found; docs/files.md lists all keys."
+    head = f"Written by `stribeck data describe` from {', '.join(map(str, sources))}. Comments state where the values come from; docs/files.md explains all keys."
     return write_keeping(output, commented_yaml(head, entries))
 
 
@@ -111,5 +109,5 @@ def print_kept(output: Path, kept: Path | None) -> None:
 def print_next(open_keys: Sequence[str], command: str) -> None:
     """Say what to fill in, and which command is next."""
     if open_keys:
-        print(f"fill in {', '.join(open_keys)}, then:")
+        print(f"enter the values of {', '.join(open_keys)}, then run:")
     print(command)

@@ -13,7 +13,7 @@ class DescribeOptions:
     """Options: the URDF of an arm or the name of a servo, recordings, and the file to write."""
 
     model: Path | None = option(
-        "the arm; without it the recordings are of a servo on a pendulum bench", None, "FILE"
+        "URDF of the arm; omit it for recordings of a servo on a pendulum bench", None, "FILE"
     )
     recordings: tuple[Path, ...] = option(
         "bags with joint states, .csv, .txt, .mat and .npz files, or folders of them",
@@ -21,8 +21,8 @@ class DescribeOptions:
         positional=True,
     )
     servo: str | None = option("the servo's name or YAML file, for recordings of a servo", None)
-    joint: str | None = option("the servo's joint, for bags in which several joints move", None)
-    plot: Path | None = option("picture: histogram of the intervals between samples", None, "FILE")
+    joint: str | None = option("joint of the servo, for bags in which several joints move", None)
+    plot: Path | None = option("picture to write: histogram of the intervals between samples", None, "FILE")
     output: Path | None = option(
         "file to write (default: machine.yaml for an arm, bench.yaml for a servo)", None, "FILE"
     )

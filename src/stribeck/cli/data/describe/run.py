@@ -21,7 +21,7 @@ def run(options: DescribeOptions) -> int:
         code = run_bench_setup(options)
     elif options.servo is not None or options.joint is not None:
         raise ConfigError(
-            "--model is of an arm, --servo and --joint of a servo on a bench: leave one of them out"
+            "--model describes an arm, --servo and --joint describe a servo on a bench: remove one or the other"
         )
     else:
         from stribeck.cli.data.describe.machine import run_setup_robot

@@ -41,7 +41,7 @@ def run(options: PosesOptions) -> int:
     robot = read_robot(options.machine)
     config = read_calibration(robot)
     if not options.recordings and options.candidates is None:
-        raise ConfigError("no poses to choose from: give poses, or --candidates FILE")
+        raise ConfigError("no poses to choose from: name files of poses, or give --candidates FILE")
     beside = [*options.recordings, *([options.candidates] if options.candidates else [])]
     measured_files = [
         path for pose_set in find_sets(options.recordings, config, needed=[]) for path in pose_set.values()
@@ -65,10 +65,10 @@ def run(options: PosesOptions) -> int:
     write_json(options.json, _summary(choice, chosen, source))
     better = choice.log_determinant - choice.random_log_determinant
     print(
-        f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most informative first:"
+        f"{len(chosen)} of {len(rows)} poses chosen, {len(measured)} of them measured already; rows, most informative first:"
     )
     print(" ".join(map(str, chosen)))
-    print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} against random ones")
+    print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} relative to random poses")
     if path is not None:
         print(path)
     return 0
@@ -83,7 +83,9 @@ def _visit(
         lower, upper = np.array(limits).T
         inside = [pose for pose in poses if np.all((pose >= lower) & (pose <= upper))]
         if len(inside) < len(poses):
-            warn(f"{len(poses) - len(inside)} poses are beyond the limits of {robot.path}, and left out")
+            warn(
+                f"{len(poses) - len(inside)} poses violate the limits of {robot.path} and are not considered"
+            )
         poses = inside
     free = None
     if options.model is not None:
@@ -94,10 +96,10 @@ def _visit(
     order, behind = in_order(poses, free)
     if behind:
         warn(
-            f"{len(behind)} poses cannot be reached on straight paths without self-collision, and are left out"
+            f"{len(behind)} poses cannot be reached on straight paths without self-collision, and are not considered"
         )
     if not order:
-        raise ConfigError("no pose is left: give other candidates")
+        raise ConfigError("no pose remains: give other candidates")
     return PosesFile(schema=1, joints=chain.names, poses=tuple(tuple(poses[k].tolist()) for k in order))
 
 

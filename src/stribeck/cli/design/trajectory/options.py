@@ -25,16 +25,22 @@ class DesignTrajectoryOptions:
     harmonics: Annotated[int, harmonics] = _trajectory(
         "number of harmonics of the Fourier series (default: 5)", 5, "N"
     )
-    duration: Annotated[float, period] = _trajectory("one period of the series (default: 10)", 10.0, "S")
-    seconds: Positive = _search("maximum search time (default: 50)", 50.0, "S")
+    duration: Annotated[float, period] = _trajectory(
+        "duration of one period of the series (default: 10)", 10.0, "S"
+    )
+    seconds: Positive = _search("time limit of the search (default: 50)", 50.0, "S")
     starts: Count = _search("number of local searches (default: 8)", 8, "N")
     seed: Seed = _search("random seed (default: 0)", 0, "N")
     random: Count = _search(
-        "random trajectories to compare with and to start from (default: 2000)", 2000, "N"
+        "number of random trajectories that are compared and used as starting points (default: 2000)",
+        2000,
+        "N",
     )
     output: Path = _output("the trajectory (default: excitation.yaml)", Path("excitation.yaml"), "FILE")
-    joint_trajectory: Path | None = _output("its points as YAML of a JointTrajectory", None, "FILE")
-    rate: Positive = _output("sampling rate of these points (default: 100)", 100.0, "HZ")
+    joint_trajectory: Path | None = _output(
+        "file for the points of the trajectory, YAML of a JointTrajectory", None, "FILE"
+    )
+    rate: Positive = _output("sampling rate of the points (default: 100)", 100.0, "HZ")
     json: Path | None = _output("summary for scripts", None, "FILE")
     plot: Path | None = _output("folder for pictures", None, "DIR")
     quiet: bool = _output("no progress", False)

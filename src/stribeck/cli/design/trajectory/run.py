@@ -90,10 +90,10 @@ def run(options: DesignTrajectoryOptions) -> int:
         )
     if climb.log_det <= result.baseline.log_det[0]:
         warn(
-            "the result is the best random trajectory: there was no time for a search to improve it; raise --seconds"
+            "the result is the best of the random trajectories, as there was no time to improve it: raise --seconds"
         )
     if result.interrupted:
-        print("stribeck: interrupted; the best so far is saved", file=sys.stderr)
+        print("stribeck: interrupted; the best trajectory so far is saved", file=sys.stderr)
         return INTERRUPTED
     return 0
 
@@ -120,7 +120,7 @@ def _robot_and_task(options: DesignTrajectoryOptions) -> tuple[RobotConfig, Exci
     bodies = not options.no_collisions
     if bodies and options.machine is None and not has_bodies(arm):
         bodies = False
-        said.append("self-collision: not checked, the URDF has no collision geometry")
+        said.append("self-collision: not checked, because the URDF has no collision geometry")
     task = task_of(
         config,
         excitation_section(config, len(arm)),
@@ -131,7 +131,7 @@ def _robot_and_task(options: DesignTrajectoryOptions) -> tuple[RobotConfig, Exci
         limits=limits,
     )
     for pair in sorted(" and ".join(sorted(pair)) for pair in task.touching):
-        said.append(f"self-collision: {pair} touch in nearly every position: ignored")
+        said.append(f"self-collision: {pair} touch in nearly every position: not checked")
     print(*said, sep="\n", end="\n" if said else "")
     return config, task
 
@@ -156,7 +156,7 @@ def _first_clean(
             if check(task, trajectory, COARSE).clean and (report := check(task, trajectory)).clean:
                 log_det = criterion.score(smaller).log_det
                 warn(
-                    f"bodies collide on every trajectory of the search: this is a random one, at {share:g} of its amplitude"
+                    f"in every trajectory of the search bodies collide: the result is a random one, scaled to {share:g} of its amplitude"
                 )
                 return (
                     replace(result.climbs[0], z=smaller, log_det=log_det, start_log_det=log_det),
@@ -164,8 +164,8 @@ def _first_clean(
                     report,
                 )
     raise OutputError(
-        f"nothing is written: the best trajectory breaks limits between the samples of the search: {reports[0].summary}; "
-        "raise clearance in the robot's file, --seconds or --starts"
+        "nothing was written: the best trajectory violates limits between the samples of the search: "
+        f"{reports[0].summary}; raise clearance in the robot's file, --seconds or --starts"
     )
 
 

@@ -18,43 +18,47 @@ class IdentifyArmOptions:
     """Options: the machine, its recordings, what to fit, and output files."""
 
     machine: str | None = option(
-        "machine by name, for example tx40, or its YAML file (default: the file is written as by `stribeck data describe`)",
+        "machine by name, for example tx40, or its YAML file (default: a file is written, as by `stribeck data describe`)",
         None,
         "NAME",
     )
     recordings: tuple[Path, ...] = option(
-        "files, folders of them, or bags", metavar="RECORDING", positional=True
+        "recordings: files, folders of them, or bags", metavar="RECORDING", positional=True
     )
-    validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    validate: tuple[Path, ...] = _data("recordings for validation", (), "PATH")
     hold_out: Annotated[float, fraction] | None = _data(
-        "fraction at the end of each run that is predicted, not fitted (default: 0; 1/3 without --machine and --validate)",
+        "fraction at the end of each run that is used for validation (default: 0; 1/3 without --machine and --validate)",
         None,
         "SHARE",
     )
     model: Path | None = _data(
-        "URDF of the arm (default: the one in the machine's file; required without --machine)", None, "FILE"
+        "URDF of the arm (default: as in the machine's file; required without --machine)", None, "FILE"
     )
     payload: str | None = _data(
-        "payload in all recordings: mass [kg], or mass and centre [m] in the frame of its link; or `identify`",
+        "payload in all recordings: its mass [kg], or mass and centre of mass [m] in the frame of its link; or `identify`",
         None,
         "M[,X,Y,Z]",
     )
     payload_link: str | None = _data(
-        "link of the URDF that carries it (default: the one behind the last joint)", None, "LINK"
+        "link of the URDF that carries the payload (default: the last moving link)", None, "LINK"
     )
     fits: Annotated[tuple[str, ...], choices_of(ARM_FITS)] | None = _fit(
-        f"of {','.join(ARM_FITS)} (default: all but generalised, robust, log-cholesky)", None, "LIST"
+        f"fits, separated by commas, out of {','.join(ARM_FITS)} (default: all but generalised, robust, log-cholesky)",
+        None,
+        "LIST",
     )
     terms: Annotated[tuple[str, ...], choices_of(optional_parts())] = _fit(
-        f"terms to add to the friction law of full: {','.join(optional_parts())}", (), "LIST"
+        f"terms that are added to the friction law of the fit `full`, out of {','.join(optional_parts())}",
+        (),
+        "LIST",
     )
     output: Path | None = _output(
-        "new URDF, file of drives of all joints, and the parameters of the compensation node", None, "DIR"
+        "folder for a new URDF, the file of drives, and parameters of the compensation node", None, "DIR"
     )
-    json: Path | None = _output("parameters and errors for programs", None, "FILE")
-    plot: Path | None = _output("pictures of torques, errors and friction", None, "DIR")
+    json: Path | None = _output("JSON file of parameters and errors", None, "FILE")
+    plot: Path | None = _output("folder for pictures of torques, errors and friction", None, "DIR")
     base_parameters: bool = _output("print the base parameters as expressions", False)
-    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     quiet: bool = _output("no progress", False)
 
 

@@ -34,7 +34,7 @@ def draw(folder: Path, robot: RobotConfig, fits: Mapping[str, Scored]) -> list[P
     last = list(fits)[-1]
     written = [folder / "errors.png"]
     joints = next(iter(fits.values())).fit.machine.joints
-    save(draw_fit_errors(_errors(fits), joints, "moving rows"), written[0])
+    save(draw_fit_errors(_errors(fits), joints, "rows with motion"), written[0])
     scored = fits[last]
     for part, motions in scored.motions.items():
         for motion, predicted in zip(motions, scored.predictions[part], strict=True):

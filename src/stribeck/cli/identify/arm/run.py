@@ -48,7 +48,7 @@ def run(options: IdentifyArmOptions) -> int:
     with line:
         fits = task.fits()
     if len(fits) < len(task.chosen):
-        warn(f"interrupted: these are the results of {', '.join(fits)}")
+        warn(f"interrupted: the results are those of the finished fits, {', '.join(fits)}")
     verdict, carried, work, robot = task.verdict(fits), task.carried, task.work, task.robot
     seconds = time.perf_counter() - started
     written, verdict = _write(options, task, fits, verdict)
@@ -92,7 +92,7 @@ def _set_up(options: IdentifyArmOptions) -> str:
     """Write a machine's file by what URDF and recordings tell; returns its path."""
     if options.model is None:
         raise ConfigError(
-            "neither --machine nor --model: name a machine, or give the URDF from which its file is written"
+            "--machine or --model is needed: name a machine, or give the URDF for which a machine file is to be written"
         )
     path = (options.output or Path()) / "machine.yaml"
     set_up(options.model, options.recordings, path).check_complete(str(path))
@@ -152,9 +152,11 @@ def _write(
             payload=None if carried is None else carried.payload,
         )
         if kept is not None:
-            warn(f"the old {COMPENSATION} is now {kept}")
+            warn(f"{COMPENSATION} already existed; the old file is now {kept}")
     if not written:
-        warn(f"nothing to write into {folder}: only the fits consistent, log-cholesky and full give files")
+        warn(
+            f"nothing was written to {folder}: only the fits consistent, log-cholesky and full produce files"
+        )
     return written, verdict
 
 
@@ -206,7 +208,7 @@ def _details(work: Identification, scored: Scored, fit: FullFit) -> dict[str, An
 def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored], seconds: float) -> None:
     joints = work.machine.joints
     print(f"{robot.title}: {len(work.base)} base parameters of {len(work.base.names)}, {seconds:.1f} s")
-    for rows, title in (("moving", "moving rows"), ("every_row", "every row")):
+    for rows, title in (("moving", "rows with motion"), ("every_row", "every row")):
         table = []
         for name, scored in fits.items():
             for part, errors in scored.errors.items():
@@ -241,7 +243,7 @@ def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Sco
             fit.values, fit.sigma, units, fit.base.expressions(), strict=True
         )
     ]
-    print(f"condition number of the fitted rows, columns scaled to one: {fit.condition:.3g}")
+    print(f"condition number of the fitted rows, with columns scaled to length one: {fit.condition:.3g}")
     print_table(["value", "standard deviation", "unit", "base parameter"], rows, left=4)
 
 
@@ -250,7 +252,7 @@ def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
     terms = [choice.law.title, *choice.law.optional_terms]
     if choice.presliding is not None:
         terms.append(f"presliding {choice.presliding:g}")
-    print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")
+    print(f"full: {', '.join(terms)}; measured states lag the torques by {1e3 * choice.delay:.2g} ms")
     rows, units = [], work.machine.units(robot.units)
     for k, element in enumerate(work.machine.elements):
         estimates = element_estimates(fit, element, units[element])

@@ -133,20 +133,20 @@ def _arm(options: ArmBayesOptions, robot: RobotConfig) -> ArmModel:
     folders = [*options.recordings, *([] if options.inertias is None else [options.inertias.parent])]
     path = options.model or robot.find_urdf(folders)
     if path is None:
-        raise ConfigError(f"{robot.path} names no URDF that is here: give --model")
+        raise ConfigError(f"{robot.path} names no URDF that can be found: give --model")
     return load_arm(path, robot.joints)
 
 
 def _check(options: ArmBayesOptions, arm: ArmModel, rotors: Array | None) -> None:
     if options.recordings and options.inertias is not None:
-        raise ConfigError("recordings and --inertias are two kinds of measurements: give one")
+        raise ConfigError("recordings and --inertias are alternative measurements: give only one of them")
     if (options.independent or options.seconds is not None) and not options.recordings:
-        raise ConfigError("--independent and --seconds are about recorded torques: give recordings")
+        raise ConfigError("--independent and --seconds need recorded torques: name recordings")
     if rotors is not None and len(rotors) != len(arm):
         raise ConfigError(f"--rotors: expected {len(arm)} inertias, found {len(rotors)}")
     if rotors is None and (options.prior != "cad" or not options.recordings):
         raise ConfigError(
-            "--rotors missing: inertias of the rotors on the joints' side, of the motors' datasheet times gear ratio squared"
+            "--rotors missing: give the inertias of the rotors at the joints, that is the motor's datasheet value times the gear ratio squared"
         )
 
 
@@ -190,11 +190,13 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
         for one in results
     ]
     print(
-        f"{study.robot.title}, prior {options.prior}: error of torque on the rest of {run.name}, moving rows"
+        f"{study.robot.title}, prior {options.prior}: error of the torque in the rest of {run.name}, rows in motion"
     )
     print_table(["seconds of data", "posterior [%]", "weighted least squares [%]"], rows)
     for one in (one for one in results if not one.plain):
-        print(f"- {one.seconds:g} s do not excite all parameters: least squares of least norm")
+        print(
+            f"- {one.seconds:g} s do not excite all parameters: the least-squares solution is that of minimum norm"
+        )
     columns = {
         "seconds": [one.seconds for one in results],
         "posterior": [one.posterior for one in results],

@@ -88,7 +88,7 @@ def write_files(folder: Path, study: ArmStudy, answer: ArmAnswer) -> tuple[list[
         command="identify arm --bayes",
     )
     if kept is not None:
-        warn(f"the old {COMPENSATION} is now {kept}")
+        warn(f"{COMPENSATION} already existed; the old file is now {kept}")
     return [urdf, file, folder / "draws", folder / TORQUES, compensation], verdict
 
 

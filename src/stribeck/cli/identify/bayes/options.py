@@ -36,21 +36,21 @@ class ArmPosteriorOptions:
         "table of link parameters of other robots (default: the included one)", None, "YAML"
     )
     total_mass: Positive | None = _arm(
-        "total mass from the datasheet, including the base (default: as in the URDF)", None, "KG"
+        "total mass in the datasheet, including the base (default: as in the URDF)", None, "KG"
     )
-    reach: Positive | None = _arm("reach (default: sum of the URDF's link lengths)", None, "M")
+    reach: Positive | None = _arm("reach of the arm (default: sum of the URDF's link lengths)", None, "M")
     rotors: Numbers | None = _arm(
-        "inertias of the rotors on the joints' side [kg m^2]; needed without recordings and by priors other than cad",
+        "inertias of the rotors at the joints [kg m^2]; required without recordings, and for all priors but cad",
         None,
         "LIST",
     )
     recordings: tuple[Path, ...] = option(
-        "recordings with torques; without them only the prior is sampled", (), "RECORDING", positional=True
+        "recordings with torques; without them the prior is sampled", (), "RECORDING", positional=True
     )
     inertias: Path | None = _arm(
-        "measured inertias: a pose [rad], the axis (from 1), the inertia [kg m^2]", None, "CSV"
+        "table of measured inertias: a pose [rad], number of the axis (from 1), inertia [kg m^2]", None, "CSV"
     )
-    validate: tuple[Path, ...] = _arm("recordings to predict, not used for inference", (), "PATH")
+    validate: tuple[Path, ...] = _arm("recordings for validation", (), "PATH")
     seconds: Numbers | None = _arm(
         "fit the first seconds of the recordings, predict the rest, and compare with weighted least squares",
         None,
@@ -63,14 +63,14 @@ class ArmPosteriorOptions:
 class ServoPosteriorOptions(RecordingOptions):
     """Options: recordings of a servo, and the law whose posterior is sampled."""
 
-    servo: str | None = _servo("servo by name, or a YAML file (default: the recordings')", None)
+    servo: str | None = _servo("servo by name, or a YAML file (default: as in the recordings)", None)
     law: Annotated[str, str.lower] = _servo("friction law (default: m3)", "m3", choices=tuple(LAWS))
     effects: Annotated[tuple[str, ...], choices_of(ISOTHERMAL_EFFECTS)] = _servo(
         f"{','.join(ISOTHERMAL_EFFECTS)}", (), "LIST"
     )
-    free: tuple[str, ...] = _servo("sample an effect's parameter too", (), "NAME", repeated=True)
+    free: tuple[str, ...] = _servo("also sample the parameter of an effect", (), "NAME", repeated=True)
     set: tuple[str, ...] = _servo("fix a parameter to a value", (), "NAME=VALUE", repeated=True)
-    hold_out_gain: Positive | None = _servo("hold out the runs of this gain, and predict them", None, "K")
+    hold_out_gain: Positive | None = _servo("use the runs with this gain for validation", None, "K")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class SamplingOptions:
     """Options: sampling, and output files."""
 
     independent: bool = _sampling(
-        "also compute the posterior with all samples as independent, whose intervals are far too narrow",
+        "also compute the posterior for statistically independent samples; its intervals are far too narrow",
         False,
     )
     draws: Count = _sampling("maximum number of draws per chain (default: 600)", 600, "N")
@@ -104,7 +104,7 @@ class ArmBayesOptions(SamplingOptions, ArmPosteriorOptions):
     """Options of the posterior of an arm."""
 
     output: Path | None = _output(
-        "folder for the mean and draws as URDFs and drives, torques with bands, and the parameters of the compensation",
+        "folder for URDFs and drives (mean and draws), torques with bands, and parameters of the compensation node",
         None,
         "DIR",
     )

@@ -64,5 +64,5 @@ def print_summary(summary: Summary, estimates: Mapping[str, Estimate], seconds: 
         for k, name in enumerate(summary.names)
     ]
     print_table(["parameter", "mean", "2.5 %", "97.5 %", "R-hat", "effective samples", ""], rows)
-    state = "all chains agree" if summary.converged else "chains have not converged: give more --draws"
+    state = "all chains agree" if summary.converged else "the chains have not converged: give more --draws"
     print(f"{state}; {seconds:.1f} s")

@@ -51,7 +51,7 @@ THIN = 40
 SHORTEST = 20
 """Minimum number of draws per chain; there is one chain for each member of the population."""
 
-WARNING = "intervals far too narrow if the law is not exact"
+WARNING = "the intervals are far too narrow unless the law is exact"
 
 
 def run_servo(options: ServoBayesOptions) -> int:
@@ -113,20 +113,23 @@ def _held_out(draws: ServoDraws, task: FitTask) -> float:
 def _tell(task: FitTask, draws: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
     counted = draws.posterior.samples
     print(
-        f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, {counted.mean():.3g} samples count in each"
+        f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, each with "
+        f"the information of {counted.mean():.3g} independent samples"
     )
     print_summary(summary_of(draws), estimates_of(draws), content["wall_seconds"])
     if "validation_mae" in content:
-        print(f"{task.split.rule}: predicted to {1e3 * content['validation_mae']:.1f} mrad")
+        print(f"{task.split.rule}: predicted with a mean error of {1e3 * content['validation_mae']:.1f} mrad")
     for statement in content["statements"]:
         print(f"- {statement}")
     if beside is None:
         return
     samples = beside.posterior.samples.mean()
-    print(f"\nBeside it, all {samples:.0f} samples of a run counted as independent, {WARNING}:")
+    print(f"\nFor comparison, if all {samples:.0f} samples of a run were independent ({WARNING}):")
     print_summary(summary_of(beside), estimates_of(beside), content["wall_seconds"])
     if "validation_mae" in content["independent"]:
-        print(f"{task.split.rule}: predicted to {1e3 * content['independent']['validation_mae']:.1f} mrad")
+        print(
+            f"{task.split.rule}: predicted with a mean error of {1e3 * content['independent']['validation_mae']:.1f} mrad"
+        )
 
 
 def _write(
@@ -139,7 +142,7 @@ def _write(
 ) -> None:
     names, prior = draws.posterior.names, prior_draws(draws, options.seed)
     if options.output is None:
-        warn("without --output the parameters are printed, not saved")
+        warn("without --output the parameters are printed but not saved")
     else:
         write_drive(options.output, drive)
     write_json(options.json, content)

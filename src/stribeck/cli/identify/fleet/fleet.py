@@ -62,7 +62,7 @@ def run_fleet(options: IdentifyFleetOptions) -> int:
             if (servo.entry.name, law) not in fits
         ]
         if fits:
-            print(f"{len(fits)} of {len(fits) + len(todo)} fits are there and up to date")
+            print(f"{len(fits)} of {len(fits) + len(todo)} fits exist already and are up to date")
         try:
             if todo:
                 _fit(options, output, todo, fits, stop)

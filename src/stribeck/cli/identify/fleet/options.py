@@ -13,17 +13,23 @@ from stribeck.cli.options import Count, option, whole
 class IdentifyFleetOptions:
     """Options: a fleet, and where its fits run."""
 
-    fleet: Path = option("servos, laws and options of their fits", metavar="FLEET.yaml", positional=True)
-    output: Path | None = option("folder for the parameter files (default: as in the file)", None, "DIR")
+    fleet: Path = option(
+        "YAML file of the servos, their laws and the options of their fits",
+        metavar="FLEET.yaml",
+        positional=True,
+    )
+    output: Path | None = option("folder for the parameter files (default: as in the YAML file)", None, "DIR")
     workers: Count | None = option("parallel processes (default: one per core)", None, "N")
     scheduler: str | None = option(
-        "run on the Dask cluster at tcp://HOST:8786, or local: on one of --workers processes here",
+        "use the Dask cluster at tcp://HOST:8786; or local: one of --workers processes on this computer",
         None,
         "ADDRESS",
     )
-    retries: Annotated[int, whole] = option("number of retries of a fit that crashed (default: 2)", 2, "N")
-    force: bool = option("repeat fits that are up to date", False)
-    quiet: bool = option("no progress, only the summary and problems", False)
+    retries: Annotated[int, whole] = option(
+        "number of times that a crashed fit is repeated (default: 2)", 2, "N"
+    )
+    force: bool = option("also repeat fits that are up to date", False)
+    quiet: bool = option("print only the summary and problems, no progress", False)
 
 
 DECLARED = IdentifyFleetOptions

@@ -51,7 +51,7 @@ class FleetProgress:
             self._say(f"stribeck: warning: {servo}: {ended.failure}")
             return
         for reason in ended.value.left_out:
-            self._say(f"stribeck: warning: {servo}: left out: {reason}")
+            self._say(f"stribeck: warning: {servo}: not used: {reason}")
         for note in ended.value.notes:
             self._say(f"stribeck: warning: {servo}: {note}")
 
@@ -94,17 +94,17 @@ def print_summary(fits: Sequence[Fit], output: Path) -> None:
             ]
         )
     print(f"\nMean absolute error [mrad]{', fitted / held out' if held_out else ''}:\n")
-    header = ["servo", "actuator", *(law.upper() for law in laws), "best", "runs", "left out"]
+    header = ["servo", "actuator", *(law.upper() for law in laws), "best", "runs", "not used"]
     print_table(header, rows, left=2)
     _print_troubles(fits)
     done = sum(not fit.failure for fit in fits)
-    print(f"\n{done} of {len(fits)} fits are in {output}, with fleet.json and fleet.csv")
+    print(f"\n{done} of {len(fits)} fits are finished, in {output} with fleet.json and fleet.csv")
 
 
 def _print_troubles(fits: Sequence[Fit]) -> None:
     lines = []
     for servo, own in by_servo(fits).items():
-        lines += [f"{servo}: left out: {reason}" for reason in left_out_of(own)]
+        lines += [f"{servo}: not used: {reason}" for reason in left_out_of(own)]
         for reason in dict.fromkeys(fit.failure for fit in own if fit.failure):
             laws = ", ".join(fit.law for fit in own if fit.failure == reason)
             lines.append(f"{servo}: {laws}: {reason}")

@@ -25,24 +25,24 @@ class IdentifyGeometryOptions:
     machine: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
     validate: tuple[Path, ...] = _poses("poses for validation only", (), "PATH")
     train_rows: Annotated[tuple[int, int], row_range] | None = _poses(
-        "fit rows A to B-1, validate the rest", None, "A:B"
+        "fit rows A to B-1, and use the other rows for validation", None, "A:B"
     )
-    train_every: Count | None = _poses("fit every Kth row, validate the rest", None, "K")
-    train_poses: Count | None = _poses("fit N poses, validate the rest", None, "N")
+    train_every: Count | None = _poses("fit every K-th row, and use the other rows for validation", None, "K")
+    train_poses: Count | None = _poses("fit N poses, and use the others for validation", None, "N")
     select_by: Literal["random", "d-optimal"] = _poses(
         "how --train-poses are chosen (default: random)", "random"
     )
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
-        f"{','.join(FITS)} (default: as in the configuration)", None, "LIST"
+        f"fits, separated by commas, out of {','.join(FITS)} (default: as in the configuration)", None, "LIST"
     )
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
-        "terms that cross-validation may add to the geometry; or none (default: as in the configuration)",
+        "terms that are added to the geometry if cross-validation favours them; or none (default: as in the configuration)",
         None,
         "LIST",
     )
     seed: Seed = _fit("seed of splits and folds (default: 0)", 0, "N")
     output: Path | None = _output("result file or folder", None, "P.json")
-    json: Path | None = _output("errors and parameters for scripts", None, "FILE")
+    json: Path | None = _output("JSON file of errors and parameters", None, "FILE")
     plot: Path | None = _output("folder for pictures", None, "DIR")
 
 

@@ -45,9 +45,11 @@ def _check_options(options: IdentifyGeometryOptions) -> None:
     splits = ("validate", "train_rows", "train_every", "train_poses")
     given = [f"--{name.replace('_', '-')}" for name in splits if getattr(options, name)]
     if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)} all choose the poses for validation; give one of them")
+        raise ConfigError(
+            f"{' and '.join(given)} are alternative ways to choose the poses for validation: give one of them"
+        )
     if options.select_by != "random" and not options.train_poses:
-        raise ConfigError("--select-by needs --train-poses, which it chooses")
+        raise ConfigError("--select-by is the rule by which --train-poses are chosen: add --train-poses N")
 
 
 def _check_outputs(options: IdentifyGeometryOptions, config: CalibrationConfig) -> None:
@@ -107,13 +109,13 @@ def _train_rows(
     if options.train_rows:
         first, last = options.train_rows
         if last > number:
-            raise ConfigError(f"--train-rows {first}:{last}: there are rows 0:{number} only")
+            raise ConfigError(f"--train-rows {first}:{last}: valid: rows from 0:{number}")
         return range(first, last)
     if options.train_every:
         return range(0, number, options.train_every)
     if options.train_poses:
         if options.train_poses > number:
-            raise ConfigError(f"--train-poses {options.train_poses}: there are {number} poses only")
+            raise ConfigError(f"--train-poses {options.train_poses}: there are only {number} poses")
         if options.select_by == "d-optimal":
             return d_optimal_rows(config, chain, measured, options.train_poses, options.seed)
         chosen = np.random.default_rng(options.seed).permutation(number)[: options.train_poses]
@@ -205,11 +207,11 @@ def _print(
     best = _best(calibrations)
     for trial in best.selection.trials:
         print(
-            f"{'kept' if trial.kept else 'not kept'}: {trial.group}, mean error in cross-validation "
-            f"{1e3 * trial.error:.3f} mm ({1e3 * trial.gain:+.3f} ± {1e3 * trial.standard_error:.3f} better)"
+            f"{'kept' if trial.kept else 'not kept'}: {trial.group}, mean error in cross-validation {1e3 * trial.error:.3f} mm (reduced by "
+            f"{1e3 * trial.gain:+.3f} ± {1e3 * trial.standard_error:.3f} mm)"
         )
     far = [f"{b['pose']} ({b['error_mm']:.2f} mm, {b['set']})" for b in _blunders(best, sets)]
-    _print_list("poses that disagree with the others", far)
+    _print_list("poses with unusually large errors", far)
     others = [d.name for d in best.dependent if d.because == "geometry"]
     _print_list("kept at nominal values, because other parameters have the same effect", others)
     _print_list("not determined by the poses", [str(d) for d in best.dependent if d.because == "poses"])

@@ -19,18 +19,18 @@ class IdentifyJointOptions:
     recordings: tuple[Path, ...] = option(
         "tables (CSV, MAT, NPZ, Parquet) or bags with time, position and torque of a joint", metavar="TABLE", positional=True
     )  # fmt: skip
-    validate: tuple[Path, ...] = _data("recordings that are predicted only", (), "TABLE")
+    validate: tuple[Path, ...] = _data("recordings for validation", (), "TABLE")
     columns: str = _data(
-        "columns and units, if the names do not state them: position=q:deg,torque=i:A,velocity=none,…",
+        "columns and their units, if the names do not state them: position=q:deg,torque=i:A,velocity=none,…",
         "",
         "SIGNAL=COLUMN[:UNIT],…",
     )
     joint: str | None = _data(
-        "the joint, if several joints of a bag or array move: its name, or its number from 1", None
+        "the joint, for bags or arrays with several joints: its name, or its number from 1", None
     )
     set: Annotated[dict[str, float], assigned] | None = _fit(
-        "known values: kt (torque per current at the joint) [N m/A], inertia [kg m²], gravity (at the horizontal link) [N m]; "
-        "0 removes a part from the model",
+        "known values: kt (torque per current, at the joint) [N m/A], inertia [kg m²], gravity (torque with "
+        "the link horizontal) [N m]; 0 removes the part from the model",
         None,
         "NAME=VALUE",
     )
@@ -40,12 +40,12 @@ class IdentifyJointOptions:
         choices=LAWS_OR_AUTO,
     )
     terms: Annotated[tuple[str, ...], choices_of(JOINT_TERMS)] = _fit(
-        f"terms that the law always has, of {','.join(JOINT_TERMS)}", (), "LIST"
+        f"terms that are always part of the law, out of {','.join(JOINT_TERMS)}", (), "LIST"
     )
     output: Path | None = _output("parameter file for the live compensation", None, "FILE")
-    json: Path | None = _output("parameters and errors for programs", None, "FILE")
+    json: Path | None = _output("JSON file of parameters and errors", None, "FILE")
     plot: Path | None = _output("picture of friction over velocity, and of torque over time", None, "FILE")
-    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     quiet: bool = _output("no progress", False)
 
 

@@ -65,13 +65,15 @@ def _print(result: JointResult, seconds: float) -> None:
     parts = [structure.law.title, *structure.terms]
     print(f"{', '.join(parts)}: fitted to {rows} rows, {seconds:.1f} s")
     if result.plateaus:
-        print(f"constant-velocity sweep: {len(result.plateaus)} plateaus; rows between them are not fitted")
+        print(
+            f"constant-velocity sweep: {len(result.plateaus)} plateaus; rows outside the plateaus are not fitted"
+        )
     table = [_estimate_row(name, one) for name, one in result.uncertainty.estimates.items()]
     print_table(["parameter", "value", "± 95 %", "unit", "status"], table)
     errors = [_error_row("fitted", one) for one in result.train]
     errors += [_error_row("validation", one) for one in result.validation]
     errors += [
-        [WORDS[kind].replace(", left out,", " left out"), "", "", f"{100.0 * error:.1f}"]
+        [WORDS[kind].replace(", left out of the fit,", " left out"), "", "", f"{100.0 * error:.1f}"]
         for kind, error in result.left_out.items()
     ]
     print_table(["error", "file", "rms [N m]", "of the torque [%]"], errors, left=2)

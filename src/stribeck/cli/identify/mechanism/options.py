@@ -17,21 +17,21 @@ class IdentifyMechanismOptions:
 
     mechanism: str = option("mechanism by name, for example furuta_motor, or its YAML file", metavar="NAME")
     recordings: tuple[Path, ...] = option(
-        "CSV, MAT, bags, or folders of them", metavar="RECORDING", positional=True
+        "recordings: CSV or MAT files, bags, or folders of them", metavar="RECORDING", positional=True
     )
-    validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
-    step: TimeStep | None = _fit("time step (default: that of the model)", None, "S")
+    validate: tuple[Path, ...] = _data("recordings for validation", (), "PATH")
+    step: TimeStep | None = _fit("time step (default: as in the model)", None, "S")
     ratio: Positive | None = _fit(
-        "weight of the dynamics relative to the samples (default: that of the model)", None, "R"
+        "weight of the dynamics relative to the samples (default: as in the model)", None, "R"
     )
     start: Path | None = _fit("parameter file with the initial values", None, "FILE")
     set: Annotated[dict[str, float], assigned] | None = _fit(
-        "parameters to fix at known values", None, "NAME=VALUE,…"
+        "fix a parameter at a known value", None, "NAME=VALUE,…"
     )
     output: Path | None = _output("parameter file", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
-    plot: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")
-    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    plot: Path | None = _output("folder for pictures of states, residuals and convergence", None, "DIR")
+    strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     quiet: bool = _output("no progress", False)
 
 

@@ -38,7 +38,7 @@ def run(options: IdentifyMechanismOptions) -> int:
     step, mechanism = model.settings.step, model.mechanism
     fitted, others = (grid_runs(paths, model, warn) for paths in (options.recordings, options.validate))
     steps = sum(len(one.path) for one in fitted)
-    _say(options, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling takes half a minute")
+    _say(options, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling, which takes half a minute")
     estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
     ready = time.perf_counter()
     with tqdm(desc="iterations", unit="", disable=options.quiet, leave=False) as bar:

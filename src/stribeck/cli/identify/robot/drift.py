@@ -40,14 +40,16 @@ def report_drift(
         ]
         change = f"{_change(each):+.0%} since {names[each.since]}" if each.since is not None else "none"
         rows.append([each.joint, f"{each.speed:.2f}", f"{each.earlier[0]:.3f}", *values, change])
-    print("friction [N m] at the given speed [rad/s], and the change that is certain")
+    print("friction [N m] at the given speed [rad/s], and its change as far as it is statistically certain")
     print_table(["joint", "speed", "earlier", *names, "change"], rows)
     unsure = [each.joint for each in found if not np.isfinite(each.earlier[1])]
     if unsure:
         print(
-            f"not tested, because the earlier fit has no intervals (it needs three runs): {', '.join(unsure)}"
+            f"not tested: {', '.join(unsure)}. The earlier fit states no intervals for these joints, which need at least three runs"
         )
-    print(f"probability of a false alarm of any joint, however many runs follow: at most {FALSE_ALARMS:.0%}")
+    print(
+        f"probability of a false alarm in any joint, for any number of later runs: at most {FALSE_ALARMS:.0%}"
+    )
     content: dict[str, Any] = {"schema": 1, "runs": names, "false_alarms": FALSE_ALARMS}
     content["drift"] = {each.joint: _content(each, names) for each in found}
     write_json(options.json, content, allow_nan=False)

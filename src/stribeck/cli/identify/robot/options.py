@@ -22,16 +22,14 @@ class IdentifyRobotOptions:
         metavar="RECORDING",
         positional=True,
     )
-    validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    validate: tuple[Path, ...] = _data("runs for validation", (), "PATH")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     calibration: Path | None = _data(
         "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
     )
-    exclude: tuple[str, ...] = _data(
-        "joints that are not identified, separated by commas or blanks", (), "JOINT"
-    )
+    exclude: tuple[str, ...] = _data("joints to exclude, separated by commas or blanks", (), "JOINT")
     goal_joints: tuple[str, ...] = _data(
-        "joints of the goals of a forward_command_controller in a bag, in its order (default: the order of the joint states)",
+        "joints of the forward_command_controller whose goals are in a bag, in its order (default: as in the joint states)",
         (),
         "JOINT",
     )
@@ -41,26 +39,26 @@ class IdentifyRobotOptions:
         choices=LAWS_OR_AUTO,
     )
     terms: Annotated[tuple[str, ...], choices_of(ROBOT_TERMS)] = _fit(
-        f"terms to add to the law: {','.join(ROBOT_TERMS)}", (), "LIST"
+        f"terms that are added to the law, out of {','.join(ROBOT_TERMS)}", (), "LIST"
     )
     same: tuple[str, ...] = _fit(
-        "joints with equal drives, whose parameters get their common distribution as prior; separated by commas or blanks",
+        "joints with equal drives, separated by commas or blanks; the common distribution of their parameters is used as prior",
         (),
         "JOINT",
     )
     backlash: bool = _fit(
-        "also test each joint for backlash of the gears before the encoder, as in hobby servos", False
+        "also test each joint for backlash between gears and encoder, as in hobby servos", False
     )
-    leave_one_out: bool = _fit("also predict each run from the others", False)
-    no_polish: bool = _fit("do not refine the fit with the simulated motion of the whole robot", False)
+    leave_one_out: bool = _fit("also fit without each run in turn, and predict it", False)
+    no_polish: bool = _fit("do not refine the fit by simulating the whole robot", False)
     since: Path | None = _fit(
-        "drives of an earlier fit: only test, run by run, which joint's friction has changed", None, "FILE"
+        "drives of an earlier fit: test only, run by run, in which joints friction has changed", None, "FILE"
     )
     output: Path | None = _output(
-        "folder for drives, parameters of the compensation, simulated motion and pictures", None, "DIR"
+        "folder for drives, parameters of the compensation node, simulated motion and pictures", None, "DIR"
     )
-    json: Path | None = _output("parameters and errors for programs", None, "FILE")
-    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    json: Path | None = _output("JSON file of parameters and errors", None, "FILE")
+    strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     quiet: bool = _output("no progress", False)
 
 

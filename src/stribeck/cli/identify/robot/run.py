@@ -105,7 +105,7 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str
         effort_meaning="motor" if loaded else "none",
     )
     if kept is not None:
-        warn(f"the old {COMPENSATION} is now {kept}")
+        warn(f"{COMPENSATION} already existed; the old file is now {kept}")
     start = [] if verdict.use == "unusable" else [launch_command(parameters)]
     return [str(path), str(parameters), *start]
 
@@ -134,18 +134,18 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
     print(f"±: half of the 95 % interval; {', '.join(f'{mark} {status}' for status, mark in MARKS.items())}")
     for title, scores in (("train", fit.train), ("validation", fit.validation), ("left out", alone)):
         for score in scores:
-            late = f", goals {score.rows_late:+d} rows late" if score.rows_late else ""
+            late = f", goals delayed by {score.rows_late:+d} rows" if score.rows_late else ""
             flaw = f" ({score.run.flaw})" if score.run.flaw else ""
             print(f"{title:10s} {score.run.name}: {np.sqrt(score.squares.mean()) * 1e3:.2f} mrad{late}{flaw}")
         if rms(scores) is not None:
             print(f"{title:10s} all: {(rms(scores) or 0.0) * 1e3:.2f} mrad")
     for name, population in fit.populations.items():
         print(
-            f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, between joints ± {population.scatter:.2g}"
+            f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, standard deviation between joints {population.scatter:.2g}"
         )
-    print("least identifiable changes of the parameters, and the increase of the error that they cause:")
+    print("changes of the parameters that the data can least detect, and the relative increase of the error:")
     for doubt in fit.doubts:
         told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
         print(
-            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} together, at most {doubt.alone:.1%} if one of them changes alone"
+            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} if all change, at most {doubt.alone:.1%} if only one of them changes"
         )

@@ -36,8 +36,8 @@ def choose(
 def print_selection(selection: Selection) -> None:
     """Print the candidates with their errors, and the error to expect under new conditions."""
     print(
-        f"{len(selection.variants)} candidates compared by cross-validation, {selection.evaluations} evaluations in "
-        f"{selection.seconds:.0f} s; errors in mrad\n"
+        f"{len(selection.variants)} candidates compared by cross-validation, {selection.evaluations} "
+        f"evaluations in {selection.seconds:.0f} s; mean absolute errors in mrad\n"
     )
     rows = []
     for law in dict.fromkeys((variant.law, variant.effects) for variant in selection.variants):
@@ -52,7 +52,7 @@ def print_selection(selection: Selection) -> None:
     for kind, one in selection.expected.items():
         low, high = (1e3 * bound for bound in one.interval)
         print(
-            f"Expected error under a new {kind_words(kind)}: {1e3 * one.value:.0f} mrad ({low:.0f} to {high:.0f})."
+            f"Expected error with a new {kind_words(kind)}: {1e3 * one.value:.0f} mrad ({low:.0f} to {high:.0f})."
         )
 
 

@@ -36,30 +36,32 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     step: TimeStep | None = group("simulation")(
         "time step (default: 0.005, or less if its error is not small compared with the intervals)", None, "S"
     )
-    servo: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
+    servo: str | None = _law("servo by name, or a YAML file (default: as in the recordings)", None)
     law: Annotated[str, str.lower] = _law(
         "friction law (default: auto, chosen by cross-validation)",
         "auto",
         choices=("auto", *LAWS, "all"),
     )
     terms: Annotated[tuple[str, ...], choices_of(optional_terms())] = _law(
-        f"terms to add to the law: {','.join(optional_terms())}", (), "LIST"
+        f"terms that are added to the law, out of {','.join(optional_terms())}", (), "LIST"
     )
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
-        f"effects beyond the paper: {','.join(EFFECTS)}; default with --law auto: chosen by cross-validation",
+        f"effects that the published model lacks, out of {','.join(EFFECTS)}; with --law auto they are chosen by cross-validation by default",
         (),
         "LIST",
     )
     set: tuple[str, ...] = _law("fix a parameter to a value", (), "NAME=VALUE", repeated=True)
     free: tuple[str, ...] = _law(
-        "also identify an effect's parameter; refused unless it lowers the error at every left-out gain",
+        "also identify the parameter of an effect; rejected unless it lowers the error at every left-out gain",
         (),
         "NAME",
         repeated=True,
     )
-    hold_out_gain: float | None = _law("hold out the runs of one gain", None, "K")
-    validate: tuple[Path, ...] = _law("runs that are predicted only", (), "PATH")
-    hold_out: Annotated[float, fraction] | None = _law("hold out this share of the runs", None, "SHARE")
+    hold_out_gain: float | None = _law("use the runs with this gain for validation", None, "K")
+    validate: tuple[Path, ...] = _law("runs for validation", (), "PATH")
+    hold_out: Annotated[float, fraction] | None = _law(
+        "use this share of the runs for validation", None, "SHARE"
+    )
     method: str = _search("search method (default: hybrid)", "hybrid", choices=METHODS)
     trials: Count = _search(
         "maximum number of evaluations per law; in a shared study, of all workers together (default: 60000)",
@@ -69,28 +71,32 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     workers: Count = _search("parallel search processes (default: 1)", 1, "N")
     seed: Seed = _search("random seed (default: 0)", 0, "N")
     study: str | None = _search(
-        "Optuna storage: sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE", None, "URL"
+        "Optuna storage of a study: sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE",
+        None,
+        "URL",
     )
     resume: bool = _search("continue the study", False)
     join: bool = _search(
-        "take part in a shared study, which the first worker creates: run the same command on every machine",
+        "take part in a shared study, which the first worker creates: run the same command on each computer",
         False,
     )
-    batch: Count = _search("trials per batch of a worker (default: 64)", 64, "N")
+    batch: Count = _search("number of trials in a batch of a worker (default: 64)", 64, "N")
     load_study: str | None = _search("the same as --study URL --resume", None, "URL", hidden=True)
     float64: bool = _search("search in double precision", False)
-    output: Path | None = _output("parameter file; with --law all a folder", None, "FILE")
+    output: Path | None = _output("parameter file; a folder with --law all", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
-    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     progress: str = _output(
-        "on stderr: a bar, or JSON lines for programs (default: bar)",
+        "progress on stderr: a bar, or JSON lines for programs (default: bar)",
         "bar",
         choices=("bar", "json", "none"),
         constant=("--quiet", "none", "no progress: --progress none"),
     )
-    wandb: bool = _output("log to Weights & Biases, whose own variables apply (WANDB_MODE=offline, …)", False)
+    wandb: bool = _output(
+        "log to Weights & Biases, configured by its own environment variables (WANDB_MODE=offline, …)", False
+    )
     wandb_project: str = _output("its project (default: stribeck)", "stribeck", "NAME")
-    eval: bool = _output("do not fit: evaluate the parameter file of --output", False, hidden=True)
+    eval: bool = _output("do not fit, but evaluate the existing file given as --output", False, hidden=True)
 
     @property
     def decisive(self) -> dict[str, Any]:

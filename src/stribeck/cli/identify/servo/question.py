@@ -33,10 +33,10 @@ def _settings(options: IdentifyServoOptions) -> FitSettings:
     study, resume = options.study, options.resume
     if options.load_study is not None:
         if study is not None and study != options.load_study:
-            raise StudyError("--study and --load-study name different studies; name one")
+            raise StudyError("--study and --load-study name different studies: give one of them")
         study, resume = options.load_study, True
     if resume and study is None:
-        raise StudyError("--resume needs a study to continue: add --study URL")
+        raise StudyError("--resume continues a study: add --study URL")
     if options.join and study is None:
         raise StudyError("--join needs a study: add --study URL")
     if options.join and resume:

@@ -71,7 +71,7 @@ def _fit_laws(options: IdentifyServoOptions, stop: StopRequest) -> int:
     for text in (*supply_notes(logs, groups[0][0].actuator), *control_notes(logs, groups[0][0].actuator)):
         warn(text)
     if options.output is None:
-        warn("without --output the parameters are printed, not saved")
+        warn("without --output the parameters are printed but not saved")
     tasks, selection = groups[0], None
     if options.law == "auto":
         task, selection = choose(groups, quiet=options.progress != "bar", stop=stop)
@@ -112,7 +112,7 @@ def _check_outputs(options: IdentifyServoOptions) -> None:
     if folder is None:
         return
     if folder.is_file():
-        raise OutputError(f"{folder} is a file; with --law all name a folder")
+        raise OutputError(f"{folder} is a file, but --law all writes several: name a folder")
     for name in LAWS:
         check_writable(folder / f"{name}.json")
 
@@ -166,7 +166,7 @@ def _write_json(options: IdentifyServoOptions, results: Sequence[FitResult]) -> 
 def _evaluate(options: IdentifyServoOptions) -> int:
     """``--eval``: print errors of the parameter file named by ``--output``."""
     if options.output is None:
-        raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
+        raise ConfigError("--eval evaluates an existing parameter file: name it with --output")
     servo = None if options.servo is None else load_actuator(options.servo)
     evaluate_files([(options.output, read_drive(options.output, servo))], options)
     return DONE
@@ -174,8 +174,8 @@ def _evaluate(options: IdentifyServoOptions) -> int:
 
 def _print_left_out(figure: LeftOutGain) -> None:
     print(
-        f"gain {figure.kp:g} left out of the fit: {1e3 * figure.fixed:.1f} mrad at the datasheet value, "
-        f"{1e3 * figure.free:.1f} mrad with the parameter free"
+        f"fitted without gain {figure.kp:g}, the error at this gain is {1e3 * figure.fixed:.1f} mrad with the "
+        f"datasheet value, {1e3 * figure.free:.1f} mrad with the parameter free"
     )
 
 
@@ -184,8 +184,8 @@ def print_result(result: FitResult) -> None:
     law = result.law
     print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
     print(
-        f"{result.search.evaluations} evaluations in {result.search.search_seconds:.1f} s of search and "
-        f"{result.search.compile_seconds:.1f} s of compilation; search {result.search.outcome}, solver {result.search.status.words}\n"
+        f"{result.search.evaluations} evaluations in {result.search.search_seconds:.1f} s of search and {result.search.compile_seconds:.1f} s of compilation; "
+        f"search: {result.search.outcome}; solver: {result.search.status.words}\n"
     )
     uncertainty = result.uncertainty
     errors = {} if uncertainty is None else uncertainty.step_errors
@@ -199,9 +199,13 @@ def print_result(result: FitResult) -> None:
         rows.append([name, one.unit, f"{one.value:.5g}", interval, step, note])
     print_table(["parameter", "unit", "value", "95 %", "step error", ""], rows, left=2)
     settings = result.settings
-    print(f"\ntime step {1e3 * settings.dt:g} ms, {settings.integrator}", end="")
+    print(f"\ntime step {1e3 * settings.dt:g} ms, integrator {settings.integrator}", end="")
     print(
-        "" if uncertainty is None else f"; its error is at most {uncertainty.step_share:.2g} of a half-width"
+        ""
+        if uncertainty is None
+        else (
+            f"; its effect on a parameter is at most {uncertainty.step_share:.2g} of the half-width of the interval"
+        )
     )
     if uncertainty is not None:
         print("\nNot identifiable from these data:" if uncertainty.statements else "")

@@ -74,9 +74,9 @@ def _provenance(fit: FullFit, runs: Runs) -> Provenance:
 def _statements(fit: FullFit, joint: str) -> tuple[str, ...]:
     index = fit.machine.joints.index(joint)
     return (
-        "friction under load is that of the links as they were, without additional payload",
+        "load-dependent friction was identified with these links, without additional payload",
         *(
-            f"the coupling {name} acts on this joint too; its friction is not in this file"
+            f"the friction of the coupling {name}, which also acts on this joint, is not in this file"
             for name, weights in fit.machine.couplings.items()
             if weights[index] != 0.0
         ),

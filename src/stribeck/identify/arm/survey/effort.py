@@ -106,8 +106,8 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
             effort_signs[j] = -1.0
         if min(abs(gravity), abs(friction)) > CLEAR and gravity * friction < 0.0:
             notes.append(
-                f"{joint}: the effort agrees with the URDF's gravity and inertia with the sign {np.sign(gravity):+.0f}, "
-                f"with friction against the motion with {np.sign(friction):+.0f}: check the signs of position and effort"
+                f"{joint}: the effort has the sign {np.sign(gravity):+.0f} against the gravity and inertia of the URDF, but {np.sign(friction):+.0f} against "
+                "friction: check the signs of position and effort"
             )
         if abs(gravity) > CLEAR:
             scale[j] = abs(fit.values[0])
@@ -115,8 +115,7 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
     kind = _kind(scale, sizes)
     if kind == "torque":
         notes += [
-            f"{joint}: its effort is {value:.3g} times the torque of the URDF's links: a tool or a load that the URDF "
-            "lacks, or links that are wrong?"
+            f"{joint}: the effort is {value:.3g} times the torque that the links of the URDF need: does the URDF lack a tool or load, or are its masses wrong?"
             for joint, value in zip(arm.joints, scale, strict=True)
             if value > ODD or value < 1.0 / ODD
         ]
@@ -135,19 +134,19 @@ def effort_source(arm: ArmModel, effort: EffortSurvey) -> tuple[dict[str, object
         for joint, value in zip(arm.joints, effort.scale, strict=True)
         if np.isfinite(value)
     )
-    reason = f"relative to the torques of the URDF's links, apart from friction: {ratio or 'not clear for any joint'}"
+    reason = f"ratio of the efforts to the torques that the links of the URDF need, without friction: {ratio or 'not clear for any joint'}"
     if effort.kind == "other":
         gains = ", ".join(
             f"{1.0 / value:.3g}" if known else "?" for value, known in zip(effort.scale, clear, strict=True)
         )
         reason += (
-            f"; these are no N m: currents, or torques of motors. Put in the drive gains, in N m of each joint per unit of "
-            f"effort, as a list: [{gains}] would make the URDF's links right"
+            "; the efforts are not in N m, but are currents or torques of the motors. Enter the drive gains as a list, in N m of each joint per unit of "
+            f"effort; these agree with the masses of the URDF: [{gains}]"
         )
     if (signs < 0.0).any():
         source["sign"] = [int(sign) for sign in signs]
         against = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
-        reason += f"; the sign of {', '.join(against)} is against the URDF's gravity, or against friction"
+        reason += f"; the efforts of {', '.join(against)} have the opposite sign to gravity or friction"
     return source, reason
 
 

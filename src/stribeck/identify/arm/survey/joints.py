@@ -34,7 +34,7 @@ def choose_joints(urdf: Urdf, bags: Sequence[JointTracks]) -> JointChoice:
     recorded = list(dict.fromkeys(name for bag in bags for name in bag.names))
     chosen: list[str] = []
     notes = [
-        f"{name} is left out: it {'is fixed' if name in urdf.kinds else 'does not exist'} in the URDF"
+        f"{name} is ignored: {'it is fixed in the URDF' if name in urdf.kinds else 'the URDF has no such joint'}"
         for name in recorded
         if name not in urdf.movable
     ]
@@ -43,7 +43,7 @@ def choose_joints(urdf: Urdf, bags: Sequence[JointTracks]) -> JointChoice:
         if reason is None:
             chosen.append(name)
         else:
-            notes.append(f"{name} is left out: {reason}")
+            notes.append(f"{name} is ignored: {reason}")
     if not chosen:
         raise RecordingError(
             f"no joint of {urdf.source} ({', '.join(urdf.movable) or 'all fixed'}) can be identified from "
@@ -59,7 +59,7 @@ def _reason_against(
     if name in urdf.mimics:
         return f"it follows {urdf.mimics[name]} (mimic)"
     if name not in recorded:
-        return "no recording has it; it is regarded as locked at zero"
+        return "no recording contains it; it is assumed to be locked at zero"
     positions = [values for bag in bags if len(values := bag.values("position", name))]
     effort = np.concatenate([bag.values("effort", name) for bag in bags])
     if not positions:
@@ -72,9 +72,9 @@ def _reason_against(
                 :: max(1, len(positions) - 1)
             ]
         )
-        return f"it is at rest at {held}, and regarded as locked at zero"
+        return f"it is at rest at {held}, and assumed to be locked at zero"
     if len(effort) and np.any(effort) and np.ptp(effort) == 0.0:
-        return "its effort is the same in all rows; it is regarded as locked at zero"
+        return "its effort is the same in all rows; it is assumed to be locked at zero"
     if len(effort) == 0 or not np.any(effort):
-        return "it has no effort; it is regarded as locked at zero"
+        return "it has no effort; it is assumed to be locked at zero"
     return None

@@ -101,7 +101,7 @@ class Survey:
         for key in self.open_keys:
             found = next(one for one in self.findings if key.startswith(one.key))
             raise ConfigError(
-                f"{path}: {key} has to be filled in, then give the file with `machine`: {found.reason}"
+                f"{path}: enter a value for {key} ({found.reason}), then give this file as `machine`"
             )
 
 
@@ -142,12 +142,12 @@ def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
 
 def _changes(arm: ArmModel, effort: EffortSurvey) -> list[str]:
     """What of signs and efforts is not taken as it was recorded."""
-    notes = ["efforts are in mN m"] if effort.kind == "millitorque" else []
+    notes = ["efforts are taken as mN m"] if effort.kind == "millitorque" else []
     for what, signs in (("position", effort.position_signs), ("effort", effort.effort_signs)):
         turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
         if turned:
             notes.append(
-                f"the {what} of {', '.join(turned)} has a sign opposite to the URDF, and is reversed"
+                f"the sign of the {what} of {', '.join(turned)} is opposite to that in the URDF, and is reversed"
             )
     return notes
 
@@ -179,7 +179,7 @@ def _bandwidth(runs: Sequence[ArmRecording], rate: float) -> tuple[Bandwidth, st
     if noise[0] >= noise[1]:
         return measured, ""
     return positions, (
-        f"noise of accelerations up to {cutoff:.2g} Hz: {noise[0]:.2g} from positions, {noise[1]:.2g} from measured velocities"
+        f"accelerations up to {cutoff:.2g} Hz are less noisy if computed from positions ({noise[0]:.2g}) than from measured velocities ({noise[1]:.2g})"
     )
 
 
@@ -238,16 +238,16 @@ def _rounded(value: float, digits: int = DIGITS) -> float:
 
 def _head(urdf: Path, choice: JointChoice, arm: ArmModel) -> list[Finding]:
     linear = arm.linear
-    kinds = "all joints are prismatic" if linear.all() else "joints are revolute, or of both kinds"
+    kinds = "all joints are prismatic" if linear.all() else "all joints are revolute, or some are"
     return [
         Finding("schema", 1),
-        Finding("name", urdf.stem, "file name of the URDF"),
+        Finding("name", urdf.stem, "taken from the file name of the URDF"),
         Finding("units", "linear" if linear.all() else "rotary", kinds),
         Finding("urdf", str(urdf.resolve())),
         Finding(
             "joints",
             list(choice.joints),
-            "; ".join(("joints of the URDF that move, with effort", *choice.notes)),
+            "; ".join(("joints of the URDF that move and have effort", *choice.notes)),
         ),
     ]
 
@@ -264,13 +264,13 @@ def _signals(
     topics = sorted({bag.topic for bag in bags})
     if len(topics) > 1:
         raise RecordingError(
-            f"joint states are in several topics, {', '.join(topics)}: describe them separately"
+            f"joint states are published on several topics, {', '.join(topics)}: describe the recordings of each topic separately"
         )
     first = bags[0]
     for other in bags[1:]:
         if (other.format, other.sources) != (first.format, first.sources):
             raise RecordingError(
-                f"{other.path} has other columns, or another format, than {first.path}: describe each format separately"
+                f"{other.path} and {first.path} have different columns or formats: describe the recordings of each format separately"
             )
 
     def source(signal: str, conversion: dict[str, object]) -> dict[str, object]:
@@ -279,7 +279,7 @@ def _signals(
     turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
     reason = units.position_reason
     if turned:
-        reason += f"; {', '.join(turned)} turn against the URDF, by the torques of its links"
+        reason += f"; {', '.join(turned)} turn in the opposite direction to the URDF, judged by the torques of its links"
     position = source_of(units.position, linear, POSITIONS, signs)
     findings = [
         Finding(
@@ -305,14 +305,12 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
     motion = f"{width.motion.min():.3g} to {width.motion.max():.3g} Hz"
     cutoff = protocol.position_filter.cutoff if protocol.position_filter else 0.0
     noise = float(width.velocity_noise(cutoff).max())
-    filtered = "the frequency above which torques were filtered before, of which there is no sign"
+    filtered = "the frequency above which torques were filtered before recording (no sign of such a filter was found)"
     if np.isfinite(np.median(width.torque)):
-        filtered = (
-            f"{np.median(width.torque):.3g} Hz, above which torques were filtered before they were recorded"
-        )
+        filtered = f"{np.median(width.torque):.3g} Hz, above which torques were filtered before recording"
     kind = "measured" if width.order == 1 else "differentiated"
     interval = f"{width.rate:.4g} samples a second" + (
-        f", {gaps} gaps, where recordings are cut" if gaps else ""
+        f", {gaps} gaps, at which recordings are split" if gaps else ""
     )
     key = "identification.protocol"
     filtering = {"order": ORDER, "cutoff": cutoff}
@@ -320,31 +318,47 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
         Finding(
             f"{key}.position_filter",
             filtering,
-            f"the smallest of {HIGHER:g} times the motion's bandwidth ({100.0 * SHARE:g} % of the power of velocities is "
-            f"below {motion}), of {width.clear.min():.3g} to {width.clear.max():.3g} Hz, where the noise of accelerations "
-            f"is {100.0 * NOISE_SHARE:g} % of them, and of {filtered}; medians over the joints",
+            f"the lowest of three frequencies (medians over the joints): {HIGHER:g} times the bandwidth of the motion ({100.0 * SHARE:g} % of the power of "
+            f"the velocities is below {motion}); the frequency at which noise is {100.0 * NOISE_SHARE:g} % of the accelerations, {width.clear.min():.3g} to "
+            f"{width.clear.max():.3g} Hz; and {filtered}",
         ),
         Finding(
-            f"{key}.effort_filter", filtering, "as of positions, so that both have the same phase and gain"
+            f"{key}.effort_filter",
+            filtering,
+            "same filter as for positions, so that phase and gain are equal",
         ),
-        Finding(f"{key}.every", protocol.every, f"{interval}; {FINER:g} times the cut-off is enough"),
-        Finding(f"{key}.drop", protocol.drop, "one period of the cut-off at each end, where filters settle"),
+        Finding(
+            f"{key}.every", protocol.every, f"{interval}; {FINER:g} times the cut-off frequency is enough"
+        ),
+        Finding(
+            f"{key}.drop",
+            protocol.drop,
+            "one period of the cut-off frequency at each end, where the filters settle",
+        ),
         Finding(
             f"{key}.moving",
             protocol.moving,
-            f"{100.0 * SLOW:g} % of the slowest joint's largest velocity, at least {NOISY:g} times the noise of {kind} and "
-            f"filtered velocities, {noise:.2g}",
+            f"{100.0 * SLOW:g} % of the largest velocity of the slowest joint, but at least {NOISY:g} times "
+            f"the noise of {kind}, filtered velocities, {noise:.2g}",
         ),
-        Finding(f"{key}.rest", protocol.rest, f"{NOISY:g} times that noise, at most {AT_REST:g} of `moving`"),
-        Finding(f"{key}.fit", protocol.fit, "friction of a joint at rest is not known"),
+        Finding(
+            f"{key}.rest",
+            protocol.rest,
+            f"{NOISY:g} times the noise of the velocities, at most {AT_REST:g} times `moving`",
+        ),
+        Finding(
+            f"{key}.fit",
+            protocol.fit,
+            "only rows with motion, as the friction of a joint at rest is not known",
+        ),
     ]
     if protocol.sticking:
-        reason = f"joints stand still in more than {100.0 * STUCK:g} % of the rows that a filter shows moving; `moving` is raised"
+        reason = f"in more than {100.0 * STUCK:g} % of the rows that are above `moving` after filtering, joints are at rest; `moving` is raised"
         findings.append(Finding(f"{key}.sticking", True, reason))
     if quieter:
         findings.insert(0, Finding(f"{key}.velocity", "differentiated", quieter))
     if protocol.resample is not None:
-        reason = f"intervals vary by more than {100.0 * JITTER:g} %"
+        reason = f"intervals between samples vary by more than {100.0 * JITTER:g} %"
         findings.insert(0, Finding(f"{key}.resample", protocol.resample, reason))
     return findings
 
@@ -356,6 +370,6 @@ def _limits(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Finding]:
         Finding(
             "limits.acceleration",
             values,
-            "largest in the recordings, for `stribeck design trajectory`; other limits are those of the URDF",
+            "largest acceleration in the recordings, for `stribeck design trajectory`; all other limits are those of the URDF",
         )
     ]

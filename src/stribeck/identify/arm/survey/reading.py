@@ -78,8 +78,8 @@ def read_joint_tracks(path: Path, joints: Sequence[str]) -> JointTracks:
     if not found:
         present = sorted({f"{message.topic.name} ({message.topic.type})" for message in bag.messages})
         raise RecordingError(
-            f"{path}: no topic of type {JOINT_STATES.type}; it has {', '.join(present) or 'no messages'}: "
-            "name signals of other topics in a file by hand, see docs/recordings.md"
+            f"{path}: no topic of type {JOINT_STATES.type}; found: {', '.join(present) or 'no messages'}. "
+            "Name the signals in a file written by hand, see docs/recordings.md"
         )
 
     def merit(topic: str) -> tuple[int, int, bool]:

@@ -32,7 +32,7 @@ def read_joint_table_tracks(path: Path, joints: Sequence[str]) -> JointTracks:
     clock = next((name for name in table.arrays if signal_of(name) == "time"), None)
     if clock is None:
         raise RecordingError(
-            f"{path}: no column is called time, t or stamp; it has {', '.join(table.arrays)}: {BY_HAND}"
+            f"{path}: no column is named time, t or stamp; found {', '.join(table.arrays)}: {BY_HAND}"
         )
     unit = unit_of(clock, "time")
     time = table.column(clock) * UNITS[unit or "s"]
@@ -41,8 +41,7 @@ def read_joint_table_tracks(path: Path, joints: Sequence[str]) -> JointTracks:
     for signal in ("position", "effort"):
         if signal not in places:
             raise RecordingError(
-                f"{path}: nothing is called by the words of a{'n' if signal == 'effort' else ''} {signal} of joints; it has "
-                f"{', '.join(table.arrays)}: {BY_HAND}"
+                f"{path}: no column has a name that means {signal} of joints; found {', '.join(table.arrays)}: {BY_HAND}"
             )
     recorded = {signal: list(place.joints) for signal, place in places.items()}
     names = tuple(joint for joint in joints if all(joint in recorded[s] for s in ("position", "effort")))
@@ -50,7 +49,9 @@ def read_joint_table_tracks(path: Path, joints: Sequence[str]) -> JointTracks:
     for signal, place in places.items():
         values = place.values
         if len(values) != len(time):
-            raise RecordingError(f"{path}: {signal} has {len(values)} rows, {clock} {len(time)}")
+            raise RecordingError(
+                f"{path}: {signal} has {len(values)} rows, but {clock} has {len(time)}: both need the same number"
+            )
         tracks[signal] = {
             joint: Track(time, values[:, k]) for k, joint in enumerate(place.joints) if joint in names
         }
@@ -85,8 +86,8 @@ def _variables(table: Table, joints: Sequence[str]) -> dict[str, _Place]:
         found[signal] = _Place(joints, values, Source({"variable": name}, order=tuple(joints)))
     if wrong and not {"position", "effort"} <= set(found):
         raise RecordingError(
-            f"{table.path}: {', '.join(wrong)} columns, but the URDF moves {len(joints)} joints, {', '.join(joints)}: give a URDF "
-            f"with the recorded joints, or {BY_HAND}"
+            f"{table.path}: found {', '.join(wrong)} columns, expected {len(joints)}, one for each moving "
+            f"joint of the URDF ({', '.join(joints)}): give a URDF with the recorded joints, or {BY_HAND}"
         )
     return found
 
@@ -125,8 +126,8 @@ def _by_number(
         first = min(columns)
         if first not in (0, 1) or sorted(columns) != list(range(first, first + len(joints))):
             raise RecordingError(
-                f"{table.path}: columns {', '.join(columns.values())}, but the URDF moves {len(joints)} joints, {', '.join(joints)}: "
-                f"name columns after joints, or {BY_HAND}"
+                f"{table.path}: found columns {', '.join(columns.values())}, expected {len(joints)}, one for each moving joint of the URDF "
+                f"({', '.join(joints)}): name the columns after the joints, or {BY_HAND}"
             )
         found[signal] = {joint: columns[first + k] for k, joint in enumerate(joints)}
     return found

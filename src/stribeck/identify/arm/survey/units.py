@@ -64,9 +64,9 @@ def survey_units(runs: Sequence[ArmRecording], arm: ArmModel) -> UnitSurvey:
     degrees = by_slope or bool((largest[~linear] > TURNS).any())
     millimetres = bool((largest[linear] > TRAVEL).any())
     position = np.where(linear, UNITS["mm"] if millimetres else 1.0, UNITS["deg"] if degrees else 1.0)
-    reason = f"joints go to {', '.join(f'{value:.3g}' for value in largest)}"
+    reason = f"largest positions: {', '.join(f'{value:.3g}' for value in largest)}"
     if by_slope:
-        reason += "; measured velocities in rad/s are π/180 of their derivatives"
+        reason += "; measured velocities are π/180 of the derivatives of the positions"
     notes = ["positions are in degrees"] if degrees else []
     if slopes is None:
         return UnitSurvey(position, None, reason, "no joint has a measured velocity", tuple(notes))
@@ -75,8 +75,8 @@ def survey_units(runs: Sequence[ArmRecording], arm: ArmModel) -> UnitSurvey:
     shown = ", ".join(f"{slope:.3g}" for slope in slopes)
     if clock := clock_error(float(np.median(slopes))):
         raise RecordingError(
-            f"{runs[0].name}: velocities are {shown} times the derivatives of the positions: {clock}, or the velocities are wrong: "
-            "give the time in seconds, or leave them out"
+            f"{runs[0].name}: velocities are {shown} times the derivatives of the positions: {clock}, or the "
+            "velocities are wrong: give the time in seconds, or ignore the velocities"
         )
     found = f"{shown} times the derivatives of the positions"
     causes = {cause_of(float(slope)) for slope in slopes if abs(slope - 1.0) > CLOSE}
