@@ -374,7 +374,9 @@ class Session:
             name, reported = self.joints[wrong[0]].name, measured.gain[wrong[0]]
             found = "not confirmed" if math.isnan(reported) else f"reported as {reported:g}"
             limit = self.options.gain_timeout
-            self._stop(f"the gain of joint {name!r} was set to {wanted:g}, but after {limit:g} s it is {found}")
+            self._stop(
+                f"the gain of joint {name!r} was set to {wanted:g}, but after {limit:g} s it is {found}"
+            )
         return not wrong.size
 
     def _approach(self, now: float) -> bool:
