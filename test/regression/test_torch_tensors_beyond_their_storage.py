@@ -37,10 +37,10 @@ def tensor(tmp_path):
 @pytest.mark.parametrize(
     ("offset", "size", "stride", "words"),
     [
-        (-1, (3,), (1,), "negative offset, size or stride"),
-        (1, (2,), (-1,), "negative offset, size or stride"),
-        (0, (-1,), (1,), "negative offset, size or stride"),
-        (0, (2,), (), "no stride for each size"),
+        (-1, (3,), (1,), "strides of a tensor must not be negative"),
+        (1, (2,), (-1,), "strides of a tensor must not be negative"),
+        (0, (-1,), (1,), "strides of a tensor must not be negative"),
+        (0, (2,), (), "with one stride for each size"),
         (0, (3,), (1,), "larger than its storage"),
         (0, (LARGEST + 1,), (0,), f"a tensor has {LARGEST + 1} numbers, but its storage 2"),
         (0, (2**70,), (0,), "a tensor has 1180591620717411303424 numbers"),

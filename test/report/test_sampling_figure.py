@@ -32,5 +32,5 @@ def test_every_interval_is_counted_in_its_place():
 
 def test_nothing_to_draw_is_refused():
     """Without a recording with times."""
-    with pytest.raises(ConfigError, match="no times of samples"):
+    with pytest.raises(ConfigError, match="no sampling times to draw"):
         draw_sampling([])
