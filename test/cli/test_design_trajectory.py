@@ -178,7 +178,7 @@ def test_urdf_alone_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     words = ["--urdf", str(tmp_path / "small.urdf"), "--output", str(tmp_path / "motion.yaml"), "--quiet"]
     words += ["--harmonics", "3", "--duration", "4", "--seconds", "20", "--starts", "1", "--random", "20"]
     assert main(["excite", *words]) == 0
-    assert "acceleration: 10 rad/s^2 or 2 m/s^2 (all joints)\n" in capsys.readouterr().out
+    assert "acceleration: limited to 10 rad/s^2 or 2 m/s^2 (all joints)\n" in capsys.readouterr().out
     assert read_excitation_file(tmp_path / "motion.yaml").trajectory.joints == tuple(JOINTS)
 
 

@@ -85,7 +85,7 @@ def test_two_fits_of_a_law_that_are_as_good_take_back_each_others_certainty(logs
     for found in (one, two):
         (taken,) = found.standing("not determined")
         assert taken.name == "alpha"
-        assert "as good" in taken.why
+        assert "the same error" in taken.why
 
 
 def test_values_that_leave_all_bounds_are_refused_in_one_line(logs):

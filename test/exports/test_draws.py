@@ -95,7 +95,7 @@ def test_with_recordings_draws_cover_them():
     assert 0.9 <= width.coverage <= 0.97
     assert 0.03 < width.error < 0.15
     assert width.posterior < 0.3 * width.reached
-    assert "contain 9" in width.line(3)
+    assert "contains 9" in width.line(3)
 
 
 def test_a_posterior_wider_than_the_recordings_allow_is_cut_down():

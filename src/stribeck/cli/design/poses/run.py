@@ -65,7 +65,7 @@ def run(options: PosesOptions) -> int:
     write_json(options.json, _summary(choice, chosen, source))
     better = choice.log_determinant - choice.random_log_determinant
     print(
-        f"{len(chosen)} of {len(rows)} poses chosen, {len(measured)} of them measured already; rows, most informative first:"
+        f"{len(chosen)} of {len(rows)} poses chosen, in addition to {len(measured)} measured already; rows, most informative first:"
     )
     print(" ".join(map(str, chosen)))
     print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} relative to random poses")
