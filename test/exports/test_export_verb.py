@@ -199,7 +199,7 @@ def test_friction_at_rest_that_gets_lost_is_told(tmp_path):
         replace(source, law=law_named("m1"), values={**source.values, "friction_base": share * whole})
         for share in (0.4, 0.6)
     ]
-    assert f"{0.4 * whole:.3g} as written" in rest_remark(source, held[0], form)
+    assert f"{0.4 * whole:.3g} in the export" in rest_remark(source, held[0], form)
     assert rest_remark(source, held[1], form) is None
     assert rest_remark(source, held[0], FORMATS["drake"]) is None
 
