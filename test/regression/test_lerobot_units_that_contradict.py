@@ -34,7 +34,7 @@ def test_one_unit_is_given(tmp_path, ranges):
     shares = made(tmp_path / "shares", "shares")
     refusal(lambda: read_data_set(shares, degrees=True, calibration=ranges), "exclude each other")
     stated = made(tmp_path / "stated", "degrees", {"unit": "deg"})
-    refusal(lambda: read_data_set(stated, calibration=ranges), "states degrees", "`calibration` out")
+    refusal(lambda: read_data_set(stated, calibration=ranges), "states degrees", "remove `calibration`")
     radians = made(tmp_path / "radians", "radians", {"unit": "rad"})
     refusal(lambda: read_data_set(radians, degrees=True), "states radians", "remove `degrees`")
     assert len(read_data_set(stated, degrees=True)) == 1

@@ -255,11 +255,11 @@ def test_joining_with_anything_else_is_refused_in_one_line(logs, new_rollout, tm
         return lambda: identify(change(tiny_task(recordings, **settings)))
 
     refusal(joined(logs[:2]), "in recordings:")
-    refusal(joined(method="tpe"), "another method;")
-    refusal(joined(seed=1), "another seed;")
-    refusal(joined(batch=32), "another batch;")
+    refusal(joined(method="tpe"), "differs from this fit in method:")
+    refusal(joined(seed=1), "differs from this fit in seed:")
+    refusal(joined(batch=32), "differs from this fit in batch:")
     fixed = joined(change=lambda task: replace(task, parameters=task.parameters.fixed({"kt": 1.5})))
-    refusal(fixed, "another bounds, fixed;")
+    refusal(fixed, "differs from this fit in bounds, fixed:")
     assert len(trials_in(url)) == 8
 
 
