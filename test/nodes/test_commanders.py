@@ -18,6 +18,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
 
 from fake_robot import FakeRobot
 from helpers import refusal
@@ -35,6 +36,7 @@ from stribeck.nodes.commanders import (
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.recording import contract_topics
+from stribeck.nodes.waiting import Waiting
 from stribeck.recordings.bags.bag import read_bag
 from stribeck.recordings.bags.messages import JOINT_COMMANDS, JOINT_STATES
 from stribeck.session.bags import BenchJoint, Outcome
@@ -42,6 +44,7 @@ from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions
 from stribeck.session.fourier import FourierTrajectory, rest_basis
 from stribeck.session.limits import Limits, Play, SessionJoint
+from stribeck.session.session import Session
 
 pytestmark = pytest.mark.real_time
 
@@ -408,3 +411,31 @@ def test_a_run_waits_until_its_gain_is_confirmed(tmp_path):
             executor.shutdown()
             thread.join()
             driver.destroy_node()
+
+
+def test_a_motion_and_its_command_begin_together_however_late():
+    """A session that stood still for 0.15 s after the begin of a motion from rest: the trajectory begins when it is sent, and the
+    command beside it has that time and its first point."""
+    joint, sent = SessionJoint("shoulder", Limits(-1.5, 1.5, 20.0, 30.0), center=0.4), []
+    with Graph() as graph:
+        trajectories = graph.collect(JointTrajectory, "/c/joint_trajectory")
+        commander = TrajectoryCommander(graph.user, [joint], None, sent.append, "c")
+        commander.prepare(Waiting(graph.user.clock, PATIENCE, threading.Event()))
+        session = Session(
+            [Play(WAVE, 100.0)], [joint], releases_torque=False, whole_segments=True, options=QUICK
+        )
+        now = graph.user.clock.now() - 60.0
+        directive = session.update(now, 0.3)
+        while directive.phase != "approaching":
+            now += 0.01
+            directive = session.update(now, 0.3)
+        late = session.update(now + 0.15, 0.3)
+        assert late.goals[0] != directive.goals[0]
+        before = 1e-9 * commander.stamp()
+        commander.send(late, session, now + 0.15)
+        (trajectory,) = wait_for(lambda: trajectories, "a trajectory")
+        command = deserialize_message(sent[-1], JointState)
+        assert before <= seconds(trajectory.header.stamp) <= 1e-9 * commander.stamp()
+        assert seconds(command.header.stamp) == pytest.approx(seconds(trajectory.header.stamp), abs=1e-3)
+        assert list(command.position) == list(trajectory.points[0].positions) == [directive.goals[0]]
+        commander.destroy()

@@ -20,6 +20,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from stribeck.errors import MissingDependencyError, ServoError
 from stribeck.files.goal_messages import seconds
+from stribeck.model.arrays import Array
 from stribeck.nodes.base import ServiceNode
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, set_stamp, trajectory_message
 from stribeck.nodes.statuses import DISTURBED, FAILED
@@ -358,13 +359,14 @@ class TrajectoryCommander(ControllerCommander):
         """Send the motion segment if it is new."""
         if not np.isfinite(directive.goals).all():
             return
+        goals = directive.goals
         if directive.segment != self._segment:
             self._segment = directive.segment
-            now = self._send_segment(directive, session, now)
-        self._publish_commands(directive.goals.tolist(), now)
+            goals, now = self._send_segment(directive, session, now)
+        self._publish_commands(goals.tolist(), now)
 
-    def _send_segment(self, directive: Directive, session: Session, now: float) -> float:
-        """Send a motion or a position to hold, unless the previous segment ends there; return the time of the goals."""
+    def _send_segment(self, directive: Directive, session: Session, now: float) -> tuple[Array, float]:
+        """Send a motion or a position to hold, unless the previous segment ends there; return goals and their time."""
         segment = session.plan(PLAN_STEP)
         if segment is not None:
             segment = with_rest(segment, self._deceleration, PLAN_STEP, REST_TIME)
@@ -373,13 +375,13 @@ class TrajectoryCommander(ControllerCommander):
         rest = segment.position[-1]
         # The braking after a run, and the position held then, were sent with the run.
         if directive.phase in ARRIVING and np.allclose(rest, self._rest, rtol=0.0, atol=1e-9):
-            return now
+            return directive.goals, now
         self._rest = rest
         message = trajectory_message(self.names, segment)
         now = session.begin(self.node.clock.now())  # what takes time, the points, is ready
         set_stamp(message.header, self.stamp(now))
         self._send(message)
-        return now
+        return segment.position[0], now
 
     def _send(self, message: JointTrajectory) -> None:
         self._goals.publish(message)

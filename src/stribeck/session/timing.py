@@ -67,7 +67,10 @@ class SimulatedClock:
 
 
 COMPARISONS = 10
-"""Attempts at comparing calendar and clock."""
+"""Most attempts at comparing two clocks."""
+
+CLOSE = 1e-5
+"""Readings of a clock that are closer than this need no further attempt [s]."""
 
 
 def calendar_offset(clock: SteadyClock) -> int:
@@ -78,13 +81,15 @@ def calendar_offset(clock: SteadyClock) -> int:
 def clock_offset(other: Callable[[], int], clock: SteadyClock) -> int:
     """Difference between another clock, which gives nanoseconds, and a steady clock [ns].
 
-    The other clock is read between two readings of the steady one. Of several attempts the one counts in which these were closest, as
-    the program may be suspended in between.
+    The other clock is read between two readings of the steady one, again while these are not :data:`CLOSE`: the program may be suspended
+    in between. The attempt in which they were closest counts.
     """
     found = []
     for _ in range(COMPARISONS):
         before, there, after = clock.now(), other(), clock.now()
         found.append((after - before, there - round(0.5e9 * (before + after))))
+        if after - before < CLOSE:
+            break
     return min(found)[1]
 
 

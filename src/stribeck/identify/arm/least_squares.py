@@ -186,12 +186,24 @@ def fit_linear(
         base.reduce(design(machine, motion.states, protocol.rest, friction).columns) for motion in motions
     ]
     fitted = FittedRows.of(motions, columns, protocol)
-    rows, torque, joint = fitted.rows, fitted.torque, fitted.joint
-    check_excited(machine, base, rows, motions, protocol)
-    values = _solve(rows, torque)
+    check_excited(machine, base, fitted.rows, motions, protocol)
     if weighting == "generalised":
-        weighted = fit_linear(machine, motions, protocol, "weighted", friction, base)
+        weighted = _by_joint(machine, base, fitted, "weighted", friction, protocol)
         return _generalised(machine, base, fitted, weighted, protocol)
+    return _by_joint(machine, base, fitted, weighting, friction, protocol)
+
+
+def _by_joint(
+    machine: Machine,
+    base: BaseParameters,
+    fitted: FittedRows,
+    weighting: Weighting,
+    friction: Friction,
+    protocol: Protocol,
+) -> LinearFit:
+    """Ordinary, weighted or robust least squares: the noise of joints is independent."""
+    rows, torque, joint = fitted.rows, fitted.torque, fitted.joint
+    values = _solve(rows, torque)
     status = SolverStatus.CONVERGED if weighting == "ordinary" else SolverStatus.LIMIT
     for _ in range(0 if weighting == "ordinary" else ITERATIONS):
         before, residual = values, torque - rows @ values

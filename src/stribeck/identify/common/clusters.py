@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import chdtri
@@ -230,9 +231,15 @@ class _Whitening:
     def scores(self, scores: Array) -> Array:
         return scores @ self.forward.T
 
+    @cached_property
+    def _axes(self) -> tuple[Array, Array]:
+        """Eigenvalues (G, k) and eigenvectors (G, k, k) of the leverages."""
+        variance, axes = np.linalg.eigh(self.leverage)
+        return variance, axes
+
     def moved(self, scores: Array, power: float, least: float = SMALLEST_REST) -> Array:
         """(I - M_g)^-power of the scores, (G, k)."""
-        variance, axes = np.linalg.eigh(self.leverage)
+        variance, axes = self._axes
         shrunk = _remaining(variance, least) ** -power
         return np.asarray(np.einsum("gij,gj,gkj,gk->gi", axes, shrunk, axes, self.scores(scores)))
 
@@ -246,7 +253,7 @@ class _Whitening:
 
         The scores of clusters are those at the optimum, where they add to zero.
         """
-        variance, axes = np.linalg.eigh(self.leverage)
+        variance, axes = self._axes
         remaining = _remaining(variance, least)
         # Per parameter c: a_g with a_g'a_g = c'(I - M_g)^-2p M_g c and X_g'a_g = M_g (I - M_g)^-p c.
         along = np.einsum("gki,kc->gic", axes, self.forward)
@@ -256,12 +263,10 @@ class _Whitening:
         groups = np.arange(len(variance))
         overlap[:, groups, groups] += norms
         # The ratio is scale-free; for nearly rank-deficient parameters the squares would overflow without normalisation.
-        size = np.maximum(np.abs(overlap).max(axis=(1, 2), keepdims=True), 1e-300)
-        trace, square = (
-            np.einsum("cgg->c", overlap / size),
-            np.einsum("cgh,cgh->c", overlap / size, overlap / size),
-        )
-        return trace * size[:, 0, 0], np.maximum(trace**2 / np.maximum(square, 1e-300), 1.0)
+        size = np.maximum(np.abs(overlap).max(axis=(1, 2)), 1e-300)
+        overlap /= size[:, None, None]
+        trace, square = np.einsum("cgg->c", overlap), np.einsum("cgh,cgh->c", overlap, overlap)
+        return trace * size, np.maximum(trace**2 / np.maximum(square, 1e-300), 1.0)
 
     def limit(self, least: float) -> Array:
         """Ratio (n,) of :meth:`left_out` to the variance of white noise that this noise exceeds with probability :data:`CHANCE`."""
