@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from ros_graph import Graph, domain, wait_for
 from builtin_interfaces.msg import Duration
-from std_msgs.msg import Float64MultiArray, UInt8MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from compensating import model
@@ -105,6 +104,12 @@ def test_it_tracks_as_well_as_the_python_compensator(figures):
 @needs_launch
 def test_the_example_compensates_and_again_after_its_controller_manager_was_killed(tmp_path):
     """Trajectory controller, compensation and mock hardware from one command; SIGKILL, started again: the same."""
+    from control_msgs.msg import DynamicJointState
+
+    def column(state, name):
+        """A value of each joint in ~/state."""
+        return [joint.values[list(joint.interface_names).index(name)] for joint in state.interface_values]
+
     environment = {**os.environ, "ROS_DOMAIN_ID": str(domain())}
     goal = JointTrajectoryPoint(positions=[2.0, -2.0], time_from_start=Duration(sec=20))
     path = JointTrajectory(joint_names=["shoulder", "elbow"], points=[goal])
@@ -112,16 +117,17 @@ def test_the_example_compensates_and_again_after_its_controller_manager_was_kill
         command = ["ros2", "launch", "stribeck_controllers", "example.launch.py"]
         with Graph() as graph, Launched(command, environment, tmp_path / attempt) as running:
             running.says("Configured and activated joint_trajectory_controller")
-            torques = graph.collect(Float64MultiArray, "/friction_compensation/friction_torque")
-            faults = graph.collect(UInt8MultiArray, "/friction_compensation/fault")
+            states = graph.collect(DynamicJointState, "/friction_compensation/state")
             paths = graph.publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory")
             wait_for(paths.get_subscription_count, "the trajectory controller")
             paths.publish(path)
             wait_for(
-                lambda found=torques: found and found[-1].data[0] > 0.1 and found[-1].data[1] < -0.1,
+                lambda found=states: (
+                    found and np.min(np.multiply(column(found[-1], "friction_torque"), [1, -1])) > 0.1
+                ),
                 "friction torque in the direction of the goals",
             )
-            assert not any(faults[-1].data)
+            assert not any(column(states[-1], "fault"))
             node = re.search(r"\[ros2_control_node-\d+\]: process started with pid \[(\d+)\]", running.output)
             os.kill(int(node[1]), signal.SIGKILL)
             running.says("process has died")
