@@ -145,4 +145,5 @@ def test_recordings_of_other_things_are_refused(tmp_path, capsys):
     ):
         assert main(words) == 1
         error = capsys.readouterr().err
-        assert said in error and error.count("\n") == 1
+        assert said in error
+        assert error.count("\n") == 1
