@@ -78,7 +78,7 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Points of a motion",
         "YAML: positions of joints at equal times, from a planner or of a path of the end point. Sessions play it as a trajectory, see [](validation_2r.md).",
-        ("stribeck.session.points:PointsFile",),
+        ("stribeck.session.points:MotionPointsFile",),
     ),
     (
         "Servos on a bus",

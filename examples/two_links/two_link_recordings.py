@@ -18,7 +18,7 @@ from stribeck.errors import ConfigError
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.recordings.sources import read_recordings
-from stribeck.session.points import PointsFile, write_points
+from stribeck.session.points import MotionPointsFile, write_points
 from two_link import Motion, joint_angles
 from two_link_benches import Bench
 from two_link_validation import PERIOD, PathTests, Validation, path_errors
@@ -29,13 +29,13 @@ POINTS = 0.01
 """Time between the points of a path [s]: cubics between them are within 10 µrad of it."""
 
 
-def path_points(bench: Bench, path: str, joints: tuple[str, str]) -> PointsFile:
+def path_points(bench: Bench, path: str, joints: tuple[str, str]) -> MotionPointsFile:
     """A path as positions of both joints."""
     found = bench.paths[path]
     count = round(found.duration / POINTS)
     time = np.linspace(0.0, found.duration, count + 1)
     angles = np.stack(joint_angles(bench.links, *found.at(time)), axis=1)
-    return PointsFile(
+    return MotionPointsFile(
         schema=1, joints=joints, period=found.duration / count, positions=tuple(map(tuple, angles.tolist()))
     )
 

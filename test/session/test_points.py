@@ -6,14 +6,16 @@ import pytest
 from stribeck.errors import ConfigError
 from stribeck.session.config import read_robot_session
 from stribeck.session.limits import extent, followed
-from stribeck.session.points import PointsFile, read_points, write_points
+from stribeck.session.points import MotionPointsFile, read_points, write_points
 
 
 def circle(period=0.02, duration=4.0):
     """A sine and a cosine of 0.25 Hz."""
     time = np.linspace(0.0, duration, round(duration / period) + 1)
     rows = np.stack([np.sin(0.5 * np.pi * time), np.cos(0.5 * np.pi * time)], axis=1)
-    return PointsFile(schema=1, joints=("a", "b"), period=period, positions=tuple(map(tuple, rows.tolist())))
+    return MotionPointsFile(
+        schema=1, joints=("a", "b"), period=period, positions=tuple(map(tuple, rows.tolist()))
+    )
 
 
 def test_goals_go_through_the_points_and_follow_the_curve_between():
@@ -64,4 +66,4 @@ def test_what_is_no_motion_is_refused(changes, said):
     """One point, rows of another length, a joint twice, NaN."""
     content = {"schema": 1, "joints": ("a", "b"), "period": 0.1, "positions": ((0.0, 0.0), (1.0, 1.0))}
     with pytest.raises((ValueError, ConfigError), match=said):
-        PointsFile(**{**content, **changes})
+        MotionPointsFile(**{**content, **changes})

@@ -14,6 +14,7 @@ import numpy as np
 
 from stribeck.errors import ConfigError, check_valid
 from stribeck.model.control_laws import Control, CurrentControl, Gains, VoltageControl
+from stribeck.model.freewheeling import freewheeling_voltage
 from stribeck.model.law import FrictionLaw
 from stribeck.model.namespace import array_namespace
 from stribeck.model.parameters import Parameter, ParameterSet
@@ -426,30 +427,11 @@ def voltage_torque(
         reach = p["R"] * p["current_limit"]
         voltage = xp.clip(xp.clip(voltage, back_emf - reach, back_emf + reach), -supply, supply)
     driven = 1.0 if control.bridge == "brake" else xp.abs(voltage) / supply
-    net = voltage - driven * back_emf - _freewheeling(control, p, voltage, supply, back_emf)
+    net = voltage - driven * back_emf - freewheeling_voltage(control, p, voltage, supply, back_emf)
     torque = command.torque_enable * (p["kt"] / p["R"]) * net
     if "torque_saturation" in p:
         torque = torque / (1.0 + p["torque_saturation"] / p["kt"] * xp.abs(torque))
     return torque
-
-
-def _freewheeling(control: VoltageControl, p: Values, voltage: Any, supply: Any, back_emf: Any) -> Any:
-    """Mean voltage that the diodes of a drive/coast bridge apply against the current, if it has an inductance [V].
-
-    See :class:`VoltageControl`.
-
-    :param voltage: mean voltage of the driven part of the period, signed [V].
-    """
-    if control.inductance is None or control.pwm_period is None:
-        return 0.0
-    xp = array_namespace(voltage, back_emf, *p.values())
-    turn = xp.sign(voltage)
-    share, against = xp.abs(voltage) / supply, supply + turn * back_emf
-    tau = control.inductance / (p["R"] * control.pwm_period)
-    # A current against the drive, at speeds beyond the supply, does not decay through the diodes.
-    peak = xp.maximum(supply - turn * back_emf, 0.0) * (1.0 - xp.exp(-share / tau))
-    decay = tau * xp.log(1.0 + peak / xp.maximum(against, 1e-9 * supply))
-    return turn * against * xp.minimum(decay, 1.0 - share)
 
 
 def current_torque(

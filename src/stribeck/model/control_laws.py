@@ -27,17 +27,7 @@ class VoltageControl:
     :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical time constant far below the PWM period;
     Sihite et al., CASE 2019). Torque off is an open circuit: :math:`\tau_m = 0`.
 
-    With an ``inductance`` L the current of a drive/coast bridge flows on through its diodes, against the supply, until it is zero or
-    the next period begins. With :math:`\tau = L/R`, the period T, and voltages in the direction of d, its mean is
-
-    .. math::
-
-        \bar I = |d|\frac{V - k_t\dot\theta}{R} - \frac{V + k_t\dot\theta}{R}\min\Bigl(\frac{t_0}{T}, 1 - |d|\Bigr), \qquad
-        t_0 = \tau\ln\Bigl(1 + \frac{V - k_t\dot\theta}{V + k_t\dot\theta}\bigl(1 - e^{-|d|T/\tau}\bigr)\Bigr)
-
-    from the circuit's equation :math:`L\dot I = U - k_t\dot\theta - R I` with U = V for :math:`|d|T`, then U = -V for :math:`t_0`. Both
-    limits are known laws: :math:`\tau \ll T` gives the one above, :math:`t_0 \ge (1 - |d|)T` a current that never stops,
-    :math:`\bar I = ((2|d| - 1)V - k_t\dot\theta)/R`.
+    With an ``inductance`` the current of a drive/coast bridge flows on through its diodes, see :mod:`stribeck.model.freewheeling`.
 
     :param gain: duty per K_p and rad of position error.
     :param duty_max: largest duty that the firmware applies.

@@ -35,7 +35,7 @@ from stribeck.model.arrays import Array
 from stribeck.model.trajectories import Trajectory
 
 
-class PointsFile(Schema):
+class MotionPointsFile(Schema):
     """The keys of a file of points.
 
     :param schema: version of the format.
@@ -89,7 +89,7 @@ def _through(points: Array, period: float) -> Callable[[Array], Array]:
     return goal
 
 
-def write_points(path: Path, content: PointsFile) -> None:
+def write_points(path: Path, content: MotionPointsFile) -> None:
     """Write a file of points, with numbers in full precision.
 
     :raises OutputError: if it cannot be written.
@@ -103,9 +103,9 @@ def write_points(path: Path, content: PointsFile) -> None:
     write_atomically(path, yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=110))
 
 
-def read_points(path: Path) -> PointsFile:
+def read_points(path: Path) -> MotionPointsFile:
     """Read a file of points.
 
     :raises ConfigError: for an invalid file.
     """
-    return read_yaml(path, PointsFile)
+    return read_yaml(path, MotionPointsFile)
