@@ -149,9 +149,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         one, two = (truth_of(load_actuator(servo)) for servo in bench.servos)
         found = validate(bench, (one, two), laws, paths)
-    print(
-        f"\n{bench.title}: {len(laws) + 1} arms on {len(found.tests.names)} tests in {time.perf_counter() - begin:.1f} s"
+    tried = (
+        f"{len(laws)} laws on {len(found.tests.names)} {'recorded runs' if recorded else 'simulated tests'}"
     )
+    print(f"\n{bench.title}: {tried} in {time.perf_counter() - begin:.1f} s")
     _write(arguments, bench, laws, found)
     return DONE
 
