@@ -64,12 +64,6 @@ def nodes(context):
         "ros_arguments": ["--log-level", value["log_level"]],
     }
 
-    def then(following):
-        """End with the reason of a node that fails, otherwise start what follows."""
-        return lambda event, context: (
-            failure.ended(event, context) or ([] if context.is_shutdown else following())
-        )
-
     def identification():
         chosen = {
             "engine": "arm",
@@ -82,7 +76,7 @@ def nodes(context):
             "exit_when_done": True,
             **start,
         }
-        last = then(compensation) if value["compensate"].lower() == "true" else FailureReport().ended
+        last = failure.then(compensation) if value["compensate"].lower() == "true" else failure.last
         return [
             Node(
                 executable="identification",
@@ -112,7 +106,7 @@ def nodes(context):
         executable="excitation",
         name="excitation",
         parameters=[LaunchConfiguration("excitation_parameters"), {**played, **start}],
-        on_exit=then(identification),
+        on_exit=failure.then(identification),
         **common,
     )
     return [failure.handler, excitation]
