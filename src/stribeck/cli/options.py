@@ -364,7 +364,7 @@ class RecordingOptions:
     bench: str | None = _recordings(
         "description of a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: NotNegative | None = _recordings("rod mass, for JSON recordings that lack it", None, "KG")
+    arm_mass: NotNegative | None = _recordings("rod mass, for JSON recordings without one", None, "KG")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,7 +117,7 @@ class SearchRecord:
     :param status: of the solver.
     :param clusters: the unit assumed to be independent for the intervals, in words.
     :param minima: the best point and the minima that fit equally well.
-    :param convergence: evaluations and equivalent error [rad] at the improvements of the search.
+    :param convergence: for each improvement of the search, the number of evaluations and the equivalent error [rad].
     :param settings: further settings of the engine.
     """
 

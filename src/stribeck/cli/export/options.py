@@ -63,7 +63,7 @@ class ExportOptions:
     bench: str | None = _runs(
         "description of a bag without /bench: mass=KG,length=M,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: float | None = _runs("rod mass, for JSON recordings that lack it", None, "KG")
+    arm_mass: float | None = _runs("rod mass, for JSON recordings without one", None, "KG")
 
 
 DECLARED = ExportOptions
