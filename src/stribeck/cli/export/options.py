@@ -43,7 +43,7 @@ class ExportOptions:
         "S",
     )
     draws: Count | None = _draws(
-        "also write this number of random parameter sets from the posterior, with a spread equal to the band of the fit",
+        "also write this number of random parameter sets, whose predictions differ by as much as the band of the fit is wide",
         None,
         "N",
     )
