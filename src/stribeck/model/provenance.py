@@ -150,7 +150,7 @@ class LawCandidate:
 
     :param model: its name.
     :param effects: effects beyond the paper.
-    :param prior_strength: factor on the exponent of the prior.
+    :param prior_strength: how strongly the prior counts in the loss, 1 for its statistical weight.
     :param fitted: error on the runs that were fitted [rad].
     :param left_out: errors under each condition left out, by kind [rad].
     """
