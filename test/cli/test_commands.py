@@ -9,7 +9,7 @@ import pytest
 
 from helpers import REPOSITORY
 from stribeck.cli.commands import BAYES, COMMANDS, GROUPS, MAP
-from stribeck.cli.earlier import EARLIER, PUBLISHED, todays
+from stribeck.cli.earlier import EARLIER, PUBLISHED, todays, with_dashes
 from stribeck.cli.main import main
 from stribeck.cli.options import syntax_of
 from stribeck.cli.parser import EVERY, build_parser, options_class, parse
@@ -263,6 +263,27 @@ def test_the_published_program_s_spellings_stay():
         ]
     )
     assert (options.load_study, options.eval, options.hold_out) == ("sqlite:///x", True, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("given", "today"),
+    [
+        ("--set \"{'kt': 0.3, 'R': 3}\"", "--set kt=0.3 --set R=3"),
+        ('--set "{}"', ""),
+        ("--set ''", ""),
+        ("--set kt=0.3", "--set kt=0.3"),
+        ("--set \"{'kt': 0.3\"", "--set \"{'kt': 0.3\""),
+        ("--validation_kp 0", ""),
+        ("--validation_kp=0", ""),
+        ("--validation_kp 400", "--hold-out-gain 400"),
+        ("--validation_kp=400", "--hold-out-gain=400"),
+    ],
+)
+def test_the_published_program_s_values_stay(given, today):
+    """A dictionary of fixed values in Python's notation, and 0 for no gain held out; all other values as they are."""
+    words, notice = todays(with_dashes(shlex.split(f"fit --logdir a --model m6 {given} --seed 1")))
+    assert words == shlex.split(f"identify servo a --law m6 {today} --seed 1")
+    assert notice is None
 
 
 def documented():
