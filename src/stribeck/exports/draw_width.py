@@ -67,18 +67,17 @@ class Recorded(NamedTuple):
     group: Indices
 
 
-class Sizes(NamedTuple):
+class DrawSizes(NamedTuple):
     """Errors and shares (G,) of draws."""
 
     errors: Array
     shares: Array
 
 
-def sizes_for(simulate: Simulate, residual: Array, recorded: Recorded, most: float = np.inf) -> Sizes:
+def sizes_for(simulate: Simulate, residual: Array, recorded: Recorded) -> DrawSizes:
     """The sizes of draws of each group.
 
     :param residual: of the estimates in the runs that were fitted (T, C) [rad].
-    :param most: root mean square of the standard deviation of the motions [rad] beyond which no error is added.
     """
     count = int(recorded.group.max()) + 1
     own = (FARTHEST**2 - 1.0) ** 0.5 * _root_mean_squares(residual, recorded)
@@ -98,23 +97,17 @@ def sizes_for(simulate: Simulate, residual: Array, recorded: Recorded, most: flo
     enough = least <= shares
     shares = np.where(enough, least, shares)
     if np.all(enough):
-        return Sizes(np.zeros(count), shares)
-    errors = _errors(simulate, recorded, np.where(enough, 0.0, 1.0), shares, most)
-    return Sizes(errors, shares)
+        return DrawSizes(np.zeros(count), shares)
+    errors = _errors(simulate, recorded, np.where(enough, 0.0, 1.0), shares)
+    return DrawSizes(errors, shares)
 
 
-def _errors(simulate: Simulate, recorded: Recorded, used: Array, shares: Array, most: float) -> Array:
+def _errors(simulate: Simulate, recorded: Recorded, used: Array, shares: Array) -> Array:
     """The error of each group whose ``used`` is 1 (G,)."""
-    spreads, covered = [], []
-    for error in ERRORS:
-        motion = simulate(error * used, shares)
-        spreads.append(_root_mean_squares(np.std(motion, axis=2), recorded))
-        covered.append(coverage_by_run(motion, recorded))
+    covered = [coverage_by_run(simulate(error * used, shares), recorded) for error in ERRORS]
     sizes = np.log(np.array(ERRORS))
     wanted = np.array([for_one_more(sizes, np.array(covered)[:, k]) for k in range(len(used))])
-    wanted = np.where(wanted <= NEGLIGIBLE, 0.0, wanted)
-    limits = [_largest(sizes, np.array(spreads)[:, k], most) for k in range(len(used))]
-    return np.asarray(used * np.minimum(wanted, limits))
+    return np.asarray(used * np.where(wanted <= NEGLIGIBLE, 0.0, np.minimum(wanted, ERRORS[-1])))
 
 
 def coverage_by_run(motion: Array, recorded: Recorded) -> Array:

@@ -9,7 +9,7 @@ the simulated motion is that of the band of the fit (:mod:`stribeck.identify.ser
 
 with the mean over the samples of all runs, the error :math:`\sigma` of the model and its factor :math:`\kappa` for the conditions of
 each run. With recordings it is the smallest one with which the middle 90 % of the drawn motions contain 90 % of the
-samples of one more run (:mod:`stribeck.exports.draw_width`), or with which their spread is that of the band for a condition that is new.
+samples of one more run (:mod:`stribeck.exports.draw_width`).
 
 A poorer law gets, for each draw, those of its parameters whose motion differs from that of its estimate as the motion of the drawn source
 law from that of the source's estimate: least squares by Gauss–Newton steps with the derivatives at the estimate.
@@ -130,24 +130,16 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
     """How wide draws of a drive are that contain recordings and one more run (:mod:`stribeck.exports.draw_width`).
 
-    They are at most as wide as the band of the fit under a new condition.
-
     :param recorded: the runs with the measured motion.
     """
     valid, runs = recorded.weight > 0.0, np.arange(len(recorded.logs))
     alone = spread_of(_trial(drive, 0.0, recorded, stepping, seed), recorded)
-    most = np.inf
-    if drive.prediction is not None:
-        factors = drive.prediction.factors
-        wanted = _wanted(drive, alone, recorded, stepping) or np.inf
-        most = wanted * max(factors.values()) / factors["recorded"]
     estimate = stepping.motion(drive, recorded).position
     like_new = estimate - errors_of_one_more(drive, recorded, stepping)
     sizes = sizes_for(
         lambda errors, shares: _trial(drive, errors[0], recorded, stepping, seed, shares[0]),
         estimate - recorded.position,
         Recorded(like_new, valid, runs, np.zeros_like(runs)),
-        most,
     )
     error, share = float(sizes.errors[0]), float(sizes.shares[0])
     found = _trial(drive, error, recorded, stepping, seed, share)
