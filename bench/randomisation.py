@@ -1,9 +1,11 @@
 """Does randomisation by what was identified pay? Bands of drawn simulations on runs left out, beside equal ranges of all parameters.
 
 Of each condition left out (a gain of the XL330, a trajectory of the STS3250, runs of a robot) the drives are identified from the others. Simulations
-are randomised by draws (:mod:`stribeck.exports.draws`), whose error is chosen so that their middle 90 % contain 90 % of the samples that were
-fitted, and by independent uniform factors of all parameters: ±20 %, ±50 %, and the smallest range that contains 90 % of the samples fitted. On the
-runs left out: share of the samples within the middle 90 %, with the 90 % interval of a block bootstrap (0.5 s), and the mean half-width.
+are randomised by draws (:mod:`stribeck.exports.draws`), whose sizes are chosen from the runs that were fitted so that they contain one more run
+(:mod:`stribeck.exports.draw_width`; of each joint of a robot by itself, from residuals of the fit alone), and by independent uniform factors of all parameters:
+±20 %, ±50 %, and the smallest range that contains 90 % of the samples fitted. On the
+runs left out: share of the samples within the middle 90 %, with the 90 % interval of a block bootstrap (0.5 s), the mean half-width, and for the uniform
+factors that of the middle part that contains as many samples as the draws.
 
 For servos, goals of a step (a boost, its duration, a final offset) are chosen by CMA-ES for the mean cost over each set of simulations and tried on the
 unit that the runs left out identify: its cost above that of goals chosen on that unit itself is the regret.
