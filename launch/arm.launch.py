@@ -60,7 +60,10 @@ def nodes(context):
     start = {**switches, "exit_on_failure": True}
     shipped = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "excitation.yaml"])
     # Read now: when a later node starts, the arguments may be those of another launch file.
-    given = parameters_of(context)
+    given = {
+        step: parameters_of(context, step=step)
+        for step in ("excitation", "identification", "guard", "compensation")
+    }
     common = {
         "package": "stribeck",
         "namespace": value["namespace"],
@@ -85,7 +88,7 @@ def nodes(context):
             Node(
                 executable="identification",
                 name="identification",
-                parameters=[*given, chosen],
+                parameters=[*given["identification"], chosen],
                 on_exit=last,
                 **common,
             )
@@ -97,7 +100,7 @@ def nodes(context):
             Node(
                 executable=name,
                 name=name,
-                parameters=[config, *given, {**start, **more}],
+                parameters=[config, *given[name], {**start, **more}],
                 on_exit=failure.ended,
                 **common,
             )
@@ -109,7 +112,7 @@ def nodes(context):
     excitation = Node(
         executable="excitation",
         name="excitation",
-        parameters=[shipped, *given, {**played, **start}],
+        parameters=[shipped, *given["excitation"], {**played, **start}],
         on_exit=failure.then(identification),
         **common,
     )

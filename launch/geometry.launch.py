@@ -68,7 +68,7 @@ def steps(context):
     start = {**switches, "exit_on_failure": True}
     shipped = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "excitation.yaml"])
     # Read now: when a later node starts, the arguments may be those of another launch file.
-    given = parameters_of(context)
+    given = {step: parameters_of(context, step=step) for step in ("excitation", "identification")}
     common = {
         "package": "stribeck",
         "namespace": value["namespace"],
@@ -87,7 +87,7 @@ def steps(context):
             Node(
                 executable="excitation",
                 name="excitation",
-                parameters=[shipped, *given, {**played, **start}],
+                parameters=[shipped, *given["excitation"], {**played, **start}],
                 on_exit=failure.then(identification),
                 **common,
             )
@@ -110,7 +110,7 @@ def steps(context):
             Node(
                 executable="identification",
                 name="identification",
-                parameters=[*given, chosen],
+                parameters=[*given["identification"], chosen],
                 on_exit=failure.last,
                 **common,
             )
