@@ -60,19 +60,16 @@ def nodes(context):
     start = {**switches, "exit_on_failure": True}
     shipped = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "excitation.yaml"])
     # Read now: when a later node starts, the arguments may be those of another launch file.
-    given = parameters_of(context)
+    given = {
+        step: parameters_of(context, step=step)
+        for step in ("excitation", "identification", "guard", "compensation")
+    }
     common = {
         "package": "stribeck",
         "namespace": value["namespace"],
         "output": "screen",
         "ros_arguments": ["--log-level", value["log_level"]],
     }
-
-    def then(following):
-        """End with the reason of a node that fails, otherwise start what follows."""
-        return lambda event, context: (
-            failure.ended(event, context) or ([] if context.is_shutdown else following())
-        )
 
     def identification():
         chosen = {
@@ -86,12 +83,12 @@ def nodes(context):
             "exit_when_done": True,
             **start,
         }
-        last = then(compensation) if value["compensate"].lower() == "true" else FailureReport().ended
+        last = failure.then(compensation) if value["compensate"].lower() == "true" else failure.last
         return [
             Node(
                 executable="identification",
                 name="identification",
-                parameters=[*given, chosen],
+                parameters=[*given["identification"], chosen],
                 on_exit=last,
                 **common,
             )
@@ -103,7 +100,7 @@ def nodes(context):
             Node(
                 executable=name,
                 name=name,
-                parameters=[config, *given, {**start, **more}],
+                parameters=[config, *given[name], {**start, **more}],
                 on_exit=failure.ended,
                 **common,
             )
@@ -115,8 +112,8 @@ def nodes(context):
     excitation = Node(
         executable="excitation",
         name="excitation",
-        parameters=[shipped, *given, {**played, **start}],
-        on_exit=then(identification),
+        parameters=[shipped, *given["excitation"], {**played, **start}],
+        on_exit=failure.then(identification),
         **common,
     )
     return [failure.handler, excitation]
