@@ -1,9 +1,11 @@
 """Does randomisation by what was identified pay? Bands of drawn simulations on runs left out, beside equal ranges of all parameters.
 
 Of each condition left out (a gain of the XL330, a trajectory of the STS3250, runs of a robot) the drives are identified from the others. Simulations
-are randomised by draws (:mod:`stribeck.exports.draws`), whose error is chosen so that their middle 90 % contain 90 % of the samples that were
-fitted, and by independent uniform factors of all parameters: ±20 %, ±50 %, and the smallest range that contains 90 % of the samples fitted. On the
-runs left out: share of the samples within the middle 90 %, with the 90 % interval of a block bootstrap (0.5 s), and the mean half-width.
+are randomised by draws (:mod:`stribeck.exports.draws`), whose sizes are chosen from the runs that were fitted so that they contain one more run
+(:mod:`stribeck.exports.draw_width`; of each joint of a robot by itself, from residuals of the fit alone), and by independent uniform factors of all parameters:
+±20 %, ±50 %, and the smallest range that contains 90 % of the samples fitted. On the
+runs left out: share of the samples within the middle 90 %, with the 90 % interval of a block bootstrap (0.5 s), the mean half-width, and for the uniform
+factors that of the middle part that contains as many samples as the draws.
 
 For servos, goals of a step (a boost, its duration, a final offset) are chosen by CMA-ES for the mean cost over each set of simulations and tried on the
 unit that the runs left out identify: its cost above that of goals chosen on that unit itself is the regret.
@@ -18,7 +20,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ import stribeck as sb
 from left_out import DATA, ROBOTS, SERVOS, conditions, fitted, robot
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.evaluate.draws import draws_of
+from stribeck.exports.draw_width import Recorded, sizes_for
 from stribeck.exports.draws import motions_of, width_of, with_stiffness
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import identify_robot
@@ -39,7 +42,7 @@ from stribeck.model.step import batch_for
 from stribeck.model.verdict import Verdict
 
 Array = npt.NDArray[np.float64]
-DRAWS, TUNED, LEVEL, BLOCK, HALVINGS = 60, 24, 0.9, 0.5, 6
+DRAWS, TUNED, LEVEL, BLOCK, HALVINGS, LEVELS = 60, 24, 0.9, 0.5, 6, 12
 RANGES = (0.2, 0.5)
 BENCH = ("q_offset", "ratio", "limit", "bias", "delay", "tilt_x", "tilt_y")
 """Parameters that no range is applied to."""
@@ -49,7 +52,7 @@ class Case(NamedTuple):
     """A condition left out.
 
     :param draw, uniform: sets of parameters for an error and a share of the posterior, and for a range.
-    :param width: error and share by which ``stribeck export`` draws; ``None`` for robots, of which they are sought here.
+    :param width: error and share of the posterior by which ``stribeck export`` draws, of each joint of a robot.
     :param fitted, left_out: motions (T, R, S) of sets of parameters, measured positions, and which samples count, of both kinds of runs.
     """
 
@@ -58,8 +61,8 @@ class Case(NamedTuple):
     uniform: Callable[[float], Mapping[str, Array]]
     fitted: Runs
     left_out: Runs
+    width: Callable[[Case], tuple[Any, Any]]
     servo: tuple[Drive, Drive, Log] | None = None
-    width: Callable[[], tuple[float, float]] | None = None
 
 
 class Runs(NamedTuple):
@@ -69,6 +72,7 @@ class Runs(NamedTuple):
     measured: Array
     valid: npt.NDArray[np.bool_]
     dt: float
+    run: npt.NDArray[np.int64]
 
 
 def uniform_factors(values: Mapping[str, Array], share: float) -> dict[str, Array]:
@@ -98,11 +102,11 @@ def servo_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
 
         runs = [servo_runs(drive, each.logs) for each in (train, test)]
 
-        def width(drive: Drive = drive, logs: Sequence[Log] = train.logs) -> tuple[float, float]:
+        def width(case: Case, drive: Drive = drive, logs: Sequence[Log] = train.logs) -> tuple[float, float]:
             found = width_of(drive, logs)
             return found.error, found.share
 
-        yield Case(f"{name}, {one} left out", draw, uniform, *runs, (drive, own, test.logs[0]), width)
+        yield Case(f"{name}, {one} left out", draw, uniform, *runs, width, (drive, own, test.logs[0]))
 
 
 def servo_runs(drive: Drive, logs: Sequence[Log]) -> Runs:
@@ -113,7 +117,7 @@ def servo_runs(drive: Drive, logs: Sequence[Log]) -> Runs:
     def simulate(drawn: Mapping[str, Array]) -> Array:
         return motions_of(drive, drawn, batch, stepping)
 
-    return Runs(simulate, batch.position, batch.weight > 0.0, batch.dt)
+    return Runs(simulate, batch.position, batch.weight > 0.0, batch.dt, np.arange(len(logs)))
 
 
 def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case]:
@@ -147,14 +151,28 @@ def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
                 found.append(simulate_lanes(problem.kind, lanes, np.tile(block, (1, len(segments)))))
             return np.stack(found, axis=2).astype(float)
 
-        return Runs(simulate, np.asarray(lanes.position, float), np.asarray(lanes.weight) > 0.0, lanes.dt)
+        position, valid = np.asarray(lanes.position, float), np.asarray(lanes.weight) > 0.0
+        return Runs(
+            simulate, position, valid, lanes.dt, np.repeat([one.run for one in segments], len(drives))
+        )
 
-    def draw(error: float, share: float = 1.0) -> Mapping[str, Array]:
+    def width(case: Case) -> tuple[Array, Array]:
+        runs, count = case.fitted, len(drives)
+        group = np.arange(runs.measured.shape[1]) % count
+        estimate = runs.simulate(case.draw(np.zeros(count), np.full(count, 1e-9)))[:, :, 0]
+        found = sizes_for(
+            lambda errors, shares: runs.simulate(case.draw(errors, shares)),
+            estimate - runs.measured,
+            Recorded(runs.measured, runs.valid, runs.run, group),
+        )
+        return found.errors, found.shares
+
+    def draw(errors: Array, shares: Array) -> Mapping[str, Array]:
         return {
             f"{joint}/{key}": values
             for k, (joint, drive) in enumerate(drives.items())
             for key, values in with_stiffness(
-                drive, draws_of(drive, DRAWS, k, error=error, share=share)
+                drive, draws_of(drive, DRAWS, k, error=errors[k], share=shares[k])
             ).items()
         }
 
@@ -173,13 +191,42 @@ def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
         uniform,
         simulated(train),
         simulated(test),
+        width=width,
     )
 
 
-def inside(motion: Array, runs: Runs) -> tuple[npt.NDArray[np.bool_], Array]:
+def band(ordered: Array, level: float) -> tuple[Array, Array]:
+    """Ends (T, R) of the middle share ``level`` of motions (T, R, S) that are ordered by value."""
+    place = (0.5 + 0.5 * level * np.array([-1.0, 1.0])) * (ordered.shape[2] - 1)
+    below = np.floor(place).astype(int)
+    above, rest = np.minimum(below + 1, ordered.shape[2] - 1), place - below
+    low, high = (
+        ordered[:, :, i] + w * (ordered[:, :, j] - ordered[:, :, i])
+        for i, j, w in zip(below, above, rest, strict=True)
+    )
+    return low, high
+
+
+def inside(motion: Array, runs: Runs, level: float = LEVEL) -> tuple[npt.NDArray[np.bool_], Array]:
     """Whether samples (T, R) are within the middle of the motions, and half-widths [rad]."""
-    low, high = np.quantile(motion, [0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL], axis=2)
+    low, high = band(np.sort(motion, axis=2), level)
     return (runs.measured >= low) & (runs.measured <= high), 0.5 * (high - low)
+
+
+def half_width_at(motion: Array, runs: Runs, coverage: float) -> float:
+    """Mean half-width [rad] of the middle of motions (T, R, S) that contains as large a share of the samples; NaN if none does."""
+    ordered = np.sort(motion, axis=2)
+    low, high = 0.0, 1.0
+    for _ in range(LEVELS):
+        level = 0.5 * (low + high)
+        first, last = band(ordered, level)
+        hits = (runs.measured >= first) & (runs.measured <= last)
+        low, high = (low, level) if np.mean(hits[runs.valid]) >= coverage else (level, high)
+    first, last = band(ordered, high)
+    hits = (runs.measured >= first) & (runs.measured <= last)
+    return (
+        float(np.mean(0.5 * (last - first)[runs.valid])) if np.mean(hits[runs.valid]) >= coverage else np.nan
+    )
 
 
 def smallest(sets: Callable[[float], Mapping[str, Array]], runs: Runs, low: float, high: float) -> float:
@@ -189,14 +236,6 @@ def smallest(sets: Callable[[float], Mapping[str, Array]], runs: Runs, low: floa
         share = np.mean(inside(runs.simulate(sets(middle)), runs)[0][runs.valid])
         low, high = (low, middle) if share >= LEVEL else (middle, high)
     return high
-
-
-def width_sought(case: Case) -> tuple[float, float]:
-    """Error and share of the posterior with which draws contain enough of the samples fitted, as ``stribeck export`` finds them."""
-    alone = inside(case.fitted.simulate(case.draw(0.0)), case.fitted)[0][case.fitted.valid]
-    if np.mean(alone) < LEVEL:
-        return smallest(case.draw, case.fitted, 0.005, 0.5), 1.0
-    return 0.0, smallest(lambda share: case.draw(0.0, share), case.fitted, 0.01, 1.0)
 
 
 def interval(hits: npt.NDArray[np.bool_], runs: Runs) -> tuple[float, float]:
@@ -269,9 +308,15 @@ def few(drawn: Mapping[str, Array]) -> dict[str, Array]:
     return {name: values[:TUNED] for name, values in drawn.items()}
 
 
-def row(case: Case, title: str, drawn: Mapping[str, Array]) -> dict[str, object]:
-    """What one randomisation gives on the runs left out."""
-    hits, widths = inside(case.left_out.simulate(drawn), case.left_out)
+def row(
+    case: Case, title: str, drawn: Mapping[str, Array], coverage: float | None = None
+) -> dict[str, object]:
+    """What one randomisation gives on the runs left out.
+
+    :param coverage: share of the samples within draws, at which the half-width is given besides.
+    """
+    motion = case.left_out.simulate(drawn)
+    hits, widths = inside(motion, case.left_out)
     low, high = interval(hits, case.left_out)
     valid = case.left_out.valid
     found: dict[str, object] = {
@@ -287,9 +332,19 @@ def row(case: Case, title: str, drawn: Mapping[str, Array]) -> dict[str, object]
         on_unit = cost_of(own, log, unit)
         best = float(on_unit(tuned(on_unit)[None]).mean())
         found["regret"] = float(on_unit(tuned(cost_of(drive, log, few(drawn)))[None]).mean()) / best - 1.0
+    if coverage is not None:
+        found["half_width_at_same_coverage"] = half_width_at(motion, case.left_out, coverage)
     text = f"{title:28} {100 * found['coverage']:5.1f} % ({100 * low:.0f} to {100 * high:.0f})  ± {1e3 * found['half_width']:6.1f} mrad"
+    if coverage is not None:
+        text += f", {1e3 * found['half_width_at_same_coverage']:6.1f} at the coverage of draws"
     print(text + (f"  regret {100 * found['regret']:5.1f} %" if "regret" in found else ""), flush=True)
     return found
+
+
+def said(sizes: Any) -> str:
+    """A size in per cent, or the smallest and largest of several."""
+    ends = sorted({f"{100 * size:.2g}" for size in (np.min(sizes), np.max(sizes))}, key=float)
+    return " to ".join(ends)
 
 
 def main() -> None:
@@ -309,13 +364,12 @@ def main() -> None:
     rows = []
     for case in cases(given.name, given.law or ("m4" if servo else "m1"), given):
         print(case.name)
-        error, part = width_sought(case) if case.width is None else case.width()
+        error, part = case.width(case)
         share = smallest(case.uniform, case.fitted, 0.02, 0.95)
-        rows += [
-            row(case, f"drawn, error {100 * error:.0f} %, {100 * part:.0f} %", case.draw(error, part)),
-            row(case, f"uniform ± {100 * share:.0f} %", case.uniform(share)),
-            *(row(case, f"uniform ± {100 * each:.0f} %", case.uniform(each)) for each in RANGES),
-        ]
+        own = row(case, f"drawn, error {said(error)} %, {said(part)} %", case.draw(error, part))
+        rows.append(own)
+        for each in (share, *RANGES):
+            rows.append(row(case, f"uniform ± {100 * each:.0f} %", case.uniform(each), own["coverage"]))
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1))
 

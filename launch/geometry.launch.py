@@ -11,14 +11,14 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
-from stribeck.nodes.launching import FailureReport
+from stribeck.nodes.launching import FailureReport, parameters_of, refuse_earlier_arguments
 from stribeck.session.fit_process import ENGINES, environment_for, find_interpreter
 
 ARGUMENTS = {
-    "config": "joints and limits of the excitation, a YAML file as for `stribeck record`; its `plays` names the file `poses`",
+    "bench_file": "joints and limits of the excitation, a YAML file as for `stribeck record`; its `plays` names the file `poses`",
     "machine": "YAML file of the arm, with a section `calibration` that names the topics of the tracker",
     "candidates": "file of joint positions from which poses are chosen, one a row",
-    "poses": "file for the chosen poses (.yaml), the trajectory that `config` plays",
+    "poses": "file for the chosen poses (.yaml), the trajectory that `bench_file` plays",
 }
 USUAL = {
     "count": ("30", "number of poses to choose"),
@@ -30,7 +30,12 @@ USUAL = {
     "bags": ("~/stribeck/geometry/bags", "folder for the bags"),
     "output": ("~/stribeck/geometry/result", "folder for the calibration"),
     "python": ("", "Python interpreter with stribeck[arm]; empty: as for the node"),
+    "params_file": (
+        "",
+        "parameters of all nodes (commander, topics of the tracker), a YAML file; they replace those in config/excitation.yaml",
+    ),
     "autostart": ("true", "false: nodes wait for `ros2 lifecycle set`"),
+    "use_sim_time": ("false", "use the time on /clock"),
     "namespace": ("", "namespace of all nodes and of relative topics"),
     "log_level": ("info", "log level of all nodes"),
 }
@@ -38,19 +43,14 @@ USUAL = {
 
 def generate_launch_description():
     """The steps, one after the other."""
-    shared = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "excitation.yaml"])
     return LaunchDescription(
         [
             *(DeclareLaunchArgument(name, description=text) for name, text in ARGUMENTS.items()),
-            DeclareLaunchArgument(
-                "excitation_parameters",
-                default_value=shared,
-                description="parameters of the excitation node (commander, topics of the tracker), a YAML file",
-            ),
             *(
                 DeclareLaunchArgument(name, default_value=usual, description=text)
                 for name, (usual, text) in USUAL.items()
             ),
+            OpaqueFunction(function=refuse_earlier_arguments),
             OpaqueFunction(function=steps),
         ]
     )
@@ -64,7 +64,11 @@ def steps(context):
         name: str(Path(value[name]).expanduser().absolute()) if value[name] else ""
         for name in ("candidates", "poses", "model", "validate", "bags", "output")
     }
-    start = {"autostart": value["autostart"].lower() == "true", "exit_on_failure": True}
+    switches = {name: value[name].lower() == "true" for name in ("autostart", "use_sim_time")}
+    start = {**switches, "exit_on_failure": True}
+    shipped = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "excitation.yaml"])
+    # Read now: when a later node starts, the arguments may be those of another launch file.
+    given = {step: parameters_of(context, step=step) for step in ("excitation", "identification")}
     common = {
         "package": "stribeck",
         "namespace": value["namespace"],
@@ -73,12 +77,17 @@ def steps(context):
     }
 
     def visit():
-        played = {"config": value["config"], "output": path["bags"], "autoplay": True, "exit_when_done": True}
+        played = {
+            "config": value["bench_file"],
+            "output": path["bags"],
+            "autoplay": True,
+            "exit_when_done": True,
+        }
         return [
             Node(
                 executable="excitation",
                 name="excitation",
-                parameters=[LaunchConfiguration("excitation_parameters"), {**played, **start}],
+                parameters=[shipped, *given["excitation"], {**played, **start}],
                 on_exit=failure.then(identification),
                 **common,
             )
@@ -101,7 +110,7 @@ def steps(context):
             Node(
                 executable="identification",
                 name="identification",
-                parameters=[chosen],
+                parameters=[*given["identification"], chosen],
                 on_exit=failure.last,
                 **common,
             )

@@ -83,17 +83,22 @@ def test_the_written_drive_moves_as_the_law_with_the_same_step(tmp_path, law, mo
 
 
 @needs_sts3250
+@pytest.mark.parametrize("ramp", [None, 5.0], ids=["no ramp", "ramp"])
 @pytest.mark.parametrize("law", ["m1", "m2", "m3", "m4", "m5"])
-def test_the_same_for_a_firmware_that_ramps_its_goal(tmp_path, law):
-    """Over the 4 runs of an STS3250, with goals that the sender ramps."""
+def test_the_same_over_the_runs_of_an_sts3250(tmp_path, law, ramp):
+    """As it is, and with a firmware that ramps its goals, which the sender of goals has to do then."""
     file = servo_of(law, "sts3250")
+    control = replace(file.actuator.control, goal_speed=ramp)
+    file = replace(
+        file, actuator=replace(file.actuator, name="ramped", control=control) if ramp else file.actuator
+    )
     _, runs = batch_of_source(file, read_recordings(STS3250, arm_mass=0.0), Stepping(0.005))
     own = drive_motion(Servo(file, 32.0, supply_voltage=12.0), runs, 0.005)
     drive = written(tmp_path, file, 32.0, 12.0)
-    ramp = file.actuator.control.goal_speed
     theirs = bam_kernels.motion(drive, runs, 0.005, file.values["q_offset"], ramp)
     assert apart(own, theirs[: len(own)]) < 0.01
-    assert lost(file, DRIVE) == ("the speed limit of the firmware's goal (the sender of goals must keep it)",)
+    named = ("the speed limit of the firmware's goal (the sender of goals must keep it)",)
+    assert lost(file, DRIVE) == (named if ramp else ())
 
 
 def test_the_drives_quadratic_term_counts_in_both_directions(tmp_path):

@@ -26,7 +26,7 @@ def launch_words(folder, **changes):
     rng = np.random.default_rng(3)
     np.savetxt(folder / "candidates.txt", rng.uniform(-110.0, 110.0, (300, 6)))
     given = {
-        "config": session(folder, poses),
+        "bench_file": session(folder, poses),
         "machine": folder / "irb120.yaml",
         "candidates": folder / "candidates.txt",
         "poses": poses,
@@ -34,7 +34,7 @@ def launch_words(folder, **changes):
         "speed": 3.0,
         "acceleration": 20.0,
         "rest": 0.9,
-        "excitation_parameters": folder / "excitation.yaml",
+        "params_file": folder / "excitation.yaml",
         "bags": folder / "bags",
         "output": folder / "result",
         **changes,

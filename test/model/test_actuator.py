@@ -199,7 +199,7 @@ def test_the_torque_law_is_what_the_equation_gives_by_hand(goal, velocity, enabl
     assert found == pytest.approx(torque, rel=1e-14)
 
 
-@pytest.mark.parametrize("name", ["sts3215", "sts3250"])
+@pytest.mark.parametrize("name", ["sts3215", "sts3215_12v"])
 def test_feetech_servos_ramp_the_goal_at_3400_counts_per_second(name):
     """A far goal is approached by 3400 counts/s (4096 a turn) times dt per step, either way."""
     control = load_actuator(name).control

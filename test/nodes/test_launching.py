@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from stribeck.nodes.launching import FailureReport
+from stribeck.errors import ConfigError
+from stribeck.nodes.launching import FailureReport, parameters_of
 
 RUNNING = SimpleNamespace(is_shutdown=False)
 
@@ -42,3 +43,24 @@ def test_what_follows_starts_when_a_step_has_done_its_work():
     assert failure.then(lambda: ["next"])(ended(0), RUNNING) == ["next"]
     assert failure.then(lambda: ["next"])(ended(0), SimpleNamespace(is_shutdown=True)) is None
     assert failure.then(lambda: ["next"])(ended(1), SimpleNamespace(is_shutdown=True)) is None
+
+
+def test_a_parameter_file_of_several_steps_goes_to_those_that_it_names(tmp_path):
+    """A misspelt name counts, so that its node refuses it; what is no parameter file ends the launch."""
+    path = tmp_path / "parameters.yaml"
+    context = SimpleNamespace(launch_configurations={"params_file": str(path)})
+    path.write_text("/**/excitation:\n  ros__parameters: {commander: forward}\n")
+    assert parameters_of(context, "shipped", step="excitation") == ["shipped", str(path)]
+    assert parameters_of(context, "shipped", step="identification") == ["shipped"]
+    assert parameters_of(context, "shipped") == ["shipped", str(path)]
+    path.write_text("/**:\n  ros__parameters: {use_sim_time: true}\n")
+    assert parameters_of(context, step="identification") == [str(path)]
+    path.write_text("/identifcation:\n  ros__parameters: {watch: bags}\n")
+    assert parameters_of(context, step="identification") == [str(path)]
+    path.write_text("excitation: 3\n")
+    with pytest.raises(ConfigError, match="excitation"):
+        parameters_of(context, step="excitation")
+    with pytest.raises(RuntimeError, match="no such file"):
+        parameters_of(
+            SimpleNamespace(launch_configurations={"params_file": "nowhere.yaml"}), step="excitation"
+        )

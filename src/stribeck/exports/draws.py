@@ -8,8 +8,8 @@ the simulated motion is that of the band of the fit (:mod:`stribeck.identify.ser
 .. math:: \overline{var(y(t;\theta_\varepsilon))} = \overline{\kappa^2 (var(y(t;\theta)) + \sigma^2)}
 
 with the mean over the samples of all runs, the error :math:`\sigma` of the model and its factor :math:`\kappa` for the conditions of
-each run. With recordings it is the smallest one with which the middle 90 % of the drawn motions contain 90 % of their
-samples, or with which their spread is that of the band for a condition that is new.
+each run. With recordings it is the smallest one with which the middle 90 % of the drawn motions contain 90 % of the
+samples of one more run (:mod:`stribeck.exports.draw_width`).
 
 A poorer law gets, for each draw, those of its parameters whose motion differs from that of its estimate as the motion of the drawn source
 law from that of the source's estimate: least squares by Gauss–Newton steps with the derivatives at the estimate.
@@ -17,7 +17,7 @@ law from that of the source's estimate: least squares by Gauss–Newton steps wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,8 @@ import numpy as np
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Stepping, stepping_of
 from stribeck.evaluate.draws import deviation_of, draws_of, uncertain_of
+from stribeck.exports.draw_width import Recorded, sizes_for
+from stribeck.exports.left_out_runs import errors_of_one_more
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.identify.common.population import population_of
 from stribeck.identify.servo.prediction import COVERAGE, QUANTILE, half_widths, model_of, motions
@@ -35,14 +37,8 @@ from stribeck.model.log import Batch, Log
 TRIALS = 256
 """Draws from which the spread of a motion is computed."""
 
-SMALLEST, LARGEST = 0.005, 0.5
-"""Relative standard deviations of friction and motor torque between which one is sought."""
-
-LEAST = 0.01
-"""Smallest share of the standard deviations of a posterior."""
-
-HALVINGS = 8
-"""Steps of the search for one that covers recordings."""
+LARGEST = 0.5
+"""Largest relative standard deviation of friction and motor torque."""
 
 FIRST, ROUNDS, CLOSE = 0.1, 6, 0.03
 """First trial, most trials and relative accuracy of the search for a spread, whose square grows with that of the error."""
@@ -132,34 +128,21 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
 
 
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
-    """How wide draws of a drive are that cover recordings, at most as wide as the band of the fit under a new condition.
-
-    Where the posterior alone is as wide, its normal approximation is too wide: it contains motions that the recordings exclude, as the
-    residuals are the error of the model, and not one of the parameters. Then a share of its standard deviations is used that is enough.
+    """How wide draws of a drive are that contain recordings and one more run (:mod:`stribeck.exports.draw_width`).
 
     :param recorded: the runs with the measured motion.
     """
-    valid = recorded.weight > 0.0
-    found = _trial(drive, 0.0, recorded, stepping, seed)
-    alone, error = spread_of(found, recorded), 0.0
-    most = np.inf
-    if drive.prediction is not None:
-        factors = drive.prediction.factors
-        wanted = _wanted(drive, alone, recorded, stepping) or np.inf
-        most = wanted * max(factors.values()) / factors["recorded"]
-
-    def enough(motion: Array) -> bool:
-        return covered(motion, recorded.position, valid) >= COVERAGE or spread_of(motion, recorded) >= most
-
-    share = 1.0
-    if enough(found):
-        share, found = _smallest(
-            lambda k: _trial(drive, 0.0, recorded, stepping, seed, k), enough, LEAST, 1.0
-        )
-    else:
-        error, found = _smallest(
-            lambda error: _trial(drive, error, recorded, stepping, seed), enough, SMALLEST, LARGEST
-        )
+    valid, runs = recorded.weight > 0.0, np.arange(len(recorded.logs))
+    alone = spread_of(_trial(drive, 0.0, recorded, stepping, seed), recorded)
+    estimate = stepping.motion(drive, recorded).position
+    like_new = estimate - errors_of_one_more(drive, recorded, stepping)
+    sizes = sizes_for(
+        lambda errors, shares: _trial(drive, errors[0], recorded, stepping, seed, shares[0]),
+        estimate - recorded.position,
+        Recorded(like_new, valid, runs, np.zeros_like(runs)),
+    )
+    error, share = float(sizes.errors[0]), float(sizes.shares[0])
+    found = _trial(drive, error, recorded, stepping, seed, share)
     within = covered(found, recorded.position, valid)
     return Width(error, alone, spread_of(found, recorded), coverage=within, share=share)
 
@@ -177,21 +160,6 @@ def with_stiffness(drive: Drive, drawn: Mapping[str, Array]) -> dict[str, Array]
     if STIFFNESS in drawn and "ratio" in drawn:
         found["ratio"] = drawn["ratio"] * drawn[STIFFNESS] / drive.stated[STIFFNESS].value
     return found
-
-
-def _smallest(
-    simulate: Callable[[float], Array], enough: Callable[[Array], bool], low: float, high: float
-) -> tuple[float, Array]:
-    """The smallest size whose motions are wide enough, or the highest, and these motions (T, R, S)."""
-    found = None
-    for _ in range(HALVINGS):
-        middle = (low * high) ** 0.5
-        motion = simulate(middle)
-        if enough(motion):
-            high, found = middle, motion
-        else:
-            low = middle
-    return high, simulate(high) if found is None else found
 
 
 def covered(motion: Array, measured: Array, valid: Mask) -> float:

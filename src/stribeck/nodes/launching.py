@@ -92,12 +92,16 @@ def refuse_earlier_arguments(context: Any) -> list[Any]:
     return []
 
 
-def parameters_of(context: Any, *shipped: Any) -> list[Any]:
+def parameters_of(context: Any, *shipped: Any, step: str = "") -> list[Any]:
     """Parameter files of a node: those shipped, and ``params_file`` over them where it is given.
 
+    :param step: name of a node that starts as one of several steps: the file is for all of them, and need not name this one.
     :raises RuntimeError: if ``params_file`` is not there.
+    :raises ConfigError: if it is not a parameter file, where there are steps.
     """
     from pathlib import Path
+
+    from stribeck.files.sections import names_node
 
     text = context.launch_configurations.get("params_file", "")
     if not text:
@@ -105,4 +109,4 @@ def parameters_of(context: Any, *shipped: Any) -> list[Any]:
     path = Path(text).expanduser()
     if not path.is_file():
         raise RuntimeError(f"params_file: {path}: no such file")
-    return [*shipped, str(path)]
+    return [*shipped, str(path)] if not step or names_node(path, step) else [*shipped]
