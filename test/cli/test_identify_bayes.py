@@ -9,6 +9,7 @@ import pytest
 from helpers import XL330, needs_xl330
 from small_arm import JOINTS, small_robot
 from stribeck.cli.main import main
+from stribeck.files.drives import read_drive
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.posterior.network import inertia_regressor
 
@@ -119,5 +120,4 @@ def test_posterior_of_a_real_servo_says_what_one_load_cannot_tell(tmp_path, caps
     assert summary["validation_mae"] < 0.1
     known, beside = (found["parameters"]["R"]["deviation"] for found in (summary, summary["independent"]))
     assert beside < 0.5 * known
-    content = json.loads(output.read_text())
-    assert content["stribeck"]["intervals"]["friction_viscous"][0] > 0.0
+    assert read_drive(output).intervals["friction_viscous"][0] > 0.0

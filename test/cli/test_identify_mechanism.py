@@ -94,3 +94,18 @@ def test_estimate_recovers_a_pendulum_and_writes_what_it_found(tmp_path):
     assert (content["verdict"], content["reasons"]) == ("usable", [])
     assert content["errors"]["validated"][0]["from_first_sample"]["angle"]["rmse"] < 0.01
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {"0_a.png", "1_b.png", "convergence.png"}
+
+
+def test_a_mechanism_with_contacts_is_refused_before_its_recordings_are_read(tmp_path, capsys):
+    """The included block has no section data either: it is not what is missing."""
+    words = [
+        "identify",
+        "mechanism",
+        str(tmp_path),
+        "--mechanism",
+        "block",
+        "--output",
+        str(tmp_path / "p.json"),
+    ]
+    assert main(words) == 1
+    assert "block: parameters of contacts cannot be estimated, only simulated" in capsys.readouterr().err

@@ -60,6 +60,7 @@ from stribeck.nodes.servo import ServoNode
 from three_joints import arm_of_three
 
 folder, law = Path(sys.argv[1]), sys.argv[2]
+results = {"watch": str(folder / "bags"), "output": str(folder / "m6.json")}
 joints = {"joints": ["j1"], "j1.parameter_file": law, "effort_meaning": "none", "output_mode": "goal_offset"}
 names = ["j1", "j2", "j3"]
 arm = {"joints": names, "drives_file": str(file_of_joints(folder / "arm.json", *names)), "urdf": str(arm_of_three(folder))}
@@ -71,7 +72,7 @@ with EmulatedBus(emulated("xl330")) as bus, Graph() as graph:
         graph.add(ServoNode, config),
         graph.add(ExcitationNode, config),
         graph.add(RecorderNode, {"output": str(folder / "all")}),
-        graph.add(IdentificationNode, {"watch": str(folder / "bags"), "output": str(folder / "m6.json")}),
+        graph.add(IdentificationNode, {**results, "compensation": "/compensation"}),
         graph.add(CompensationNode, {**arm, "guarded": True}),
         graph.add(GuardNode, joints),
     ]

@@ -135,6 +135,17 @@ class Residuals:
             return 0.5 * float(np.sum(self.samples**2) + np.sum(self.impulses**2) + np.sum(self.first**2))
 
 
+def refuse_contacts(mechanism: Mechanism) -> None:
+    """Refuse a mechanism with contacts, whose motion is not differentiable at impacts.
+
+    :raises ConfigError: naming the mechanism.
+    """
+    if mechanism.contacts:
+        raise ConfigError(
+            f"{mechanism.name}: parameters of contacts cannot be estimated, only simulated (`stribeck simulate`): remove the contacts"
+        )
+
+
 class EstimationProblem:
     """Residuals for one mechanism and time step, and their derivatives.
 
@@ -143,10 +154,7 @@ class EstimationProblem:
     """
 
     def __init__(self, mechanism: Mechanism, step: float) -> None:
-        if mechanism.contacts:
-            raise ConfigError(
-                f"{mechanism.name}: parameters of contacts cannot be estimated, only simulated (`stribeck simulate`): remove the contacts"
-            )
+        refuse_contacts(mechanism)
         self.mechanism, self.step = mechanism, step
         self.dynamics = MultibodyDynamics(mechanism)
         self.base = mechanism.values()

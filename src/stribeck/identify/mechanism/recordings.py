@@ -12,7 +12,7 @@ from scipy.ndimage import gaussian_filter1d
 from stribeck.errors import RecordingError, TooShortError
 from stribeck.identify.mechanism.mechanism import Mechanism, Sensor
 from stribeck.identify.mechanism.model_file import DataFormat, MechanismModel
-from stribeck.identify.mechanism.problem import GridRun, GridSamples
+from stribeck.identify.mechanism.problem import GridRun, GridSamples, refuse_contacts
 from stribeck.model.arrays import Array
 from stribeck.recordings.bags.signals import read_bag_signals, read_undisturbed
 from stribeck.recordings.bags.storage import is_bag, read_messages
@@ -58,7 +58,9 @@ def read_recordings(
 
     :param note: called with a sentence for every omission or assumption.
     :raises RecordingError: for files that are missing or damaged or do not match the model.
+    :raises ConfigError: for a mechanism with contacts.
     """
+    refuse_contacts(model.mechanism)
     if model.data is None:
         raise RecordingError(
             f"{model.path} has no section data, which states where the signals are in recordings: add it"
