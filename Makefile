@@ -66,7 +66,7 @@ docs-links: $(VENV)/.dev
 	$(BIN)/python -m sphinx -q -b linkcheck docs build/docs-links
 
 # Pictures of README and documentation, drawn again: NAMES='demo joint' draws some.
-figures: $(VENV)/.fit
+figures: $(VENV)/.dev
 	$(BIN)/python docs/draw_pictures.py $(NAMES)
 
 bench: $(VENV)/.dev

@@ -15,23 +15,44 @@ from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 
 LAW, PERIOD, CYCLES = "m6", 0.001, 5000
-JOINTS = (1, 7)
+CASES = (
+    ("torque", 1, False),
+    ("goal", 1, False),
+    ("torque", 7, False),
+    ("goal", 7, False),
+    ("torque", 7, True),
+)
+"""Method, number of joints, and whether the dynamics of the arm are known, with which friction is learnt."""
 
 
 def measure() -> dict[str, dict[str, float]]:
     """Quantiles of the time of a call [µs], by case."""
     figures = {}
     print(f"{'case':24s} {'p50':>8s} {'p99':>8s}  us")
-    for joints in JOINTS:
-        for output in ("torque", "goal"):
-            times = 1e6 * np.array(seconds_of(joints, output))
-            middle, high = (float(np.quantile(times, share)) for share in (0.5, 0.99))
-            figures[f"{output}, {joints} joints"] = {"p50_us": middle, "p99_us": high}
-            print(f"{f'{output}, {joints} joints':24s} {middle:8.1f} {high:8.1f}", flush=True)
+    for output, joints, known in CASES:
+        times = 1e6 * np.array(seconds_of(joints, output, known))
+        middle, high = (float(np.quantile(times, share)) for share in (0.5, 0.99))
+        name = f"{output}, {joints} joints{', URDF' if known else ''}"
+        figures[name] = {"p50_us": middle, "p99_us": high}
+        print(f"{name:24s} {middle:8.1f} {high:8.1f}", flush=True)
     return figures
 
 
-def seconds_of(joints: int, output: str) -> list[float]:
+def chain(joints: int) -> str:
+    """URDF of an arm whose joints turn about y and z in turn, with links of 50 g."""
+    inertia = '<inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/>'
+    text = '<link name="link_0"/>'
+    for k in range(joints):
+        axis = "0 1 0" if k % 2 else "0 0 1"
+        text += (
+            f'<link name="link_{k + 1}"><inertial><origin xyz="0 0 0.05"/><mass value="0.05"/>{inertia}</inertial></link>'
+            f'<joint name="joint_{k}" type="continuous"><parent link="link_{k}"/><child link="link_{k + 1}"/>'
+            f'<origin xyz="0 0 0.1"/><axis xyz="{axis}"/></joint>'
+        )
+    return f'<robot name="chain">{text}</robot>'
+
+
+def seconds_of(joints: int, output: str, known: bool) -> list[float]:
     """Time of each call in a motion with goals, at 1 kHz of the stamps [s]."""
     actuator, law = load_actuator("xl330"), law_named(LAW)
     drive = Drive(actuator, law, {"q_offset": 0.0, **actuator.published[LAW]})
@@ -39,8 +60,14 @@ def seconds_of(joints: int, output: str) -> list[float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "drives.json"
         write_drives(path, Drives(dict.fromkeys(names, drive)))
+        model = Path(folder) / "chain.urdf"
+        model.write_text(chain(joints))
         compensator = sb.Compensator(
-            path, joints=names, effort_meaning="motor", p_gain=400 if output == "goal" else None
+            path,
+            joints=names,
+            urdf=model if known else None,
+            effort_meaning="motor",
+            p_gain=400 if output == "goal" else None,
         )
     phase = np.arange(joints)
     spent = []

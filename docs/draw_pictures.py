@@ -113,6 +113,68 @@ def joint(work: Path) -> None:
     shutil.copy(work / "joint.png", HERE / "joint_friction.png")
 
 
+def report(work: Path) -> None:
+    """``report.png``: the top of the report on the bags of the repository, as Chromium shows it."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        raise SystemExit("report: Chromium is not installed, which draws the page")
+    files = [work / f"{law}.json" for law in ("m1", "m3", "m4")]
+    for file in files:
+        words = ("--law", file.stem, "--hold-out-gain", "800", "--output", file)
+        stribeck("identify", "servo", ROOT / "bags" / "xl330_simulated", *words)
+    page = work / "report.html"
+    stribeck("evaluate", ROOT / "bags" / "xl330_simulated", "--params", *files, "--report", page)
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1340,1255")
+    target = HERE / "report.png"
+    subprocess.run([browser, *options, f"--screenshot={target}", page.as_uri()], check=True)
+
+
+def few_data(work: Path) -> None:
+    """``bayes_few_data.png``: error of a TX40 after seconds of data; some minutes."""
+    data = DATA / "tx40"
+    words = ("--machine", "tx40", "--seconds", "0.5,1,2", "--plot", work)
+    stribeck("identify", "arm", "--bayes", data, *words)
+    shutil.copy(work / "error_by_seconds.png", HERE / "bayes_few_data.png")
+
+
+def in_mujoco(work: Path, model: Path, fitted: list[Path], run: Path, *options: str) -> Path:
+    """The picture of a run that was not fitted, simulated in MuJoCo with the drives of others."""
+    words = ("--model", model, "--validate", run, *options, "--output", work / "result")
+    stribeck("identify", "robot", *fitted, *words)
+    program = ROOT / "examples" / "robot_in_mujoco.py"
+    found = (model, work / "result" / "robot.json", run, work / "target")
+    subprocess.run([sys.executable, str(program), *map(str, found)], check=True)
+    return work / "target" / "motion.png"
+
+
+def go2(work: Path) -> None:
+    """``go2_in_mujoco.png``; two minutes."""
+    *fitted, last = sorted((DATA / "go2").glob("rx_run*.npz"))
+    shutil.copy(in_mujoco(work, DATA / "go2" / "go2.xml", fitted, last), HERE / "go2_in_mujoco.png")
+
+
+def so101(work: Path) -> None:
+    """``so101_in_mujoco.png``: every other recording is fitted; five minutes."""
+    data = DATA / "so101"
+    fitted = sorted(data.glob("*.npz"))[::2]
+    model, run = data / "model" / "so101_new_calib.xml", data / "reaching_points.npz"
+    picture = in_mujoco(work, model, fitted, run, "--exclude", "gripper", "--no-polish")
+    shutil.copy(picture, HERE / "so101_in_mujoco.png")
+
+
+def method_parameters(name: str, *options: str) -> Callable[[Path], None]:
+    """Draws ``method_parameters_NAME.png``: how estimates move with step, weight and regularisation."""
+
+    def draw(work: Path) -> None:
+        program, picture = ROOT / "bench" / "method_parameters.py", f"method_parameters_{name}.png"
+        data = DATA / f"furuta_{name}"
+        files = sorted(path for path in data.iterdir() if path.suffix in (".mat", ".csv"))
+        words = ["--model", f"furuta_{name}", "--data", *files, *options, "--output", HERE / picture]
+        subprocess.run([sys.executable, str(program), *map(str, words)], check=True, cwd=work)
+
+    return draw
+
+
 def two_links(work: Path) -> None:
     """``validation_2r.png``: errors of the laws on a simulated arm of two links; eight minutes."""
     program = ROOT / "examples" / "two_links" / "validate_2r.py"
@@ -121,13 +183,24 @@ def two_links(work: Path) -> None:
         shutil.copy(next(work.glob(f"*{name.partition('_')[2]}")), HERE / name)
 
 
-PICTURES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "demo": (demo, ""),
-    "fit": (fit, "xl330"),
-    "joint": (joint, "joint_friction"),
-    "two_links": (two_links, ""),
+MOTOR = ("--methods", "regularization", "step")
+"""Method parameters of the driven pendulum; half an hour at its step of 4 ms."""
+
+PICTURES: dict[str, tuple[Callable[[Path], None], str, tuple[str, ...]]] = {
+    "demo": (demo, "", ("compensation.png", "compensation.gif")),
+    "report": (report, "", ("report.png",)),
+    "fit": (fit, "xl330", ("fit.png",)),
+    "joint": (joint, "joint_friction", ("joint_friction.png",)),
+    "few_data": (few_data, "tx40", ("bayes_few_data.png",)),
+    "go2": (go2, "go2", ("go2_in_mujoco.png",)),
+    "so101": (so101, "so101", ("so101_in_mujoco.png",)),
+    "lund": (method_parameters("lund"), "furuta_lund", ("method_parameters_lund.png",)),
+    "motor": (method_parameters("motor", *MOTOR), "furuta_motor", ("method_parameters_motor.png",)),
+    "two_links": (two_links, "", ("validation_2r.png", "validation_2r_paths.png")),
 }
-"""What draws pictures, and the folder of recordings that it needs."""
+"""What draws pictures, the folder of recordings that it needs, and the pictures."""
+
+BY_HAND = ("architecture.svg",)
 
 
 def main() -> None:
@@ -138,7 +211,7 @@ def main() -> None:
     if unknown := set(names) - set(PICTURES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(PICTURES)}")
     for name in names:
-        draw, folder = PICTURES[name]
+        draw, folder, _ = PICTURES[name]
         if folder and not (DATA / folder).is_dir():
             print(f"{name}: left out, {DATA / folder} is not there")
             continue

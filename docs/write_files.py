@@ -71,6 +71,16 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("stribeck.session.sweep:SweepFile",),
     ),
     (
+        "Poses to visit",
+        "YAML that `stribeck design poses --output FILE.yaml` writes, see [](calibration.md).",
+        ("stribeck.session.poses:PosesFile",),
+    ),
+    (
+        "Points of a motion",
+        "YAML: positions of joints at equal times, from a planner or of a path of the end point. Sessions play it as a trajectory, see [](validation_2r.md).",
+        ("stribeck.session.points:MotionPointsFile",),
+    ),
+    (
         "Servos on a bus",
         "`config/servo.yaml` and `config/record*.yaml`.",
         ("stribeck.servo.config:BusFile",),

@@ -11,10 +11,10 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
-from stribeck.nodes.launching import FailureReport
+from stribeck.nodes.launching import FailureReport, parameters_of, refuse_earlier_arguments
 
 ARGUMENTS = {
-    "config": "joints, limits and plays of the excitation, a YAML file as for `stribeck record`",
+    "bench_file": "joints, limits and plays of the excitation, a YAML file as for `stribeck record`",
     "model": "URDF of the arm",
 }
 USUAL = {
@@ -25,7 +25,12 @@ USUAL = {
     ),
     "python": ("", "Python interpreter with stribeck[arm]; empty: as for the node"),
     "compensate": ("true", "false: end after the identification, without compensation"),
+    "params_file": (
+        "",
+        "parameters of all nodes, a YAML file; they replace those in config/excitation.yaml and those of the identified arm",
+    ),
     "autostart": ("true", "false: nodes wait for `ros2 lifecycle set`"),
+    "use_sim_time": ("false", "use the time on /clock"),
     "namespace": ("", "namespace of all nodes and of relative topics"),
     "log_level": ("info", "log level of all nodes"),
 }
@@ -33,19 +38,14 @@ USUAL = {
 
 def generate_launch_description():
     """The nodes, one after the other."""
-    shared = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "excitation.yaml"])
     return LaunchDescription(
         [
             *(DeclareLaunchArgument(name, description=text) for name, text in ARGUMENTS.items()),
-            DeclareLaunchArgument(
-                "excitation_parameters",
-                default_value=shared,
-                description="parameters of the excitation node (commander, controller), a YAML file",
-            ),
             *(
                 DeclareLaunchArgument(name, default_value=usual, description=text)
                 for name, (usual, text) in USUAL.items()
             ),
+            OpaqueFunction(function=refuse_earlier_arguments),
             OpaqueFunction(function=nodes),
         ]
     )
@@ -56,19 +56,20 @@ def nodes(context):
     failure = FailureReport(stays=True)
     value = {name: LaunchConfiguration(name).perform(context) for name in (*ARGUMENTS, *USUAL)}
     path = {name: str(Path(value[name]).expanduser().absolute()) for name in ("model", "bags", "output")}
-    start = {"autostart": value["autostart"].lower() == "true", "exit_on_failure": True}
+    switches = {name: value[name].lower() == "true" for name in ("autostart", "use_sim_time")}
+    start = {**switches, "exit_on_failure": True}
+    shipped = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "excitation.yaml"])
+    # Read now: when a later node starts, the arguments may be those of another launch file.
+    given = {
+        step: parameters_of(context, step=step)
+        for step in ("excitation", "identification", "guard", "compensation")
+    }
     common = {
         "package": "stribeck",
         "namespace": value["namespace"],
         "output": "screen",
         "ros_arguments": ["--log-level", value["log_level"]],
     }
-
-    def then(following):
-        """End with the reason of a node that fails, otherwise start what follows."""
-        return lambda event, context: (
-            failure.ended(event, context) or ([] if context.is_shutdown else following())
-        )
 
     def identification():
         chosen = {
@@ -82,12 +83,12 @@ def nodes(context):
             "exit_when_done": True,
             **start,
         }
-        last = then(compensation) if value["compensate"].lower() == "true" else FailureReport().ended
+        last = failure.then(compensation) if value["compensate"].lower() == "true" else failure.last
         return [
             Node(
                 executable="identification",
                 name="identification",
-                parameters=[chosen],
+                parameters=[*given["identification"], chosen],
                 on_exit=last,
                 **common,
             )
@@ -99,7 +100,7 @@ def nodes(context):
             Node(
                 executable=name,
                 name=name,
-                parameters=[config, {**start, **more}],
+                parameters=[config, *given[name], {**start, **more}],
                 on_exit=failure.ended,
                 **common,
             )
@@ -107,12 +108,12 @@ def nodes(context):
             for name, more in (("guard", {}), ("compensation", {"guarded": True}))
         ]
 
-    played = {"config": value["config"], "output": path["bags"], "autoplay": True, "exit_when_done": True}
+    played = {"config": value["bench_file"], "output": path["bags"], "autoplay": True, "exit_when_done": True}
     excitation = Node(
         executable="excitation",
         name="excitation",
-        parameters=[LaunchConfiguration("excitation_parameters"), {**played, **start}],
-        on_exit=then(identification),
+        parameters=[shipped, *given["excitation"], {**played, **start}],
+        on_exit=failure.then(identification),
         **common,
     )
     return [failure.handler, excitation]

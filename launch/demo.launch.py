@@ -48,6 +48,14 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "namespace", default_value="", description="namespace of all nodes and topics"
             ),
+            DeclareLaunchArgument(
+                "autostart", default_value="true", description="false: nodes wait for `ros2 lifecycle set`"
+            ),
+            DeclareLaunchArgument(
+                "use_sim_time",
+                default_value="false",
+                description="use the time on /clock, which another program publishes",
+            ),
             OpaqueFunction(function=refuse_earlier_arguments),
             OpaqueFunction(function=stages),
         ]
@@ -59,11 +67,12 @@ def stages(context):
     # Read now: when a later stage starts, the arguments may be those of another launch file.
     given = {
         name: LaunchConfiguration(name).perform(context)
-        for name in ("output", "bench_file", "model", "python", "namespace")
+        for name in ("output", "bench_file", "model", "python", "namespace", "autostart", "use_sim_time")
     }
+    switches = {name: given[name].lower() == "true" for name in ("autostart", "use_sim_time")}
     output = Path(given["output"]).expanduser().absolute()
     failure = FailureReport(stays=True)
-    node = partial(_node, given["namespace"], failure)
+    node = partial(_node, given["namespace"], switches, failure)
     excitation = partial(_excitation, node, given["bench_file"])
     output.mkdir(parents=True, exist_ok=True)
     port, parameters = output / "servo", output / "parameters.json"
@@ -105,15 +114,15 @@ def stages(context):
     ]
 
 
-def _node(namespace, failure, name, remappings=(), **parameters):
-    """A node of this package, configured and activated; the demo fails with it."""
+def _node(namespace, switches, failure, name, remappings=(), **parameters):
+    """A node of this package, configured and activated unless `autostart` is false; the demo fails with it."""
     return Node(
         package="stribeck",
         executable=name,
         name=name,
         namespace=namespace,
         output="screen",
-        parameters=[{**parameters, "autostart": True, "exit_on_failure": True}],
+        parameters=[{**parameters, **switches, "exit_on_failure": True}],
         on_exit=failure.ended,
         remappings=list(remappings),
     )

@@ -22,6 +22,7 @@
 #include "control_msgs/msg/joint_trajectory_controller_state.hpp"
 #include "controller_manager/controller_manager.hpp"
 #include "controller_manager_msgs/srv/switch_controller.hpp"
+#include "failing_compensation.hpp"
 #include "friction_joints.hpp"
 #include "rclcpp/rclcpp.hpp"
 #include "rosgraph_msgs/msg/clock.hpp"
@@ -36,6 +37,7 @@ namespace
 using namespace std::chrono_literals;
 using controller_interface::return_type;
 using stribeck_controllers::Behaviour;
+using stribeck_controllers::FailingCompensation;
 using stribeck_controllers::simulated_joints;
 using stribeck_controllers::TestCommander;
 
@@ -396,11 +398,13 @@ public:
     double effort;
   };
 
-  explicit InMotion(Managed & m, const std::string & name = jtc, const std::string & kind = jtc_type)
+  /// \param kind_of_ours the type of our controller, or of one that fails as it is asked to.
+  explicit InMotion(
+    Managed & m, const std::string & name = jtc, const std::string & kind = jtc_type, const std::string & kind_of_ours = type)
   : m_(m)
   {
-    TestCommander::behaviour = Behaviour::command;
-    ready = m.loads(ours, type) && m.loads(name, kind) && m.switches({ours, name});
+    TestCommander::behaviour = FailingCompensation::behaviour = Behaviour::command;
+    ready = m.loads(ours, kind_of_ours) && m.loads(name, kind) && m.switches({ours, name});
     for (const auto & controller : m.manager->get_loaded_controllers()) {
       (controller.info.name == ours ? ours_ : commander_) = controller.c;
     }
@@ -453,6 +457,7 @@ struct Disturbance
   std::string what, commander, kind;
   std::function<bool(Managed &, InMotion &)> begin;
   std::function<bool(const InMotion::Cycle &)> begun, right;  ///< it holds from the first cycle on, and two cycles later
+  std::string kind_of_ours = type;
 };
 
 std::vector<Disturbance> disturbances()
@@ -478,8 +483,22 @@ std::vector<Disturbance> disturbances()
   const auto behaves = [](Behaviour behaviour) {
       return [=](Managed &, InMotion &) { TestCommander::behaviour = behaviour; return true; };
     };
+  const auto tells = [stops](Managed & m, InMotion & motion) {
+      auto references = m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/" + ours + "/reference", 10);
+      std_msgs::msg::Float64MultiArray reference;
+      reference.data = {3.0, 3.0};
+      const bool heard = m.until([&] { return references->get_subscription_count() > 0; });
+      references->publish(reference);
+      const bool received = references->wait_for_all_acked(10s);
+      m.step(5);
+      return heard && received && stops({jtc})(m, motion);
+    };
+  const auto fails = [](Behaviour behaviour) {
+      return [=](Managed &, InMotion &) { FailingCompensation::behaviour = behaviour; return true; };
+    };
   const auto spoils = [](Managed &, InMotion &) { simulated_joints()[0].spoiled = true; return true; };
   const std::string other = "commander", other_type = "stribeck_controllers/TestCommander";
+  const std::string failing = "stribeck_controllers/FailingCompensation";
   return {
     {"trajectory controller stopped", jtc, jtc_type, stops({jtc}), stopped, none},
     {"trajectory controller unloaded", jtc, jtc_type, stops({jtc}, jtc), stopped, none},
@@ -495,16 +514,23 @@ std::vector<Disturbance> disturbances()
     {"ours restarted", other, other_type, restarts({ours, other}), started, with_friction},
     {"ours unloaded", other, other_type, stops({ours, other}, ours), stopped, none},
     {"ours without states", other, other_type, spoils, at_once, commanded},
+    {"ours with an error behind the trajectory controller", jtc, jtc_type, fails(Behaviour::error), at_once, none, failing},
+    {"ours with an exception behind the trajectory controller", jtc, jtc_type, fails(Behaviour::exception), at_once, none,
+      failing},
+    {"ours with an error behind one that keeps its command", other, other_type, fails(Behaviour::error), at_once, none, failing},
+    {"ours with an exception behind one that keeps its command", other, other_type, fails(Behaviour::exception), at_once, none,
+      failing},
+    {"trajectory controller stopped after a message on ~/reference", jtc, jtc_type, tells, stopped, none},
   };
 }
 
 /// After two cycles the effort is zero, or what the other controller commands.
 TEST(InControllerManager, LeavesNoEffortWhateverHappensToOneOfTheChainInMotion)
 {
-  for (const auto & [what, name, kind, begin, begun, right] : disturbances()) {
+  for (const auto & [what, name, kind, begin, begun, right, kind_of_ours] : disturbances()) {
     SCOPED_TRACE(what);
     Managed m;
-    InMotion motion(m, name, kind);
+    InMotion motion(m, name, kind, kind_of_ours);
     ASSERT_TRUE(motion.ready);
     motion.cycles.clear();
     ASSERT_TRUE(begin(m, motion));

@@ -243,19 +243,30 @@ class Motion(NamedTuple):
     velocity: Array
 
 
-def simulate(arm: TwoLinkArm, start: Motion, goals: Array, period: float, substeps: int) -> Motion:
+def simulate(
+    arm: TwoLinkArm,
+    start: Motion,
+    goals: Array,
+    period: float,
+    substeps: int,
+    supplies: Array | None = None,
+) -> Motion:
     """Motion of arms side by side at their samples, in float64.
 
     :param start: state at the first sample, (2, L) each.
     :param goals: goal positions (N, 2, L) [rad], each held from its sample to the next.
     :param period: between samples [s].
     :param substeps: steps of the simulation in a period.
+    :param supplies: of both servos (N, 2, L) [V]; by default nominal.
     :raises ConfigError: for an arm that does not stay finite.
     """
     servos = tuple(_plain(servo) for servo in arm.servos)
     arm = TwoLinkArm(arm.links, (servos[0], servos[1]))
+    if supplies is None:
+        nominal = np.array([servo.actuator.supply.nominal for servo in servos])
+        supplies = np.broadcast_to(nominal[:, None], goals.shape)
     with jax.enable_x64(True):
-        position, velocity = _rollout(arm, period / substeps, substeps)(*start, goals)
+        position, velocity = _rollout(arm, period / substeps, substeps)(*start, goals, supplies)
         found = Motion(np.asarray(position), np.asarray(velocity))
     if not np.all(np.isfinite(found.position)):
         raise ConfigError(
@@ -270,17 +281,17 @@ def _plain(servo: Servo) -> Servo:
 
 
 def _rollout(arm: TwoLinkArm, dt: float, substeps: int) -> Any:
-    """Compiled function of start position and velocity (2, L) and goals (N, 2, L): samples (N, 2, L) each."""
-    supply = [servo.actuator.supply.nominal for servo in arm.servos]
+    """Compiled function of start position and velocity (2, L), goals and supplies (N, 2, L): samples (N, 2, L) each."""
 
-    def sample(state: Joints, goal: Any) -> tuple[Joints, Any]:
+    def sample(state: Joints, given: Any) -> tuple[Joints, Any]:
+        goal, supply = given
         commands = (ServoCommand(goal[0], 1.0, supply[0]), ServoCommand(goal[1], 1.0, supply[1]))
         now = jnp.stack([s.position for s in state]), jnp.stack([s.velocity for s in state])
         after = jax.lax.fori_loop(0, substeps, lambda _, s: step(arm, s, commands, dt)[0], state)
         return after, now
 
     @jax.jit
-    def rollout(position: Any, velocity: Any, goals: Any) -> Any:
+    def rollout(position: Any, velocity: Any, goals: Any, supplies: Any) -> Any:
         state = tuple(
             jax.tree.map(
                 partial(jnp.asarray, dtype=jnp.float64),
@@ -290,6 +301,6 @@ def _rollout(arm: TwoLinkArm, dt: float, substeps: int) -> Any:
             )
             for j in (0, 1)
         )
-        return jax.lax.scan(sample, state, goals)[1]
+        return jax.lax.scan(sample, state, (goals, supplies))[1]
 
     return rollout

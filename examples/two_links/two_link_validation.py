@@ -124,9 +124,16 @@ class PathTests:
         found = simulate(self.arm(servos), Motion(hanging, hanging), self.goals, PERIOD, substeps)
         return Motion(*(part[self.first :] for part in found))
 
-    def motion(self, servos: tuple[Drive, Drive], start: Motion, substeps: int = SUBSTEPS) -> Motion:
-        """Motion of another arm on the paths, from a start (2, L)."""
-        return simulate(self.arm(servos), start, self.goals[self.first :], PERIOD, substeps)
+    def motion(
+        self,
+        servos: tuple[Drive, Drive],
+        start: Motion,
+        substeps: int = SUBSTEPS,
+        supplies: Array | None = None,
+    ) -> Motion:
+        """Motion of another arm on the paths, from a start (2, L), with supplies (N, 2, L) [V] that are not nominal."""
+        goals = self.goals[self.first :]
+        return simulate(self.arm(servos), start, goals, PERIOD, substeps, supplies)
 
     def samples(self, test: int) -> slice:
         """Samples of a motion on the paths that count for a test."""

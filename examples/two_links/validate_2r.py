@@ -1,6 +1,8 @@
 """Fit friction laws on simulated pendulums and test them on a simulated arm of two links (docs/validation_2r.md).
 
 python examples/two_links/validate_2r.py --servos mx --output mx/
+
+On a real arm of two servos: ``--write-paths paths/`` writes the paths for a session, ``--recordings bags/ --params mx/`` compares its bags.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from stribeck.report.style import save
 from two_link import end_point
 from two_link_benches import BENCHES, Bench, bench_named
 from two_link_figures import LawErrors, PathDrawing, draw_followed_paths, draw_law_errors
+from two_link_recordings import read_paths, validate_recordings, write_paths
 from two_link_validation import Validation, pendulum_runs, truth_of, validate
 
 SCHEMA = 1
@@ -94,6 +97,25 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--trials", type=count, default=60_000, metavar="N", help="evaluations of each fit (default: 60000)"
     )
+    parser.add_argument(
+        "--write-paths",
+        type=Path,
+        metavar="DIR",
+        help="write the paths as trajectories of a session, and end",
+    )
+    parser.add_argument(
+        "--recordings",
+        type=Path,
+        metavar="BAGS",
+        help="compare with recorded runs of a real arm instead of a simulated one",
+    )
+    parser.add_argument(
+        "--joints",
+        type=str,
+        default="joint_1,joint_2",
+        metavar="LIST",
+        help="names of both joints in paths and recordings, from the base outwards (default: joint_1,joint_2)",
+    )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
     return parser
 
@@ -101,7 +123,18 @@ def build_parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Simulate pendulums, fit, read the parameter files back, and test them on the arm."""
     bench = bench_named(arguments.servos)
+    paths = arguments.paths or tuple(bench.paths)
+    if arguments.write_paths is not None:
+        print(*write_paths(arguments.write_paths, bench, paths, _joints(arguments)), sep="\n")
+        return DONE
     _check_outputs(arguments, bench)
+    recorded = None
+    if arguments.recordings is not None:
+        if arguments.params is None:
+            raise ConfigError(
+                "--recordings needs --params DIR, the folder of parameter files SERVO/LAW.json to compare"
+            )
+        recorded = read_paths(arguments.recordings, bench, _joints(arguments))
     if arguments.params is None:
         with StopRequest.on_signals() as stop:
             for servo in bench.servos:
@@ -110,14 +143,25 @@ def run(arguments: argparse.Namespace) -> int:
                 return INTERRUPTED
     folder = arguments.params or arguments.output
     laws = {law: _servos(folder, bench, law) for law in arguments.models}
-    one, two = (truth_of(load_actuator(servo)) for servo in bench.servos)
     begin = time.perf_counter()
-    found = validate(bench, (one, two), laws, arguments.paths or tuple(bench.paths))
-    print(
-        f"\n{bench.title}: {len(laws) + 1} arms on {len(found.tests.names)} tests in {time.perf_counter() - begin:.1f} s"
+    if recorded is not None:
+        found = validate_recordings(recorded, laws)
+    else:
+        one, two = (truth_of(load_actuator(servo)) for servo in bench.servos)
+        found = validate(bench, (one, two), laws, paths)
+    tried = (
+        f"{len(laws)} laws on {len(found.tests.names)} {'recorded runs' if recorded else 'simulated tests'}"
     )
+    print(f"\n{bench.title}: {tried} in {time.perf_counter() - begin:.1f} s")
     _write(arguments, bench, laws, found)
     return DONE
+
+
+def _joints(arguments: argparse.Namespace) -> tuple[str, str]:
+    names = tuple(name.strip() for name in arguments.joints.split(","))
+    if len(names) != 2 or not all(names) or names[0] == names[1]:
+        raise ConfigError(f"--joints: expected two different names, found {arguments.joints!r}")
+    return names[0], names[1]
 
 
 def _check_outputs(arguments: argparse.Namespace, bench: Bench) -> None:

@@ -36,6 +36,10 @@ class ConfigError(StribeckError):
     """A configuration file, an option or a combination of options is invalid."""
 
 
+class UsageError(ConfigError):
+    """A command line has an unknown command or option, lacks one, or gives it a value that is not valid."""
+
+
 class StudyError(StribeckError):
     """A study database cannot be used as requested."""
 

@@ -249,20 +249,31 @@ def test_spellings_with_underscores_are_known(bags, tmp_path):
     assert main([*common, "--validation_kp", "8", "--reset_period=1.5", "--load-study", url]) == 0
 
 
-def test_wrong_usage_is_exit_2(capsys):
-    """Unknown verbs and options are usage errors."""
-    for argv in (
-        ["frobnicate"],
-        ["fit"],
-        ["fit", "--logdir", "x", "--method", "magic"],
-        ["fit", "--logdir", "x", "--trials", "0"],
+def test_wrong_usage_is_one_line_as_other_bad_input(capsys):
+    """Unknown commands, missing recordings and impossible values: exit code 1, the message alone, where help is."""
+    for argv, message in (
+        (["frobnicate"], "unknown command: frobnicate (stribeck alone shows all commands)"),
+        (
+            ["fit"],
+            "RECORDING (name recordings and files before the options) (help: stribeck identify servo --help)",
+        ),
+        (["fit", "--logdir", "x", "--method", "magic"], "invalid choice: 'magic'"),
+        (["fit", "--logdir", "x", "--trials", "0"], "argument --trials: must be at least 1, found 0"),
+        (
+            ["fit", "--logdir", "x", "--trials", "2.5"],
+            "argument --trials: expected a whole number, found '2.5'",
+        ),
+        (["fit", "--logdir", "x", "--step", "5ms"], "argument --step: expected a number, found '5ms'"),
+        (["identify", "servo", "x", "--hold-out", "1/0"], "must be at least 0 and less than 1, found 1/0"),
+        (
+            ["identify", "mechanism", "x", "--set", "m=1,g=big"],
+            "argument --set: expected a number, found 'big'",
+        ),
     ):
-        with pytest.raises(SystemExit) as left:
-            main(argv)
-        assert left.value.code == 2
-    said = capsys.readouterr().err
-    assert "unknown command: frobnicate" in said
-    assert "invalid choice: 'magic'" in said
+        assert main(argv) == 1
+        (said,) = capsys.readouterr().err.splitlines()
+        assert said.startswith("stribeck: ")
+        assert message in said
 
 
 def test_bad_input_is_one_line(few, fitted, tmp_path, capsys):

@@ -187,11 +187,9 @@ def test_mistakes_are_one_line(folder, capsys, words, message):
 
 
 @pytest.mark.parametrize("words", [["--train-rows", "9:3"], ["--terms", "magic"], ["--select", "0"]])
-def test_wrong_usage_is_exit_code_2(words):
-    """Through argparse."""
-    with pytest.raises(SystemExit) as caught:
-        calibrate("--data", "x", *words)
-    assert caught.value.code == 2
+def test_wrong_usage_is_one_line(words, capsys):
+    """Exit code 1, before anything is read."""
+    assert "help: stribeck" in refused(capsys, "--data", "x", *words)
 
 
 def test_sets_between_which_the_tracker_was_moved_are_refused(folder, arm, tmp_path, capsys):

@@ -76,7 +76,7 @@ def test_values_of_a_file_are_parsed_as_words_are():
     ("content", "message"),
     [
         ({"step": 1.0}, "step: must be between 1e-5 and 0.05 s, found 1.0"),
-        ({"most": "many"}, "most: invalid int value: 'many'"),
+        ({"most": "many"}, "most: expected a whole number, found 'many'"),
         ({"kind": "c"}, r"kind: invalid choice: 'c' \(choose from a, b\)"),
         ({"quiet": "yes"}, "quiet: expected true or false, found 'yes'"),
     ],

@@ -26,6 +26,7 @@ TX40 = DATA / "tx40"
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(1200),  # sampling takes minutes of processor time
     pytest.mark.skipif(not TX40.is_dir(), reason="recordings of the TX40 are not here"),
 ]
 

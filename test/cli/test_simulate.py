@@ -100,6 +100,7 @@ def test_pictures_have_panels_and_move(file, tmp_path):
     assert simulated(file, "half_sine", "--plot", tmp_path / "motion.gif") == 0
     with image.open(tmp_path / "motion.gif") as moving:
         assert moving.n_frames == 72
+        assert min(moving.size) >= 350, "one run is large enough to be watched"
         first = np.array(moving.convert("RGB"))
         moving.seek(40)
         assert np.any(np.array(moving.convert("RGB")) != first)

@@ -10,6 +10,7 @@ import matplotlib
 import pytest
 
 from documented import all_lines
+from helpers import REPOSITORY
 from line_files import furnish
 from stribeck.cli.main import main
 
@@ -36,6 +37,13 @@ def test_a_reason_is_given_for_lines_that_are_there():
     assert len(BEGINNINGS) == len(set(BEGINNINGS))
     unused = [start for start in BEGINNINGS if not any(line.startswith(start) for line in lines())]
     assert not unused
+
+
+def test_reasons_name_tests_that_are_there():
+    """Files and folders of tests, and programs, in the reasons."""
+    named = [word for reason in NOT_RUN for word in re.findall(r"(?:test|\.ci)/[\w/.]+", reason)]
+    assert len(named) > 5
+    assert not [word for word in named if not (REPOSITORY / word).exists()]
 
 
 def test_most_lines_of_commands_are_executed():

@@ -1,5 +1,6 @@
 """Tutorials and the notebook, executed from top to bottom in a folder of the user's files."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -24,6 +25,13 @@ def test_there_are_seven():
     for page in tutorials():
         assert blocks(page), page
         assert len(page.read_text().splitlines()) <= 120, page
+
+
+def test_the_readme_is_short():
+    """At most 120 lines; its program in Python has at most nine statements."""
+    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 120
+    ((_, program),) = blocks(REPOSITORY / "README.md")
+    assert len(ast.parse(program).body) <= 9
 
 
 SHORT = [page for page in tutorials() if page.stem != "tutorial_so101_bus"]

@@ -54,6 +54,23 @@ def test_one_reader_follows_changing_messages(messages):
         assert [list(numbers) for numbers in found.numbers] == [position, [], [1.0]]
 
 
+@given(
+    NAMES.filter(bool),
+    st.lists(
+        st.tuples(st.sampled_from([(0, 0, 0), (0, 0, -1), (0, 1, 0), (-1, 0, 0), (0, 0, 1)]), st.booleans()),
+        max_size=6,
+    ),
+    st.text("ab/", max_size=9),
+)
+def test_values_of_all_names_and_of_some(names, messages, frame):
+    """States with a value of each name, which are read in one piece, and others between them."""
+    reader = JointStateReader()
+    for k, (more, little) in enumerate(messages):
+        numbers = [[100.0 * k + 10.0 * j + i for i in range(len(names) + more[j])] for j in range(3)]
+        found = reader.read(messages_with(frame, 5, names, *numbers, little=little))
+        assert [list(found_numbers) for found_numbers in found.numbers] == numbers
+
+
 @given(st.integers(0, 400), st.binary(max_size=8), st.integers(0, 400))
 def test_damage_is_an_error_or_another_message(cut, junk, at):
     """Bytes that are no joint state raise ValueError and nothing else; the next message is read."""

@@ -92,9 +92,9 @@ def test_an_arm_is_excited_identified_and_compensated(environment, tmp_path):
     model = urdf(tmp_path, mass=2.2)
     session, parameters = excitation(tmp_path)
     words = {
-        "config": session,
+        "bench_file": session,
         "model": model,
-        "excitation_parameters": parameters,
+        "params_file": parameters,
         "bags": tmp_path / "bags",
         "output": tmp_path / "result",
     }

@@ -51,7 +51,9 @@ def test_every_argument_is_described(environment, name):
     """`ros2 launch stribeck FILE --show-args` says what each argument is for."""
     shown = run(environment, "ros2", "launch", "stribeck", name, "--show-args")
     arguments = re.findall(r"^ +'(\w+)':", shown, re.MULTILINE)
+    assert {"autostart", "use_sim_time"} <= set(arguments)
     assert "namespace" in arguments or name == "two_robots.launch.py", "it names the namespaces itself"
+    assert not {"config", "servo_parameters", "excitation_parameters"} & set(arguments)
     assert "no description given" not in shown
 
 

@@ -1,54 +1,31 @@
 """From bags to compensation without a command line: each engine behind the identification node, on a real graph."""
 
-import json
-import signal
-import subprocess
-import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-from ros_graph import Graph, told_by, wait_for
-from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.lifecycle import TransitionCallbackReturn
-from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from ros_graph import Graph
 
 from bags import Bag, joint_state
+from driving import emulator_process
+from exciting import record_yaml
+from identifying import Case, activate, check_result_and_compensation
+from recording_nodes import Excitation, PublishingServo
 from stribeck.cli.commands import BAYES, COMMANDS
 from stribeck.files.actuators import load_actuator
-from stribeck.files.drives import read_drives
 from stribeck.files.folders import shared_directory
 from stribeck.live.parameters import ENGINE_NAMES
 from stribeck.model.law import law_named
 from stribeck.model.log import Setup
 from stribeck.model.trajectories import trajectory_named
-from stribeck.nodes.compensation import CompensationNode
-from stribeck.nodes.identification import IdentificationNode
-from stribeck.nodes.qos import latched
+from stribeck.nodes.excitation import ExcitationNode
 from stribeck.recordings.bags.bag import write_bag
+from stribeck.recordings.bags.storage import read_messages
 from stribeck.session.fit_process import ENGINES, engine_of
 from virtual import Encoder, record
 
 pytestmark = [pytest.mark.real_time, pytest.mark.slow]
-
-LONGEST = 220.0
-"""Longest time of one identification here, on a busy machine [s]."""
-
-
-@dataclass
-class Case:
-    """What an engine is given, and what it has to give.
-
-    :param joints: of the compensation that its result is for; none: the result is no drive.
-    """
-
-    bags: Path
-    options: list[str] = field(default_factory=list)
-    parameters: dict[str, str] = field(default_factory=dict)
-    joints: tuple[str, ...] = ()
 
 
 def states_bag(path, time, names, position, velocity=None, effort=None, goal=None):
@@ -137,72 +114,6 @@ CASES = {
 }
 
 
-def node_parameters(engine, case, output):
-    """Parameters of the identification node."""
-    return {
-        "engine": engine,
-        "watch": str(case.bags),
-        "output": str(output),
-        "min_bags": 1,
-        "settle_time": 0.0,
-        "fit_options": case.options,
-        **case.parameters,
-    }
-
-
-def activate(node):
-    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
-    assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
-
-
-def ended(messages):
-    """The last progress, if the identification is over."""
-    return next((told_by(one) for one in messages if one.message in ("done", "failed", "cancelled")), None)
-
-
-def by_command(engine, case, output):
-    """The file that the command writes."""
-    kind = engine_of(engine, case.options)
-    words = [*kind.words, str(case.bags), "--output", str(output), *case.options]
-    for option, name in (kind.chooses or {}).items():
-        words += [option, case.parameters[name]] if name in case.parameters else []
-    subprocess.run([sys.executable, "-m", "stribeck", *words], check=True, capture_output=True)
-    return output
-
-
-def values_of(path):
-    """All numbers of the drives and of the machine in a file."""
-    drives = read_drives(path)
-    joints = {name: dict(drive.values) for name, drive in drives.joints.items()}
-    estimates = {
-        name: {key: (one.value, one.interval) for key, one in drive.estimates.items()}
-        for name, drive in drives.joints.items()
-    }
-    machine = {key: (one.value, one.interval) for key, one in drives.machine.estimates.items()}
-    return joints, estimates, machine
-
-
-def compensation_parameters(case, result):
-    """Parameters of the compensation node: those that the identification wrote, or the file of drives alone."""
-    written = result.parent / "compensation.yaml"
-    if not written.is_file():
-        limits = {f"{joint}.max_torque": 1.0 for joint in case.joints}
-        return {"joints": list(case.joints), "drives_file": str(result), "effort_meaning": "none", **limits}
-    found = {}
-    for part in yaml.safe_load(written.read_text()).values():
-        for name, value in part["ros__parameters"].items():
-            nested = (
-                {f"{name}.{key}": each for key, each in value.items()}
-                if isinstance(value, dict)
-                else {name: value}
-            )
-            found |= nested
-    # A model without effort limits leaves them to its user.
-    return {
-        name: 5.0 if name.endswith(".max_torque") and not value else value for name, value in found.items()
-    }
-
-
 def test_every_engine_is_a_command():
     """The names of the parameter are the engines, and their words commands."""
     assert set(ENGINE_NAMES) == set(ENGINES)
@@ -214,44 +125,77 @@ def test_every_engine_is_a_command():
 @pytest.mark.parametrize("engine", CASES)
 def test_bags_become_a_result_and_a_compensation(engine, tmp_path):
     """Same digits as by the command; file, topics and the compensation node take it; a kill at any time loses nothing."""
-    case = CASES[engine](tmp_path)
-    folder = engine_of(engine, case.options).folder
-    output = tmp_path / "out" / ("result" if folder else "result.json")
-    with Graph() as graph:
-        node = graph.add(IdentificationNode, node_parameters(engine, case, output))
-        activate(node)
-        progress = graph.collect(DiagnosticStatus, "/identification/progress", 50)
-        content = graph.collect(String, "/friction_parameters", latched())
-        written = graph.collect(String, "/identification/result", latched())
-        done = wait_for(lambda: ended(progress), "the end", timeout=LONGEST)
-        assert done["state"] == "done", done
-        wait_for(lambda: content and written, "the latched result")
-        result = Path(done["parameter_file"])
-        told = json.loads(written[0].data)
-        assert told["engine"] == engine
-        assert told["parameter_file"] == str(result)
-        assert all(Path(path).is_file() for path in told["files"])
-        assert json.loads(content[0].data) == json.loads(result.read_text())
-        beside = tmp_path / "command" / ("result" if folder else "result.json")
-        beside.parent.mkdir()
-        by_command(engine, case, beside)
-        assert values_of(result) == values_of(beside / result.name if folder else beside)
-        before = {path: path.read_bytes() for path in output.parent.rglob("*") if path.is_file()}
-        if case.joints:
-            compensation = graph.add(CompensationNode, compensation_parameters(case, result))
-            activate(compensation)
-        # Another identification is cancelled at a random time.
-        progress.clear()
-        assert graph.call(Trigger, "/identification/identify", Trigger.Request()).success
-        wait = np.random.default_rng(len(engine)).uniform(0.0, 6.0)
-        assert wait_for(lambda: node._fit is not None, "the child")
-        graph_time = node.get_clock().now().nanoseconds
-        wait_for(
-            lambda: node.get_clock().now().nanoseconds > graph_time + wait * 1e9 or node._fit is None,
-            "a random time",
-            timeout=20.0,
-        )
-        if node._fit is not None:
-            node._fit._child._signal(signal.SIGKILL)
-            wait_for(lambda: ended(progress), "its end")
-            assert {path: path.read_bytes() for path in output.parent.rglob("*") if path.is_file()} == before
+    check_result_and_compensation(engine, CASES[engine](tmp_path), tmp_path)
+
+
+LOAD = {"mass": 0.1, "length": 0.1, "arm_mass": 0.02}
+LINK = """\
+<link name="l{k}"><inertial><origin xyz="0 0 -0.0916667"/><mass value="0.12"/>
+<inertia ixx="5.8e-5" iyy="5.8e-5" izz="1e-6" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="j{k}" type="revolute"><parent link="base"/><child link="l{k}"/><axis xyz="0 -1 0"/>
+<limit lower="-2" upper="2" effort="0.5" velocity="10"/></joint>
+"""
+"""A pendulum as :data:`LOAD` states it."""
+
+BENCH = """\
+schema: 1
+name: bench
+parameters:
+  coulomb: {value: 0.02, unit: N m, lower: 0, upper: 0.2}
+  viscous: {value: 0.005, unit: N m s/rad, lower: 0, upper: 0.1}
+bodies:
+  rod: {mass: 0.12, com: [0, 0, -0.0916667], inertia: {xx: 0.00187, yy: 0.00187, zz: 0.000001}}
+joints:
+  shaft: {kind: revolute, parent: world, child: rod, point: [0, 0, 0], axis: [0, -1, 0], coulomb: coulomb, viscous: viscous}
+motors: {drive: {joint: shaft, kt: 0.366, resistance: 2.81}}
+sensors: {angle: {joint: shaft, deviation: 0.002}}
+data:
+  time: time
+  sensors: {angle: {topic: /joint_states, names: name, values: position, joint: j1}}
+  motors: {drive: {topic: TELEMETRY, interface: pwm, joint: j1, scale: 5.0}}
+estimation: {step: 0.01, ratio: 100}
+"""
+
+
+@pytest.fixture(scope="module")
+def hardware(tmp_path_factory):
+    """Bags of two emulated XL330s, which servo node and excitation node recorded, with a URDF and a mechanism of their loads."""
+    folder = tmp_path_factory.mktemp("hardware")
+    load = ",".join(f"{name}={value}" for name, value in LOAD.items())
+    port = folder / "port"
+    with emulator_process(port, "--id", "1", "2", "--bench", load), Graph() as graph:
+        plays = {"trajectories": ("sin_sin", "up_and_down"), "gains": (400,)}
+        config = record_yaml(folder / "record.yaml", str(port), count=2, **plays)
+        PublishingServo(graph, config)
+        excitation = Excitation(graph)
+        activate(graph.add(ExcitationNode, {"config": str(config), "autoplay": True}))
+        result = excitation.result(120.0)
+    assert result["end"] == "finished", result
+    (folder / "leg.urdf").write_text(
+        f'<robot name="benches"><link name="base"/>{LINK.format(k=1)}{LINK.format(k=2)}</robot>'
+    )
+    topics = {message.topic.name for message in read_messages(Path(result["bags"][0])).messages}
+    telemetry = next(name for name in ("/dynamic_joint_states", "/servo_status") if name in topics)
+    (folder / "bench.yaml").write_text(BENCH.replace("TELEMETRY", telemetry))
+    return folder
+
+
+HARDWARE = {
+    "servo": (["--trials", "1500"], {"model": "m1", "joint": "j1"}, ("j1",)),
+    "joint": (["--set", "inertia=0.0029", "--law", "m1"], {"joint": "j1"}, ("j1",)),
+    "arm": (["--model", "{folder}/leg.urdf"], {}, ("j1", "j2")),
+    "robot": (["--model", "{folder}/leg.urdf", "--no-polish"], {}, ("j1", "j2")),
+    "mechanism": (["--mechanism", "{folder}/bench.yaml"], {}, ("shaft",)),
+    "posterior": (["--draws", "60", "--quiet"], {"model": "m1", "joint": "j1"}, ("j1",)),
+}
+"""Options, parameters of the node, and the joints of the compensation, by engine."""
+
+
+@pytest.mark.parametrize("engine", HARDWARE)
+def test_emulated_hardware_to_compensation(engine, hardware, tmp_path):
+    """The same from bags of a graph with emulated servos: every engine of drives, from registers to a compensation."""
+    options, parameters, joints = HARDWARE[engine]
+    case = Case(
+        hardware / "bags", [word.format(folder=hardware) for word in options], dict(parameters), joints
+    )
+    check_result_and_compensation(engine, case, tmp_path)

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,12 @@ from std_srvs.srv import Trigger
 
 from helpers import published
 from stribeck.errors import ConfigError
-from stribeck.files.drives import read_drive, read_drives
+from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import Drives, read_drive, read_drives, write_drives
+from stribeck.model.joint import Drive
+from stribeck.model.law import law_named
+from stribeck.model.verdict import Reason, Verdict
+from stribeck.nodes.compensation import CompensationNode
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
 from stribeck.recordings.bags.messages import JOINT_STATES
@@ -193,6 +199,51 @@ def test_a_call_gives_progress_and_a_latched_result(parameters, fit, tmp_path):
         assert call["group"] == call["pid"], "a process group of its own"
         assert call["group"] != os.getpgid(0)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["m1.json"], "nothing else is left"
+
+
+def with_verdict(path, use, joints=("hip",), **changes):
+    """A file of drives as an identification writes it."""
+    servo = load_actuator("xl330")
+    values = {**servo.published["m1"], "q_offset": 0.0, **changes}
+    reasons = () if use == "usable" else (Reason("few_runs", use, "two runs"),)
+    drive = Drive(servo, law_named("m1"), values, verdict=Verdict(reasons))
+    write_drives(path, Drives(dict.fromkeys(joints, drive), verdict=Verdict(reasons)))
+    return path.read_text()
+
+
+def test_a_compensation_node_takes_over_usable_results(parameters, fit, tmp_path):
+    """While both run: a usable result is in use with its values, one that is doubtful is not, nor one with another joint, and reasons are told."""
+    first = tmp_path / "first.json"
+    with_verdict(first, "usable")
+    made = partial(with_verdict, tmp_path / "made.json")
+    compensated = {
+        "joints": ["hip"],
+        "drives_file": str(first),
+        "effort_meaning": "none",
+        "hip.max_torque": 0.3,
+        "ramp_time": 0.0,
+    }
+    with Graph() as graph:
+        compensation = graph.add(CompensationNode, compensated)
+        activate(compensation)
+        node = graph.add(IdentificationNode, {**parameters, "compensation": "/compensation"})
+        activate(node)
+        progress = graph.collect(DiagnosticStatus, "/identification/progress")
+        wait_for(lambda: node._setter._client.service_is_ready(), "the compensation node")
+        for text, state, reason, friction in (
+            (made("usable", friction_base=0.02), "taken over", "", 0.02),
+            (made("doubtful", friction_base=0.03), "not taken over", "its verdict is doubtful", 0.02),
+            (made("usable", ("knee", "ankle")), "not taken over", "no joint 'hip'", 0.02),
+        ):
+            fit.does(text)
+            progress.clear()
+            assert identify(graph).success
+            told = wait_for(
+                lambda: next((told_by(m) for m in progress if "taken over" in m.message), None), "the answer"
+            )
+            assert told["state"] == state, told
+            assert reason in str(told["reason"])
+            assert compensation._in_use.joints[0].file.values["friction_base"] == friction
 
 
 def test_several_joints_become_one_file(parameters, fit):
@@ -432,6 +483,7 @@ def test_an_interpreter_that_cannot_fit_is_known_at_once(parameters, tmp_path):
         {"engine": "arm", "output": __file__},
         {"engine": "arm", "fit_options": ["--output=elsewhere"]},
         {"min_bags": -1},
+        {"engine": "geometry", "compensation": "/compensation"},
     ],
 )
 def test_what_cannot_work_is_refused_at_configuration(parameters, changed):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from compensating import model
+from cpp_compensator import CppCompensator
 from stribeck.live.compensator import Compensator
 from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
@@ -17,13 +18,15 @@ STEP = 0.002
 class Stopping:
     """Joints with a filtered velocity, and goals ahead of them."""
 
-    def __init__(self, joints: int = 1, bits: int = 12, time_constant: float = 0.02) -> None:
+    def __init__(
+        self, joints: int = 1, bits: int = 12, time_constant: float = 0.02, kind: type = Compensator
+    ) -> None:
         self.names = [f"j{k}" for k in range(joints)]
         settings = Settings("friction_only", "none", slew=1e6, adapt=False, timing=Timing(ramp_time=0.02))
         self.count, self.time_constant = 2.0 * math.pi / 2.0**bits, time_constant
         plain = [model(name) for name in self.names]
         models = [replace(one, actuator=replace(one.actuator, resolution=self.count)) for one in plain]
-        self.found = Compensator(models, [JointMap()] * joints, settings)
+        self.found = kind(models, [JointMap()] * joints, settings)
         self.found.enable()
         self.time, self.at, self.speed = 10.0, np.zeros(joints), np.zeros(joints)
 
@@ -38,14 +41,17 @@ class Stopping:
         return self.found.on_state(self.time, self.time, self.names, shown, self.speed, [])
 
 
+@pytest.mark.parametrize("kind", [Compensator, CppCompensator])
 @pytest.mark.parametrize(("velocity", "time_constant", "bits"), [(1.0, 0.02, 12), (0.3, 0.05, 17)])
-def test_a_joint_that_stops_dead_keeps_its_torque(velocity: float, time_constant: float, bits: int) -> None:
-    """At every state of the next two seconds the torque towards the goal is there.
+def test_a_joint_that_stops_dead_keeps_its_torque(
+    velocity: float, time_constant: float, bits: int, kind: type
+) -> None:
+    """In Python and in C++. At every state of the next two seconds the torque towards the goal is there.
 
     What happened: what the decaying velocity still said counted against the position for as long as the joint rested: no torque
     of any joint, "stands still for 1999 ms while its velocity says 4e-43 rad/s".
     """
-    stopping = Stopping(bits=bits, time_constant=time_constant)
+    stopping = Stopping(bits=bits, time_constant=time_constant, kind=kind)
     for _ in range(300):
         stopping.step(velocity)
     for _ in range(1000):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from compensating import model, settings_with
+from cpp_compensator import CppCompensator
 from stribeck.live.compensator import Compensator
 from stribeck.live.learning.observer import Learned
 from stribeck.model.joint_map import JointMap
@@ -25,6 +26,7 @@ class Joint:
         model_known: bool = True,
         goals: bool = False,
         scale: float = 1.0,
+        kind: type = Compensator,
         **settings: float,
     ) -> None:
         known = model("a", friction_base=BASE, friction_viscous=VISCOUS, armature=INERTIA)
@@ -32,7 +34,7 @@ class Joint:
             mode="friction_only", effort_meaning="motor", ramp_time=0.0, slew=1e6, **settings
         )
         dynamics = IndependentJoints(np.array([INERTIA])) if model_known else None
-        self.found = Compensator([known], [JointMap()], chosen, dynamics=dynamics)
+        self.found = kind([known], [JointMap()], chosen, dynamics=dynamics)
         self.found.recall([Learned(scale, scale, 0.0, 0.0)])
         self.found.enable()
         self.share, self.goals = share, goals
@@ -80,13 +82,14 @@ class Joint:
             assert speeds[-1] <= speeds[-2]
 
 
+@pytest.mark.parametrize("kind", [Compensator, CppCompensator])
 @pytest.mark.parametrize(("share", "scale"), [(0.3, 1.0), (0.3, 2.2), (0.28, 1.5)])
-def test_recalled_scales_add_nothing_without_a_goal(share: float, scale: float) -> None:
-    """The guaranteed fraction, with which the joint slows down and rests.
+def test_recalled_scales_add_nothing_without_a_goal(share: float, scale: float, kind: type) -> None:
+    """In Python and in C++. The guaranteed fraction, with which the joint slows down and rests.
 
     What happened: the recalled scales counted from the first state on, and speeds grew up to five times.
     """
-    joint = Joint(share, scale=scale)
+    joint = Joint(share, scale=scale, kind=kind)
     released, highest, last = joint.pushed(20.0)
     assert highest <= released * (1.0 + 1e-9)
     assert last < 0.05
@@ -125,23 +128,29 @@ def test_goals_that_repeat_the_position_are_worth_one_tank(model_known: bool) ->
     assert last < 0.05
 
 
+@pytest.mark.parametrize("kind", [Compensator, CppCompensator])
 @pytest.mark.parametrize("goals", [False, True])
 @pytest.mark.parametrize(("share", "certain_fraction"), [(0.1, 0.25), (0.3, 0.5), (0.1, 1.0)])
 def test_less_friction_than_guaranteed_ends_compensation(
-    share: float, certain_fraction: float, goals: bool
+    share: float, certain_fraction: float, goals: bool, kind: type
 ) -> None:
-    """Below sqrt(4 · 1.5 rad · friction / inertia) = 7.7 rad/s; then no torque until it is enabled again, and why.
+    """In Python and in C++. Below sqrt(4 · 1.5 rad · friction / inertia) = 7.7 rad/s; then no torque until it is enabled again, and why.
 
     What happened: 373 rad/s.
     """
-    joint = Joint(share, model_known=False, goals=goals, certain_fraction=certain_fraction)
+    joint = Joint(share, model_known=False, goals=goals, kind=kind, certain_fraction=certain_fraction)
     bound = math.sqrt(4.0 * 1.5 * BASE / INERTIA)
     _, highest, last = joint.pushed(30.0)
     assert highest <= 1.1 * bound
     assert joint.torque == 0.0
     assert last < 0.05
     assert joint.found.joints_off.tolist() == [True]
-    assert "a moves faster than 7.75 rad/s" in joint.found.off_reasons[0]
+    if kind is Compensator:
+        assert "a moves faster than 7.75 rad/s" in joint.found.off_reasons[0]
+    else:
+        assert joint.found.off[:, 0].tolist() == pytest.approx(
+            [2.0, bound]
+        )  # the code of a joint that drives itself
     for _ in range(100):
         joint.step(0.03)
         assert joint.torque == 0.0

@@ -34,3 +34,13 @@ def test_nothing_to_draw_is_refused():
     """Without a recording with times."""
     with pytest.raises(ConfigError, match="no sampling times to draw"):
         draw_sampling([])
+
+
+def test_intervals_that_scatter_by_rounding_are_one_bar_that_can_be_seen():
+    """Clocks round intervals to either side of the median; the axis of counts begins below 1, whatever the counts are."""
+    scattered = Sampling(
+        "scattered", np.array([*[0.008] * 900, *[0.008 - 1e-7] * 800, *[0.008 + 1e-7] * 800])
+    )
+    (panel,) = draw_sampling([scattered]).axes
+    assert [bar.get_height() for bar in panel.patches if bar.get_height() > 0] == [2500]
+    assert panel.get_ylim()[0] < 1.0

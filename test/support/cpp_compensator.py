@@ -319,6 +319,11 @@ class CppCompensator:
         return rows
 
     @property
+    def joints_off(self):
+        """Which joints have no torque, (n,), because they are frozen or drive themselves."""
+        return self.off[0] != 0.0
+
+    @property
     def learned(self):
         rows = np.empty((self._n, 4))
         learns = self._library.learnt(self._handle, pointer(rows))

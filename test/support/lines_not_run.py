@@ -17,7 +17,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
             "ros2 run stribeck",
         ),
     ),
-    "needs a database, a cluster or an account; test/identify/servo/test_study.py, test/cli/test_fit_all.py, test/cli/test_wandb.py": (
+    "needs a database, a cluster or an account; test/identify/servo/test_study.py, test/cli/test_identify_fleet.py, test/cli/test_wandb.py": (
         *(
             "stribeck identify servo bags/ --law m6 --method cmaes",
             "stribeck identify fleet fleet.yaml --scheduler tcp",

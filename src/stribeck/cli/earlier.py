@@ -6,9 +6,11 @@ one version, and say the new ones.
 
 from __future__ import annotations
 
+import ast
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from stribeck.cli.commands import COMMANDS
 
@@ -67,6 +69,34 @@ def _geometry(words: list[str]) -> list[str]:
     return ["design", "poses", *("--count" if word == "--select" else word for word in words[2:])]
 
 
+def _published(words: list[str]) -> list[str]:
+    """Values as the published program spells them: `--set` of a dictionary, and no gain held out if it is 0."""
+    found: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--set":
+            found += _set_words(next(rest, None))
+        elif word == "--hold-out-gain":
+            value = [*islice(rest, 1)]
+            found += [] if value == ["0"] else [word, *value]
+        elif word != "--hold-out-gain=0":
+            found.append(word)
+    return found
+
+
+def _set_words(value: str | None) -> list[str]:
+    """`--set` for each entry of a dictionary in Python's notation; other values as they are."""
+    if value is None or not value.strip():
+        return [] if value is not None else ["--set"]
+    try:
+        fixed = ast.literal_eval(value.strip())
+    except (SyntaxError, ValueError):
+        return ["--set", value]
+    if not isinstance(fixed, dict):
+        return ["--set", value]
+    return [word for name, number in fixed.items() for word in ("--set", f"{name}={number}")]
+
+
 ARRAYS = ("--motor", "--link", "--torque", "--ratio", "--rotor-inertia", "--time")
 
 
@@ -85,7 +115,7 @@ def _transmission(words: list[str]) -> list[str]:
 
 
 EARLIER: dict[str, Earlier] = {
-    PUBLISHED: Earlier("identify servo", {**RECORDINGS, **SERVO, **FITTED, "--model": "--law"}),
+    PUBLISHED: Earlier("identify servo", {**RECORDINGS, **SERVO, **FITTED, "--model": "--law"}, _published),
     "fit-all": Earlier("identify fleet"),
     "identify-arm": Earlier("identify arm", {**RECORDINGS, **MACHINE, **PICTURES}),
     "identify-joint": Earlier("identify joint"),

@@ -60,9 +60,12 @@ class EmulateOptions:
         "NODE",
     )
     servo: tuple[str, ...] = _servo(
-        f"{', '.join(MODELS)} (default: xl330)", ("xl330",), "MODEL", choices=tuple(MODELS)
+        f"servo model (default: xl330); valid: {', '.join(MODELS)}",
+        ("xl330",),
+        "MODEL",
+        choices=tuple(MODELS),
     )
-    id: tuple[int, ...] = _servo("IDs (default: 1)", (1,), "N")
+    id: tuple[int, ...] = _servo("IDs of the servos (default: 1)", (1,), "N")
     params: tuple[Path, ...] = _servo(
         "parameter files (default: the published M6 values, without mounting offset)", (), "FILE"
     )
@@ -78,8 +81,8 @@ class EmulateOptions:
     position_offset: Annotated[float, finite] | None = _servo(
         "mounting offset (default: as in the parameter file)", None, "RAD"
     )
-    noise: NotNegative = _servo("(default: 0.3)", 0.3, "COUNTS")
-    temperature: Annotated[float, celsius] = _servo("(default: 25)", 25.0, "°C")
+    noise: NotNegative = _servo("standard deviation of the encoder noise (default: 0.3)", 0.3, "COUNTS")
+    temperature: Annotated[float, celsius] = _servo("temperature of the motor (default: 25)", 25.0, "°C")
     register: tuple[str, ...] = _servo(
         "initial value of a register, for example shutdown=52",
         (),
@@ -87,7 +90,9 @@ class EmulateOptions:
         repeated=True,
     )
     voltage: Positive | None = _supply("supply voltage (default: nominal, 5 for an XL330)", None, "V")
-    supply_resistance: NotNegative = _supply("(default: 0.1)", 0.1, "OHM")
+    supply_resistance: NotNegative = _supply(
+        "resistance of the supply and its wires (default: 0.1)", 0.1, "OHM"
+    )
     baud: Count | None = _supply("baud rate at which the servos answer (default: any)", None, "RATE")
     fault: tuple[str, ...] = _supply(
         "fault to inject: lost:p=0.05, silence:every=2,for=0.05, push:after=3,torque=0.05,for=0.1, …",
@@ -144,7 +149,7 @@ def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
         parameters = published_parameters(model.name) if path is None else read_drive(path, actuator)
         if model.name in actuator_names() and parameters.actuator.name != model.name:
             warn(
-                f"{path} belongs to the servo {parameters.actuator.name!r}, but is emulated as {model.title}"
+                f"{path} belongs to the servo {parameters.actuator.name!r}, but the emulated servo is {model.title}"
             )
         if options.position_offset is not None:
             values = {**parameters.values, "q_offset": options.position_offset}

@@ -23,8 +23,7 @@ AGAIN = 0.02
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    :returns: exit code: 0 success, 1 reported error, 2 wrong usage (from argparse) or, with ``--strict``, a result that
-        should not be used, 130 interrupted.
+    :returns: exit code: 0 success, 1 reported error, 2 with ``--strict`` a result that should not be used, 130 interrupted.
     """
     if argv is None:
         sys.unraisablehook = _interrupted_again

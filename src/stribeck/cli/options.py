@@ -93,7 +93,7 @@ def syntax_of(annotation: Any) -> Syntax:
         return Syntax(str, choices=get_args(annotation))
     if get_origin(annotation) is tuple:
         return Syntax(syntax_of(get_args(annotation)[0]).parse, several=True)
-    return Syntax(None if annotation is bool else annotation)
+    return Syntax(None if annotation is bool else PLAIN.get(annotation, annotation))
 
 
 def add_arguments(
@@ -242,7 +242,7 @@ def checked(
     """
 
     def parse(text: str) -> Number:
-        value = kind(text)
+        value = _number(kind, text)
         if not valid(value):
             raise argparse.ArgumentTypeError(f"{rule}, found {text}")
         return value
@@ -250,6 +250,24 @@ def checked(
     parse.__name__ = "int" if kind is int else "float"
     return parse
 
+
+def _number(kind: Callable[[str], Number], text: str) -> Number:
+    """One number of a text.
+
+    :raises argparse.ArgumentTypeError: if it is none.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        whole = "a whole number" if kind is int else "a number"
+        raise argparse.ArgumentTypeError(f"expected {whole}, found {text!r}") from None
+
+
+PLAIN: dict[Any, Callable[[str], Any]] = {
+    float: checked(float, lambda _: True, ""),
+    int: checked(int, lambda _: True, ""),
+}
+"""How a number without limits is parsed."""
 
 finite = checked(float, math.isfinite, "must be finite")
 celsius = checked(float, lambda t: -40.0 <= t <= 150.0, "must be between -40 and 150 °C")
@@ -267,7 +285,7 @@ period = checked(float, lambda t: 0.5 <= t <= 3600.0, "must be between 0.5 and 3
 def row_range(text: str) -> tuple[int, int]:
     """Parse rows ``A:B``, from A up to but not including B."""
     first, _, last = text.partition(":")
-    rows = int(first or 0), int(last)
+    rows = _number(int, first or "0"), _number(int, last)
     if not 0 <= rows[0] < rows[1]:
         raise argparse.ArgumentTypeError(f"must be A:B with 0 <= A < B, found {text}")
     return rows
@@ -276,7 +294,7 @@ def row_range(text: str) -> tuple[int, int]:
 def fraction(text: str) -> float:
     """Parse a number from 0 to below 1, as a decimal or as a fraction: ``0.25``, ``1/4``."""
     above, _, below = text.partition("/")
-    value = float(above) / float(below or 1)
+    value = _number(float, above) / (_number(float, below or "1") or math.nan)
     if not 0.0 <= value < 1.0:
         raise argparse.ArgumentTypeError(f"must be at least 0 and less than 1, found {text}")
     return value
@@ -294,7 +312,7 @@ def assigned(text: str) -> dict[str, float]:
         name, equals, value = part.partition("=")
         if not equals:
             raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {part!r}")
-        values[name.strip()] = float(value)
+        values[name.strip()] = _number(float, value)
     return values
 
 
@@ -346,7 +364,7 @@ class RecordingOptions:
     bench: str | None = _recordings(
         "description of a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: NotNegative | None = _recordings("rod mass, for JSON recordings that lack it", None, "KG")
+    arm_mass: NotNegative | None = _recordings("rod mass, for JSON recordings without one", None, "KG")
 
 
 @dataclass(frozen=True, kw_only=True)

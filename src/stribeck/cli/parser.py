@@ -22,6 +22,7 @@ import stribeck
 from stribeck.cli.commands import BAYES, COMMANDS, GROUPS, MAP, CommandEntry
 from stribeck.cli.earlier import EARLIER, todays, with_dashes
 from stribeck.cli.options import add_arguments, options_of, word_of
+from stribeck.errors import UsageError
 
 ABOUT = "Identify and compensate the friction of robot joints."
 
@@ -42,14 +43,17 @@ class CommandParser(argparse.ArgumentParser):
         self.known = known
 
     def error(self, message: str) -> NoReturn:
-        """End with exit code 2."""
+        """Refuse the command line.
+
+        :raises UsageError: with the message, and where the options are explained.
+        """
         said = message.removeprefix("the following arguments are required: ")
         if said != message and not said.startswith("-"):
             message += " (name recordings and files before the options)"
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
             message += meant(unknown.split()[0], self.known)
-        self.exit(2, f"usage: {self.prog} --help explains it\n{self.prog}: {message}\n")
+        raise UsageError(f"{self.prog.removeprefix('stribeck ')}: {message} (help: {self.prog} --help)")
 
 
 def _formatter(prog: str) -> argparse.RawDescriptionHelpFormatter:
@@ -137,7 +141,9 @@ def _run(command: CommandEntry, options: Any) -> int:
 def parse(argv: Sequence[str]) -> tuple[str, Any, Callable[[], int]]:
     """Parse a command line; returns the command's words, its options, and a function that runs it.
 
-    Without a command, the map of commands is printed and the program ends with code 0; wrong usage ends it with code 2.
+    Without a command, the map of commands is printed and the program ends with code 0.
+
+    :raises UsageError: for an unknown command, an unknown option or a value that is not valid.
     """
     words, _ = todays(with_dashes(argv))
     name, command, rest = _found(words)
@@ -191,5 +197,4 @@ def _say(text: str) -> NoReturn:
 
 
 def _refuse(text: str) -> NoReturn:
-    print(f"usage: stribeck COMMAND …; stribeck alone shows all commands\nstribeck: {text}", file=sys.stderr)
-    sys.exit(2)
+    raise UsageError(f"{text} (stribeck alone shows all commands)")

@@ -34,7 +34,9 @@ class RecordOptions:
     """Options: what to record, and overrides of values in the file."""
 
     session: Path = option(
-        "YAML file of servos and plays, see config/record.yaml", metavar="SESSION.yaml", positional=True
+        "YAML file of servos and of the trajectories to record, as config/record.yaml",
+        metavar="SESSION.yaml",
+        positional=True,
     )
     port: str | None = option("serial port (default: as in the YAML file)", None)
     output: Path | None = option("folder for the bags (default: as in the YAML file)", None, "DIR")

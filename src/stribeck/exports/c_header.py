@@ -179,6 +179,11 @@ def _motor(name: str, joint: JointServo) -> list[str]:
 
 
 def _voltage_motor(control: VoltageControl, values: Mapping[str, float]) -> Iterator[str]:
+    if control.inductance is not None:
+        raise ConfigError(
+            "the header does not support the inductance of a drive/coast bridge: choose the format table, or remove inductance and "
+            "pwm_period from the actuator of the file"
+        )
     yield f"STRIBECK_REAL back_emf = {_number(values['kt'])} * velocity;"
     yield "STRIBECK_REAL voltage = output * supply;"
     if "current_limit" in values:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from stribeck.errors import ConfigError
 from stribeck.exports.affine import affine
 from stribeck.exports.task import ExportTask, JointServo, Written
 from stribeck.model.joint import Servo
@@ -100,6 +101,11 @@ def _friction(joint: JointServo, by_torque: bool) -> dict[str, object]:
         **_position_control(servo, by_torque),
         **{name: float(values[name]) for name in _MOTOR if name in values},
     }
+    if getattr(control, "inductance", None) is not None:
+        raise ConfigError(
+            f"the controller does not support the inductance of a drive/coast bridge, found joint {joint.joint!r} with {file.actuator.name}: "
+            "use the compensation node, or remove inductance and pwm_period from the actuator of the file"
+        )
     if getattr(control, "bridge", "brake") == "coast":
         found["coasts"] = True
     if file.temperature is not None:

@@ -60,8 +60,41 @@ class JointStateData(NamedTuple):
     numbers: tuple[Array, Array, Array]
 
 
+class _Whole(NamedTuple):
+    """Where a joint state with positions, velocities and efforts of all its n names has its numbers.
+
+    :param begin: of the first length.
+    :param counts: reads the three lengths from there.
+    :param full: what they are, n each.
+    :param numbers: begin of the positions; eight bytes, a length and padding, are between the sequences.
+    :param end: of the efforts.
+    """
+
+    begin: int
+    counts: struct.Struct
+    full: tuple[int, int, int]
+    numbers: int
+    end: int
+
+    @classmethod
+    def of(cls, n: int, at: int, order: str) -> _Whole | None:
+        """Behind names that end at a place; ``None`` without names."""
+        if not n:
+            return None
+        begin = at + (BODY - at) % 4
+        numbers = begin + 4 + (BODY - begin - 4) % 8
+        gap = numbers - begin - 4 + 8 * n
+        return cls(
+            begin,
+            struct.Struct(f"{order}I{gap}xI{8 * n + 4}xI"),
+            (n, n, n),
+            numbers,
+            numbers + 8 * (3 * n + 2),
+        )
+
+
 class JointStateReader:
-    """Reads the joint states of one sender; names are decoded only when their bytes change."""
+    """Reads the joint states of one sender; names are decoded, and places computed, only when their bytes change."""
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
@@ -82,18 +115,33 @@ class JointStateReader:
             stamp = Stamp(*self._two.unpack_from(data, BODY))
             if not (self._named and data.startswith(self._named, BEHIND_STAMP)):
                 self._read_names(data)
-            at = BEHIND_STAMP + len(self._named)
-            position, at = self._numbers(data, at)
-            velocity, at = self._numbers(data, at)
-            effort, at = self._numbers(data, at)
+            whole = self._whole
+            if (
+                whole is None
+                or len(data) < whole.end
+                or whole.counts.unpack_from(data, whole.begin) != whole.full
+            ):
+                return JointStateData(stamp, self._names, self._sequences(data))
         except struct.error as problem:
             raise ValueError(
                 f"a joint state ends after {len(data)} bytes, before it is complete"
             ) from problem
-        return JointStateData(stamp, self._names, (position, velocity, effort))
+        n = len(self._names)
+        numbers = np.frombuffer(data, self._float, 3 * n + 2, whole.numbers)
+        return JointStateData(
+            stamp, self._names, (numbers[:n], numbers[n + 1 : 2 * n + 1], numbers[2 * n + 2 :])
+        )
+
+    def _sequences(self, data: bytes) -> tuple[Array, Array, Array]:
+        at = BEHIND_STAMP + len(self._named)
+        position, at = self._numbers(data, at)
+        velocity, at = self._numbers(data, at)
+        effort, at = self._numbers(data, at)
+        return position, velocity, effort
 
     def _set_order(self, order: str) -> None:
         self._order, self._named = order, b""
+        self._whole: _Whole | None = None
         self._two, self._one = struct.Struct(order + "iI"), struct.Struct(order + "I")
         self._float = np.dtype(order + "f8")
 
@@ -119,6 +167,7 @@ class JointStateReader:
             name, at = self._text(data, at)
             names.append(name)
         self._names, self._named = tuple(names), data[BEHIND_STAMP:at]
+        self._whole = _Whole.of(len(names), at, self._order)
 
     def _text(self, data: bytes, at: int) -> tuple[str, int]:
         """A null-terminated string and the offset of its end."""

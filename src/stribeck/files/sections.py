@@ -119,6 +119,15 @@ def check_sections(paths: Iterable[Path], node: str, usual_name: str) -> None:
             )
 
 
+def names_node(path: Path, name: str) -> bool:
+    """Whether a parameter file has a section with the name of a node, one that resembles it, or a wildcard for all names.
+
+    :raises ConfigError: for a file that is not a parameter file.
+    """
+    sections = read_sections(path)
+    return any(section.name in (name, "*", "**") for section in sections) or bool(_misspelt(sections, {name}))
+
+
 def _misspelt(sections: Iterable[NodeSection], names: set[str]) -> list[NodeSection]:
     """Sections whose names resemble those of a node; ROS ignores them, and ``/**`` in the same file would hide that."""
     return [

@@ -16,6 +16,7 @@ import numpy as np
 
 from stribeck.errors import ConfigError
 from stribeck.live.feedforward import FeedForward
+from stribeck.live.floating_point import without_warnings
 from stribeck.live.formulas import Compiler, as_written, compiled_by
 from stribeck.live.friction import FrictionModel, JointModel
 from stribeck.live.learning.external import ExternalTorque
@@ -294,7 +295,7 @@ class Compensator:
         :param effort: may be empty if it has no meaning or is not needed.
         :param now: current time on the clock of the stamps [s], if that differs from the steady clock (simulated time).
         """
-        with np.errstate(all="ignore"):  # absurd values end at the limits or are rejected
+        with without_warnings():  # absurd values end at the limits or are rejected
             state = self.merger.take(stamp, names, position, velocity, effort)
             if state is None or not self.enabled:
                 return self.torque

@@ -131,12 +131,12 @@ class Handover:
         now: float | None = None,
     ) -> Array:  # fmt: skip
         """As :meth:`Compensator.on_state`."""
-        for one in self._each():
-            one.on_state(arrival, stamp, names, position, velocity, effort, now)
-        self.torque = self.present.torque
-        if self._leaving is not None:
+        if (leaving := self._leaving) is not None:
+            leaving.on_state(arrival, stamp, names, position, velocity, effort, now)
+        self.torque = self.present.on_state(arrival, stamp, names, position, velocity, effort, now)
+        if leaving is not None:
             self._advance(stamp)
-            self.torque = self._mixed(self._leaving.torque, self.present.torque)
+            self.torque = self._mixed(leaving.torque, self.present.torque)
             for one in self._each():
                 one.sent(self.torque)
             if self._share >= 1.0:

@@ -321,6 +321,10 @@ class IdentificationParameters(NodeParameters):
     exit_when_done: bool = parameter(
         False, "end the process after one fit, with exit code 1 if the fit failed"
     )
+    compensation: str = parameter(
+        "",
+        "name of a compensation node that takes over each result whose verdict is usable, while it runs; empty: none",
+    )
 
 
 @dataclass(frozen=True)

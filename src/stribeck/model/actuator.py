@@ -14,6 +14,7 @@ import numpy as np
 
 from stribeck.errors import ConfigError, check_valid
 from stribeck.model.control_laws import Control, CurrentControl, Gains, VoltageControl
+from stribeck.model.freewheeling import freewheeling_voltage
 from stribeck.model.law import FrictionLaw
 from stribeck.model.namespace import array_namespace
 from stribeck.model.parameters import Parameter, ParameterSet
@@ -426,7 +427,8 @@ def voltage_torque(
         reach = p["R"] * p["current_limit"]
         voltage = xp.clip(xp.clip(voltage, back_emf - reach, back_emf + reach), -supply, supply)
     driven = 1.0 if control.bridge == "brake" else xp.abs(voltage) / supply
-    torque = command.torque_enable * (p["kt"] / p["R"]) * (voltage - driven * back_emf)
+    net = voltage - driven * back_emf - freewheeling_voltage(control, p, voltage, supply, back_emf)
+    torque = command.torque_enable * (p["kt"] / p["R"]) * net
     if "torque_saturation" in p:
         torque = torque / (1.0 + p["torque_saturation"] / p["kt"] * xp.abs(torque))
     return torque

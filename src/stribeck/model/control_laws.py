@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +25,9 @@ class VoltageControl:
     drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast bridge the current stops
     whenever the bridge opens, so the back-EMF brakes only during the driven part of the PWM period:
     :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical time constant far below the PWM period;
-    Sihite et al., IROS 2019). Torque off is an open circuit: :math:`\tau_m = 0`.
+    Sihite et al., CASE 2019). Torque off is an open circuit: :math:`\tau_m = 0`.
+
+    With an ``inductance`` the current of a drive/coast bridge flows on through its diodes, see :mod:`stribeck.model.freewheeling`.
 
     :param gain: duty per K_p and rad of position error.
     :param duty_max: largest duty that the firmware applies.
@@ -32,6 +35,9 @@ class VoltageControl:
     :param derivative_gain: duty per K_d and rad/s, where the firmware has it.
     :param goal_speed: speed of the firmware's goal ramp [rad/s], ``None`` without a ramp.
     :param bridge: ``"brake"`` or ``"coast"``.
+    :param inductance: of the winding [H], for a drive/coast bridge; ``None``: its time constant is far below the period.
+    :param pwm_period: period of the PWM [s], with ``inductance``.
+    :raises ValueError: for an inductance without period, of another bridge, or not positive.
     """
 
     gain: float
@@ -40,10 +46,26 @@ class VoltageControl:
     derivative_gain: float | None = None
     goal_speed: float | None = None
     bridge: Literal["brake", "coast"] = "brake"
+    inductance: float | None = None
+    pwm_period: float | None = None
 
     kind = "voltage"
     motor_parameters = ("kt", "R", "armature")
     required_parameters = ("kt", "R", "armature")
+
+    def __post_init__(self) -> None:
+        if (self.inductance is None) != (self.pwm_period is None):
+            raise ValueError("inductance and pwm_period are stated together: state both, or none")
+        if self.inductance is None or self.pwm_period is None:
+            return
+        if self.bridge != "coast":
+            raise ValueError(
+                f"inductance has no influence on the mean current of a drive/{self.bridge} bridge: remove it, or set bridge to coast"
+            )
+        if not (0.0 < self.inductance < math.inf and 0.0 < self.pwm_period < math.inf):
+            raise ValueError(
+                f"inductance and pwm_period must be positive, found {self.inductance:g} H and {self.pwm_period:g} s"
+            )
 
     def with_used_terms(self, gains: Gains) -> VoltageControl:
         """The law without the terms whose gain is zero in every run."""

@@ -117,7 +117,7 @@ class SearchRecord:
     :param status: of the solver.
     :param clusters: the unit assumed to be independent for the intervals, in words.
     :param minima: the best point and the minima that fit equally well.
-    :param convergence: evaluations and equivalent error [rad] at the improvements of the search.
+    :param convergence: for each improvement of the search, the number of evaluations and the equivalent error [rad].
     :param settings: further settings of the engine.
     """
 
@@ -150,7 +150,7 @@ class LawCandidate:
 
     :param model: its name.
     :param effects: effects beyond the paper.
-    :param prior_strength: factor on the exponent of the prior.
+    :param prior_strength: how strongly the prior counts in the loss, 1 for its statistical weight.
     :param fitted: error on the runs that were fitted [rad].
     :param left_out: errors under each condition left out, by kind [rad].
     """

@@ -282,7 +282,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             return
         if self._torque.get_subscription_count():
             self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
-        if self._external.get_subscription_count():
+        # Without a model of the dynamics there is none, and asking for subscribers takes time.
+        if self._zero.dynamics is not None and self._external.get_subscription_count():
             external = self._compensator.present.external_torque
             if external is not None:
                 self._external.publish(self._external_message.filled(np.stack(external, axis=1)))

@@ -22,6 +22,8 @@ from typing import Any
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
 
+from stribeck.live.floating_point import ignore_warnings
+
 
 class HotLoop:
     """Serves subscriptions in a separate thread.
@@ -78,6 +80,7 @@ class HotLoop:
                     os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
 
     def _run(self) -> None:
+        ignore_warnings()
         handles = [subscription.handle for subscription in self._subscriptions]
         with self._context.handle, self._guard:
             waiting = _rclpy.WaitSet(len(handles), 1, 0, 0, 0, 0, self._context.handle)

@@ -22,6 +22,7 @@ from stribeck.files.drives import read_drives
 from stribeck.files.folders import check_writable
 from stribeck.live.parameters import IdentificationParameters
 from stribeck.nodes.base import ServiceNode, run
+from stribeck.nodes.drives_setter import DrivesSetter
 from stribeck.nodes.qos import latched
 from stribeck.recordings.sources import BagFolder, bags_below
 from stribeck.session.fit_process import (
@@ -44,7 +45,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     ``friction_parameters`` is the content of the file of drives, ``~/parameter_file`` its path; of a calibration there is the
     path alone. ``~/result`` names all files that were written, and the verdict. Services ``~/identify`` and ``~/cancel``. If a
-    fit fails, the last good result stays in its files and on its topics.
+    fit fails, the last good result stays in its files and on its topics. With ``compensation`` that node takes over new results.
     """
 
     parameter_class = IdentificationParameters
@@ -53,6 +54,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         super().__init__("identification", **kwargs)
         self._fit: FitProcess | None = None
         self._timer: Any = None
+        self._setter: DrivesSetter | None = None
         self.answer(Trigger, "~/identify", self._on_identify)
         self.answer(Trigger, "~/cancel", self._on_cancel)
 
@@ -76,10 +78,16 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         check_options(engine, parameters.fit_options)
         joints_of(engine, parameters.joint)
         self._python = find_interpreter(parameters.python, engine)
+        if parameters.compensation and not engine.drives:
+            raise ConfigError(
+                f"compensation is {parameters.compensation}, but `{engine.title}` identifies no drives: leave it empty"
+            )
         self._progress = self.managed_publisher(DiagnosticStatus, "~/progress", 10)
         self._content = self.managed_publisher(String, "friction_parameters", latched())
         self._path = self.managed_publisher(String, "~/parameter_file", latched())
         self._written = self.managed_publisher(String, "~/result", latched())
+        if parameters.compensation:
+            self._setter = DrivesSetter(self, parameters.compensation, self._on_handed_over)
         self._timer = self.steady_timer(TICK, self._tick)
 
     def _activate(self) -> None:
@@ -114,6 +122,9 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         timer, self._timer = self._timer, None
         if timer is not None:
             self.destroy_timer(timer)
+        setter, self._setter = self._setter, None
+        if setter is not None:
+            setter.destroy()
 
     def _change(self, name: str, value: Any) -> None:
         if name == "fit_options":
@@ -216,9 +227,20 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             self._fail(str(error))
             return
         self._publish_progress("done", parameter_file=str(installed.main), **self._last)
+        if self._setter is not None:
+            self._setter.hand_over(installed.main, read_drives(installed.main).verdict)
         self._end_if_asked(0)
         kept = f", earlier: {', '.join(path.name for path in installed.kept)}" if installed.kept else ""
         self.get_logger().info(f"{', '.join(map(str, installed.files))} written{kept}")
+
+    def _on_handed_over(self, path: Path, problem: str) -> None:
+        node = self._settings.compensation
+        if problem:
+            self.get_logger().warning(f"{node} keeps its drives, {path} is not taken over: {problem}")
+        else:
+            self.get_logger().info(f"{node} takes over {path}")
+        state = "not taken over" if problem else "taken over"
+        self._publish_progress(state, parameter_file=str(path), node=node, reason=problem)
 
     def _fail(self, reason: str) -> None:
         self._failure = reason

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
-ERROR = re.compile(r"\[(?:ERROR|FATAL)\] \[[^]]*\] \[[^]]*\]: (.*)|^(cannot start: .*)", re.MULTILINE)
-"""An error in the log of a node, and of a process that has no node yet."""
+ERROR = re.compile(
+    r"\[(?:ERROR|FATAL)\] \[[^]]*\] \[[^]]*\]: (.*)|^(cannot start: .*)|^stribeck: (?!warning: )(.*)",
+    re.MULTILINE,
+)
+"""An error in the log of a node, of a process that has no node yet, and of a command."""
 
 
 class FailureReport:
@@ -36,7 +40,7 @@ class FailureReport:
         ).rpartition("\n")
         self._unfinished[event.pid] = rest
         for found in ERROR.finditer(lines):
-            self._errors[event.pid] = found[1] or found[2]
+            self._errors[event.pid] = found[1] or found[2] or found[3]
 
     def ended(self, event: Any, context: Any) -> Any:
         """End the launch with a node; the exit code of a node that fails becomes that of the launch."""
@@ -45,11 +49,28 @@ class FailureReport:
             raise RuntimeError(
                 f"{event.process_name} has failed with exit code {event.returncode}{reason and f': {reason}'}"
             )
-        if self._stays:
-            return None
+        return None if self._stays else self._shutdown(event)
+
+    def last(self, event: Any, context: Any) -> Any:
+        """End the launch with a process, whether it failed or not."""
+        self.ended(event, context)
+        return self._shutdown(event)
+
+    @staticmethod
+    def _shutdown(event: Any) -> Any:
         from launch.actions import Shutdown
 
         return Shutdown(reason=f"{event.process_name} has ended")
+
+    def then(self, following: Callable[[], list[Any]]) -> Callable[[Any, Any], Any]:
+        """For ``on_exit`` of a process that others follow: the launch ends if it failed, otherwise they start."""
+
+        def on_exit(event: Any, context: Any) -> Any:
+            if event.returncode or context.is_shutdown:
+                return self.ended(event, context)
+            return following()
+
+        return on_exit
 
 
 EARLIER_ARGUMENTS = {
@@ -71,12 +92,16 @@ def refuse_earlier_arguments(context: Any) -> list[Any]:
     return []
 
 
-def parameters_of(context: Any, *shipped: Any) -> list[Any]:
+def parameters_of(context: Any, *shipped: Any, step: str = "") -> list[Any]:
     """Parameter files of a node: those shipped, and ``params_file`` over them where it is given.
 
+    :param step: name of a node that starts as one of several steps: the file is for all of them, and need not name this one.
     :raises RuntimeError: if ``params_file`` is not there.
+    :raises ConfigError: if it is not a parameter file, where there are steps.
     """
     from pathlib import Path
+
+    from stribeck.files.sections import names_node
 
     text = context.launch_configurations.get("params_file", "")
     if not text:
@@ -84,4 +109,4 @@ def parameters_of(context: Any, *shipped: Any) -> list[Any]:
     path = Path(text).expanduser()
     if not path.is_file():
         raise RuntimeError(f"params_file: {path}: no such file")
-    return [*shipped, str(path)]
+    return [*shipped, str(path)] if not step or names_node(path, step) else [*shipped]

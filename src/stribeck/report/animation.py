@@ -20,6 +20,9 @@ RATE = 12
 MOST_RUNS, MOST_SECONDS = 8, 20.0
 """What is shown at most."""
 
+WIDTH, LARGEST_DPI = 750.0, 150.0
+"""Width of a picture with many runs, and the resolution with few."""
+
 
 def write_animation(path: Path, runs: Sequence[RunDrawing]) -> None:
     """Write the first :data:`MOST_RUNS` runs as rods that hang from a joint, in the time of the recording.
@@ -62,7 +65,8 @@ def write_animation(path: Path, runs: Sequence[RunDrawing]) -> None:
         beside = path.with_name(f".{path.name}.part.gif")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            animation.save(beside, writer=PillowWriter(fps=RATE), dpi=72)
+            dpi = min(LARGEST_DPI, WIDTH / figure.get_figwidth())
+            animation.save(beside, writer=PillowWriter(fps=RATE), dpi=dpi)
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)

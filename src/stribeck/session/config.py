@@ -1,8 +1,8 @@
 """Session configuration: what to play on which joints and what to record, read from a YAML file.
 
 ``config/record.yaml`` explains every key. A trajectory is the name of a built-in one, or a file written by
-``stribeck design trajectory``, ``design sweep`` or ``design poses`` (``*.yaml``). Such a file moves all joints together in their own coordinates, without center and
-scale.
+``stribeck design trajectory``, ``design sweep`` or ``design poses`` (``*.yaml``), or a file of points (:mod:`stribeck.session.points`). Such a file moves all joints
+together in their own coordinates, without center and scale.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from stribeck.session.bags import BenchJoint
 from stribeck.session.directive import SessionOptions
 from stribeck.session.excitation_file import read_excitation_file
 from stribeck.session.limits import Limits, Play, SessionJoint, plays_of
+from stribeck.session.points import read_points
 from stribeck.session.poses import read_poses_file
 from stribeck.session.sweep import read_sweep
 
@@ -249,4 +250,6 @@ def _trajectory(name: str) -> Trajectory:
         return read_sweep(path).to_play(path.stem)
     if isinstance(content, dict) and "poses" in content:
         return read_poses_file(path).to_play(path.stem)
+    if isinstance(content, dict) and "positions" in content:
+        return read_points(path).to_play(path.stem)
     return read_excitation_file(path).trajectory.to_play(path.stem)

@@ -15,6 +15,7 @@ STARTS = 10
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(not RECORDING.is_file(), reason=f"needs the recording {RECORDING.name}"),
 ]
 

@@ -27,7 +27,9 @@ class AdviseOptions:
     exclude: tuple[str, ...] = _data("joints to exclude, separated by commas or blanks", (), "JOINT")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     calibration: Path | None = _data(
-        "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
+        "calibration file of the robot, for LeRobot data sets with positions from -100 to 100 instead of degrees",
+        None,
+        "FILE",
     )
     kp: Positive | None = _ask(
         "gain of the servos (default: as in the recordings). If the file states a stiffness: the firmware gain during the recordings",

@@ -26,7 +26,9 @@ class SweepOptions:
     """Options: the joint, its limits, how it moves, and the file."""
 
     joint: str = _joint("the joint that moves", metavar="NAME")
-    model: Path | None = _joint("limits of the joint: nine tenths of its travel and velocity", None, "FILE")
+    model: Path | None = _joint(
+        "URDF with the limits of the joint, of which nine tenths are used", None, "FILE"
+    )
     lower: float | None = _joint("lower end of the travel [rad] (default: as in the URDF)", None, "RAD")
     upper: float | None = _joint("upper end of the travel [rad] (default: as in the URDF)", None, "RAD")
     velocity: Positive | None = _joint("largest speed [rad/s] (default: as in the URDF)", None, "RAD/S")
@@ -40,7 +42,7 @@ class SweepOptions:
     set: Annotated[dict[str, float], assigned] | None = _motion(
         "positions of the other joints [rad]", None, "JOINT=RAD"
     )
-    output: Path = option("the programme (default: sweep.yaml)", Path("sweep.yaml"), "FILE")
+    output: Path = option("file to write (default: sweep.yaml)", Path("sweep.yaml"), "FILE")
 
 
 def run(options: SweepOptions) -> int:

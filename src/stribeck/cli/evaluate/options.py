@@ -45,7 +45,9 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     )
     degrees: bool = _machines("goals and positions of a robot are in degrees", False)
     calibration: Path | None = _machines(
-        "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
+        "calibration file of the robot, for LeRobot data sets with positions from -100 to 100 instead of degrees",
+        None,
+        "FILE",
     )
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
         "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo; others reproduce published figures)",
@@ -72,7 +74,9 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         "joint to read from files with several joints (default: the only one)", None, "NAME"
     )
     max_torque: Positive | None = _diagram("largest motor torque to draw [N m]", None, "T")
-    speeds: Numbers = _diagram("rad/s (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST")
+    speeds: Numbers = _diagram(
+        "speeds in the diagram [rad/s] (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST"
+    )
     kp: Positive | None = _others("firmware gain to which the stiffness in these files belongs", None, "K")
     supply: Positive | None = _others(
         "supply voltage to which the torques in these files belong (default: nominal)", None, "V"

@@ -99,7 +99,7 @@ def _check(options: EvaluateOptions) -> None:
         check_report(options.report)
     if options.output is not None and (options.diagram is None or not options.recordings):
         raise ConfigError(
-            "--output writes a file that is fitted to measured torques too: give recordings and --diagram"
+            "--output is the parameter file that is fitted to torques measured for --diagram: give recordings and --diagram"
         )
     outputs = [options.json, options.report, options.diagram, options.output, pictures]
     check_outputs(outputs, options.params, options.recordings)

@@ -43,7 +43,7 @@ class ExportOptions:
         "S",
     )
     draws: Count | None = _draws(
-        "also write this number of random parameter sets from the posterior, with a spread equal to the band of the fit",
+        "also write this number of random parameter sets, whose predictions differ by as much as the band of the fit is wide",
         None,
         "N",
     )
@@ -63,7 +63,7 @@ class ExportOptions:
     bench: str | None = _runs(
         "description of a bag without /bench: mass=KG,length=M,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: float | None = _runs("rod mass, for JSON recordings that lack it", None, "KG")
+    arm_mass: float | None = _runs("rod mass, for JSON recordings without one", None, "KG")
 
 
 DECLARED = ExportOptions

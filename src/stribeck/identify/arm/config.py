@@ -73,7 +73,9 @@ class RecordingFormat:
 
     def __post_init__(self) -> None:
         if self.gears is not None and {len(row) for row in self.gears} != {len(self.gears)}:
-            raise ValueError("gears: expected a square matrix, as a list of rows")
+            raise ValueError(
+                f"gears: expected a square matrix, as a list of rows; found {len(self.gears)} rows of {sorted({len(row) for row in self.gears})} numbers"
+            )
         for name, source in self.signals.items():
             source.checked(name)
             self._check_place(name, source)

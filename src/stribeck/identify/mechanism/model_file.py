@@ -113,7 +113,7 @@ class JointSection(Schema):
     :param viscous: viscous friction [N m s/rad or N s/m].
     :param compliance: of its constraints, beyond the regularization [m/N]; of rotations divided by its length squared.
     :param damping: relaxation time of its constraints, beyond the regularization [time steps].
-    :param slack: standard deviation of deviations of its constraints that the estimation leaves free [m].
+    :param slack: standard deviation of the deviations of its constraints, which are then estimated [m].
     """
 
     kind: JointKind

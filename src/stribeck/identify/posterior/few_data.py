@@ -61,7 +61,9 @@ def few_data(
     :raises ConfigError: for a machine without a URDF, or durations that leave nothing to predict.
     """
     if machine.arm is None:
-        raise ConfigError("a posterior of links needs a URDF: give one")
+        raise ConfigError(
+            "no URDF found; the posterior of an arm needs one: give `model`, or name it in the machine file"
+        )
     results = []
     for length in seconds:
         cut = int(np.searchsorted(run.time, run.time[0] + length))

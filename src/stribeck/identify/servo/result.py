@@ -53,7 +53,7 @@ class FitSettings:
     :param reset_period: interval at which simulations are reset to the measurement [s].
     :param dtype: floating-point type of the compiled simulations.
     :param integrator: see :mod:`stribeck.model.step`.
-    :param prior_strength: factor on the exponent of the prior (:mod:`stribeck.identify.servo.prior`).
+    :param prior_strength: how strongly the prior counts in the loss, 1 for its statistical weight (:mod:`stribeck.identify.servo.prior`).
     """
 
     method: str = "hybrid"

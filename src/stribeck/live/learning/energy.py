@@ -151,7 +151,8 @@ class SpeedLimit:
         allowed = np.minimum(np.maximum(2.0 * self._energy / inertia, self._slowest), self._fastest)
         self._squared = np.where(known, allowed, self._fastest)
         self._least = np.where(known, 0.375 * inertia * self._squared, 0.0)
-        self._slow = 0.25 * float(self._squared.min())
+        self._quarter = 0.25 * self._squared
+        self._slow = float(self._quarter.min())
 
     def restart(self) -> None:
         """Forget the motion; what has ended stays so."""
@@ -179,12 +180,14 @@ class SpeedLimit:
         squared = speed * speed
         if not self._counting and max(squared.tolist()) < self._slow:
             return
-        fast = squared >= 0.25 * self._squared
+        fast = squared >= self._quarter
         if led is not None:
             fast &= ~led
         self._work = self._put_in(self._work, torque, velocity, fast, dt)
-        self._counting = bool(fast.any())
-        self.ended = self.ended | (fast & (squared >= self._squared) & (self._work >= self._least))
+        self._counting = True in fast.tolist()
+        driven = squared >= self._squared
+        if True in driven.tolist():
+            self.ended = self.ended | (fast & driven & (self._work >= self._least))
 
 
 def _smoothed(value: Any, x: Any, share: Any) -> Any:

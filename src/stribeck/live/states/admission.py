@@ -11,7 +11,7 @@ import numpy as np
 from stribeck.live.direction.motion import SLOPE_TIME
 from stribeck.live.settings import Settings
 from stribeck.live.states.doubt import BridgedError, DoubtError, possible
-from stribeck.live.states.incoming import JointOrder, Order, StreamClock, picked
+from stribeck.live.states.incoming import JointOrder, Order, StreamClock
 from stribeck.live.states.merging import MergedState
 from stribeck.live.states.plausibility import Plausibility
 from stribeck.model.arrays import Array, Mask
@@ -128,6 +128,7 @@ class StateAdmission:
         order, before = place.order, place.before
         elapsed = 0.0 if before is None else state.stamp - before
         dt = min(elapsed, LONGEST_STEP)
+        picked = self.order.picked
         at, speed, effort = (
             picked(state.position, order),
             picked(state.velocity, order),

@@ -48,7 +48,7 @@ Sign = Literal[1, -1]
 
 
 class SignalSource(Schema):
-    """Source of one signal, or of one signal of several joints: its place in a recording, and its unit.
+    """Where a recording contains a signal, of one joint or of several, and in which unit.
 
     :param topic: topic of a bag.
     :param names: field of the message with the joint names.

@@ -24,6 +24,12 @@ class PosesOptions:
     count: Count = option("number of poses to choose", 20, "N")
     candidates: Path | None = option("file of joint positions from which to choose", None, "FILE")
     seed: Seed = option("seed of the random choice to compare with (default: 0)", 0, "N")
+    set: tuple[str, ...] = option(
+        "speed=RAD_S, acceleration=RAD_S2: limits between poses (default: 0.5, 1); rest=S: rest at each pose (default: 1.5); for an --output in .yaml",
+        (),
+        "NAME=VALUE",
+        repeated=True,
+    )
     model: Path | None = option("URDF for collision checks of the paths between poses", None, "FILE")
     output: Path | None = _output(
         "file for the chosen poses; a name that ends in .yaml gives a trajectory for the excitation node",

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.cli.design.poses.options import PosesOptions
-from stribeck.cli.inputs import check_outputs, result_path, warn, write_json
-from stribeck.errors import ConfigError
+from stribeck.cli.inputs import as_number, assignments, check_outputs, result_path, warn, write_json
+from stribeck.errors import ConfigError, check_valid
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.identify.geometry.alignment import align
@@ -32,6 +32,9 @@ CHOSEN = "poses.txt"
 VISITED = (".yaml", ".yml")
 """Suffixes of files that the excitation node plays."""
 
+VISIT = ("speed", "acceleration", "rest")
+"""What ``--set`` may state of a visit."""
+
 TOOL = 0.1 * np.eye(3)
 """Markers assumed behind the flange [m] until some are measured."""
 
@@ -40,6 +43,7 @@ def run(options: PosesOptions) -> int:
     """Choose poses, print and write them."""
     robot = read_robot(options.machine)
     config = read_calibration(robot)
+    visit = _asked(options)
     if not options.recordings and options.candidates is None:
         raise ConfigError("no poses to choose from: name files of poses, or give --candidates FILE")
     beside = [*options.recordings, *([options.candidates] if options.candidates else [])]
@@ -57,7 +61,7 @@ def run(options: PosesOptions) -> int:
     if path is not None:
         poses = [positions[i - len(measured)] for i in choice.chosen]
         if path.suffix in VISITED:
-            write_poses(path, _visit(options, robot, chain, poses))
+            write_poses(path, _visit(options, robot, chain, poses, visit))
         else:
             scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
             lines = [" ".join(f"{x:.9g}" for x in pose / scales) for pose in poses]
@@ -74,10 +78,30 @@ def run(options: PosesOptions) -> int:
     return 0
 
 
+def _asked(options: PosesOptions) -> dict[str, float]:
+    """Speed, acceleration and rest that ``--set`` states for the file of a visit."""
+    asked = assignments(options.set, "--set")
+    check_valid(asked, VISIT, "--set: unknown name")
+    if asked and (options.output is None or options.output.suffix not in VISITED):
+        raise ConfigError("--set describes a visit: name its file with --output FILE.yaml")
+    found = {name: as_number(text, f"--set {name}") for name, text in asked.items()}
+    for name, value in found.items():
+        if not value > 0.0:
+            raise ConfigError(f"--set {name}: expected a positive number, found {value:g}")
+    return found
+
+
 def _visit(
-    options: PosesOptions, robot: RobotConfig, chain: SerialChain, poses: Sequence[Array]
+    options: PosesOptions,
+    robot: RobotConfig,
+    chain: SerialChain,
+    poses: Sequence[Array],
+    asked: dict[str, float],
 ) -> PosesFile:
-    """The poses in an order on free ways, for the excitation node; those beyond the limits or behind bodies are left out."""
+    """The poses in an order on free ways, for the excitation node; those beyond the limits or behind bodies are left out.
+
+    :param asked: speed, acceleration and rest, where they are not the usual ones.
+    """
     limits = robot.position_limits(len(chain.names))
     if limits is not None:
         lower, upper = np.array(limits).T
@@ -100,7 +124,9 @@ def _visit(
         )
     if not order:
         raise ConfigError("no pose remains: give other candidates")
-    return PosesFile(schema=1, joints=chain.names, poses=tuple(tuple(poses[k].tolist()) for k in order))
+    return PosesFile(
+        schema=1, joints=chain.names, poses=tuple(tuple(poses[k].tolist()) for k in order), **asked
+    )
 
 
 def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str, object]:

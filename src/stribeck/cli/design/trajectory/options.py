@@ -36,7 +36,7 @@ class DesignTrajectoryOptions:
         2000,
         "N",
     )
-    output: Path = _output("the trajectory (default: excitation.yaml)", Path("excitation.yaml"), "FILE")
+    output: Path = _output("file to write (default: excitation.yaml)", Path("excitation.yaml"), "FILE")
     joint_trajectory: Path | None = _output(
         "file for the points of the trajectory, YAML of a JointTrajectory", None, "FILE"
     )

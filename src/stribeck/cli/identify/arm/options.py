@@ -43,12 +43,12 @@ class IdentifyArmOptions:
         "link of the URDF that carries the payload (default: the last moving link)", None, "LINK"
     )
     fits: Annotated[tuple[str, ...], choices_of(ARM_FITS)] | None = _fit(
-        f"fits, separated by commas, out of {','.join(ARM_FITS)} (default: all but generalised, robust, log-cholesky)",
+        f"fits, separated by commas (default: all but generalised, robust, log-cholesky); valid: {','.join(ARM_FITS)}",
         None,
         "LIST",
     )
     terms: Annotated[tuple[str, ...], choices_of(optional_parts())] = _fit(
-        f"terms that are added to the friction law of the fit `full`, out of {','.join(optional_parts())}",
+        f"terms that are added to the friction law of the fit `full`; valid: {','.join(optional_parts())}",
         (),
         "LIST",
     )

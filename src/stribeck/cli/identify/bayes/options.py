@@ -48,7 +48,9 @@ class ArmPosteriorOptions:
         "recordings with torques; without them the prior is sampled", (), "RECORDING", positional=True
     )
     inertias: Path | None = _arm(
-        "table of measured inertias: a pose [rad], number of the axis (from 1), inertia [kg m^2]", None, "CSV"
+        "table of measured inertias: in each row a pose [rad], the number of the axis (from 1) and the inertia [kg m²]",
+        None,
+        "CSV",
     )
     validate: tuple[Path, ...] = _arm("recordings for validation", (), "PATH")
     seconds: Numbers | None = _arm(
@@ -66,7 +68,7 @@ class ServoPosteriorOptions(RecordingOptions):
     servo: str | None = _servo("servo by name, or a YAML file (default: as in the recordings)", None)
     law: Annotated[str, str.lower] = _servo("friction law (default: m3)", "m3", choices=tuple(LAWS))
     effects: Annotated[tuple[str, ...], choices_of(ISOTHERMAL_EFFECTS)] = _servo(
-        f"{','.join(ISOTHERMAL_EFFECTS)}", (), "LIST"
+        f"effects that the published model lacks; valid: {','.join(ISOTHERMAL_EFFECTS)}", (), "LIST"
     )
     free: tuple[str, ...] = _servo("also sample the parameter of an effect", (), "NAME", repeated=True)
     set: tuple[str, ...] = _servo("fix a parameter to a value", (), "NAME=VALUE", repeated=True)

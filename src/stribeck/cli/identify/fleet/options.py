@@ -21,7 +21,7 @@ class IdentifyFleetOptions:
     output: Path | None = option("folder for the parameter files (default: as in the YAML file)", None, "DIR")
     workers: Count | None = option("parallel processes (default: one per core)", None, "N")
     scheduler: str | None = option(
-        "use the Dask cluster at tcp://HOST:8786; or local: one of --workers processes on this computer",
+        "Dask scheduler: tcp://HOST:8786, or local, which starts --workers processes on this computer",
         None,
         "ADDRESS",
     )

@@ -33,7 +33,7 @@ class IdentifyGeometryOptions:
         "how --train-poses are chosen (default: random)", "random"
     )
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
-        f"fits, separated by commas, out of {','.join(FITS)} (default: as in the configuration)", None, "LIST"
+        f"fits, separated by commas (default: as in the configuration); valid: {','.join(FITS)}", None, "LIST"
     )
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
         "terms that are added to the geometry if cross-validation favours them; or none (default: as in the configuration)",

@@ -40,7 +40,7 @@ class IdentifyJointOptions:
         choices=LAWS_OR_AUTO,
     )
     terms: Annotated[tuple[str, ...], choices_of(JOINT_TERMS)] = _fit(
-        f"terms that are always part of the law, out of {','.join(JOINT_TERMS)}", (), "LIST"
+        f"terms that are always part of the law; valid: {','.join(JOINT_TERMS)}", (), "LIST"
     )
     output: Path | None = _output("parameter file for the live compensation", None, "FILE")
     json: Path | None = _output("JSON file of parameters and errors", None, "FILE")

@@ -25,7 +25,9 @@ class IdentifyRobotOptions:
     validate: tuple[Path, ...] = _data("runs for validation", (), "PATH")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     calibration: Path | None = _data(
-        "calibration file, for LeRobot data sets with values from -100 to 100 of the range", None, "FILE"
+        "calibration file of the robot, for LeRobot data sets with positions from -100 to 100 instead of degrees",
+        None,
+        "FILE",
     )
     exclude: tuple[str, ...] = _data("joints to exclude, separated by commas or blanks", (), "JOINT")
     goal_joints: tuple[str, ...] = _data(
@@ -39,7 +41,7 @@ class IdentifyRobotOptions:
         choices=LAWS_OR_AUTO,
     )
     terms: Annotated[tuple[str, ...], choices_of(ROBOT_TERMS)] = _fit(
-        f"terms that are added to the law, out of {','.join(ROBOT_TERMS)}", (), "LIST"
+        f"terms that are added to the law; valid: {','.join(ROBOT_TERMS)}", (), "LIST"
     )
     same: tuple[str, ...] = _fit(
         "joints with equal drives, separated by commas or blanks; the common distribution of their parameters is used as prior",

@@ -43,10 +43,10 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
         choices=("auto", *LAWS, "all"),
     )
     terms: Annotated[tuple[str, ...], choices_of(optional_terms())] = _law(
-        f"terms that are added to the law, out of {','.join(optional_terms())}", (), "LIST"
+        f"terms that are added to the law; valid: {','.join(optional_terms())}", (), "LIST"
     )
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
-        f"effects that the published model lacks, out of {','.join(EFFECTS)}; with --law auto they are chosen by cross-validation by default",
+        f"effects that the published model lacks (default: chosen by cross-validation with --law auto, none with other laws); valid: {','.join(EFFECTS)}",
         (),
         "LIST",
     )
@@ -80,7 +80,7 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
         "take part in a shared study, which the first worker creates: run the same command on each computer",
         False,
     )
-    batch: Count = _search("number of trials in a batch of a worker (default: 64)", 64, "N")
+    batch: Count = _search("number of trials that a worker evaluates at a time (default: 64)", 64, "N")
     load_study: str | None = _search("the same as --study URL --resume", None, "URL", hidden=True)
     float64: bool = _search("search in double precision", False)
     output: Path | None = _output("parameter file; a folder with --law all", None, "FILE")
@@ -95,7 +95,7 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     wandb: bool = _output(
         "log to Weights & Biases, configured by its own environment variables (WANDB_MODE=offline, …)", False
     )
-    wandb_project: str = _output("its project (default: stribeck)", "stribeck", "NAME")
+    wandb_project: str = _output("project in Weights & Biases (default: stribeck)", "stribeck", "NAME")
     eval: bool = _output("do not fit, but evaluate the existing file given as --output", False, hidden=True)
 
     @property

@@ -318,9 +318,9 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
         Finding(
             f"{key}.position_filter",
             filtering,
-            f"the lowest of three frequencies (medians over the joints): {HIGHER:g} times the bandwidth of the motion ({100.0 * SHARE:g} % of the power of "
-            f"the velocities is below {motion}); the frequency at which noise is {100.0 * NOISE_SHARE:g} % of the accelerations, {width.clear.min():.3g} to "
-            f"{width.clear.max():.3g} Hz; and {filtered}",
+            f"the lowest of three frequencies, each the median over the joints: (1) {HIGHER:g} times the bandwidth of the motion ({100.0 * SHARE:g} % of the "
+            f"power of the velocities is below {motion}); (2) where noise reaches {100.0 * NOISE_SHARE:g} % of the accelerations, {width.clear.min():.3g} to "
+            f"{width.clear.max():.3g} Hz; (3) {filtered}",
         ),
         Finding(
             f"{key}.effort_filter",
