@@ -18,7 +18,7 @@ from stribeck.identify.servo.objective import EQUALLY_GOOD
 from stribeck.identify.servo.prediction import half_widths
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.bench import Pendulum, gravity_amplitude, gravity_torque
-from stribeck.model.estimate import Status, disagreements
+from stribeck.model.estimate import DETERMINED, LOOSE, Status, disagreements
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch, Log
 from stribeck.model.step import INTEGRATORS, Integrator, Simulation, batch_for, simulate
@@ -27,12 +27,12 @@ from stribeck.recordings.sources import digest_of, fingerprint
 Role = Literal["fitted", "held out", "not in the fit", "not stated"]
 """How a fit used a run."""
 
-Standing = Literal["determined", "not determined", "at a bound", "fixed", "not stated"]
+Standing = Literal["determined", "loosely determined", "not determined", "at a bound", "fixed", "not stated"]
 """How certain a parameter is."""
 
 STANDINGS: dict[Status, Standing] = {
     "determined": "determined",
-    "loosely determined": "not determined",
+    "loosely determined": "loosely determined",
     "not determined": "not determined",
     "at bound": "at a bound",
     "fixed": "fixed",
@@ -407,8 +407,11 @@ def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
         and other.file.values.keys() == one.file.values.keys()
         and abs(_mean(other) - error) <= EQUALLY_GOOD * error
     ]
-    bounds = {parameter.name: parameter.bounds for parameter in one.standing("determined")}
-    contested = disagreements(bounds, [one.file.values, *(rival.file.values for rival in rivals)])
+    contested = {}
+    for standing, share in (("determined", DETERMINED), ("loosely determined", LOOSE)):
+        bounds = {parameter.name: parameter.bounds for parameter in one.standing(standing)}
+        values = [one.file.values, *(rival.file.values for rival in rivals)]
+        contested |= disagreements(bounds, values, share)
     known = tuple(
         replace(
             parameter,

@@ -166,11 +166,11 @@ def scale_of(value: float, bounds: Interval | None = None) -> float:
 
 
 def disagreements(
-    bounds: Mapping[str, Interval | None], values: Sequence[Mapping[str, float]]
+    bounds: Mapping[str, Interval | None], values: Sequence[Mapping[str, float]], share: float = DETERMINED
 ) -> dict[str, Interval]:
     """Lowest and highest value of the parameters on which equally good fits disagree.
 
-    They disagree if half their spread exceeds the largest half-width of a determined parameter.
+    They disagree if half their spread exceeds ``share`` of the scale, by default the largest half-width of a determined parameter.
 
     :param bounds: search range of each parameter to compare, ``None`` if unknown.
     :param values: values by name of each fit, the best fit first.
@@ -179,7 +179,7 @@ def disagreements(
     for name, bound in bounds.items():
         of_fits = [fit[name] for fit in values]
         lowest, highest = min(of_fits), max(of_fits)
-        if 0.5 * (highest - lowest) > DETERMINED * scale_of(of_fits[0], bound):
+        if 0.5 * (highest - lowest) > share * scale_of(of_fits[0], bound):
             spreads[name] = (lowest, highest)
     return spreads
 

@@ -146,7 +146,8 @@ def _verdict(assessment: Assessment, judgement: Judgement, looks: Mapping[str, i
         "fitted [mrad]",
         "not fitted [mrad]",
         "determined",
-        "verdict",
+        "compared with the best",
+        "verdict on the fit",
     ]
     rows = [_row(one, judgement, looks[one.label]) for one in assessment.files]
     return [element("ul", *items, class_="verdict"), table(header, rows, class_="numbers")]
@@ -154,9 +155,10 @@ def _verdict(assessment: Assessment, judgement: Judgement, looks: Mapping[str, i
 
 def _row(one: Assessed, judgement: Judgement, look: int) -> list[Child]:
     outcome = {other.label: other.outcome for other in judgement.comparisons}.get(one.label, "best")
+    use = "not stated" if one.file.verdict is None else one.file.verdict.use
     words = {"undecided": "not decided by these runs", "worse": "significantly worse than the best"}
     sure = len(one.standing("determined"))
-    searched = sure + len(one.standing("not determined", "at a bound", "not stated"))
+    searched = sure + len(one.standing("loosely determined", "not determined", "at a bound", "not stated"))
     fitted = one.errors("fitted") or one.errors("not stated")
     note = "" if one.errors("fitted") or not fitted else " (it is not stated which were fitted)"
     return [
@@ -166,6 +168,7 @@ def _row(one: Assessed, judgement: Judgement, look: int) -> list[Child]:
         _mean(one.errors("held out", "not in the fit")),
         f"{sure} of {searched}",
         words.get(outcome, "as accurate as the best" if outcome == "as good" else outcome),
+        use,
     ]
 
 

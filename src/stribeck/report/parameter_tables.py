@@ -42,7 +42,7 @@ def parameter_section(one: Assessed, look: int) -> Element:
 def _parameters(one: Assessed) -> Element:
     levels = {f"{100 * estimate.confidence:g} % " for estimate in one.file.stated.values()}
     level = f"{levels.pop() if len(levels) == 1 else ''}interval"
-    header: list[Child] = ["parameter", "value", level, "within the search range", "standing"]
+    header: list[Child] = ["parameter", "value", level, "within the search range", "status"]
     rows: list[list[Child]] = [
         [_name(known), _value(known.value, known.unit), _interval(known), _strip(known), _standing(known)]
         for known in one.known

@@ -6,14 +6,17 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from stribeck.evaluate.assessment import Assessed, AssessedParameter, Assessment, Stepping
+from stribeck.evaluate.assessment import Assessed, AssessedParameter, Assessment, Standing, Stepping
 from stribeck.evaluate.judgement import Basis, Comparison, Judgement, carries_over
-from stribeck.model.verdict import CARRIES_OVER, FAILS
+from stribeck.model.verdict import CARRIES_OVER, FAILS, Use
 
 Tone = Literal["good", "note", "doubt"]
 
 MARKS: dict[Tone, str] = {"good": "\N{CHECK MARK}", "note": "i", "doubt": "!"}
 """Symbols of statements, so that they are not distinguished by colour alone."""
+
+TONES: dict[Use, Tone] = {"usable": "good", "doubtful": "doubt", "unusable": "doubt"}
+"""Tones of verdicts on fits."""
 
 NOTICEABLE = 0.02
 """Smallest relative difference between the error stated in a file and the computed error that is reported."""
@@ -31,6 +34,7 @@ def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
     by_label = {one.label: one for one in assessment.files}
     best = by_label[judgement.best]
     return [
+        *_use([best, *(one for one in assessment.files if one is not best)]),
         _best(best, judgement),
         *_stepping(assessment),
         *_other_motion(best),
@@ -189,23 +193,46 @@ def _comparison(other: Comparison, by_label: dict[str, Assessed]) -> str:
 
 
 def _undetermined(best: Assessed) -> Iterator[Statement]:
+    """How many parameters have which status, and which of them are not to be used on their own."""
+    sure, loose = best.standing("determined"), best.standing("loosely determined")
     unknown = best.standing("not determined", "at a bound", "not stated")
-    sure = best.standing("determined")
-    count = len(unknown) + len(sure)
-    if not unknown:
-        yield Statement("good", f"All {count} identified parameters of {title(best)} are determined.")
-    elif best.file.provenance is None:
+    count = len(sure) + len(loose) + len(unknown)
+    if best.file.provenance is None and unknown:
         yield Statement(
             "doubt",
             f"The file of {title(best)} states no intervals for its {count} parameters: regard none of them as determined.",
         )
-    else:
-        named = listed([parameter.name for parameter in unknown])
-        yield Statement(
-            "doubt",
-            f"{len(unknown)} of {count} identified parameters of {title(best)} are not determined by these data: {named}. The law as a whole may still "
-            "predict motion, but do not use these values on their own.",
-        )
+        return
+    if not unknown and not loose:
+        yield Statement("good", f"All {count} identified parameters of {title(best)} are determined.")
+        return
+    classes: tuple[tuple[str, Standing], ...] = (
+        ("loosely determined", "loosely determined"),
+        ("not determined", "not determined"),
+        ("at a search bound", "at a bound"),
+        ("without a stated status", "not stated"),
+    )
+    found = [f"{len(sure)} {'is' if len(sure) == 1 else 'are'} determined"]
+    for words, status in classes:
+        if names := [parameter.name for parameter in best.standing(status)]:
+            found.append(f"{len(names)} {words} ({listed(names)})")
+    text = f"Of {count} identified parameters of {title(best)}, {listed(found)}."
+    if loose:
+        text += " A loosely determined value is known to within half of it."
+    if unknown:
+        text += " The law as a whole may still predict motion, but do not use single values that are not determined or at a search bound."
+    yield Statement("doubt" if unknown else "note", text)
+
+
+def _use(files: Sequence[Assessed]) -> Iterator[Statement]:
+    """The verdict of each fit and its reasons, as its file states them and the console printed them."""
+    for one in files:
+        verdict = one.file.verdict
+        if verdict is None:
+            continue
+        yield Statement(TONES[verdict.use], f"Verdict on the fit of {title(one)}: {verdict.use}.")
+        for reason in verdict.reasons:
+            yield Statement(TONES[reason.use], f"{title(one)}, {reason.use}: {reason.text}")
 
 
 def _expected(best: Assessed) -> Iterator[Statement]:
@@ -259,6 +286,14 @@ def _reproduced(assessment: Assessment) -> Iterator[Statement]:
 
 def standing(parameter: AssessedParameter) -> str:
     """Status of a parameter, as text of a table."""
-    if parameter.standing == "determined":
-        return "determined"
-    return parameter.why if parameter.standing == "fixed" else f"not determined: {parameter.why}"
+    match parameter.standing:
+        case "determined":
+            return "determined"
+        case "fixed":
+            return parameter.why
+        case "loosely determined":
+            return f"loosely determined: {parameter.why.removeprefix('loosely, ')}"
+        case "at a bound":
+            return parameter.why or "at a search bound"
+        case _:
+            return f"not determined: {parameter.why}"
