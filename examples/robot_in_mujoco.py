@@ -8,7 +8,7 @@ them, and stay where they are. TARGET gets ``identified.xml``, which needs nothi
 fixed base; meshes are left out.
 """
 
-import sys
+import argparse
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -120,4 +120,12 @@ def draw(path: Path, run, found: np.ndarray, joints: list[tuple[str, int]]) -> N
 
 
 if __name__ == "__main__":
-    print(f"{1e3 * main(*map(Path, sys.argv[1:])):.2f} mrad")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, words in (
+        ("model", "MODEL.xml"),
+        ("fitted", "robot.json"),
+        ("recording", "RUN.npz"),
+        ("target", "DIR"),
+    ):
+        parser.add_argument(name, type=Path, metavar=words)
+    print(f"{1e3 * main(**vars(parser.parse_args())):.2f} mrad")

@@ -9,6 +9,7 @@ replace :class:`Lever` by its driver.
 
 from __future__ import annotations
 
+import argparse
 import math
 import tempfile
 from pathlib import Path
@@ -136,4 +137,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     main()

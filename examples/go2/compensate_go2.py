@@ -6,7 +6,7 @@ gains of the file (PD control at 500 Hz, gravity compensated); the compensation 
 noise, and the goals.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import mujoco
@@ -86,4 +86,7 @@ def main(model: Path, file: Path) -> float:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", type=Path, metavar="go2.xml")
+    parser.add_argument("file", type=Path, metavar="robot.json")
+    main(**vars(parser.parse_args()))

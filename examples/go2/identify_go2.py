@@ -1,6 +1,6 @@
 """Drives of a Go2 from six runs; the seventh is simulated from its goals alone."""
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -22,4 +22,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="with go2.xml and rx_run*.npz")
+    main(**vars(parser.parse_args()))

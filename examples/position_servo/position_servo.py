@@ -8,6 +8,7 @@
 move: keep clear of them.
 """
 
+import argparse
 import math
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import numpy as np
 import stribeck as sb
 from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample
+from stribeck.servo.safety import LATE_REMEDY
 
 SWING, PERIOD, PERIODS = 0.2, 15.0, 2
 """Amplitude [rad], period [s] and number of periods of the motion."""
@@ -86,7 +88,7 @@ def follow(
     try:
         driver.run(each)
         if driver.state == "fault":
-            raise sb.StribeckError(driver.reason)
+            raise sb.StribeckError(f"{driver.reason}. {LATE_REMEDY}" if driver.disturbed else driver.reason)
     finally:
         driver.close()
     return samples
@@ -118,7 +120,14 @@ def main(bus: Path, drives: Path, urdf: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("bus", type=Path, metavar="BUS.yaml", help="port, servos and limits")
+    parser.add_argument("drives", type=Path, metavar="DRIVES.json", help="what `stribeck identify` wrote")
+    parser.add_argument(
+        "urdf", type=Path, nargs="?", metavar="URDF", help="load or arm, whose weight is then compensated too"
+    )
+    given = parser.parse_args()
     try:
-        main(*map(Path, sys.argv[1:4]))
+        main(**vars(given))
     except sb.StribeckError as error:
         sys.exit(f"position_servo: {error}")

@@ -1,6 +1,6 @@
 """Drives of an SO-101 from every second run; the others are simulated from their goals alone."""
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -22,4 +22,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="with model/so101_new_calib.xml and the recordings"
+    )
+    main(**vars(parser.parse_args()))

@@ -284,7 +284,10 @@ def test_states_that_are_late_for_a_while_repeat_the_run(tmp_path, kind):
         outcome = s.ends()
         assert (outcome.end, len(outcome.bags), len(outcome.disturbed)) == ("finished", 1, 1)
         (line,) = [text for text in s.said if "repeated" in text]
-        assert line.endswith("late at their source; the limit is 2 s; it is repeated (1 of at most 3 times)")
+        assert line.endswith(
+            "late at their source; the limit is 2 s; its recording is given up and the run is repeated "
+            "(disturbance 1 of this run, at most 3 are allowed)"
+        )
         assert largest_step(s.commands) < 20.0 * 0.05
         (log,) = read_bag(outcome.bags[0], joint="elbow")
         pause = float(np.diff([time for time, _ in s.commands if time >= s.commands[-1][0] - 10.0]).max())

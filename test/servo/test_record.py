@@ -290,7 +290,9 @@ def test_answers_lost_for_a_while_repeat_the_run(tmp_path):
     assert not any(off)
     (line,) = lines
     assert line.startswith("run 1 (long, gain 400): joint 'elbow': its servo has not answered for 5")
-    assert line.endswith("it is repeated (1 of at most 3 times)")
+    assert line.endswith(
+        "; its recording is given up and the run is repeated (disturbance 1 of this run, at most 3 are allowed)"
+    )
     assert [bag.name.split("_")[0] for bag in outcome.bags] == ["long", "wave"]
     (first,) = outcome.disturbed
     assert first.name.startswith("long_kp400_")
@@ -326,6 +328,7 @@ def test_answers_that_stay_away_end_a_recording_with_what_is_there(tmp_path):
     assert outcome.end == "failed"
     assert "its servo has not answered" in outcome.reason
     assert "not recovered within 5 s" in outcome.reason
+    assert outcome.late
     assert [bag.name.split("_")[0] for bag in outcome.bags] == ["wave"]
     assert [bag.name.split("_")[0] for bag in outcome.disturbed] == ["long"]
 

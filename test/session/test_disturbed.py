@@ -56,7 +56,11 @@ def test_a_disturbed_run_is_repeated_from_its_beginning(releases_torque):
     )
     assert second.reason is None
     (said,) = trace.of(Disturbed)
-    assert said.text == f"run 1 (sin_sin, gain 200): {first.reason}; it is repeated (1 of at most 3 times)"
+    assert said.recording == "given up"
+    assert said.text == (
+        f"run 1 (sin_sin, gain 200): {first.reason}; its recording is given up and the run is repeated "
+        "(disturbance 1 of this run, at most 3 are allowed)"
+    )
     start, end = trace.cycle(RunStarted, 1), trace.cycle(RunEnded, 1)
     time = trace.time[start:end] - trace.time[start]
     np.testing.assert_allclose(
@@ -101,7 +105,11 @@ def test_a_run_is_repeated_three_times_at_most(runs):
         return
     assert [event.disturbed for event in trace.of(RunEnded)] == [True] * 4
     (aborted,) = trace.of(Aborted)
-    assert aborted.reason.endswith("; stopped after 4 such disturbances")
+    assert aborted.late
+    assert aborted.reason.startswith("run 1 (")
+    assert aborted.reason.endswith(
+        "; its recording is given up; the session stops, because this run was disturbed 4 times and at most 3 are allowed"
+    )
     assert np.isnan(trace.goals[trace.cycle(Aborted) :]).all()
 
 
@@ -197,6 +205,7 @@ def test_states_that_do_not_come_back_end_the_session():
     """Five seconds after the disturbance, with its reason."""
     trace = disturbed(["sin_sin"], lasts=10**6)
     (aborted,) = trace.of(Aborted)
+    assert aborted.late
     assert aborted.reason.endswith("late at their source; the limit is 0.2 s; not recovered within 5 s")
     waited = trace.time[trace.cycle(Aborted)] - trace.time[trace.cycle(Disturbed)]
     assert waited == pytest.approx(5.0, abs=2.0 * DT)
@@ -216,7 +225,35 @@ def test_a_disturbance_between_runs_repeats_nothing_that_is_complete():
     assert [event.index for event in trace.of(RunStarted)] == [0, 1]
     assert [event.reason for event in trace.of(RunEnded)] == [None, None]
     (said,) = trace.of(Disturbed)
-    assert said.text.endswith("; the session continues with the next run")
+    assert said.recording == "kept"
+    assert said.text.startswith("run 1 (")
+    assert said.text.endswith(
+        "; its recording is complete and kept; the session continues (disturbance 1 of this run, at most 3 are allowed)"
+    )
+
+
+def test_a_run_says_how_often_it_was_disturbed_and_what_is_kept():
+    """In the run, before its repetition, and after its end: each line names the run, its recording, and the number."""
+    session = session_of([SHORT, SHORT])
+    phases, late = ["running", "approaching", "returning"], []
+
+    def measure(k, arguments):
+        if phases and session.phase == phases[0] and k > (late[-1] + 200 if late else 100):
+            phases.pop(0)
+            late.append(k)
+        return {**arguments, **LATE} if late and k < late[-1] + 60 else arguments
+
+    trace = drive(session, Follower([0.0]), measure=measure)
+    assert trace.phases[-1] == "finished"
+    said = trace.of(Disturbed)
+    assert [event.recording for event in said] == ["given up", "not begun", "kept"]
+    assert [event.repetition for event in said] == [1, 2, 3]
+    assert [event.index for event in said] == [0, 0, 0]
+    assert [event.disturbed for event in trace.of(RunEnded)] == [True, False, False]
+    assert (
+        "its recording had not begun, so nothing is lost; the run begins again (disturbance 2" in said[1].text
+    )
+    assert [("repeated" in event.text) for event in said] == [True, False, False]
 
 
 def test_a_disturbance_before_the_run_is_got_over():

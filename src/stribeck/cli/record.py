@@ -19,6 +19,7 @@ from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import read_record_config
 from stribeck.servo.driver import Driver
 from stribeck.servo.record import Outcome, SessionRecorder, hanging_warnings
+from stribeck.servo.safety import LATE_REMEDY
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 
@@ -207,7 +208,7 @@ def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
         names = ", ".join(bag.name for bag in outcome.disturbed)
         warn(f"disturbed runs, which are marked and not used in fits: {names}")
     if outcome.end == "failed":
-        raise ServoError(outcome.reason)
+        raise ServoError(f"{outcome.reason}. {LATE_REMEDY}" if outcome.late else outcome.reason)
     if outcome.end == "interrupted":
         print(f"stribeck: {outcome.reason}", file=sys.stderr)
         return INTERRUPTED

@@ -20,6 +20,13 @@ CONFIRM_TIME = 0.02
 """Time that a limit violation must persist [s] (one to three samples): with the 8-bit checksum of protocol 1,
 one corrupt packet in 256 is accepted."""
 
+LATE_REMEDY = (
+    "The computer or the bus was late: end other programs, or allow more time (silence_timeout, command_timeout, watchdog and "
+    "state_timeout in the file of the servos), in which a servo moves without control; emulated servos are never late with "
+    "emulate --simulated"
+)
+"""What to do when torque went off because of timing alone."""
+
 VOLTAGE_SHARE = 0.95
 """Default voltage below which torque goes off, as a fraction of the servo's lowest rated voltage."""
 
@@ -157,7 +164,7 @@ def unexpected_state(state: ServoState, energised: bool) -> str:
     :param energised: whether its torque should be on.
     """
     if state.watchdog_expired:
-        return "its servo was stopped by the watchdog, because it received no packets for too long"
+        return "its servo was stopped by the watchdog, because this program was late and sent it no packets for too long"
     if state.errors:
         return f"its servo reports: {state.errors}"
     if energised and not state.torque_enable:

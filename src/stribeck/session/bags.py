@@ -50,6 +50,7 @@ class Outcome:
     :param reason: why it did not finish, empty if it did.
     :param cut: bag of the run that was cut short, empty for none.
     :param disturbed: bags of runs that late states or lost answers cut short, which readers leave out.
+    :param late: whether it ended because states or answers were late too often or for too long.
     """
 
     bags: tuple[Path, ...]
@@ -57,6 +58,7 @@ class Outcome:
     reason: str = ""
     cut: str = ""
     disturbed: tuple[Path, ...] = ()
+    late: bool = False
 
 
 class SessionBags:
@@ -90,7 +92,7 @@ class SessionBags:
         self._announce = announce
         self._actuators = [load_actuator(joint.actuator).name for joint in self.joints]
         self._run_id = self._reason = self._cut = ""
-        self._aborted = False
+        self._aborted = self._late = False
         self._paths: set[Path] = set()
         self._disturbed: list[Path] = []
 
@@ -109,8 +111,8 @@ class SessionBags:
                 case RunEnded(reason=reason):
                     self._say_end(time)
                     self._cut = self._run_id if reason is not None else ""
-                case Aborted(reason=reason):
-                    self._reason, self._aborted = reason, True
+                case Aborted(reason=reason, late=late):
+                    self._reason, self._aborted, self._late = reason, True, late
                 case _:
                     pass
 
@@ -136,7 +138,7 @@ class SessionBags:
             return Outcome(bags, "failed", self.failure, self._cut, disturbed)
         if self._aborted:
             end: Literal["interrupted", "failed"] = "interrupted" if user else "failed"
-            return Outcome(bags, end, self._reason, self._cut, disturbed)
+            return Outcome(bags, end, self._reason, self._cut, disturbed, self._late)
         return Outcome(bags, "finished", "", self._cut, disturbed)
 
     def _start(self, play: Play, directive: Directive, time: int) -> None:

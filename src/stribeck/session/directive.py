@@ -94,6 +94,16 @@ class RunEnded:
     disturbed: bool = False
 
 
+Recorded = Literal["given up", "not begun", "kept"]
+"""What becomes of the recording of a run when the timing is disturbed: during it, before it, and after it."""
+
+FATE: dict[Recorded, str] = {
+    "given up": "its recording is given up",
+    "not begun": "its recording had not begun, so nothing is lost",
+    "kept": "its recording is complete and kept",
+}
+
+
 @dataclass(frozen=True)
 class Disturbed:
     """The timing was disturbed; the session goes on when it is in order again.
@@ -101,7 +111,7 @@ class Disturbed:
     :param reason: what happened.
     :param repetition: number of this disturbance within the play, from 1.
     :param allowed: number of disturbances after which the session still goes on.
-    :param repeats: whether the run is repeated; it is not if it was already complete.
+    :param recording: what becomes of the recording of this run.
     """
 
     play: Play
@@ -109,18 +119,32 @@ class Disturbed:
     reason: str
     repetition: int
     allowed: int
-    repeats: bool
+    recording: Recorded
 
     @property
     def text(self) -> str:
-        """One line for the user."""
-        what = f"{self.play.trajectory.name}, gain {self.play.kp:g}"
-        then = (
-            f"it is repeated ({self.repetition} of at most {self.allowed} times)"
-            if self.repeats
-            else "the session continues with the next run"
+        """One line for the user: the run, what happened, and what becomes of it."""
+        then = {
+            "given up": " and the run is repeated",
+            "not begun": "; the run begins again",
+            "kept": "; the session continues",
+        }[self.recording]
+        count = f"disturbance {self.repetition} of this run, at most {self.allowed} are allowed"
+        return f"{self._start}{then} ({count})"
+
+    @property
+    def last_text(self) -> str:
+        """The line of a disturbance that ends the session."""
+        count = "1 time" if self.repetition == 1 else f"{self.repetition} times"
+        return (
+            f"{self._start}; the session stops, because this run was disturbed {count} and at most {self.allowed} "
+            "are allowed"
         )
-        return f"run {self.index + 1} ({what}): {self.reason}; {then}"
+
+    @property
+    def _start(self) -> str:
+        what = f"{self.play.trajectory.name}, gain {self.play.kp:g}"
+        return f"run {self.index + 1} ({what}): {self.reason}; {FATE[self.recording]}"
 
 
 @dataclass(frozen=True)
@@ -130,9 +154,13 @@ class Finished:
 
 @dataclass(frozen=True)
 class Aborted:
-    """The session ended early."""
+    """The session ended early.
+
+    :param late: whether only the timing was disturbed, too often or for too long.
+    """
 
     reason: str
+    late: bool = False
 
 
 SessionEvent = RunStarted | RunEnded | Disturbed | Finished | Aborted

@@ -36,6 +36,7 @@ from stribeck.session.directive import (
     Finished,
     Phase,
     Plan,
+    Recorded,
     RunEnded,
     RunStarted,
     SessionEvent,
@@ -237,7 +238,7 @@ class Session:
         in_time = now - self._now <= timeout and measured.complete(timeout)
         self._now = max(now, self._now)
         if problem := self._ending or self._recovery.update(now, in_time):
-            self._stop(problem)
+            self._stop(problem, disturbed=self._ending is None)
         return in_time and not problem
 
     def _not_following(self, now: float, measured: Measurement) -> str | None:
@@ -259,21 +260,23 @@ class Session:
         :param hold: goals to hold immediately instead, because a blocked joint must not be pushed further.
         """
         self._cut_short("aborted", reason, hold, disturbed)
-        self._events.append(Aborted(reason))
+        self._events.append(Aborted(reason, late=disturbed))
 
     def _disturb(self, reason: str) -> None:
         """Stop in the same way, and recover; or for good, if the play was disturbed too often or the session ends."""
-        allowed = self.options.repetitions
-        if self._ending is not None or self._disturbances == allowed:
-            often = f"{reason}; stopped after {allowed + 1} such disturbances" if allowed else reason
-            self._stop(f"{self._ending}; {reason}" if self._ending else often, disturbed=True)
-            return
+        allowed, play = self.options.repetitions, self.plays[self._play]
         self._disturbances += 1
         self._repeats |= self._phase not in AFTER_RUN
+        recording: Recorded = (
+            "given up" if self._phase == "running" else "not begun" if self._repeats else "kept"
+        )
+        event = Disturbed(play, self._play, reason, self._disturbances, allowed, recording)
+        if self._ending is not None or self._disturbances > allowed:
+            self._stop(f"{self._ending}; {reason}" if self._ending else event.last_text, disturbed=True)
+            return
         self._recovery.start(self._now, reason)
         self._cut_short("recovering", reason, None, True)
-        play, count = self.plays[self._play], self._disturbances
-        self._events.append(Disturbed(play, self._play, reason, count, allowed, self._repeats))
+        self._events.append(event)
 
     def _cut_short(self, phase: Phase, reason: str, hold: Hold | None, disturbed: bool) -> None:
         if self._phase == "running":
