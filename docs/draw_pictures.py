@@ -22,6 +22,7 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
+from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -127,6 +128,9 @@ def report(work: Path) -> None:
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1340,1255")
     target = HERE / "report.png"
     subprocess.run([browser, *options, f"--screenshot={target}", page.as_uri()], check=True)
+    with Image.open(target) as picture:
+        few = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    few.save(target, optimize=True)
 
 
 def few_data(work: Path) -> None:

@@ -111,6 +111,8 @@ def main(bus: Path, drives: Path, urdf: Path | None = None) -> None:
     stated = [drive.stated for drive in sb.read(drives).drives.values()]
     gains = None if any("stiffness" in one for one in stated) else [joint.p_gain for joint in config.joints]
     compensator = sb.Compensator(drives, urdf, joints=config.names, p_gain=gains)
+    if gains is not None:
+        print(f"position gain of the servos: {', '.join(map(str, gains))}")
     middle = position(config)
     for title, used in (("without compensation", None), ("with compensation", compensator)):
         goals, way, seconds = swing(position(config), middle)

@@ -119,7 +119,7 @@ def test_connect_brings_a_servo_to_known_settings(level: int) -> None:
         bus.close()
     notes = " | ".join(report.notes)
     for part in (
-        "return_delay_time",
+        "return_delay_time of servo 1 (Dynamixel XL330-M288) set from 250 to 0 (the servo keeps this after power-off)",
         "mode of",
         "watchdog",
         "has been switched off",

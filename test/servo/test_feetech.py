@@ -189,3 +189,14 @@ def test_series_with_different_byte_orders_do_not_share_a_bus() -> None:
     """An STS and an SCS servo are told apart although their packets look the same."""
     with VirtualBus(emulated("sts3215", "scs0009")) as bus:
         refusal(lambda: bus.bus("sts3215", "scs0009"), "Feetech STS/SMS", "Feetech SCS", "a port for each")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_changed_setting_is_said_to_end_with_the_power(model: str) -> None:
+    """The EEPROM area is locked before anything is set, so the servo forgets it; X series servos keep it."""
+    with VirtualBus(emulated(model, registers={"return_delay_time": 250})) as emulation:
+        bus = emulation.bus(model)
+        report = bus.connect()
+        bus.close()
+    (note,) = [note for note in report.notes if note.startswith("return_delay_time")]
+    assert note.endswith("set from 250 to 0 (until power-off)")

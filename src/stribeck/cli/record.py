@@ -200,6 +200,11 @@ def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
             f"bus: {bus.answers} answers, {bus.timeouts} late or lost, {bus.corrupt} corrupt, {bus.retries} "
             f"repeated requests; longest gap {1e3 * bus.longest_gap:.0f} ms"
         )
+        if bus.timeouts or bus.corrupt:
+            print(
+                "Late, lost and corrupt answers are not in the bags; every sample has the time of its own answer. A run with a gap of more "
+                f"than {1e3 * driver.config.silence_timeout:.0f} ms is marked as disturbed."
+            )
     if outcome.cut:
         warn(
             f"the run of {outcome.cut} was cut short; a run of less than {MINIMUM_DURATION:g} s cannot be fitted"

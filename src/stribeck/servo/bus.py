@@ -180,7 +180,8 @@ class Bus:
             raise
         if not port.low_latency:
             report.notes.append(
-                f"{port.port_name} has no low-latency setting; reading all servos takes {1e3 * report.cycle_time:.1f} ms"
+                f"{port.port_name} has no low-latency setting, which only USB adapters need; reading all servos takes "
+                f"{1e3 * report.cycle_time:.1f} ms"
             )
         return report
 

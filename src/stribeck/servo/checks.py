@@ -178,7 +178,9 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
         report.notes.append(f"the bus watchdog of {servo} had expired; cleared")
     delay = remote.adjust("return_delay_time", 0)
     if delay is not None:
-        report.notes.append(f"return_delay_time of {servo} set from {delay} to 0")
+        report.notes.append(
+            f"return_delay_time of {servo} set from {delay} to 0{_lasting(remote, 'return_delay_time')}"
+        )
     _set_mode(remote, report)
     _check_speed_unit(remote, report)
     _set_position_law(remote)
@@ -205,12 +207,19 @@ def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:
     report.notes.append(f"status_return_level of {servo} set to {level}; its torque has been switched off")
 
 
+def _lasting(remote: RemoteServo, name: str) -> str:
+    """How long a changed setting lasts: the EEPROM area survives power-off, unless it is locked."""
+    kept = remote.servo.model.register(name).eeprom and not remote.servo.has("eeprom_lock")
+    return " (the servo keeps this after power-off)" if kept else " (until power-off)"
+
+
 def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
     servo = remote.servo
     before = remote.adjust(servo.model.mode_register, servo.model.modes[servo.mode])
     if before is not None:
         names = {number: name for name, number in servo.model.modes.items()}
-        report.notes.append(f"mode of {servo} set from {names.get(before, before)} to {servo.mode}")
+        lasting = _lasting(remote, servo.model.mode_register)
+        report.notes.append(f"mode of {servo} set from {names.get(before, before)} to {servo.mode}{lasting}")
     lower, upper = (remote.read(name) for name in ("min_position_limit", "max_position_limit"))
     if servo.follows_position and lower == upper == 0:
         raise ServoError(

@@ -10,6 +10,7 @@ from stribeck.cli.options import ParameterFileOptions, RecordingOptions, Simulat
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import stepping_of
+from stribeck.model.bench import STANDARD_GRAVITY
 
 SCHEMA = 1
 
@@ -37,18 +38,28 @@ def run(options: SuggestOptions) -> int:
     print(
         f"Standard deviation of predicted motions due to the uncertainty of the parameters in {path.name}: {1e3 * found.spread:.1f} mrad over all runs below."
     )
+    stall = file.actuator.datasheet_torque
     rows = [
         [
             one.trajectory,
             f"{one.setup.kp:g}",
             f"{one.setup.mass:.4g}",
+            f"{100.0 * STANDARD_GRAVITY * one.setup.load / stall:.0f}" if stall else "unknown",
             f"{1e3 * one.spread:.2f}",
             f"{one.information:.2f}",
             ", ".join(one.new),
         ]
         for one in found.runs[: options.count]
     ]
-    header = ["trajectory", "gain", "mass [kg]", "left after it [mrad]", "information [nats]", "new"]
+    header = [
+        "trajectory",
+        "gain",
+        "mass [kg]",
+        "weight [% of stall torque]",
+        "left after it [mrad]",
+        "information [nats]",
+        "new",
+    ]
     print_table(header, rows)
     write_json(
         options.json,
