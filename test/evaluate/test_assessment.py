@@ -88,6 +88,21 @@ def test_two_fits_of_a_law_that_are_as_good_take_back_each_others_certainty(logs
         assert "the same error" in taken.why
 
 
+@pytest.mark.parametrize(("other", "standing"), [(2.5, "loosely determined"), (7.0, "not determined")])
+def test_a_loosely_determined_value_stays_so_while_fits_as_good_agree_on_it(logs, other, standing):
+    """Half the spread of the values, 0.25 or 2.5, against half of the value, 1."""
+    faded = {**values_of("m3"), "friction_stribeck": 0.0, "load_friction_stribeck": 0.0}
+    loose = estimate_of(2.0, "1", (1.5, 2.5), bounds=(0.0, 10.0))
+    stated = {**stated_of("m4"), "alpha": loose}
+    told = provenance_of(logs)
+    files = {
+        "a": file_of("m4", told, values={**faded, "alpha": 2.0}, stated=stated),
+        "b": file_of("m4", told, values={**faded, "alpha": other}),
+    }
+    one = assessed(files, logs).files[0]
+    assert {known.name: known.standing for known in one.known}["alpha"] == standing
+
+
 def test_values_that_leave_all_bounds_are_refused_in_one_line(logs):
     """A motor constant in other units."""
     file = file_of("m3", None, values={"kt": 1e200, "R": 1e-200})

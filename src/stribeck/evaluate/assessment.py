@@ -407,8 +407,9 @@ def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
         and other.file.values.keys() == one.file.values.keys()
         and abs(_mean(other) - error) <= EQUALLY_GOOD * error
     ]
-    contested = {}
-    for standing, share in (("determined", DETERMINED), ("loosely determined", LOOSE)):
+    contested: dict[str, tuple[float, float]] = {}
+    limits: dict[Standing, float] = {"determined": DETERMINED, "loosely determined": LOOSE}
+    for standing, share in limits.items():
         bounds = {parameter.name: parameter.bounds for parameter in one.standing(standing)}
         values = [one.file.values, *(rival.file.values for rival in rivals)]
         contested |= disagreements(bounds, values, share)
