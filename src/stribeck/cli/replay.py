@@ -154,7 +154,7 @@ def _parameters(options: ReplayOptions, bag: BagContent) -> CompensationParamete
     if options.node_params is not None:
         if options.joint:
             raise ConfigError(f"the joints are those in {options.node_params}: remove --joint")
-        values = CompensationParameters.read(options.node_params, options.node).flat()
+        values = CompensationParameters.read(options.node_params, options.node, warn).flat()
         names = values["joints"]
     else:
         names = _joint_names(options, bag)
