@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bags import Bag, joint_state
-from moving_arms import JOINTS, ROBOT, motion, saved_arm, urdf
+from moving_arms import FRICTION, JOINTS, ROBOT, motion, saved_arm, urdf
 from stribeck.cli.compensation_file import write_compensation
 from stribeck.cli.main import main
 from stribeck.files.drives import read_drive
@@ -89,7 +89,11 @@ def compensated(out, folder):
     parameters = CompensationParameters.read(path, "compensation")
     assert GuardParameters.read(path, "guard").joints == list(JOINTS)
     joints = compensated_joints(parameters)
-    assert [joint.model.max_torque for joint in joints] == [60.0, 60.0, 60.0]
+    fastest = np.max([np.abs(motion(seed=seed)[2]).max(axis=0) for seed in (0, 5)], axis=0)
+    friction = np.array(FRICTION["friction_base"]) + np.array(FRICTION["friction_viscous"]) * fastest
+    limits = [joint.model.max_torque for joint in joints]
+    assert limits == pytest.approx((1.3 * friction).tolist(), rel=0.05)  # far below the 60 N m of the URDF
+    assert all(joint.model.enabled for joint in joints)
     learning = learning_of(parameters, joints)
     assert learning.dynamics is not None
     assert compensator_of(parameters, joints, learning.dynamics).names == JOINTS

@@ -210,7 +210,9 @@ def test_a_joint_is_left_out_by_its_parameters_or_by_the_list_of_joints(robot, t
     assert header == ["stamp", "elbow", "shoulder"]
     assert np.abs(torque[:, 0]).max() > 0.01
     assert (torque[:, 1] == 0.0).all()
-    config.write_text(text.replace("[elbow, shoulder]", "[elbow]").replace("motor", "motor\n    other_joints: ignore"))
+    config.write_text(
+        text.replace("[elbow, shoulder]", "[elbow]").replace("motor", "motor\n    other_joints: ignore")
+    )
     capsys.readouterr()
     assert run("--config", config, "--states", robot / "two", "--output", output) == 0
     assert "not compensated, their parameters have no effect: shoulder" in capsys.readouterr().err

@@ -14,7 +14,9 @@ VALUES = {"friction_base": (3.4, 0.83), "friction_stribeck": (-3.4, 15.0), "fric
 def drive(**changes):
     """A joint with a Stribeck term that is not determined, at its lower end."""
     found = {
-        name: normal_estimate(value, "N m", deviation, bounds=(-np.inf if "stribeck" in name else 0.0, np.inf))
+        name: normal_estimate(
+            value, "N m", deviation, bounds=(-np.inf if "stribeck" in name else 0.0, np.inf)
+        )
         for name, (value, deviation) in {**VALUES, **changes}.items()
     }
     found |= {"dtheta_stribeck": normal_estimate(0.08, "rad/s", 0.02, bounds=(0.0035, 0.8))}

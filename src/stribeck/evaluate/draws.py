@@ -237,7 +237,9 @@ def _gibbs(uncertain: Uncertain, points: Array, rng: np.random.Generator) -> Arr
             centre = -others / precision[k, k]
             least = np.full(len(state), lower[k])
             for other in partners[k]:
-                least = np.maximum(least, -(mean[other] + scale[other] * state[:, other] + mean[k]) / scale[k])
+                least = np.maximum(
+                    least, -(mean[other] + scale[other] * state[:, other] + mean[k]) / scale[k]
+                )
             low, high = (least - centre) / width[k], (upper[k] - centre) / width[k]
             drawn = centre + width[k] * _cut_off_normal(low, high, rng.random(len(state)))
             state[:, k] = np.clip(drawn, least, upper[k])
