@@ -22,7 +22,7 @@ import numpy as np
 
 from stribeck.errors import ConfigError
 from stribeck.identify.common.quantiles import normal_quantile
-from stribeck.model.arrays import Array
+from stribeck.model.arrays import Array, Indices
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
 from stribeck.model.terms import COULOMB_PARAMETERS, with_sign
@@ -248,7 +248,7 @@ def _gibbs(uncertain: Uncertain, points: Array, rng: np.random.Generator) -> Arr
     return moved
 
 
-def _partners(sums: Sequence[tuple[int, int]], varying: Array) -> dict[int, list[int]]:
+def _partners(sums: Sequence[tuple[int, int]], varying: Indices) -> dict[int, list[int]]:
     """Parameters with which each one has a sum that is not negative, all as places in ``varying``."""
     place = {int(one): k for k, one in enumerate(varying.tolist())}
     found: dict[int, list[int]] = {k: [] for k in place.values()}

@@ -16,7 +16,8 @@ from stribeck.model.arrays import Array
 def largest_friction(fit: FullFit, motions: Sequence[ProcessedMotion]) -> Array:
     """Largest identified friction of each joint in the recordings (n,) [N m or N], its share of couplings included."""
     parts = [fit.torques(motion) for motion in motions]
-    return np.max([np.maximum(part.budget, np.abs(part.friction)).max(axis=0) for part in parts], axis=0)
+    largest = [np.maximum(part.budget, np.abs(part.friction)).max(axis=0) for part in parts]
+    return np.asarray(np.max(largest, axis=0))
 
 
 def torque_limits(arm: ArmModel | None, given: Sequence[float] | None, runs: Sequence[ArmRecording]) -> Array:

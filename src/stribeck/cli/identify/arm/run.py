@@ -253,7 +253,7 @@ def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
         terms.append(f"presliding {choice.presliding:g}")
     print(f"full: {', '.join(terms)}; measured states lag the torques by {1e3 * choice.delay:.2g} ms")
     rows, units = [], work.machine.units(robot.units)
-    for k, element in enumerate(work.machine.elements):
+    for element in work.machine.elements:
         estimates = element_estimates(fit, element, units[element])
         for name, one in estimates.items():
             interval = "" if one.interval is None else "{:.4g} to {:.4g}".format(*one.interval)
