@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bags import Bag, joint_state
-from moving_arms import JOINTS, ROBOT, motion, saved_arm, urdf
+from moving_arms import FRICTION, JOINTS, ROBOT, motion, saved_arm, urdf
 from stribeck.cli.compensation_file import write_compensation
 from stribeck.cli.main import main
 from stribeck.files.drives import read_drive
@@ -15,7 +15,7 @@ from stribeck.identify.arm.model import load_arm
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.parameters import CompensationParameters, GuardParameters
 from stribeck.live.setup import compensated_joints, compensator_of, learning_of
-from stribeck.model.verdict import Verdict
+from stribeck.model.verdict import Reason, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,11 @@ def compensated(out, folder):
     parameters = CompensationParameters.read(path, "compensation")
     assert GuardParameters.read(path, "guard").joints == list(JOINTS)
     joints = compensated_joints(parameters)
-    assert [joint.model.max_torque for joint in joints] == [60.0, 60.0, 60.0]
+    fastest = np.max([np.abs(motion(seed=seed)[2]).max(axis=0) for seed in (0, 5)], axis=0)
+    friction = np.array(FRICTION["friction_base"]) + np.array(FRICTION["friction_viscous"]) * fastest
+    limits = [joint.model.max_torque for joint in joints]
+    assert limits == pytest.approx((1.3 * friction).tolist(), rel=0.05)  # far below the 60 N m of the URDF
+    assert all(joint.model.enabled for joint in joints)
     learning = learning_of(parameters, joints)
     assert learning.dynamics is not None
     assert compensator_of(parameters, joints, learning.dynamics).names == JOINTS
@@ -123,6 +127,34 @@ def test_parameters_that_were_changed_by_hand_are_kept(tmp_path):
     kept = write_compensation(path, **words)
     assert "gain: 0.9" in kept.read_text()
     assert "gain: 0.4" in path.read_text()
+
+
+def test_joints_that_may_not_be_used_are_off_and_limits_follow_the_friction(tmp_path):
+    """1.3 times the friction, at most the effort limit, at least a thousandth of it; reasons on the whole switch no joint off."""
+    path, joints = tmp_path / "compensation.yaml", ["a", "b", "c", "d"]
+    reasons = (
+        Reason("friction_unknown", "doubtful", "b: not determined", "b"),
+        Reason("implausible", "unusable", "c: too large", "c"),
+        Reason("no_rotor_inertia", "doubtful", "d: zero", "d"),
+        Reason("effort_unit", "unusable", "all"),
+    )
+    write_compensation(
+        path,
+        joints,
+        tmp_path / "arm.json",
+        None,
+        np.array([330.0, 20.0, 10.0, 50.0]),
+        [Tuning()] * 4,
+        100.0,
+        ["rad"] * 4,
+        Verdict(reasons, tuple(joints)),
+        "identify arm",
+        friction=np.array([30.0, 18.0, 0.0, 10.0]),
+    )
+    read = CompensationParameters.read(path, "compensation").by_joint
+    assert [read[name].enabled for name in joints] == [True, False, False, True]
+    assert [read[name].max_torque for name in joints] == [39.0, 20.0, 0.01, 13.0]
+    assert "1.3 times the largest identified friction" in path.read_text()
 
 
 def test_a_new_urdf_predicts_better(folder, tmp_path):

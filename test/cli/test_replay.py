@@ -199,6 +199,28 @@ def test_the_nodes_yaml_says_everything(robot, tmp_path):
     assert np.abs(table(output)[2]).max(axis=0) == pytest.approx([0.002, 0.001])
 
 
+def test_a_joint_is_left_out_by_its_parameters_or_by_the_list_of_joints(robot, tmp_path, capsys):
+    """`enabled: false` gives zero torque; parameters of a joint that is not in `joints` are named and have no effect, as in the node."""
+    config, output = robot / "left_out.yaml", tmp_path / "torque.csv"
+    text = "compensation:\n  ros__parameters:\n    joints: [elbow, shoulder]\n    effort_meaning: motor\n"
+    text += "    elbow: {parameter_file: m1.json, max_torque: 0.26}\n    shoulder: {parameter_file: m1.json, enabled: false}\n"
+    config.write_text(text)
+    assert run("--config", config, "--states", robot / "two", "--output", output) == 0
+    header, _, torque = table(output)
+    assert header == ["stamp", "elbow", "shoulder"]
+    assert np.abs(torque[:, 0]).max() > 0.01
+    assert (torque[:, 1] == 0.0).all()
+    config.write_text(
+        text.replace("[elbow, shoulder]", "[elbow]").replace("motor", "motor\n    other_joints: ignore")
+    )
+    capsys.readouterr()
+    assert run("--config", config, "--states", robot / "two", "--output", output) == 0
+    assert "not compensated, their parameters have no effect: shoulder" in capsys.readouterr().err
+    header, _, alone = table(output)
+    assert header == ["stamp", "elbow"]
+    np.testing.assert_array_equal(alone[:, 0], torque[:, 0])
+
+
 def test_telemetry_as_diagnostics_is_read_alike(robot, tmp_path):
     """/servo_status instead of /dynamic_joint_states gives the same torque."""
     bag(tmp_path / "diagnostics", messages(NAMES[:1], telemetry=diagnostic_array))

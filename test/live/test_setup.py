@@ -137,3 +137,26 @@ def test_why_nothing_is_learnt(set_up, given, part):
     gap = set_up(**given)[2].gap
     assert part in gap
     assert bool(gap) == bool(part)
+
+
+def test_a_joint_that_is_not_enabled_has_no_torque_and_the_others_keep_theirs(set_up):
+    """`<joint>.enabled: false`: the torque of that joint stays exactly zero."""
+
+    def torques(**given):
+        values, joints, learning = set_up(**given)
+        compensator = compensator_of(values, joints, learning.dynamics)
+        compensator.enable(closed_loop=False)
+        found = []
+        for k in range(200):
+            stamp = 0.01 * k
+            speed = 2.0 * np.cos(3.0 * stamp)
+            at = 2.0 / 3.0 * np.sin(3.0 * stamp)
+            found.append(compensator.on_state(stamp, stamp, NAMES, [at, at], [speed, speed], [0.0, 0.0]))
+        return np.array(found), learning.words
+
+    both, _ = torques()
+    one, words = torques(elbow__enabled=False)
+    assert np.abs(both).max(axis=0).min() > 0.003
+    assert (one[:, 1] == 0.0).all()
+    np.testing.assert_array_equal(one[:, 0], both[:, 0])
+    assert words[0] == "not compensated, because <joint>.enabled is false: elbow"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from stribeck.files.commented_yaml import Commented, commented_yaml
 from stribeck.files.folders import write_keeping
 from stribeck.live.direction.motion import Tuning
@@ -34,6 +36,13 @@ MEANINGS = {
 }
 """What the node takes efforts for."""
 
+TORQUE = "effort limit of the model, or largest recorded effort"
+TORQUE_OF_FRICTION = "1.3 times the largest identified friction, at most the effort limit of the model"
+"""Where torque limits come from."""
+
+MARGIN, LEAST = 1.3, 1e-3
+"""Limit of the friction torque beside the largest identified friction, and beside the effort limit, below which it is not [1]."""
+
 SLOWEST = 100.0
 """Rate of states below which ``state_timeout`` is longer than usual [Hz]."""
 
@@ -51,6 +60,7 @@ def write_compensation(
     command: str,
     effort_meaning: str = "motor",
     payload: Payload | None = None,
+    friction: Array | None = None,
 ) -> Path | None:
     """Write a parameter file of the compensation node and its guard; returns the new path of an older, different one.
 
@@ -63,6 +73,7 @@ def write_compensation(
     :param verdict: on the drives, if there is one.
     :param command: that identified them.
     :param effort_meaning: of the effort in the states, as the node takes it.
+    :param friction: largest identified friction of each joint (n,), which reduces the torque limits; ``None``: not known.
     :param payload: carried in the recordings, without which the URDF is.
     """
     head = (
@@ -71,11 +82,22 @@ def write_compensation(
     )
     if verdict is not None:
         head += f" {verdict.lines()[0]}."
+    if friction is not None:
+        limits = np.minimum(limits, np.maximum(MARGIN * friction, LEAST * limits))
+    source = TORQUE if friction is None else TORQUE_OF_FRICTION
+    off = [] if verdict is None else not_to_be_used(verdict)
     entries = [
         *_of_node(urdf, rate, payload),
-        *_of_both(joints, drives, limits, tunings, units, effort_meaning),
+        *_of_both(joints, drives, units, effort_meaning),
+        *_of_joints(joints, off, limits, source, tunings, units),
     ]
     return write_keeping(path, commented_yaml(head, entries))
+
+
+def not_to_be_used(verdict: Verdict) -> list[str]:
+    """Joints whose friction should not be compensated: it is unusable, or the recordings do not determine it."""
+    reasons = [one for one in verdict.reasons if one.use == "unusable" or one.key == "friction_unknown"]
+    return list(dict.fromkeys(one.joint for one in reasons if one.joint))
 
 
 def launch_command(path: Path) -> str:
@@ -111,8 +133,6 @@ def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterato
 def _of_both(
     joints: Sequence[str],
     drives: Path,
-    limits: Array,
-    tunings: Sequence[Tuning],
     units: Sequence[str],
     effort_meaning: str,
 ) -> Iterator[Commented]:
@@ -125,17 +145,26 @@ def _of_both(
     )
     yield Commented(f"{BOTH}.output_type", "array", "std_msgs/Float64MultiArray in the order of `joints`")
     yield Commented(f"{BOTH}.effort_meaning", effort_meaning, MEANINGS[effort_meaning])
+
+
+def _of_joints(
+    joints: Sequence[str],
+    off: Sequence[str],
+    limits: Array,
+    source: str,
+    tunings: Sequence[Tuning],
+    units: Sequence[str],
+) -> Iterator[Commented]:
     for joint, limit, tuning, unit in zip(joints, limits.tolist(), tunings, units, strict=True):
         torque = "N m" if unit == "rad" else "N"
 
-        def entry(name: str, value: float | str, comment: str, joint: str = joint) -> Commented:
-            rounded = float(f"{value:.4g}") if isinstance(value, float) else value
+        def entry(name: str, value: float | bool, comment: str, joint: str = joint) -> Commented:
+            rounded = value if isinstance(value, bool) else float(f"{value:.4g}")
             return Commented(f"{BOTH}.{joint}.{name}", rounded, comment if joint == joints[0] else "")
 
+        yield entry("enabled", joint not in off, "false: this joint is not compensated, see the verdict")
         if math.isfinite(limit):
-            yield entry(
-                "max_torque", limit, f"{torque}: effort limit of the model, or largest recorded effort"
-            )
+            yield entry("max_torque", limit, f"{torque}: {source}")
         else:
             yield entry("max_torque", 0.0, f"{torque}: enter a limit, because the model has no effort limit")
         for name, comment in TUNED.items():

@@ -131,11 +131,19 @@ def _bag(options: ReplayOptions) -> BagContent:
             raise ConfigError(
                 f"{options.recordings} is not a bag: name its columns in a table of signals (--signals FILE)"
             )
-        return read_messages(options.recordings, warn)
+        return read_messages(_storage(options.recordings), warn)
     joints = options.joint
     if options.node_params is not None and not is_bag(options.recordings):
         joints = tuple(CompensationParameters.read(options.node_params, options.node).flat()["joints"])
     return as_standard_messages(options.recordings, load_signals(options.signals), joints, warn)
+
+
+def _storage(path: Path) -> Path:
+    """The bag; of a folder without metadata.yaml its storage file, if there is one only, as for the identifications."""
+    if not path.is_dir() or is_bag(path):
+        return path
+    files = [file for file in sorted(path.iterdir()) if file.is_file() and is_bag(file)]
+    return files[0] if len(files) == 1 else path
 
 
 def _parameters(options: ReplayOptions, bag: BagContent) -> CompensationParameters:
@@ -154,7 +162,7 @@ def _parameters(options: ReplayOptions, bag: BagContent) -> CompensationParamete
     if options.node_params is not None:
         if options.joint:
             raise ConfigError(f"the joints are those in {options.node_params}: remove --joint")
-        values = CompensationParameters.read(options.node_params, options.node).flat()
+        values = CompensationParameters.read(options.node_params, options.node, warn).flat()
         names = values["joints"]
     else:
         names = _joint_names(options, bag)

@@ -2,7 +2,7 @@ r"""Random parameters of a drive, as uncertain as the fit left them.
 
 Uncertain parameters are drawn from the normal distribution :math:`N(\hat\theta, C + diag(\tau^2))` that is cut off at the bounds. The
 correlation in C is that which the file states; the standard deviations are those of its intervals. :math:`\tau` is the standard deviation
-between units.
+between units. A Stribeck term that may be negative is drawn not below minus the Coulomb friction, so that friction at rest is never negative.
 
 What the law itself lacks is drawn as two further factors, :math:`e^{\varepsilon u}` and :math:`e^{\varepsilon v}` with standard normal u and v,
 on all friction and on the torque of the motor (the resistance of a voltage bridge, the torque constant of a current controller, the ratio of a
@@ -22,9 +22,10 @@ import numpy as np
 
 from stribeck.errors import ConfigError
 from stribeck.identify.common.quantiles import normal_quantile
-from stribeck.model.arrays import Array
+from stribeck.model.arrays import Array, Indices
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
+from stribeck.model.terms import COULOMB_PARAMETERS, with_sign
 
 ATTEMPTS = 64
 """Batches of normal draws, each as large as the number of wanted ones."""
@@ -39,6 +40,9 @@ REST = 1e-9
 MOTOR = {"voltage": "R", "current": "kt", "torque": "ratio"}
 """Parameter that scales the torque of the motor, by kind of control."""
 
+STATIC = with_sign("static")
+"""Friction beside Coulomb friction that may be negative, but not their sum."""
+
 CENTRE = "friction_centre"
 """A position, no friction."""
 
@@ -49,6 +53,7 @@ class Uncertain(NamedTuple):
     :param mean: (n,).
     :param covariance: (n, n).
     :param lower, upper: bounds (n,).
+    :param sums: pairs of indices of parameters whose sum is not negative.
     """
 
     names: tuple[str, ...]
@@ -56,6 +61,7 @@ class Uncertain(NamedTuple):
     covariance: Array
     lower: Array
     upper: Array
+    sums: tuple[tuple[int, int], ...] = ()
 
 
 def uncertain_of(drive: Drive) -> Uncertain:
@@ -66,7 +72,15 @@ def uncertain_of(drive: Drive) -> Uncertain:
     names, covariance = _covariance(drive)
     values = {name: one.value for name, one in drive.stated.items()} | dict(drive.values)
     ends = np.array([_bounds(drive, name, values[name], values[name]) for name in names]).reshape(-1, 2).T
-    return Uncertain(names, np.array([values[name] for name in names]), covariance, ends[0], ends[1])
+    mean, lower, sums = np.array([values[name] for name in names]), ends[0].copy(), []
+    for name in (name for name in names if name in STATIC):
+        k = names.index(name)
+        for base in (one for one in COULOMB_PARAMETERS if one in drive.law.parameter_names and one in values):
+            if base in names and mean[k] + mean[names.index(base)] >= 0.0:
+                sums.append((k, names.index(base)))
+            elif base not in names:  # known exactly
+                lower[k] = max(lower[k], min(mean[k], -values[base]))
+    return Uncertain(names, mean, covariance, lower, ends[1], tuple(sums))
 
 
 def _bounds(drive: Drive, name: str, lowest: float, highest: float) -> tuple[float, float]:
@@ -190,10 +204,16 @@ def _within(uncertain: Uncertain, count: int, rng: np.random.Generator) -> Array
     kept = np.empty((0, len(mean)))
     for _ in range(ATTEMPTS):
         batch = normal()
-        kept = np.concatenate([kept, batch[np.all((batch >= lower) & (batch <= upper), axis=1)]])
+        inside = np.all((batch >= lower) & (batch <= upper), axis=1)
+        for i, j in uncertain.sums:
+            inside &= batch[:, i] + batch[:, j] >= 0.0
+        kept = np.concatenate([kept, batch[inside]])
         if len(kept) >= count:
             return kept[:count]
-    moved = _gibbs(uncertain, np.clip(normal()[len(kept) :], lower, upper), rng)
+    start = np.clip(normal()[len(kept) :], lower, upper)
+    for i, j in uncertain.sums:
+        start[:, i] = np.maximum(start[:, i], -start[:, j])
+    moved = _gibbs(uncertain, start, rng)
     return np.concatenate([kept, moved])
 
 
@@ -209,17 +229,34 @@ def _gibbs(uncertain: Uncertain, points: Array, rng: np.random.Generator) -> Arr
     mean = uncertain.mean[varying]
     lower, upper = (np.asarray(end[varying] - mean) / scale for end in (uncertain.lower, uncertain.upper))
     state = (points[:, varying] - mean) / scale
+    partners = _partners(uncertain.sums, varying)
     width = 1.0 / np.sqrt(np.diag(precision))
     for _ in range(SWEEPS):
         for k in range(len(varying)):
             others = state @ precision[k] - state[:, k] * precision[k, k]
             centre = -others / precision[k, k]
-            low, high = (lower[k] - centre) / width[k], (upper[k] - centre) / width[k]
+            least = np.full(len(state), lower[k])
+            for other in partners[k]:
+                least = np.maximum(
+                    least, -(mean[other] + scale[other] * state[:, other] + mean[k]) / scale[k]
+                )
+            low, high = (least - centre) / width[k], (upper[k] - centre) / width[k]
             drawn = centre + width[k] * _cut_off_normal(low, high, rng.random(len(state)))
-            state[:, k] = np.clip(drawn, lower[k], upper[k])
+            state[:, k] = np.clip(drawn, least, upper[k])
     moved = points.copy()
     moved[:, varying] = mean + scale * state
     return moved
+
+
+def _partners(sums: Sequence[tuple[int, int]], varying: Indices) -> dict[int, list[int]]:
+    """Parameters with which each one has a sum that is not negative, all as places in ``varying``."""
+    place = {int(one): k for k, one in enumerate(varying.tolist())}
+    found: dict[int, list[int]] = {k: [] for k in place.values()}
+    for i, j in sums:
+        if i in place and j in place:
+            found[place[i]].append(place[j])
+            found[place[j]].append(place[i])
+    return found
 
 
 def _cut_off_normal(low: Array, high: Array, level: Array) -> Array:

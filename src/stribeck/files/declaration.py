@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -160,18 +160,37 @@ class NodeParameters(ParameterGroup):
         )
 
     @classmethod
-    def read(cls, path: Path, node: str) -> Self:
+    def groups_without_joint(cls, names: Iterable[str], joints: Any) -> dict[str, list[str]]:
+        """Parameters of joints that are not among ``joints``, by the name of the joint; none if there are no joints."""
+        found: dict[str, list[str]] = {}
+        if cls.joint_class is None or not joints or not isinstance(joints, (list, tuple)):
+            return found
+        own = {spec.name for spec in cls.joint_class.specs()}
+        for name in sorted(names):
+            joint, _, rest = name.rpartition(".")
+            if joint and rest in own and joint not in joints:
+                found.setdefault(joint, []).append(name)
+        return found
+
+    @classmethod
+    def read(cls, path: Path, node: str, tell: Callable[[str], None] | None = None) -> Self:
         """Read a ROS parameter file.
 
         As in ROS (:mod:`stribeck.files.sections`), the last section that sets a parameter takes precedence.
 
         :param node: its name or fully qualified name.
+        :param tell: told of joints that have parameters, but are not in ``joints``: these have no effect, as in the node.
         :raises ConfigError: for invalid values, or a file that is not a parameter file.
         """
         values: dict[str, Any] = {}
         for section in sections_of(path, node):
             values |= _flat(section.values)
         values.pop("use_sim_time", None)
+        if unused := cls.groups_without_joint(values, values.get("joints")):
+            for name in (name for names in unused.values() for name in names):
+                del values[name]
+            if tell is not None:
+                tell(f"{path}: {not_compensated(unused)}")
         return cls.complete(values, str(path))
 
     def flat(self) -> dict[str, Any]:
@@ -180,6 +199,11 @@ class NodeParameters(ParameterGroup):
         for joint, group in getattr(self, "by_joint", {}).items():
             values |= {f"{joint}.{spec.name}": getattr(group, spec.name) for spec in group.specs()}
         return values
+
+
+def not_compensated(joints: Iterable[str]) -> str:
+    """Message on joints that have parameters, but are not in ``joints``."""
+    return f"joints that are not in `joints` are not compensated, their parameters have no effect: {', '.join(joints)}"
 
 
 def _flat(group: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -67,7 +67,7 @@ class Compensator:
             raise ConfigError("no joints to compensate: name joints and their parameter files")
         if len(names := [joint.name for joint in joints]) != len(set(names)):
             raise ConfigError(f"joint names must differ, found {', '.join(names)}")
-        check_gain(joints, settings.gain, settings.effort_meaning)
+        check_gain([joint for joint in joints if joint.enabled], settings.gain, settings.effort_meaning)
         delay, inertia = settings.timing.loop_delay, inertias(joints, maps, dynamics)
         if settings.mode != "goal_offset":  # which takes the friction at the velocity of the goal then
             check_delay(joints, inertia, delay)
@@ -250,12 +250,12 @@ class Compensator:
 
     @property
     def joints_off(self) -> Mask:
-        """Joints without torque while the others are compensated, (n,).
+        """Joints without torque while the others are compensated, (n,), those whose model is not enabled included.
 
         A joint whose position stands still while its velocity says that it moves concerns the others through the rigid-body
         model only, so nothing is learnt meanwhile.
         """
-        ended = self.feed_forward.speed_limit.ended
+        ended = self.feed_forward.speed_limit.ended | self.model.off
         return ended if self._admission.frozen is None else ended | self._admission.frozen_joints
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 from stribeck.live.direction.motion import Tuning, clipped
 from stribeck.live.formulas import Compiler, Formula, as_written, compiled_by
 from stribeck.model.actuator import Actuator, ControlState, ServoCommand, motor_torque
-from stribeck.model.arrays import Array
+from stribeck.model.arrays import Array, Mask
 from stribeck.model.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.model.electrics import motor_current
 from stribeck.model.law import (
@@ -149,6 +149,7 @@ class JointModel:
     :param tuning: behaviour at rest and at reversals, in the file's coordinates; ``None``: from the servo's resolution.
     :param temperature: temperature at which the values were identified [°C].
     :param per_kelvin: identified relative decrease of friction per kelvin [1/K]; ``None``: not known.
+    :param enabled: whether the joint is compensated; otherwise its torque is zero.
     """
 
     name: str
@@ -160,6 +161,7 @@ class JointModel:
     tuning: Tuning | None = None
     temperature: float | None = None
     per_kelvin: float | None = None
+    enabled: bool = True
 
 
 class FrictionModel:
@@ -171,6 +173,7 @@ class FrictionModel:
     def __init__(self, joints: Sequence[JointModel], compiler: Compiler = as_written) -> None:
         self.joints = tuple(joints)
         self.limit: Array = np.array([joint.max_torque for joint in joints], dtype=np.float64)
+        self.off: Mask = np.array([not joint.enabled for joint in joints])
         self.stall: Array = np.array(
             [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
         )

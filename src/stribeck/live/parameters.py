@@ -77,6 +77,9 @@ class CompensatedJointParameters(TuningParameters):
     )
     ratio: float = parameter(1.0, "turns of the servo per turn of the joint", 1e-4, 1e4)
     offset: float = parameter(0.0, "position of the joint at the zero of the servo [rad]", -1e3, 1e3)
+    enabled: bool = parameter(
+        True, "compensate this joint; false: its friction torque is zero, the other joints are compensated"
+    )
     max_torque: float = parameter(
         0.0,
         "limit of the friction torque on the servo side [N m]; 0: half the datasheet's stall torque",

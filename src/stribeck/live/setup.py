@@ -97,6 +97,7 @@ def _compensated_joint(
         _tuning(parameters, joint, file, joint_map),
         file.temperature,
         per_kelvin.value if per_kelvin is not None and per_kelvin.known else None,
+        joint.enabled,
     )
     identified = Identified(name, file.law.name, digest_of(absolute, quantile))
     return CompensatedJoint(model, joint_map, file, joint.p_gain, joint.supply_voltage, identified)
@@ -140,8 +141,10 @@ def learning_of(
     :param base: folder to which relative file names refer.
     :raises ConfigError: for a URDF that does not match, or if only some of the joints have loads.
     """
+    off = [joint.model.name for joint in joints if not joint.model.enabled]
+    out = (f"not compensated, because <joint>.enabled is false: {', '.join(off)}",) if off else ()
     if not parameters.adapt:
-        return Learning(None, (), "adapt is false")
+        return Learning(None, out, "adapt is false")
     dynamics, words = dynamics_of(parameters, joints, base)
     mode, gap = parameters.output_mode, ""
     if dynamics is None:
@@ -150,7 +153,7 @@ def learning_of(
         gap = f"the motor torque is unknown, because effort_meaning is {parameters.effort_meaning}"
     elif not parameters.goal_topic and mode == "sum" and parameters.command_type == "array":
         gap = "no goals are received: set goal_topic"
-    words = (*words, *([f"the current friction is not learnt: {gap}"] if gap else []))
+    words = (*out, *words, *([f"the current friction is not learnt: {gap}"] if gap else []))
     return Learning(dynamics, words, gap)
 
 

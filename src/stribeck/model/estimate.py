@@ -142,9 +142,10 @@ def estimate_of(
     status: Status
     if bounds is not None:
         lower, upper = max(lower, bounds[0]), min(upper, bounds[1])
-    between = f"between {lower:.3g} and {_with_unit(f'{upper:.3g}', unit)}"
+    between = f"between {ends[0]:.3g} and {_with_unit(f'{ends[1]:.3g}', unit)}"
     if bounds is not None and upper - lower >= AS_WIDE * confidence * (bounds[1] - bounds[0]):
-        status, why = "not determined", f"may have any value within its search bounds, {between}"
+        within = f"between {lower:.3g} and {_with_unit(f'{upper:.3g}', unit)}"
+        status, why = "not determined", f"may have any value within its search bounds, {within}"
     elif prior is not None and upper - lower >= AS_WIDE * (prior[1] - prior[0]):
         status, why = "not determined", f"no better known than before the data, {between}"
     elif not half <= LOOSE * scale:

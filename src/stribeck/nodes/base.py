@@ -28,6 +28,7 @@ from stribeck.live.real_time import request_real_time
 from stribeck.nodes.descriptor import descriptor_of
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.lockstep import LockstepNode
+from stribeck.nodes.parameter_names import without_effect
 from stribeck.nodes.qos import quiet_events
 from stribeck.nodes.statuses import FAILED
 from stribeck.nodes.transport import avoid_shared_memory
@@ -43,9 +44,6 @@ SWITCH_INTERVAL = 1e-4
 LEVELS = {"ok": DiagnosticStatus.OK, "warn": DiagnosticStatus.WARN, "error": DiagnosticStatus.ERROR}
 
 Level = Literal["info", "warning", "error"]
-
-ROS_PARAMETERS = ("use_sim_time", "qos_overrides", "start_type_description_service")
-"""Parameters in a file that ROS itself reads."""
 
 OVERRIDABLE = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
 """QoS policies of subscriptions that ``qos_overrides`` may change."""
@@ -137,22 +135,9 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
 
         :raises ConfigError: if the parameter belongs to a joint of this node.
         """
-        joints = values.get("joints", ())
-        unknown = []
-        for name in sorted(set(self._parameter_overrides) - set(self._specs) - ALL_NAMES):
-            first, _, rest = name.partition(".")
-            if rest and first in joints:
-                valid = [
-                    spec.removeprefix(f"{first}.") for spec in self._specs if spec.startswith(f"{first}.")
-                ]
-                raise ConfigError(f"{name}: unknown parameter of a joint; valid: {', '.join(valid)}")
-            unused = first == "qos_overrides" and ".publisher" in name
-            if unused or (first not in ROS_PARAMETERS and not (rest and not joints)):
-                unknown.append(name)
-        if unknown:
-            self.get_logger().warning(
-                f"unknown parameters, which have no effect: {', '.join(unknown)}; valid: {', '.join(self._specs)}"
-            )
+        given = set(self._parameter_overrides) - set(self._specs) - ALL_NAMES
+        for line in without_effect(self.parameter_class, given, tuple(self._specs), values.get("joints", ())):
+            self.get_logger().warning(line)
 
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         changes = {}
@@ -428,6 +413,11 @@ def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> 
     if warning:
         node.get_logger().warning(warning)
     node.owns_process = True
+    if not node.get_parameter("autostart").value:
+        name = node.get_fully_qualified_name()
+        node.get_logger().info(
+            f"not configured: ros2 lifecycle set {name} configure, then activate; or start with -p autostart:=true"
+        )
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     ending: Callable[[], bool] = lambda: bool(stopping) or node.exit_code is not None  # noqa: E731

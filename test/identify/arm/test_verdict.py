@@ -78,6 +78,31 @@ def test_currents_taken_for_torques_are_noticed(clean):
     assert all(high > low for low, high in intervals), estimates
 
 
+def test_what_is_found_at_one_joint_leaves_the_others_usable(clean):
+    """An effort fifteen times too large at the elbow: one reason about its size, and each reason with its joint."""
+    run, path = clean
+    work, fits = fitted(scaled(run, 1.0, 1.0, 15.0), path)
+    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood)
+    sizes = [one for one in verdict.reasons if one.key in ("effort_unit", "effort_check")]
+    assert [one.joint for one in sizes] == ["elbow"], verdict.reasons
+    assert "--payload identify" in sizes[0].text
+    assert not any(one.key.startswith("effort") for one in verdict.of("base").reasons)
+
+
+def test_a_rotor_inertia_of_zero_concerns_its_joint(clean):
+    """Not the verdicts on the other joints."""
+    run, path = clean
+    work, fits = fitted(run, path)
+    scored = fits["full"]
+    parameters = [values.copy() for values in scored.fit.parameters]
+    parameters[2][0] = 0.0
+    fits["full"] = replace(scored, fit=replace(scored.fit, parameters=tuple(parameters)))
+    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood)
+    assert [(one.key, one.joint) for one in verdict.reasons] == [("no_rotor_inertia", JOINTS[2])]
+    assert verdict.of(JOINTS[0]).use == "usable"
+    assert verdict.of(JOINTS[2]).use == "doubtful"
+
+
 def test_efforts_of_another_machine_are_not_explained(clean):
     """Most of the torque remains."""
     run, path = clean

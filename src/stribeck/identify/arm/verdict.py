@@ -177,15 +177,25 @@ def _effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Reason]:
     most = 2 * len(other) > len(scales)
     if not most:
         other = {j: s for j, s in other.items() if not 1.0 / FAR < s < FAR}
-    if other:
+    if other and most:
         listed = ", ".join(f"{joint} {scale:.3g}" for joint, scale in other.items())
         text = (
             f"the effort is far from the torque that the links of the URDF need (ratio {listed}): is it a current, or a torque of the motor (set scale or "
             "gears), or are masses of the URDF or the payload in grams?"
         )
-        reasons.append(Reason("effort_unit", "unusable" if most else "doubtful", text))
-    reasons += [Reason("effort_check", "doubtful", note) for note in survey.notes if not against]
+        reasons.append(Reason("effort_unit", "unusable", text))
+    elif other:
+        reasons += [Reason("effort_unit", "doubtful", _far_off(*one), one[0]) for one in other.items()]
+    notes = [] if against else [one for one in survey.notes if one.about == "sign" or one.joint not in other]
+    reasons += [Reason("effort_check", "doubtful", one.text, one.joint) for one in notes]
     return reasons
+
+
+def _far_off(joint: str, scale: float) -> str:
+    return (
+        f"{joint}: the effort is {scale:.3g} times the torque that the links of the URDF need: does the URDF lack a tool or load (`--payload identify`), "
+        "is the effort of this joint a current or a torque of the motor (set scale or gears), or are its masses in grams?"
+    )
 
 
 def _worse(name: str, scored: Scored, plain: Scored) -> list[Reason]:
@@ -236,9 +246,10 @@ def _far(given: ArmModel, found: ArmModel, near: Neighbourhood) -> list[Reason]:
 
 
 def _no_rotor(fit: FullFit) -> list[Reason]:
-    elements = fit.machine.elements
-    still = [element for element in elements if fit.values(element)["armature"] < NO_ROTOR]
-    if not still:
-        return []
-    text = f"the rotor inertia of {', '.join(still)} is zero, its lower bound: accelerations or delays are wrong, unless the joint has no gear"
-    return [Reason("no_rotor_inertia", "doubtful", text)]
+    reasons = []
+    for element in fit.machine.elements:
+        if fit.values(element)["armature"] < NO_ROTOR:
+            text = f"{element}: the rotor inertia is zero, its lower bound: accelerations or delays are wrong, unless the joint has no gear"
+            joint = element if element in fit.machine.joints else ""
+            reasons.append(Reason("no_rotor_inertia", "doubtful", text, joint))
+    return reasons

@@ -25,7 +25,7 @@ from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
-from stribeck.identify.arm.joint_limits import torque_limits
+from stribeck.identify.arm.joint_limits import largest_friction, torque_limits
 from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.regressor import regressor_unit
 from stribeck.identify.arm.residuals import explain
@@ -64,10 +64,8 @@ def run(options: IdentifyArmOptions) -> int:
         print(carried.line)
     if options.base_parameters:
         _print_base(robot, work, fits)
-    print(*written, *verdict.lines(), sep="\n")
-    for path in written:
-        if path.name == COMPENSATION and verdict.use != "unusable":
-            print(launch_command(path))
+    starts = [launch_command(path) for path in written if path.name == COMPENSATION]
+    print(*written, *(starts if verdict.use != "unusable" else []), *verdict.lines(), sep="\n")
     if len(fits) < len(task.chosen):
         return INTERRUPTED
     return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
@@ -150,6 +148,7 @@ def _write(
             verdict=verdict,
             command="identify arm",
             payload=None if carried is None else carried.payload,
+            friction=largest_friction(fit, [m for part in fits["full"].motions.values() for m in part]),
         )
         if kept is not None:
             warn(f"{COMPENSATION} already existed; the old file is now {kept}")
@@ -254,8 +253,9 @@ def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
         terms.append(f"presliding {choice.presliding:g}")
     print(f"full: {', '.join(terms)}; measured states lag the torques by {1e3 * choice.delay:.2g} ms")
     rows, units = [], work.machine.units(robot.units)
-    for k, element in enumerate(work.machine.elements):
+    for element in work.machine.elements:
         estimates = element_estimates(fit, element, units[element])
-        for (name, one), deviation in zip(estimates.items(), fit.sigma[k], strict=True):
-            rows.append([element, name, one.unit, f"{one.value:.5g}", f"{deviation:.2g}", one.status])
-    print_table(["joint", "parameter", "unit", "value", "standard deviation", "status"], rows, left=3)
+        for name, one in estimates.items():
+            interval = "" if one.interval is None else "{:.4g} to {:.4g}".format(*one.interval)
+            rows.append([element, name, one.unit, f"{one.value:.5g}", interval, one.status])
+    print_table(["joint", "parameter", "unit", "value", "95 % interval", "status"], rows, left=3)

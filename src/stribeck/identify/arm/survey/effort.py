@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -52,6 +53,14 @@ UNITS: dict[str, dict[str, object]] = {
 """Keys of the source of an effort, by its kind."""
 
 
+class EffortNote(NamedTuple):
+    """What looks wrong with the ``sign`` or the ``size`` (``about``) of the effort of a joint."""
+
+    joint: str
+    about: str
+    text: str
+
+
 @dataclass(frozen=True)
 class EffortSurvey:
     """Comparison of efforts with the torques of the URDF.
@@ -66,7 +75,7 @@ class EffortSurvey:
     scale: Array
     position_signs: Array
     effort_signs: Array
-    notes: tuple[str, ...]
+    notes: tuple[EffortNote, ...]
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
     signs = _position_signs(arm, rows)
     fits = _fits(arm, rows, signs)
     scale, effort_signs = np.full(len(arm), np.nan), np.ones(len(arm))
-    notes = []
+    notes: list[EffortNote] = []
     sizes = np.zeros(len(arm))
     for j, (joint, fit) in enumerate(zip(arm.joints, fits, strict=True)):
         gravity, friction = (fit.values[k] / max(fit.sigma[k], 1e-300) for k in (0, 3))
@@ -105,17 +114,23 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
         if leading < -CLEAR:
             effort_signs[j] = -1.0
         if min(abs(gravity), abs(friction)) > CLEAR and gravity * friction < 0.0:
-            notes.append(
+            sign = (
                 f"{joint}: the effort has the sign {np.sign(gravity):+.0f} against the gravity and inertia of the URDF, but {np.sign(friction):+.0f} against "
                 "friction: check the signs of position and effort"
             )
+            notes.append(EffortNote(joint, "sign", sign))
         if abs(gravity) > CLEAR:
             scale[j] = abs(fit.values[0])
             sizes[j] = abs(gravity)
     kind = _kind(scale, sizes)
     if kind == "torque":
         notes += [
-            f"{joint}: the effort is {value:.3g} times the torque that the links of the URDF need: does the URDF lack a tool or load, or are its masses wrong?"
+            EffortNote(
+                joint,
+                "size",
+                f"{joint}: the effort is {value:.3g} times the torque that the links of the URDF need: does the URDF lack a tool or load "
+                "(`--payload identify`), or are its masses wrong?",
+            )
             for joint, value in zip(arm.joints, scale, strict=True)
             if value > ODD or value < 1.0 / ODD
         ]

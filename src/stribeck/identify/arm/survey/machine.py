@@ -136,7 +136,7 @@ def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
         *_processing(protocol, width, len(runs) - len(whole), quieter),
         *_limits(arm, motions),
     )
-    notes = (*choice.notes, *units.notes, *_changes(arm, effort), *effort.notes)
+    notes = (*choice.notes, *units.notes, *_changes(arm, effort), *(note.text for note in effort.notes))
     return Survey(choice.joints, findings, notes)
 
 
