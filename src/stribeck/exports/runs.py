@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from stribeck.evaluate.assessment import Stepping
+from stribeck.evaluate.draws import CENTRE
 from stribeck.live.friction import stall_torque
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
@@ -41,9 +42,19 @@ def usual_gain(file: Drive) -> float:
     return full / (control.gain * FULL_OUTPUT_AT)
 
 
+def of_robot(file: Drive) -> bool:
+    """Whether a joint was identified as a part of a whole robot.
+
+    The bench trajectories are then no motion of it: its inertia, its loads and its angles are those of a leg or an arm, and its friction over
+    the position would be extrapolated.
+    """
+    return file.provenance is not None and file.provenance.search.method == "identify-robot"
+
+
 def rest_friction(file: Drive) -> float:
-    """Friction at rest without load, of the direction that has less [N m]."""
-    return min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0))
+    """Friction at rest without load, of the direction that has less [N m]; where it depends on the position, in the middle of the recordings."""
+    at = file.values.get(CENTRE, 0.0)
+    return min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0, at))
 
 
 def bench_runs(file: Drive, kp: float, supply_voltage: float, kd: float = 0.0) -> list[Log]:
