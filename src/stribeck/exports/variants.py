@@ -15,6 +15,7 @@ from stribeck.exports.draws import held_draw
 from stribeck.exports.registry import Format
 from stribeck.exports.task import ExportTask
 from stribeck.model.arrays import Array
+from stribeck.model.joint import Servo
 
 class Sets(Protocol):
     """Draws of a joint: values (N,) by parameter, of what a format holds and of what it does not."""
@@ -64,7 +65,7 @@ def variants(
     digits = max(4, len(str(count - 1)))
     for k in range(count):
         joints = tuple(
-            one._replace(servo=replace(one.servo, parameters=held_draw(one.servo.parameters, sets.values, k)))
+            one._replace(servo=_drawn_servo(one.servo, sets, k))
             for one, sets in zip(task.joints, drawn, strict=True)
         )
         if form.draws == "files":
@@ -85,6 +86,13 @@ def variants(
         for one, sets in zip(task.joints, drawn, strict=True):
             table |= {f"{one.joint}/{name}": v for name, v in sets.beside.items()}
     return {**files, table_path(task.output): _npz(table)}
+
+
+def _drawn_servo(servo: Servo, sets: Sets, k: int) -> Servo:
+    """A servo with the values of a draw; the scale of a motor's torque is also that of the derivative part of its command."""
+    held = held_draw(servo.parameters, sets.values, k)
+    scale = held.values["ratio"] / servo.parameters.values["ratio"] if servo.kd and "ratio" in sets.values else 1.0
+    return replace(servo, parameters=held, kd=servo.kd * scale)
 
 
 def _npz(table: Mapping[str, Array]) -> bytes:
