@@ -57,7 +57,9 @@ def export(drives, *words):
 def attributes(path, joint):
     """Armature, Coulomb and viscous friction in a model."""
     (line,) = (line for line in path.read_text().splitlines() if f'<joint name="{joint}"' in line)
-    return [float(line.split(f'{name}="')[1].split('"')[0]) for name in ("armature", "frictionloss", "damping")]
+    return [
+        float(line.split(f'{name}="')[1].split('"')[0]) for name in ("armature", "frictionloss", "damping")
+    ]
 
 
 def test_an_export_has_the_identified_values(drives, capsys):
@@ -70,7 +72,9 @@ def test_an_export_has_the_identified_values(drives, capsys):
         said = capsys.readouterr()
         assert "may sink" not in said.err
         assert "mrad" not in said.out
-        assert "hip: the identified values, unchanged; lost: friction that depends on the position [" in said.out
+        assert (
+            "hip: the identified values, unchanged; lost: friction that depends on the position [" in said.out
+        )
         assert "knee: the identified values, unchanged; lost: nothing [" in said.out
     assert texts[0] == texts[1]
     for joint, drive in read_drives(drives).joints.items():
@@ -113,7 +117,10 @@ def test_draws_are_as_wide_as_the_file_states(drives, capsys):
     write_drives(drives, replace(content, joints=sized))
     assert export(drives, "--draws", 40) == 0
     said = capsys.readouterr().out
-    assert "hip: 40 draws, friction and motor torque ± 20 %, standard deviations of the parameters × 0.5: " in said
+    assert (
+        "hip: 40 draws, friction and motor torque ± 20 %, standard deviations of the parameters × 0.5: "
+        in said
+    )
     table = np.load(drives.parent / "out.xml.draws.npz")
     assert np.std(np.log(table["hip/ratio"])) == pytest.approx(0.2, rel=0.35)
     assert np.all(table["knee/ratio"] == 1.0)
@@ -133,7 +140,10 @@ def test_the_identification_finds_how_wide_draws_are(drives, monkeypatch):
     runs = read_runs([swinging_leg.recorded(folder, f"run{k}", 0.4 * k, seconds=4.0) for k in range(3)], tree)
     law = LAWS["m1"]
     problem = problem_of(tree, runs, [0, 1], law, free=("armature", "bias", "delay"))
-    truth = {joint: {**swinging_leg.TRUE[joint], "bias": 0.0, "delay": swinging_leg.DELAY} for joint in swinging_leg.TRUE}
+    truth = {
+        joint: {**swinging_leg.TRUE[joint], "bias": 0.0, "delay": swinging_leg.DELAY}
+        for joint in swinging_leg.TRUE
+    }
     names = list(truth)
 
     def sized(factor):
@@ -145,7 +155,9 @@ def test_the_identification_finds_how_wide_draws_are(drives, monkeypatch):
                 x[k] = 0.0
         for joint, values in truth.items():
             estimates = {
-                name: estimate_of(value * (factor if "friction" in name else 1.0), "", (value - 1e-4, value + 1e-4))
+                name: estimate_of(
+                    value * (factor if "friction" in name else 1.0), "", (value - 1e-4, value + 1e-4)
+                )
                 for name, value in values.items()
             }
             joints[joint] = torque_drive(torque_actuator("rotary", largest=20.0), law, estimates)

@@ -27,7 +27,7 @@ from stribeck.evaluate.assessment import Stepping, stepping_of
 from stribeck.evaluate.draws import deviation_of, draws_of, uncertain_of
 from stribeck.exports.draw_width import Recorded, sizes_for
 from stribeck.exports.left_out_runs import errors_of_one_more
-from stribeck.exports.runs import batch_of_source, bench_runs, of_robot, usual_gain
+from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.identify.common.population import population_of
 from stribeck.identify.servo.prediction import COVERAGE, QUANTILE, half_widths, model_of, motions
 from stribeck.model.arrays import Array, Mask
@@ -92,7 +92,6 @@ class Width:
         if self.wanted is None:
             return f"{text}; the file states no model error in rad, so none is added"
         return f"{text}, and {1e3 * self.wanted:.3g} in the band of the fit"
-
 
     def _of_robot(self, count: int) -> str:
         if not self.stated:
@@ -203,7 +202,7 @@ def width_of(drive: Drive, logs: Sequence[Log] = ()) -> Width:
     :raises ConfigError: if nothing is uncertain, or neither recordings nor the file say how wrong the model is.
     """
     check_uncertain(drive, "the fit")
-    if of_robot(drive):
+    if drive.of_robot:
         width = width_of_robot(drive)
         if not width.stated:
             raise ConfigError(

@@ -42,15 +42,6 @@ def usual_gain(file: Drive) -> float:
     return full / (control.gain * FULL_OUTPUT_AT)
 
 
-def of_robot(file: Drive) -> bool:
-    """Whether a joint was identified as a part of a whole robot.
-
-    The bench trajectories are then no motion of it: its inertia, its loads and its angles are those of a leg or an arm, and its friction over
-    the position would be extrapolated.
-    """
-    return file.provenance is not None and file.provenance.search.method == "identify-robot"
-
-
 def rest_friction(file: Drive) -> float:
     """Friction at rest without load, of the direction that has less [N m]; where it depends on the position, in the middle of the recordings."""
     at = file.values.get(CENTRE, 0.0)

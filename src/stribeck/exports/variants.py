@@ -17,6 +17,7 @@ from stribeck.exports.task import ExportTask
 from stribeck.model.arrays import Array
 from stribeck.model.joint import Servo
 
+
 class Sets(Protocol):
     """Draws of a joint: values (N,) by parameter, of what a format holds and of what it does not."""
 
@@ -50,9 +51,7 @@ def table_path(output: Path) -> Path:
     return output.with_name(f"{output.name}.draws.npz")
 
 
-def variants(
-    form: Format, task: ExportTask, drawn: Sequence[Sets], count: int
-) -> dict[Path, str | bytes]:
+def variants(form: Format, task: ExportTask, drawn: Sequence[Sets], count: int) -> dict[Path, str | bytes]:
     """The content of the files of all draws: variants ``STEM_0000`` and following, where the format has them, and the table.
 
     The table has also what no format holds: the delay and the bias of the goal of a robot's joint.
@@ -91,7 +90,11 @@ def variants(
 def _drawn_servo(servo: Servo, sets: Sets, k: int) -> Servo:
     """A servo with the values of a draw; the scale of a motor's torque is also that of the derivative part of its command."""
     held = held_draw(servo.parameters, sets.values, k)
-    scale = held.values["ratio"] / servo.parameters.values["ratio"] if servo.kd and "ratio" in sets.values else 1.0
+    scale = (
+        held.values["ratio"] / servo.parameters.values["ratio"]
+        if servo.kd and "ratio" in sets.values
+        else 1.0
+    )
     return replace(servo, parameters=held, kd=servo.kd * scale)
 
 

@@ -27,7 +27,6 @@ from stribeck.model.arrays import Array
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch
 
-
 BESIDE_LAW = {"delay": "delay", "bias": "bias of the goal", "play": "backlash"}
 """What is identified of a robot's joint beside actuator and law, and no format holds, in words."""
 

@@ -28,7 +28,7 @@ from stribeck.evaluate.assessment import stepping_of
 from stribeck.exports.loss import SCHEMA, Loss, loss_of, unsimulated
 from stribeck.exports.projection import closest, lost, missing_terms, plain, rest_remark
 from stribeck.exports.registry import FORMATS, Format, format_named
-from stribeck.exports.runs import batch_of_source, bench_runs, of_robot, usual_gain
+from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
 from stribeck.exports.variants import table_path, variants
 from stribeck.files.actuators import load_actuator
@@ -38,6 +38,7 @@ from stribeck.model.control_laws import Gains, TorqueControl
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.log import Log
 from stribeck.strict import read_bytes
+
 
 class _Driven(NamedTuple):
     """A joint and the drive of it, with the file that has it."""
@@ -63,7 +64,7 @@ def run(options: ExportOptions) -> int:
     places = [next(k for k, (_, file) in enumerate(files) if file is one.file) for one in driven]
     for path, file in files:
         warn_of_friction(path, file)
-    if options.recordings and any(of_robot(file) for _, file in files):
+    if options.recordings and any(file.of_robot for _, file in files):
         raise ConfigError(
             "recordings are for servos and single joints: the drives of a robot are exported as they were identified, and draws are as wide "
             "as the file states: remove the recordings (docs/robots.md shows how the exported model is simulated in them)"
@@ -254,7 +255,7 @@ def _judged(
 ) -> Judged:
     """The runs of a file, and its law as the format holds it."""
     stepping = stepping_of(file)
-    if of_robot(file):
+    if file.of_robot:
         return Judged(path, file, None, stepping, plain(file, form))
     benches = bench_runs(
         file,
