@@ -64,12 +64,7 @@ def run(options: ExportOptions) -> int:
     places = [next(k for k, (_, file) in enumerate(files) if file is one.file) for one in driven]
     for path, file in files:
         warn_of_friction(path, file)
-    if options.recordings and any(file.of_robot for _, file in files):
-        raise ConfigError(
-            "recordings are for servos and single joints: the drives of a robot are exported as they were identified, and draws are as wide "
-            "as the file states: remove the recordings (docs/robots.md shows how the exported model is simulated in them)"
-        )
-    logs = _logs(options)
+    logs = _logs(options, [file for _, file in files])
     if logs:
         check_recorded(logs, files, supply=False)
     beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
@@ -231,7 +226,12 @@ def _driven(options: ExportOptions) -> list[_Driven]:
     return found
 
 
-def _logs(options: ExportOptions) -> list[Log]:
+def _logs(options: ExportOptions, files: Sequence[Drive]) -> list[Log]:
+    if options.recordings and any(file.of_robot for file in files):
+        raise ConfigError(
+            "recordings are for servos and single joints: the drives of a robot are exported as they were identified, and draws are as wide "
+            "as the file states: remove the recordings (docs/robots.md shows how the exported model is simulated in them)"
+        )
     if not options.recordings:
         given = {"--signals": options.signals, "--bench": options.bench, "--arm-mass": options.arm_mass}
         for name, value in given.items():
