@@ -10,7 +10,7 @@ import stribeck.exports.robot_draws as robot_draws
 import swinging_leg
 from stribeck.cli.main import main
 from stribeck.exports.draws import width_of_robot
-from stribeck.exports.projection import missing_terms
+from stribeck.exports.projection import missing_terms, rest_remark
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.runs import rest_friction
 from stribeck.files.drives import Drives, read_drives, write_drives
@@ -97,6 +97,15 @@ def test_friction_at_rest_is_that_in_the_middle_of_the_recordings(drives):
     assert missing_terms(knee, FORMATS["mjcf"]) == ()
 
 
+def test_lost_friction_at_rest_is_answered_with_what_robots_can_do(drives):
+    """Recordings with rests cannot be given; a law that the format has can be fitted."""
+    hip = read_drives(drives).joints["hip"]
+    poorer = replace(hip, values={**hip.values, "friction_base": 0.4 * hip.values["friction_base"]})
+    remark = rest_remark(hip, poorer, FORMATS["mjcf"])
+    assert "identify the robot with --law m1" in remark
+    assert "recordings" not in remark
+
+
 def test_recordings_of_a_robot_are_refused_with_what_holds(drives, capsys):
     """They are no recordings of a bench, and the table's columns are not the remedy."""
     assert export(drives, swinging_leg.recorded(drives.parent, "run", 0.0, seconds=1.0)) == 1
@@ -165,6 +174,5 @@ def test_the_identification_finds_how_wide_draws_are(drives, monkeypatch):
         return [width_of_robot(drive).error for drive in found.values()]
 
     wrong, right = sized(1.3), sized(1.0)
-    print(wrong, right)
     assert min(wrong) > 0.1
     assert all(a > 2.0 * b for a, b in zip(wrong, right, strict=True))

@@ -96,8 +96,8 @@ class Width:
     def _of_robot(self, count: int) -> str:
         if not self.stated:
             return (
-                f"{count} draws of the uncertainty of the parameters alone, without the error of the model: simulated motions contain far "
-                "less than 90 % of a recorded one; the file states no width of draws: identify the robot again, with three or more runs"
+                f"{count} draws of the parameters' uncertainty alone, which contain far less than 90 % of a recorded motion; "
+                "the file states no width of draws: identify the robot again, with three or more runs"
             )
         return (
             f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %, standard deviations of the parameters × {self.share:.2g}: "

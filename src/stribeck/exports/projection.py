@@ -101,9 +101,14 @@ def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
     own, written = rest_friction(source), rest_friction(held)
     if written >= 0.5 * own or "friction_base" in form.absent:
         return None
+    remedy = (
+        "identify the robot with --law m1, which the format has"
+        if source.of_robot
+        else "give recordings with rests, so that the export represents them"
+    )
     return (
-        f"friction at rest without load is {own:.3g} in the source law, but {written:.3g} in the export: a joint that should stay at rest may sink; give "
-        "recordings with rests, so that the export represents them"
+        f"friction at rest without load is {own:.3g} in the source law, but {written:.3g} in the export: a joint that should stay at rest may sink; "
+        f"{remedy}"
     )
 
 

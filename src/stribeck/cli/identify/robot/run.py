@@ -76,6 +76,7 @@ def run(options: IdentifyRobotOptions) -> int:
     if summary:
         from stribeck.cli.identify.robot.plots import write_motion, write_pictures
 
+        note("computes how wide draws of the parameters have to be")
         print(*_write(options.model, fit, verdict, summary), sep="\n")
         write_motion(fit, summary.parent)
         write_pictures(fit, alone, summary.parent)
