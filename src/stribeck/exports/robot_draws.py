@@ -8,7 +8,7 @@ were fitted; the file of drives keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -92,7 +92,7 @@ def _repeated(lanes: Lanes) -> Lanes:
 
 
 def _values(
-    problem: RobotProblem, estimate: Array, drives: list[Drive], drawn: list[Mapping[str, Array]], k: int
+    problem: RobotProblem, estimate: Array, drives: list[Drive], drawn: Sequence[Mapping[str, Array]], k: int
 ) -> Array:
     """Parameters of all lanes (N, L) with draw ``k`` of each joint."""
     values, joints = estimate.copy(), len(drives)
