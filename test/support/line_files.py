@@ -433,7 +433,7 @@ BUILDERS: tuple[tuple[str, str, Builder], ...] = (
     (r"export", r"arm\.usda", arm_usd),
     (r"import-model", r"\w+\.xml", exported_mjcf),
     (r"import-model", r"params\.json", bam_parameters),
-    (r"identify robot", r"runs", legs),
+    (r"identify robot", r"runs|unseen", legs),
     (r"identify robot", r"robot\.xml", leg_model),
     (r"identify arm --bayes", r"tx40\.urdf", of_others("tx40")),
     (r"identify mechanism", r"run\.csv", pendulum),

@@ -58,6 +58,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         ),
         *(
             "stribeck identify robot rx_run",
+            "stribeck export --format mjcf --params out/robot.json",
             "stribeck identify robot FITTED",
             "stribeck identify robot dataset/",
             "stribeck advise recordings/ --model arm.urdf",

@@ -190,7 +190,8 @@ class Fit:
         :param count: number of sets.
         :param seed: the same seed gives the same sets.
         :param model_error: widen them until the spread of simulated motions is that of the band of the fit, which contains the error of the
-            model (:mod:`stribeck.exports.draws`), in the recordings of the fit, or on bench trajectories where it was read from a file.
+            model (:mod:`stribeck.exports.draws`), in the recordings of the fit, or on bench trajectories where it was read from a file; of a robot: as wide
+            as its file states, so that simulations contain 90 % of one more run.
         :returns: values by parameter (count,); those that are known exactly are constant.
         :raises ConfigError: for a fit of several joints, or without drives; with ``model_error`` also for one that states none.
         """
@@ -201,7 +202,7 @@ class Fit:
             return draws_of(drive, count, seed)
         from stribeck.exports.draws import width_of
 
-        width = width_of(drive, self.runs.logs if self.runs else ())
+        width = width_of(drive, self.runs.logs if self.runs and not drive.of_robot else ())
         return draws_of(drive, count, seed, error=width.error, share=width.share)
 
     def predict(

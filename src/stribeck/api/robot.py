@@ -15,6 +15,7 @@ from stribeck.api.machines import Sources
 from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
 from stribeck.api.stages import Stages
 from stribeck.errors import check_valid
+from stribeck.exports.robot_draws import with_draw_sizes
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore
 from stribeck.identify.robot.identify import identify_robot as identified
@@ -154,6 +155,6 @@ def identify_robot(
             play=backlash,
             note=stages.tell,
         )
-    content = robot_drives(result, judge_robot(result))
+    content = with_draw_sizes(robot_drives(result, judge_robot(result)), result.problem, result.x)
     sources = Sources(Path(model), None, degrees, servos)
     return Fit(content, runs=given, result=result, title=Path(model).name, sources=sources)

@@ -240,7 +240,10 @@ COMMANDS: dict[str, CommandEntry] = {
     "export": CommandEntry(
         "export",
         "export identified servos to simulators, firmware and tables, with the error of the export",
-        ("export --format list", "export --format mjcf --params servo.json --kp 400 --output servo.xml"),
+        (
+            "export --format mjcf --params servo.json --kp 400 --output servo.xml",
+            "export --format mjcf --params out/robot.json --model robot.xml --output identified.xml --draws 20",
+        ),
     ),
     "import-model": CommandEntry(
         "import_model",

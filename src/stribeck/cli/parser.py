@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -81,6 +81,12 @@ def map_of_commands() -> str:
     return "\n".join([*lines, *more])
 
 
+def _usage_of(entry: Field[Any]) -> str:
+    """Words of a command line, in brackets if they may be left out."""
+    word = entry.metadata["metavar"] or entry.name.upper()
+    return f"{word} [{word} …]" if entry.default is MISSING else f"[{word} …]"
+
+
 def build_parser(name: str, command: CommandEntry, *, every: bool = False) -> CommandParser:
     """The parser of a command.
 
@@ -98,13 +104,13 @@ def build_parser(name: str, command: CommandEntry, *, every: bool = False) -> Co
     hidden = essential is not None and any(
         not entry.metadata["hidden"] and entry.name not in essential for entry in fields(kind)
     )
-    words = [entry.metadata["metavar"] or entry.name.upper() for entry in positional]
+    words = [_usage_of(entry) for entry in positional]
     examples = "\n".join(f"  stribeck {line}" for line in command.examples)
     more = f"{EVERY} shows further options.\n\n" if hidden else ""
     bayes = f" {BAYES_FLAG}" if command in BAYES.values() else ""
     parser = CommandParser(
         prog=f"stribeck {name}{bayes}",
-        usage=" ".join([f"stribeck {name}{bayes}", *(f"{word} [{word} …]" for word in words), "[options]"]),
+        usage=" ".join([f"stribeck {name}{bayes}", *words, "[options]"]),
         description=command.text[0].upper() + command.text[1:] + ".",
         epilog=f"{more}examples:\n{examples}",
         known=[*known, "--help", EVERY],

@@ -61,22 +61,26 @@ class Width:
     """How wide draws are.
 
     :param error: relative standard deviation of friction and motor torque for what the law lacks.
-    :param posterior: spread of the motion with the posterior alone, root mean square over the samples [rad].
-    :param reached: that of the draws.
+    :param posterior: spread of the motion with the posterior alone, root mean square over the samples [rad]; ``None`` for joints of a robot.
+    :param reached: that of the draws; likewise.
     :param wanted: that of the band of the fit; ``None`` with recordings, and if the file does not state the error of its model.
     :param coverage: share of the recorded samples within the middle 90 % of the draws; ``None`` without recordings.
     :param share: of the standard deviations of the posterior that is drawn from.
+    :param stated: whether the file of the drive states error and share.
     """
 
     error: float
-    posterior: float
-    reached: float
+    posterior: float | None
+    reached: float | None
     wanted: float | None = None
     coverage: float | None = None
     share: float = 1.0
+    stated: bool = False
 
     def line(self, count: int) -> str:
         """The width in one line."""
+        if self.posterior is None or self.reached is None:
+            return self._of_robot(count)
         text = (
             f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %: the spread of the motion "
             f"is {1e3 * self.reached:.3g} mrad, {1e3 * self.posterior:.3g} due to the posterior alone"
@@ -88,6 +92,17 @@ class Width:
         if self.wanted is None:
             return f"{text}; the file states no model error in rad, so none is added"
         return f"{text}, and {1e3 * self.wanted:.3g} in the band of the fit"
+
+    def _of_robot(self, count: int) -> str:
+        if not self.stated:
+            return (
+                f"{count} draws of the parameters' uncertainty alone, which contain far less than 90 % of a recorded motion; "
+                "the file states no width of draws: identify the robot again, with three or more runs"
+            )
+        return (
+            f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %, standard deviations of the parameters × {self.share:.2g}: "
+            f"chosen by the identification such that simulated motions contain {100 * COVERAGE:g} % of one more run"
+        )
 
 
 def check_uncertain(drive: Drive, where: object) -> None:
@@ -125,6 +140,14 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
             break
         next_error = error * ((wanted**2 - alone**2) / max(reached**2 - alone**2, 1e-6 * wanted**2)) ** 0.5
     return Width(error, alone, reached, wanted)
+
+
+def width_of_robot(drive: Drive) -> Width:
+    """How wide draws of a joint of a robot are: as its file states (:mod:`stribeck.exports.robot_draws`), otherwise as its posterior."""
+    error, share = drive.loss.draw_error, drive.loss.draw_share
+    if error is None or share is None:
+        return Width(0.0, None, None)
+    return Width(error, None, None, share=share, stated=True)
 
 
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
@@ -179,6 +202,13 @@ def width_of(drive: Drive, logs: Sequence[Log] = ()) -> Width:
     :raises ConfigError: if nothing is uncertain, or neither recordings nor the file say how wrong the model is.
     """
     check_uncertain(drive, "the fit")
+    if drive.of_robot:
+        width = width_of_robot(drive)
+        if not width.stated:
+            raise ConfigError(
+                "the file states no width of draws: identify the robot again, with three or more runs, or remove `model_error`"
+            )
+        return width
     stepping = stepping_of(drive)
     if logs:
         return width_of_recorded(drive, batch_of_source(drive, logs, stepping)[0], stepping)

@@ -34,7 +34,7 @@ class Loss:
 
     :param engine: what simulated the exported file.
     :param runs: names of the runs.
-    :param source: exported against source law.
+    :param source: exported against source law; ``None`` if nothing was simulated.
     :param measured: exported against measurement; ``None`` for bench trajectories.
     :param source_measured: source law against measurement.
     :param lost: effects that the format has no place for.
@@ -44,7 +44,7 @@ class Loss:
     joint: str
     engine: str
     runs: tuple[str, ...]
-    source: Difference
+    source: Difference | None
     measured: Difference | None
     source_measured: Difference | None
     lost: tuple[str, ...]
@@ -52,6 +52,11 @@ class Loss:
 
     def line(self) -> str:
         """The error in one line."""
+        if self.source is None:
+            return (
+                f"{self.joint}: the identified values, unchanged; lost: {', '.join(self.lost) or 'nothing'} "
+                "[not simulated: simulate the recordings with the whole model, docs/robots.md]"
+            )
         text = f"{self.joint}: {1e3 * self.source.mean:.2f} mrad from the source law (worst run {1e3 * self.source.worst:.2f})"
         if self.measured is not None and self.source_measured is not None:
             text += (
@@ -68,7 +73,7 @@ class Loss:
             "joint": self.joint,
             "engine": self.engine,
             "runs": list(self.runs),
-            "from_source": vars(self.source),
+            "from_source": None if self.source is None else vars(self.source),
             "from_measurement": None if self.measured is None else vars(self.measured),
             "source_from_measurement": None if self.source_measured is None else vars(self.source_measured),
             "with_the_engines_step": None if self.stepped is None else vars(self.stepped),
@@ -127,6 +132,11 @@ def loss_of(
         tuple(lost),
         stepped,
     )
+
+
+def unsimulated(joint: str, lost: Sequence[str]) -> Loss:
+    """What an export of a joint of a robot lacks; its error depends on the motion of the whole robot."""
+    return Loss(joint, "", (), None, None, None, tuple(lost))
 
 
 def as_controller(held: Servo, runs: Batch, stepping: Stepping) -> Array:

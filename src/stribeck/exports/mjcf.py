@@ -61,7 +61,9 @@ def write(task: ExportTask) -> Written:
             raise OutputError(f"{task.output} is also an input of this command: name another file")
         text, (*notes,) = export_onto(task.model, task.joints, task.by_torque)
         if task.output.resolve().parent != task.model.resolve().parent:
-            notes.append("relative paths of files in the model are resolved from the new model's folder")
+            notes.append(
+                "relative paths of files in the model are resolved from the new model's folder: write the output beside the model"
+            )
     return Written({task.output: text}, tuple(dict.fromkeys(notes)))
 
 
@@ -137,7 +139,8 @@ def export_onto(
     timestep, notes, applied = float(compiled.opt.timestep), list[str](), dict[str, PlainJoint]()
     if absent:
         notes.append(
-            f"{len(absent)} meshes of the model do not exist here, for example {absent[0]}: the new model refers to them as before"
+            f"{len(absent)} meshes of the model do not exist here, for example {absent[0]}: the new model refers to them as before, and "
+            "MuJoCo loads it only where they exist: add the files, or remove the mesh geoms of the model and export again"
         )
     for name, servo in servos:
         plain = applied[name] = exported(servo, name in by_torque)

@@ -14,6 +14,7 @@ import numpy as np
 
 from stribeck.errors import StribeckError
 from stribeck.evaluate.assessment import Stepping
+from stribeck.evaluate.draws import CENTRE
 from stribeck.exports.bam_drive import law_of_drive
 from stribeck.exports.registry import Format
 from stribeck.exports.runs import rest_friction
@@ -25,6 +26,7 @@ from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS, FrictionLaw
 from stribeck.model.log import Batch
+from stribeck.model.terms.term import Term
 
 BUDGET = 20_000
 """Evaluations of a projection."""
@@ -74,7 +76,7 @@ def missing_terms(source: Drive, form: Format, gains: Gains = ONLY_PROPORTIONAL)
         dict.fromkeys(
             f"{term.title} (instead: {instead[term.name].title})" if term.name in instead else term.title
             for term in law.terms
-            if term not in other.terms
+            if term not in other.terms and _acts(term, source)
         )
     )
     missing = sorted(source.actuator.active_effects - target_actuator(source, form).active_effects)
@@ -87,14 +89,26 @@ def missing_terms(source: Drive, form: Format, gains: Gains = ONLY_PROPORTIONAL)
     return (*words, *(f"the effect {name}" for name in missing))
 
 
+def _acts(term: Term, source: Drive) -> bool:
+    """Whether a term has a coefficient other than zero, so that something is lost without it."""
+    return any(
+        source.values.get(one.name) for one in term.parameters if one.shape is None and one.name != CENTRE
+    )
+
+
 def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
     """A remark if a format holds less than half of the friction at rest without load, which moving runs do not show."""
     own, written = rest_friction(source), rest_friction(held)
     if written >= 0.5 * own or "friction_base" in form.absent:
         return None
+    remedy = (
+        "identify the robot with --law m1, which the format has"
+        if source.of_robot
+        else "give recordings with rests, so that the export represents them"
+    )
     return (
-        f"friction at rest without load is {own:.3g} in the source law, but {written:.3g} in the export: a joint that should stay at rest may sink; give "
-        "recordings with rests, so that the export represents them"
+        f"friction at rest without load is {own:.3g} in the source law, but {written:.3g} in the export: a joint that should stay at rest may sink; "
+        f"{remedy}"
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from stribeck.evaluate.assessment import Stepping
+from stribeck.evaluate.draws import CENTRE
 from stribeck.live.friction import stall_torque
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
@@ -42,8 +43,9 @@ def usual_gain(file: Drive) -> float:
 
 
 def rest_friction(file: Drive) -> float:
-    """Friction at rest without load, of the direction that has less [N m]."""
-    return min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0))
+    """Friction at rest without load, of the direction that has less [N m]; where it depends on the position, in the middle of the recordings."""
+    at = file.values.get(CENTRE, 0.0)
+    return min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0, at))
 
 
 def bench_runs(file: Drive, kp: float, supply_voltage: float, kd: float = 0.0) -> list[Log]:

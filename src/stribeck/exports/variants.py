@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,20 @@ from stribeck.exports.draws import held_draw
 from stribeck.exports.registry import Format
 from stribeck.exports.task import ExportTask
 from stribeck.model.arrays import Array
+from stribeck.model.joint import Servo
+
+
+class Sets(Protocol):
+    """Draws of a joint: values (N,) by parameter, of what a format holds and of what it does not."""
+
+    @property
+    def values(self) -> Mapping[str, Array]:
+        """Held by the format."""
+
+    @property
+    def beside(self) -> Mapping[str, Array]:
+        """Not held by the format."""
+
 
 MOST_FILES = 10_000
 """Variants of an export at most."""
@@ -37,12 +51,12 @@ def table_path(output: Path) -> Path:
     return output.with_name(f"{output.name}.draws.npz")
 
 
-def variants(
-    form: Format, task: ExportTask, drawn: Sequence[Mapping[str, Array]], count: int
-) -> dict[Path, str | bytes]:
+def variants(form: Format, task: ExportTask, drawn: Sequence[Sets], count: int) -> dict[Path, str | bytes]:
     """The content of the files of all draws: variants ``STEM_0000`` and following, where the format has them, and the table.
 
-    :param drawn: values (count,) of what the format holds, for each joint of the task.
+    The table has also what no format holds: the delay and the bias of the goal of a robot's joint.
+
+    :param drawn: for each joint of the task.
     :raises ConfigError: for values that the format refuses.
     """
     files: dict[Path, str | bytes] = {}
@@ -50,8 +64,8 @@ def variants(
     digits = max(4, len(str(count - 1)))
     for k in range(count):
         joints = tuple(
-            one._replace(servo=replace(one.servo, parameters=held_draw(one.servo.parameters, values, k)))
-            for one, values in zip(task.joints, drawn, strict=True)
+            one._replace(servo=_drawn_servo(one.servo, sets, k))
+            for one, sets in zip(task.joints, drawn, strict=True)
         )
         if form.draws == "files":
             name = f"{task.output.stem}_{k:0{digits}d}{task.output.suffix}"
@@ -63,12 +77,25 @@ def variants(
     if form.draws == "files":
         table = {
             f"{one.joint}/{name}": v
-            for one, d in zip(task.joints, drawn, strict=True)
-            for name, v in d.items()
+            for one, sets in zip(task.joints, drawn, strict=True)
+            for name, v in (*sets.values.items(), *sets.beside.items())
         }
     else:
         table = {name: np.array(values) for name, values in columns.items()}
+        for one, sets in zip(task.joints, drawn, strict=True):
+            table |= {f"{one.joint}/{name}": v for name, v in sets.beside.items()}
     return {**files, table_path(task.output): _npz(table)}
+
+
+def _drawn_servo(servo: Servo, sets: Sets, k: int) -> Servo:
+    """A servo with the values of a draw; the scale of a motor's torque is also that of the derivative part of its command."""
+    held = held_draw(servo.parameters, sets.values, k)
+    scale = (
+        held.values["ratio"] / servo.parameters.values["ratio"]
+        if servo.kd and "ratio" in sets.values
+        else 1.0
+    )
+    return replace(servo, parameters=held, kd=servo.kd * scale)
 
 
 def _npz(table: Mapping[str, Array]) -> bytes:

@@ -17,6 +17,9 @@ from stribeck.model.verdict import Verdict
 STIFFNESS, DERIVATIVE = "stiffness", "derivative"
 """Estimates of the gains of a joint's position control [N m/rad, N m s/rad; N/m, N s/m], where it is known by torque alone."""
 
+ROBOT_METHOD = "identify-robot"
+"""Method of the search in files of whole robots."""
+
 VALUE_ALONE = "the file states only a value"
 """Reason of estimates that no file states."""
 
@@ -110,6 +113,15 @@ class Drive:
     def intervals(self) -> dict[str, Interval]:
         """Interval of each parameter that has one."""
         return {name: one.interval for name, one in self.stated.items() if one.interval is not None}
+
+    @property
+    def of_robot(self) -> bool:
+        """Whether it was identified with a whole robot.
+
+        Trajectories of a bench are then no motion of it: its inertia, its loads and its angles are those of a leg or an arm, and friction
+        that depends on the position would be extrapolated.
+        """
+        return self.provenance is not None and self.provenance.search.method == ROBOT_METHOD
 
     @property
     def gains(self) -> Gains | None:

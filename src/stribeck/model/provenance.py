@@ -43,12 +43,16 @@ class ModelErrors:
     :param name: what was minimised.
     :param unit: of the errors.
     :param train, validation: errors on fitted runs and on runs that were held out.
+    :param draw_error: relative standard deviation of friction and motor torque with which simulated draws contain one more run.
+    :param draw_share: of the standard deviations of the parameters, in these draws.
     """
 
     name: str = ""
     unit: str = ""
     train: float | None = None
     validation: float | None = None
+    draw_error: float | None = None
+    draw_share: float | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 
 from helpers import DATA
 from stribeck.cli.main import main
+from stribeck.files.drives import read_drives
 from stribeck.identify.robot.problem import problem_of
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import load_tree
@@ -56,6 +57,16 @@ def test_drives_of_a_leg_are_recovered(fitted):
         assert found["delay"]["value"] == pytest.approx(0.012, abs=0.001)
     assert fitted["laws"] == {"hip": "m1", "knee": "m1"}
     assert fitted["rms"]["train"] < 1e-3
+
+
+@pytest.mark.slow
+def test_the_file_states_how_wide_draws_are(fitted, leg):
+    """Three runs give intervals; the model that made the recordings needs hardly any error."""
+    drives = read_drives(leg[0].parent / "out" / "robot.json").joints
+    assert list(drives) == ["hip", "knee"]
+    for drive in drives.values():
+        assert 0.0 <= drive.loss.draw_error < 0.1
+        assert 0.0 < drive.loss.draw_share <= 1.0
 
 
 @pytest.mark.slow

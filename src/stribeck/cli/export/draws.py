@@ -18,6 +18,7 @@ from stribeck.exports.draws import (
     scatter_of,
     width_for,
     width_of_recorded,
+    width_of_robot,
     with_stiffness,
 )
 from stribeck.exports.registry import Format
@@ -26,21 +27,28 @@ from stribeck.model.arrays import Array
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch
 
+BESIDE_LAW = {"delay": "delay", "bias": "bias of the goal", "play": "backlash"}
+"""What is identified of a robot's joint beside actuator and law, and no format holds, in words."""
+
 
 class Judged(NamedTuple):
-    """A parameter file with its runs, as recorded and as the source law moves, and what the format holds of it."""
+    """A parameter file with its runs, as recorded and as the source law moves, and what the format holds of it.
+
+    :param runs: ``None`` for a joint of a robot, of which no bench is known.
+    """
 
     path: Path
     source: Drive
-    runs: tuple[Batch, Batch]
+    runs: tuple[Batch, Batch] | None
     stepping: Stepping
     held: Drive
 
 
 class Drawn(NamedTuple):
-    """Draws of a file: values (N,) of what the format holds, by parameter, and how wide they are."""
+    """Draws of a file: values (N,) by parameter, of what the format holds and of what it does not, and how wide they are."""
 
     values: Mapping[str, Array]
+    beside: Mapping[str, Array]
     width: Width
 
 
@@ -85,16 +93,26 @@ def drawn_of(
     means, scatters = scatter_of(units) if units else ({}, {})
     found = []
     for k, one in enumerate(judged):
-        (recorded, runs), seed = one.runs, options.seed if k == 0 else (options.seed, k)
-        width = (
-            width_of_recorded(one.source, recorded, one.stepping)
-            if options.recordings
-            else width_for(one.source, runs, one.stepping)
-        )
+        seed = options.seed if k == 0 else (options.seed, k)
+        width = _width(one, recorded=bool(options.recordings))
         further = any(one.source is unit for unit in units)
         centre = replace(one.source, values={**one.source.values, **means}) if further else one.source
         between = scatters if further else None
         drawn = draws_of(centre, count, seed, error=width.error, share=width.share, scatter=between)
         drawn = with_stiffness(centre, drawn)
-        found.append(Drawn(drawn_as_held(one.source, one.held, drawn, runs, one.stepping), width))
+        beside = {name: drawn[name] for name in BESIDE_LAW if name in drawn}
+        if one.runs is None:
+            held = {name: drawn[name] for name in one.held.values if name in drawn and name != "q_offset"}
+        else:
+            held = drawn_as_held(one.source, one.held, drawn, one.runs[1], one.stepping)
+        found.append(Drawn(held, beside, width))
     return found
+
+
+def _width(one: Judged, *, recorded: bool) -> Width:
+    if one.runs is None:
+        return width_of_robot(one.source)
+    measured, of_source = one.runs
+    if recorded:
+        return width_of_recorded(one.source, measured, one.stepping)
+    return width_for(one.source, of_source, one.stepping)

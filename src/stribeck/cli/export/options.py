@@ -26,7 +26,7 @@ class ExportOptions:
     )
     model: Path | None = option("robot file into which the servos are written", None, "ROBOT")
     plain: bool = option(
-        "omit terms that the format lacks, instead of fitting the terms of the format to the source law"
+        "omit terms that the format lacks, instead of fitting the terms of the format to the source law (always so for drives of `identify robot`)"
     )
     strict: bool = option("write nothing if the format cannot represent the law (exit code 1)")
     servo: str | None = option(
@@ -43,7 +43,7 @@ class ExportOptions:
         "S",
     )
     draws: Count | None = _draws(
-        "also write this number of random parameter sets, whose predictions differ by as much as the band of the fit is wide",
+        "also write this number of random parameter sets, whose predictions differ by as much as the band of the fit is wide (of a robot: as its file states)",
         None,
         "N",
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stribeck.cli.exit_codes import DONE
-from stribeck.cli.export.draws import Drawn, Judged, check_draws, check_units, drawn_of
+from stribeck.cli.export.draws import BESIDE_LAW, Drawn, Judged, check_draws, check_units, drawn_of
 from stribeck.cli.export.options import ExportOptions
 from stribeck.cli.inputs import (
     check_outputs,
@@ -25,7 +25,7 @@ from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import stepping_of
-from stribeck.exports.loss import SCHEMA, Loss, loss_of
+from stribeck.exports.loss import SCHEMA, Loss, loss_of, unsimulated
 from stribeck.exports.projection import closest, lost, missing_terms, plain, rest_remark
 from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
@@ -38,9 +38,6 @@ from stribeck.model.control_laws import Gains, TorqueControl
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.log import Log
 from stribeck.strict import read_bytes
-
-BESIDE_LAW = {"delay": "delay", "bias": "bias of the goal", "play": "backlash"}
-"""What is identified of a robot's joint beside actuator and law, and no format holds, in words."""
 
 
 class _Driven(NamedTuple):
@@ -67,7 +64,7 @@ def run(options: ExportOptions) -> int:
     places = [next(k for k, (_, file) in enumerate(files) if file is one.file) for one in driven]
     for path, file in files:
         warn_of_friction(path, file)
-    logs = _logs(options)
+    logs = _logs(options, [file for _, file in files])
     if logs:
         check_recorded(logs, files, supply=False)
     beside = output.parent / f"{output.name}.loss"  # no .json: other programs read all such files of a folder
@@ -102,7 +99,7 @@ def run(options: ExportOptions) -> int:
     drawn: list[Drawn] = []
     if options.draws is not None:
         drawn = drawn_of(judged, {one.joint: one.file for one in driven}, options, options.draws)
-        more = variants(form, task, [drawn[place].values for place in places], options.draws)
+        more = variants(form, task, [drawn[place] for place in places], options.draws)
         check_outputs(list(more), [*options.params, options.model], options.recordings)
         numbered = tuple(path for path in more if path != table)
         written = Written({**written.files, **more}, written.notes, numbered)
@@ -130,6 +127,9 @@ def _losses(
         names = ", ".join(joint for joint, _ in own)
         if (remark := rest_remark(one.source, one.held, form)) is not None:
             warn(f"{names}: {remark}")
+        if one.runs is None:
+            losses.append(unsimulated(names, missing[k]))
+            continue
         of_file = (one.runs, one.stepping, missing[k])
         losses.append(loss_of(names, own[0].servo, form, *of_file, recorded=recorded, timestep=options.step))
     return losses
@@ -226,7 +226,12 @@ def _driven(options: ExportOptions) -> list[_Driven]:
     return found
 
 
-def _logs(options: ExportOptions) -> list[Log]:
+def _logs(options: ExportOptions, files: Sequence[Drive]) -> list[Log]:
+    if options.recordings and any(file.of_robot for file in files):
+        raise ConfigError(
+            "recordings are for servos and single joints: the drives of a robot are exported as they were identified, and draws are as wide "
+            "as the file states: remove the recordings (docs/robots.md shows how the exported model is simulated in them)"
+        )
     if not options.recordings:
         given = {"--signals": options.signals, "--bench": options.bench, "--arm-mass": options.arm_mass}
         for name, value in given.items():
@@ -250,6 +255,8 @@ def _judged(
 ) -> Judged:
     """The runs of a file, and its law as the format holds it."""
     stepping = stepping_of(file)
+    if file.of_robot:
+        return Judged(path, file, None, stepping, plain(file, form))
     benches = bench_runs(
         file,
         options.kp or usual_gain(file),

@@ -13,7 +13,7 @@ from stribeck.identify.robot.identify import RobotFit, RunScore
 from stribeck.identify.robot.problem import CENTRE
 from stribeck.model.actuator import JointUnits
 from stribeck.model.estimate import Estimate, fixed
-from stribeck.model.joint import DERIVATIVE, STIFFNESS
+from stribeck.model.joint import DERIVATIVE, ROBOT_METHOD, STIFFNESS
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
 from stribeck.model.verdict import Verdict
 
@@ -78,7 +78,7 @@ def _provenance(fit: RobotFit) -> Provenance:
             tuple(score.run.name for score in fit.validation),
         ),
         search=SearchRecord(
-            method="identify-robot",
+            method=ROBOT_METHOD,
             settings={
                 "each_joint_alone": fit.decoupled,
                 "time_step": fit.problem.runs[0].dt / fit.problem.kind.substeps,

@@ -22,7 +22,9 @@ class IdentifyRobotOptions:
         metavar="RECORDING",
         positional=True,
     )
-    validate: tuple[Path, ...] = _data("runs for validation", (), "PATH")
+    validate: tuple[Path, ...] = _data(
+        "runs that are predicted, not fitted: their errors judge the result", (), "PATH"
+    )
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     calibration: Path | None = _data(
         "calibration file of the robot, for LeRobot data sets with positions from -100 to 100 instead of degrees",
@@ -44,7 +46,7 @@ class IdentifyRobotOptions:
         f"terms that are added to the law; valid: {','.join(ROBOT_TERMS)}", (), "LIST"
     )
     same: tuple[str, ...] = _fit(
-        "joints with equal drives, separated by commas or blanks; the common distribution of their parameters is used as prior",
+        "joints with equal drives, separated by commas or blanks, one group only; the common distribution of their parameters is used as prior",
         (),
         "JOINT",
     )
