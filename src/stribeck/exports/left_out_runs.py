@@ -16,6 +16,7 @@ from stribeck.evaluate.assessment import Stepping
 from stribeck.identify.servo.objective import SMOOTHING, smooth_absolute
 from stribeck.identify.servo.prediction import SHARES, model_of, motions
 from stribeck.model.arrays import Array
+from stribeck.model.estimate import side_of
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch
 
@@ -24,9 +25,6 @@ STEP, SMALLEST = 0.01, 1e-4
 
 DAMPING = 1e-4
 """Added to the diagonal of the normal equations, relative to it."""
-
-AT_BOUND = 1e-6
-"""Parameters that are closer to a bound, relative to their range, are held there."""
 
 
 def errors_of_one_more(drive: Drive, recorded: Batch, stepping: Stepping) -> Array:
@@ -42,7 +40,8 @@ def errors_of_one_more(drive: Drive, recorded: Batch, stepping: Stepping) -> Arr
     own = np.where(valid, stepping.motion(drive, recorded).position - recorded.position, 0.0)
     lower, upper = np.array([drive.bounds[name] for name in names]).reshape(-1, 2).T
     centre = np.array([drive.values[name] for name in names])
-    inner = (centre - lower > AT_BOUND * (upper - lower)) & (upper - centre > AT_BOUND * (upper - lower))
+    # Parameters at a bound are held there.
+    inner = np.array([side_of(drive.values[name], drive.bounds[name]) is None for name in names])
     if count < 2 or not inner.any():
         return own
     names, centre, lower, upper = (
