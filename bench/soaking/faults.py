@@ -392,7 +392,7 @@ def trouble(strike: tuple[Any, ...], mend: tuple[Any, ...] | None, *words: str) 
             stage.calm()
             stage.robot.said.pop("servo", None)
             stage.command(*strike)
-            seen = (*words, "no answer")
+            seen = (*words, "has not answered")
             took = stage.until(lambda seen=seen: stage.says("servo", *seen), f"one of {', '.join(words)}")
             said = stage.says("servo", *words)
             if mend is not None:
@@ -417,7 +417,7 @@ def silent_goals(stage: Stage, chance: random.Random) -> float:
     """Goals that stop: torque off after ``command_timeout``; cleared and enabled, it moves again."""
     stage.calm()
     stage.robot.moving = False
-    took = stage.until(lambda: stage.says("servo", "no command for", "no answer"), "no command for")
+    took = stage.until(lambda: stage.says("servo", "no command for", "has not answered"), "no command for")
     stage.robot.moving = True
     clear_and_enable(stage)
     return back(stage, took)
@@ -489,9 +489,11 @@ def disturbed(*strikes: tuple[Any, ...]) -> Fault:
 
 BUS_FAULTS: dict[str, Fault] = {
     "overload": trouble(("fail", 1, "overload"), None, "overload"),
-    "brown-out": trouble(("set_voltage", 3.2), ("set_voltage", 5.0), "input voltage", "supply of 3.2 V"),
+    "brown-out": trouble(
+        ("set_voltage", 3.2), ("set_voltage", 5.0), "input voltage", "supply voltage of 3.2 V"
+    ),
     "unplugged": trouble(("unplug",), ("plug",), "is lost"),
-    "bus falls silent": trouble(("silence", 1.0), None, "silent", "no answer", "does not answer"),
+    "bus falls silent": trouble(("silence", 1.0), None, "has not answered"),
     "goals stop": silent_goals,
     "noise on the bus": noise,
     "late answers": disturbed(("fault", "late:p=0.1,delay=0.15,spread=0.15,for=4")),
