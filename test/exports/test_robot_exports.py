@@ -102,7 +102,7 @@ def test_lost_friction_at_rest_is_answered_with_what_robots_can_do(drives):
     hip = read_drives(drives).joints["hip"]
     poorer = replace(hip, values={**hip.values, "friction_base": 0.4 * hip.values["friction_base"]})
     remark = rest_remark(hip, poorer, FORMATS["mjcf"])
-    assert "identify the robot with --law m1" in remark
+    assert "stribeck identify robot … --law m1" in remark
     assert "recordings" not in remark
 
 

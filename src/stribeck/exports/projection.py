@@ -102,7 +102,7 @@ def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
     if written >= 0.5 * own or "friction_base" in form.absent:
         return None
     remedy = (
-        "identify the robot with --law m1, which the format has"
+        "identify the robot with a law that the format has (`stribeck identify robot … --law m1`)"
         if source.of_robot
         else "give recordings with rests, so that the export represents them"
     )

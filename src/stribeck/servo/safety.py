@@ -23,7 +23,7 @@ one corrupt packet in 256 is accepted."""
 LATE_REMEDY = (
     "The computer or the bus was late: end other programs, or allow more time (silence_timeout, command_timeout, watchdog and "
     "state_timeout in the file of the servos), in which a servo moves without control; emulated servos are never late with "
-    "emulate --simulated"
+    "`stribeck emulate --simulated`"
 )
 """What to do when torque went off because of timing alone."""
 

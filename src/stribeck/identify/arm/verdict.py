@@ -193,7 +193,7 @@ def _effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Reason]:
 
 def _far_off(joint: str, scale: float) -> str:
     return (
-        f"{joint}: the effort is {scale:.3g} times the torque that the links of the URDF need: does the URDF lack a tool or load (`--payload identify`), "
+        f"{joint}: the effort is {scale:.3g} times the torque that the links of the URDF need: does the URDF lack a tool or load (`stribeck identify arm … --payload identify`), "
         "is the effort of this joint a current or a torque of the motor (set scale or gears), or are its masses in grams?"
     )
 

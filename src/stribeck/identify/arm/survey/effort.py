@@ -129,7 +129,7 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
                 joint,
                 "size",
                 f"{joint}: the effort is {value:.3g} times the torque that the links of the URDF need: does the URDF lack a tool or load "
-                "(`--payload identify`), or are its masses wrong?",
+                "(`stribeck identify arm … --payload identify`), or are its masses wrong?",
             )
             for joint, value in zip(arm.joints, scale, strict=True)
             if value > ODD or value < 1.0 / ODD
