@@ -23,6 +23,19 @@ NEARER = 0.4
 """Share of the way to the goal that a joint goes in a period."""
 
 
+def reference_of(message: JointTrajectory, start: np.ndarray, now: float) -> np.ndarray:
+    """What a joint_trajectory_controller makes of a trajectory at a time [s].
+
+    :param start: where it is as the trajectory begins, for one whose first point comes later, as the real one does.
+    """
+    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+    points = np.array([p.positions for p in message.points])
+    if times[0] > 0.0:
+        times, points = [0.0, *times], np.vstack([start, points])
+    at = now - seconds(message.header.stamp)
+    return np.array([np.interp(at, times, column) for column in points.T])
+
+
 class FakeRobot:
     """Joints that follow their goals, and say where they are. Use as a context manager.
 
@@ -99,15 +112,7 @@ class FakeRobot:
 
     def _wanted(self, now: float) -> np.ndarray:
         """Goals now: the last ones, or those of the trajectory in hand."""
-        if not self.trajectories:
-            return self._goal
-        message = self.trajectories[-1]
-        times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
-        points = np.array([p.positions for p in message.points])
-        if times[0] > 0.0:  # from where the controller is, as the real one does
-            times, points = [0.0, *times], np.vstack([self._goal, points])
-        at = now - seconds(message.header.stamp)
-        return np.array([np.interp(at, times, column) for column in points.T])
+        return reference_of(self.trajectories[-1], self._goal, now) if self.trajectories else self._goal
 
     # The controllers.
 
