@@ -31,8 +31,8 @@ import stribeck as sb
 from left_out import DATA, ROBOTS, SERVOS, conditions, fitted, robot
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.evaluate.draws import draws_of
-from stribeck.exports.draw_width import Recorded, sizes_for
 from stribeck.exports.draws import motions_of, width_of, with_stiffness
+from stribeck.exports.robot_draws import sizes_of
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import identify_robot
 from stribeck.identify.robot.problem import lanes_of, segments_of
@@ -73,7 +73,6 @@ class Runs(NamedTuple):
     measured: Array
     valid: npt.NDArray[np.bool_]
     dt: float
-    run: npt.NDArray[np.int64]
 
 
 def uniform_factors(values: Mapping[str, Array], share: float) -> dict[str, Array]:
@@ -118,7 +117,7 @@ def servo_runs(drive: Drive, logs: Sequence[Log]) -> Runs:
     def simulate(drawn: Mapping[str, Array]) -> Array:
         return motions_of(drive, drawn, batch, stepping)
 
-    return Runs(simulate, batch.position, batch.weight > 0.0, batch.dt, np.arange(len(logs)))
+    return Runs(simulate, batch.position, batch.weight > 0.0, batch.dt)
 
 
 def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case]:
@@ -153,20 +152,10 @@ def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
             return np.stack(found, axis=2).astype(float)
 
         position, valid = np.asarray(lanes.position, float), np.asarray(lanes.weight) > 0.0
-        return Runs(
-            simulate, position, valid, lanes.dt, np.repeat([one.run for one in segments], len(drives))
-        )
+        return Runs(simulate, position, valid, lanes.dt)
 
     def width(case: Case) -> tuple[Array, Array]:
-        runs, count = case.fitted, len(drives)
-        group = np.arange(runs.measured.shape[1]) % count
-        estimate = runs.simulate(case.draw(np.zeros(count), np.full(count, 1e-9)))[:, :, 0]
-        found = sizes_for(
-            lambda errors, shares: runs.simulate(case.draw(errors, shares)),
-            estimate - runs.measured,
-            Recorded(runs.measured, runs.valid, runs.run, group),
-        )
-        return found.errors, found.shares
+        return sizes_of(list(drives.values()), problem, fit.x)
 
     def draw(errors: Array, shares: Array) -> Mapping[str, Array]:
         return {
@@ -338,7 +327,7 @@ def together(parts: Sequence[tuple[Array, Runs]]) -> tuple[Array, Runs]:
         side_by_side([getattr(runs, name) for _, runs in parts]) for name in ("measured", "valid")
     )
     first = parts[0][1]
-    return motion, Runs(first.simulate, measured, valid, first.dt, np.arange(measured.shape[1]))
+    return motion, Runs(first.simulate, measured, valid, first.dt)
 
 
 def line_of(title: str, found: Mapping[str, Any]) -> str:

@@ -16,7 +16,6 @@ from stribeck.model.joint import Drive
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import law_named
 from stribeck.servo.config import DriverConfig, JointConfig
-from stribeck.servo.record import SessionRecorder
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 from stribeck.session.bags import BenchJoint
@@ -63,13 +62,7 @@ def recorded(folder, trajectories, gains):
         config = DriverConfig(
             bus.path, 1_000_000, joints, rate=RATE, command_timeout=2.0, silence_timeout=0.5
         )
-        driver = bus.driver(config)
-        driver.connect()
-        recording = SessionRecorder(session, driver, tell=lambda _: None, show=lambda _: None)
-        recording.look()
-        outcome = recording.run()
-        driver.close()
-    assert outcome.end == "finished", outcome.reason
+        bus.record(config, session)
     return folder
 
 

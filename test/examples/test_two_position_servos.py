@@ -16,7 +16,6 @@ from stribeck.model.bench import Pendulum
 from stribeck.model.joint_map import JointMap
 from stribeck.model.trajectories import Trajectory
 from stribeck.servo.config import DriverConfig, JointConfig
-from stribeck.servo.record import SessionRecorder
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 from stribeck.session.bags import BenchJoint
@@ -74,13 +73,7 @@ def recorded(folder):
         folder,
     )
     with VirtualBus(servos()) as bus:
-        driver = bus.driver(DriverConfig(bus.path, 1_000_000, joints, rate=RATE, **PATIENT))
-        driver.connect()
-        recording = SessionRecorder(session, driver, tell=lambda _: None, show=lambda _: None)
-        recording.look()
-        outcome = recording.run()
-        driver.close()
-    assert outcome.end == "finished", outcome.reason
+        bus.record(DriverConfig(bus.path, 1_000_000, joints, rate=RATE, **PATIENT), session)
     return folder
 
 

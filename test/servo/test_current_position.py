@@ -13,7 +13,6 @@ from stribeck.model.bench import Pendulum
 from stribeck.model.joint_map import JointMap
 from stribeck.model.trajectories import trajectory_named
 from stribeck.servo.config import DriverConfig, JointConfig
-from stribeck.servo.record import SessionRecorder
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 from stribeck.session.bags import BenchJoint
@@ -39,15 +38,10 @@ def recorded(folder):
         folder,
     )
     with VirtualBus([EmulatedServo("xl330", published_parameters("xl330"), LOAD)]) as bus:
-        driver = bus.driver(
-            DriverConfig(bus.path, 1_000_000, (joint,), rate=100.0, command_timeout=2.0, silence_timeout=0.5)
+        bus.record(
+            DriverConfig(bus.path, 1_000_000, (joint,), rate=100.0, command_timeout=2.0, silence_timeout=0.5),
+            session,
         )
-        driver.connect()
-        recording = SessionRecorder(session, driver, tell=lambda _: None, show=lambda _: None)
-        recording.look()
-        outcome = recording.run()
-        driver.close()
-    assert outcome.end == "finished", outcome.reason
     return folder
 
 

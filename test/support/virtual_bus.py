@@ -10,6 +10,8 @@ from stribeck.servo.bus import Bus
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.driver import Driver
 from stribeck.servo.port import Port
+from stribeck.servo.record import SessionRecorder
+from stribeck.session.config import SessionConfig
 
 NAME = "virtual"
 
@@ -36,6 +38,19 @@ class VirtualBus(SimulatedBus):
     def driver(self, config: DriverConfig) -> Driver:
         """A driver on this line."""
         return Driver(config, self.port(config.baud_rate))
+
+    def record(self, config: DriverConfig, session: SessionConfig) -> None:
+        """Play a session as ``stribeck record`` does; its bags are in the folder that it names.
+
+        :raises AssertionError: if it does not finish.
+        """
+        driver = self.driver(config)
+        driver.connect()
+        recording = SessionRecorder(session, driver, tell=lambda _: None, show=lambda _: None)
+        recording.look()
+        outcome = recording.run()
+        driver.close()
+        assert outcome.end == "finished", outcome.reason
 
     def wait_for(self, condition: Callable[[], Any], what: str, timeout: float = 5.0) -> None:
         """Let time go on until something is so.

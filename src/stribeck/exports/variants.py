@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,16 +18,15 @@ from stribeck.model.arrays import Array
 from stribeck.model.joint import Servo
 
 
-class Sets(Protocol):
-    """Draws of a joint: values (N,) by parameter, of what a format holds and of what it does not."""
+class Sets(NamedTuple):
+    """Draws of a joint: values (N,) by parameter.
 
-    @property
-    def values(self) -> Mapping[str, Array]:
-        """Held by the format."""
+    :param values: of what a format holds.
+    :param beside: of what it does not hold.
+    """
 
-    @property
-    def beside(self) -> Mapping[str, Array]:
-        """Not held by the format."""
+    values: Mapping[str, Array]
+    beside: Mapping[str, Array]
 
 
 MOST_FILES = 10_000

@@ -22,8 +22,7 @@ from stribeck.exports.draws import (
     with_stiffness,
 )
 from stribeck.exports.registry import Format
-from stribeck.exports.variants import check_format
-from stribeck.model.arrays import Array
+from stribeck.exports.variants import Sets, check_format
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch
 
@@ -45,10 +44,9 @@ class Judged(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Draws of a file: values (N,) by parameter, of what the format holds and of what it does not, and how wide they are."""
+    """Draws of a file, and how wide they are."""
 
-    values: Mapping[str, Array]
-    beside: Mapping[str, Array]
+    sets: Sets
     width: Width
 
 
@@ -105,7 +103,7 @@ def drawn_of(
             held = {name: drawn[name] for name in one.held.values if name in drawn and name != "q_offset"}
         else:
             held = drawn_as_held(one.source, one.held, drawn, one.runs[1], one.stepping)
-        found.append(Drawn(held, beside, width))
+        found.append(Drawn(Sets(held, beside), width))
     return found
 
 

@@ -99,7 +99,7 @@ def run(options: ExportOptions) -> int:
     drawn: list[Drawn] = []
     if options.draws is not None:
         drawn = drawn_of(judged, {one.joint: one.file for one in driven}, options, options.draws)
-        more = variants(form, task, [drawn[place] for place in places], options.draws)
+        more = variants(form, task, [drawn[place].sets for place in places], options.draws)
         check_outputs(list(more), [*options.params, options.model], options.recordings)
         numbered = tuple(path for path in more if path != table)
         written = Written({**written.files, **more}, written.notes, numbered)
