@@ -9,6 +9,9 @@ import pytest
 from moving_arms import JOINTS, arm, low_pass, protocol, recording, urdf
 from stribeck.errors import RecordingError
 from stribeck.identify.arm.config import IdentificationConfig, RecordingFormat
+from stribeck.identify.arm.friction.element_torque import Element, elements_of, friction_part
+from stribeck.identify.arm.friction.selection import prepare
+from stribeck.identify.arm.friction.width import friction_widths
 from stribeck.identify.arm.identify import Identification
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.plausibility import check_torques
@@ -52,6 +55,26 @@ def test_a_sound_recording_gives_no_reason(clean):
     verdict, reasons = judged(*clean)
     assert verdict.use == "usable"
     assert not reasons
+
+
+def test_widths_of_the_friction_are_those_of_its_draws(clean):
+    """Half-width over all moving rows, against the spread of friction for 4000 draws from the fit's normal distribution."""
+    work, fits = fitted(*clean)
+    fit, (motion,) = fits["full"].fit, work.motions()["train"]
+    widths = friction_widths(fit, [motion])
+    assert list(widths) == list(JOINTS)
+    run = prepare(fit.machine, motion)
+    developed = run.developed(fit.machine, fit.choice.presliding, fit.rest)
+    elements = elements_of(fit.machine.weights, motion.fine, developed, run.regressor @ fit.inertials.ravel())
+    rng = np.random.default_rng(0)
+    for k, joint in enumerate(JOINTS):
+        rows = np.flatnonzero(motion.moving[:, k])[::20]
+        element = Element(*(np.asarray(part)[motion.pick][rows] for part in elements[k]))
+        draws = rng.multivariate_normal(fit.parameters[k], fit.covariances[k], 4000)
+        drawn = np.array([friction_part(fit.laws[k], one, element) for one in draws])
+        mean = friction_part(fit.laws[k], fit.parameters[k], element)
+        spread = 1.96 * np.sqrt(np.mean(drawn.var(axis=0)) / np.mean(mean**2))
+        assert widths[joint] == pytest.approx(spread, rel=0.1), joint
 
 
 def test_an_effort_against_gravity_is_named(clean):

@@ -61,6 +61,17 @@ def test_friction_that_is_another_one_in_recordings_held_out_is_named():
     assert "b, recordings held out: 7.5 times" in verdict.reasons[1].text
 
 
+def test_the_interval_of_the_friction_decides_where_it_is_known():
+    """Coulomb friction and a Stribeck term that are not determined by themselves are no reason; a wide interval of their sum is one."""
+    apart = {"": {"friction_base": UNKNOWN, "friction_viscous": UNKNOWN}}
+    assert not judged(estimates=apart, widths={"": 0.5}).reasons
+    known = {"elbow": {"friction_base": KNOWN}, "wrist": {"friction_base": KNOWN}}
+    verdict = judged(estimates=known, widths={"elbow": 0.12, "wrist": 0.62})
+    assert found(verdict) == [("friction_unknown", "doubtful", "wrist")]
+    assert "known to ± 62 % only" in verdict.reasons[0].text
+    assert "not known:" in judged(estimates=known, widths={"elbow": float("inf")}).reasons[0].text
+
+
 def test_friction_that_is_not_determined_is_a_reason():
     """Without any interval: unusable; with wide ones, or none of dry friction: doubtful, unless it is determined
     only together with another term; in a mechanism doubtful."""

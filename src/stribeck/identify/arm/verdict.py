@@ -11,6 +11,7 @@ from stribeck.errors import TooShortError
 from stribeck.identify.arm.config import Neighbourhood, Protocol
 from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
+from stribeck.identify.arm.friction.width import friction_widths
 from stribeck.identify.arm.identify import Scored, arm_of
 from stribeck.identify.arm.inertia import about_com
 from stribeck.identify.arm.least_squares import LinearFit
@@ -72,6 +73,7 @@ def judge_fits(
             {} if full is None else _estimates(full),
             {} if full is None or arm is None else _sizes(full, motions),
             None if isinstance(fit, LinearFit) else fit.status,
+            widths={} if full is None else friction_widths(full, motions),
             more=(*more, *_resting(scored), *([] if full is None else _no_rotor(full))),
         )
     )

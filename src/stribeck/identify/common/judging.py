@@ -6,7 +6,8 @@ key                  reason
 large_error          relative error above :data:`GOOD` (doubtful) or :data:`~stribeck.model.verdict.LARGEST_ERROR` (unusable)
 does_not_carry_over  error of recordings held out above :data:`~stribeck.model.verdict.FAILS` times that of fitted ones
 friction_unknown     no friction term of a joint is determined, or no dry one (doubtful); none has even an interval (unusable,
-                     except of a mechanism, which has other parameters)
+                     except of a mechanism, which has other parameters). Where the interval of the friction itself over the
+                     recorded motion is known, it decides instead: wider than :data:`WIDE` times the friction (doubtful)
 at_bound             a parameter at a search bound, except friction terms at the lower one, which may be absent
 implausible          dry friction above the largest torque (unusable), a rotor inertia that no joint has (doubtful)
 zero_intervals       all intervals have the width zero although residuals remain
@@ -29,6 +30,9 @@ from stribeck.model.verdict import FAILS, LARGEST_ERROR, Reason, Use, Verdict, i
 
 GOOD = 0.2
 """Largest relative error of a result that is usable."""
+
+WIDE = 0.5
+"""Largest relative half-width of the 95 % interval of a joint's friction that is known."""
 
 SMALL = 0.05
 """Relative errors of a joint or recording below this are never too large, however much smaller those of others are."""
@@ -81,6 +85,8 @@ class Evidence:
     :param sizes: by joint.
     :param status: how the search ended, where there was one; ``kinks``: whether it may end at one.
     :param friction: names of friction parameters besides those of the laws.
+    :param widths: relative half-width of the 95 % interval of the friction over the recorded motion [1], by joint; such a joint is judged by it
+        instead of by single friction parameters, which are correlated.
     :param together: friction parameters that the recordings determine only together, which is no reason by itself.
     :param more: reasons that only the engine can see.
     """
@@ -92,6 +98,7 @@ class Evidence:
     status: SolverStatus | None = None
     kinks: bool = True
     friction: frozenset[str] = frozenset()
+    widths: Mapping[str, float] = field(default_factory=dict)
     together: frozenset[str] = frozenset()
     more: tuple[Reason, ...] = ()
 
@@ -118,7 +125,10 @@ def judge(evidence: Evidence) -> Verdict:
     """The verdict on a result, with the joints that it names."""
     reasons = [*evidence.more, *_errors(evidence)]
     for joint, estimates in evidence.estimates.items():
-        reasons += _unknown(joint, estimates, evidence.friction, evidence.together)
+        if joint in evidence.widths:
+            reasons += _wide(joint, evidence.widths[joint])
+        else:
+            reasons += _unknown(joint, estimates, evidence.friction, evidence.together)
         reasons += _bounds(joint, estimates, evidence.friction)
     for joint, sizes in evidence.sizes.items():
         reasons += _sizes(joint, sizes)
@@ -163,6 +173,15 @@ def _large(one: Misfit, words: str, part: bool) -> list[Reason]:
 def _place(one: Misfit) -> str:
     recordings = one.file or ("recordings held out" if one.held_out else "fitted recordings")
     return f"{one.joint}, {recordings}" if one.joint else recordings
+
+
+def _wide(joint: str, width: float) -> list[Reason]:
+    """Friction that the recordings determine too little."""
+    if width <= WIDE:
+        return []
+    known = f"known to ± {100.0 * width:.0f} % only (95 % interval)" if math.isfinite(width) else "not known"
+    text = f"{joint}: its friction in the recorded motion is {known}: record longer, at more speeds"
+    return [Reason("friction_unknown", "doubtful", text, joint)]
 
 
 def _unknown(

@@ -1,0 +1,81 @@
+r"""How well the friction of an arm's joints is determined in the recorded motion.
+
+Parameters of a friction law are correlated: Coulomb friction and the Stribeck term may each be undetermined although their sum is well
+determined. What compensation needs is the friction itself at the speeds and loads of the motion. Its variance at a row t follows from the
+covariance C of the joint's parameters,
+
+.. math::
+
+    \sigma^2(t) = g(t)^T C\,g(t), \qquad g(t) = \partial f(t) / \partial\theta,
+
+and the relative half-width is that of its 95 % interval over all moving rows,
+:math:`1.96\,\sqrt{\sum_t \sigma^2(t) / \sum_t f^2(t)}`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from stribeck.identify.arm.friction.element_torque import (
+    Element,
+    element_torque,
+    elements_of,
+    friction_part,
+    parameter_names,
+)
+from stribeck.identify.arm.friction.full_fit import FullFit
+from stribeck.identify.arm.friction.selection import prepare
+from stribeck.identify.arm.motion import ProcessedMotion
+from stribeck.identify.common.quantiles import normal_quantile
+from stribeck.model.arrays import Array, Mask
+from stribeck.model.law import FrictionLaw
+
+LEVEL = 0.95
+"""Of the intervals."""
+
+
+def friction_widths(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[str, float]:
+    """Relative half-width of the 95 % interval of each joint's friction over its moving rows, by name [1].
+
+    Joints without moving rows or without friction are left out.
+
+    :param motions: processed with the delay of the choice.
+    """
+    joints = fit.machine.joints
+    squares = np.zeros((len(joints), 2))
+    for motion in motions:
+        run = prepare(fit.machine, motion)
+        load = run.regressor @ fit.inertials.ravel()
+        developed = run.developed(fit.machine, fit.choice.presliding, fit.rest)
+        elements = elements_of(fit.machine.weights, motion.fine, developed, load)
+        for k in range(len(joints)):
+            squares[k] += _squares(
+                fit.laws[k], fit.parameters[k], fit.covariances[k], _rows(elements[k], motion, k)
+            )
+    level = normal_quantile(LEVEL)
+    return {
+        joint: level * math.sqrt(variance / friction)
+        for joint, (variance, friction) in zip(joints, squares.tolist(), strict=True)
+        if friction > 0.0
+    }
+
+
+def _rows(element: Element, motion: ProcessedMotion, joint: int) -> Element:
+    """An element at the rows in which the joint moves."""
+    moving: Mask = motion.moving[:, joint]
+    return Element(*(np.asarray(part)[motion.pick][moving] for part in element))
+
+
+def _squares(law: FrictionLaw, parameters: Array, covariance: Array, element: Element) -> Array:
+    """Sums of the variance and of the square of the friction over the rows of an element (2,)."""
+    if not len(element.velocity):
+        return np.zeros(2)
+    slopes = element_torque(law, parameters, element).by_parameters.copy()
+    others = {"armature", *(name for term in law.of_kind("offset") for name in term.names)}
+    slopes[:, [name in others for name in parameter_names(law)]] = 0.0
+    variance = np.einsum("nk,kl,nl->", slopes, covariance, slopes)
+    friction = friction_part(law, parameters, element)
+    return np.array([max(float(variance), 0.0), float(friction @ friction)])
