@@ -131,6 +131,7 @@ struct JointModel
   double sign = 1.0;                  ///< of the joint against the servo
   double ratio = 1.0;                 ///< turns of the servo per turn of the joint
   double offset = 0.0;                ///< position of the joint at servo position 0 [rad]
+  bool enabled = true;                ///< false: the joint has no torque, the others are compensated
   Tuning tuning;
 
   double gear() const noexcept { return sign * ratio; }
