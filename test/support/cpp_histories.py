@@ -98,7 +98,8 @@ def setup(random: np.random.Generator) -> Setup:
     """Random joints and settings, with dynamics in most cases."""
     n = int(random.integers(1, 5))
     joints = [joint_model(random, f"j{k}") for k in range(n)]
-    joints = [replace(joint, enabled=random.random() < 0.85) for joint in joints]
+    switched_on = random.spawn(1)[0].random(n) < 0.85
+    joints = [replace(joint, enabled=bool(on)) for joint, on in zip(joints, switched_on, strict=True)]
     maps = [JointMap()] * n
     if random.random() < 0.4:
         maps = [
