@@ -1,7 +1,6 @@
 """The motion of all joints together, against the same drives at a much smaller step."""
 
 import numpy as np
-
 import pytest
 
 from stribeck.identify.robot.forward import held_goals, simulate_robot
