@@ -93,8 +93,7 @@ def _lacking(problem: RobotProblem, x: Array, kept: IntArray) -> Lacking:
             cells[rows] = cells_of(condition[rows], count)
         kinds.append(problem.in_cells(x, cells, count))
     found = between_cells(kinds, np.diag(problem.priors()[0]))
-    own = np.ix_(range(len(kinds)), kept, kept)
-    return Lacking(found.matrix[own], found.limit[:, kept])
+    return Lacking(found.matrix[:, kept][:, :, kept], found.limit[:, kept])
 
 
 def half_widths(problem: RobotProblem, x: Array) -> Array:

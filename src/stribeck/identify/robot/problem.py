@@ -246,7 +246,7 @@ class RobotProblem:
 
     def beyond(self, other: RobotProblem) -> Array:
         """How much higher the measured positions of the lanes are than those of another problem (T, L) [rad]."""
-        return np.asarray(self.lanes.position, dtype=float) - np.asarray(other.lanes.position)
+        return np.asarray(np.subtract(self.lanes.position, other.lanes.position), dtype=np.float64)
 
     def distance(self, other: RobotProblem) -> float:
         """Root mean square of what the measured positions of both problems differ [rad]."""

@@ -250,8 +250,8 @@ def equations_in_cells(
 
     :param cells: number of the cell of each row (T, L).
     """
-    values = jnp.asarray(values, jnp.float32)
-    found = _in_cells(kind, lanes, values, tuple(free), lanes.dt, jnp.asarray(cells), count)
+    single = jnp.asarray(values, jnp.float32)
+    found = _in_cells(kind, lanes, single, tuple(free), lanes.dt, jnp.asarray(cells), count)
     return np.asarray(found[0], dtype=float), np.asarray(found[1], dtype=float)
 
 
