@@ -48,7 +48,14 @@ def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
         loss = ModelErrors(
             "root mean square of position", position, _rms(fit.train, k), _rms(fit.validation, k)
         )
-        joints[name] = torque_drive(actuator, law, estimates, verdict=verdict.of(name), loss=loss)
+        joints[name] = torque_drive(
+            actuator,
+            law,
+            estimates,
+            correlation=fit.correlations.get(name),
+            verdict=verdict.of(name),
+            loss=loss,
+        )
     return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), verdict, _provenance(fit))
 
 
