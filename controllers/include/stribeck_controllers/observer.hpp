@@ -47,7 +47,7 @@ constexpr double kept_torques = 1.0;       ///< Longest delay of states after se
 /// How fast and how far friction may change; see live/learning/adaptation.py.
 struct AdaptationSettings
 {
-  double scale_lower = 0.25, scale_upper = 2.2, offset_limit = 0.6, prior = 0.5, together = 0.8, drift = 0.05;
+  double scale_lower = 0.05, scale_upper = 2.2, offset_limit = 0.6, prior = 0.5, together = 0.8, drift = 0.05;
   double wander = 0.3, noise = 0.15;
 };
 
@@ -146,7 +146,14 @@ class TrackingScale
 public:
   Vector scale{};
 
-  void begin() noexcept { scale.fill(1.0), restart(); }
+  void begin() noexcept { scale.fill(1.0), begun_.fill(false), restart(); }
+
+  /// Largest scale to begin with: what is not there of the friction drives a joint beyond its goal for two loop times.
+  static double first(double gain, double friction, double loop, double inertia, double ratio) noexcept
+  {
+    const double time = reaction * loop;
+    return minimum((least_friction + 2.0 * (slip_way * ratio) * inertia / (friction * time * time)) / gain, 1.0);
+  }
 
   void restart() noexcept { way_.fill(0.0), reach_.fill(0.0), passed_.fill(false), ahead_.fill(false); }
 
@@ -160,10 +167,14 @@ public:
   /// \param going 1 for a joint that moves, 0 at standstill.
   /// \param width error width [rad].
   /// \param most largest scale, not below 1.
+  /// \param start largest scale to begin with.
+  /// \param loop time until a torque shows in the error [s].
   void update(
-    int k, double behind, double slip, double path, double moves, double going, double width, double most,
-    double dt) noexcept
+    int k, double behind, double slip, double path, double moves, double going, double width, double most, double dt,
+    double start, double loop) noexcept
   {
+    scale[k] = begun_[k] ? scale[k] : minimum(scale[k], start);
+    begun_[k] = true;
     const double way = sign_of(path);
     const double along = behind * way, error = along / width, predicted = (behind + lead * slip) * way / width;
     passed_[k] = along >= 0.0 || (way == way_[k] && passed_[k]);
@@ -171,9 +182,10 @@ public:
     ahead_[k] = along < 0.0 || (along == 0.0 && ahead_[k]);
     way_[k] = way;
     const double counts = passed_[k] && -along > natural * reach_[k] ? 1.0 : 0.0, step = dt / follow_time * moves;
+    const double rise = dt / maximum(follow_time, follow_loops * loop) * moves;
     const double z = clipped(predicted, 1.0), wound = maximum(scale[k] - 1.0, 0.0);
     const double followed = error > 0.0 ?
-      scale[k] - wound * (1.0 - std::exp(step * minimum(z, 0.0))) + step * maximum(z, 0.0) :
+      scale[k] - wound * (1.0 - std::exp(step * minimum(z, 0.0))) + rise * maximum(z, 0.0) :
       scale[k] * std::exp(step * counts * minimum(z, 0.0));
     const double rest = dt * (1.0 - moves), still = error > 0.0 ? 1.0 - going : 0.0;
     const double fallen =
@@ -185,8 +197,10 @@ public:
 private:
   static constexpr double fall_time = 0.1, follow_time = 0.5, return_time = 1.0, lead = 0.2;  // [s]
   static constexpr double natural = 0.2;  // of the largest error on the way to the goal
+  static constexpr double follow_loops = 20.0, reaction = 2.0;  // loop times
+  static constexpr double slip_way = 0.02, least_friction = 0.3;  // [rad], of the identified friction
   Vector way_{}, reach_{};
-  Mask passed_{}, ahead_{};
+  Mask passed_{}, ahead_{}, begun_{};
 };
 
 /// Energy tanks of joints, which limit what compensation adds to joints whose goal shows no intention of its own.

@@ -28,7 +28,7 @@ from stribeck.live.friction import (
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
-from stribeck.live.learning.tracking import TrackingScale
+from stribeck.live.learning.tracking import SLIP, TrackingScale, first
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
@@ -243,9 +243,11 @@ class FeedForward:
         upper = settings.adaptation.scale_upper / max(self.gain, 1e-9) if rises else 1.0
         most = np.maximum(np.minimum(upper, self._steepest / max(self.gain, 1e-9)), 1.0)
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
-        slip = self._slip(rate, travel.velocity)
+        slip, loop = self._slip(rate, travel.velocity), self.loop_delay + self._period
+        beyond = SLIP * np.abs(self._map.ratio)
+        start = first(max(self.gain, 1e-9), self.model.at_rest, max(loop, 1e-9), self._rotors, beyond)
         self.tracking.update(
-            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt
+            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt, start, loop
         )
 
     def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, wish: Wish, dt: float) -> None:
@@ -308,12 +310,13 @@ class FeedForward:
             )
         if led_count == self._joints:
             return learned, Scales(dry_now, viscous_now)
-        least = certain / SAFETY
+        # What motion has shown not to be there is not guaranteed either.
+        low = tuple(np.minimum(certain / SAFETY, scale) for scale in observer.scales)
         free = self.tank.free_share
         known_shares = Scales(free, free * observer.met)
         dry, viscous = (
-            least + share * (np.maximum(part, least) - least)
-            for part, share in zip(observer.surely, known_shares, strict=True)
+            floor + share * (np.maximum(part, floor) - floor)
+            for part, share, floor in zip(observer.surely, known_shares, low, strict=True)
         )
         return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(
             np.where(known, dry_now, dry), np.where(known, viscous_now, viscous)
