@@ -17,8 +17,8 @@ from stribeck.cli.identify.robot.drift import report_drift
 from stribeck.cli.identify.robot.options import IdentifyRobotOptions
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.table import print_table
-from stribeck.exports.robot_draws import with_draw_sizes
-from stribeck.files.drives import write_drives
+from stribeck.exports.robot_draws import lines_of, with_draw_sizes
+from stribeck.files.drives import Drives, write_drives
 from stribeck.identify.common.noise import tunings
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
@@ -77,19 +77,17 @@ def run(options: IdentifyRobotOptions) -> int:
         from stribeck.cli.identify.robot.plots import write_motion, write_pictures
 
         note("computes how wide draws of the parameters have to be")
-        print(*_write(options.model, fit, verdict, summary), sep="\n")
+        drives = with_draw_sizes(robot_drives(fit, verdict), fit.problem, fit.x)
+        print(*lines_of(drives), *_write(options.model, fit, verdict, drives, summary), sep="\n")
         write_motion(fit, summary.parent)
         write_pictures(fit, alone, summary.parent)
     print(*verdict.lines(), sep="\n")
     return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
 
 
-def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str]:
+def _write(model: Path, fit: RobotFit, verdict: Verdict, drives: Drives, path: Path) -> list[str]:
     """Write the file of drives and the parameters of the compensation; returns their paths, and how to start it."""
-    drives, positions = (
-        with_draw_sizes(robot_drives(fit, verdict), fit.problem, fit.x),
-        [run.position[:, fit.problem.joints] for run in fit.problem.runs],
-    )
+    positions = [run.position[:, fit.problem.joints] for run in fit.problem.runs]
     write_drives(path, drives)
     parameters = path.with_name(COMPENSATION)
     loaded = "motor" in fit.problem.kind.law.inputs
