@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.files.torque_drives import ACTUATORS
+from stribeck.files.torque_drives import ACTUATORS, CONSTANTS
 from stribeck.identify.common.quantiles import normal_quantile
 from stribeck.model.arrays import Array, Indices
 from stribeck.model.estimate import Estimate
@@ -87,13 +87,12 @@ def uncertain_of(drive: Drive) -> Uncertain:
 def _bounds(drive: Drive, name: str, lowest: float, highest: float) -> tuple[float, float]:
     """Bounds of a parameter: those of the fit, or its sign where the file does not state them; wider where its values lie outside.
 
-    Default bounds are those of small servos. They hold for what is not identified, and for what a servo's file states without bounds, unless
-    one of its values contradicts them.
+    Default bounds are those of small servos. They are used for a servo's file without bounds unless one of its values contradicts them.
     """
     parameters = drive.actuator.parameters(drive.law)
     known = (parameters[name].lower, parameters[name].upper) if name in parameters else None
     stated = drive.stated.get(name)
-    if known is not None and stated is not None and stated.status != "fixed" and not _defaults_hold(drive):
+    if known is not None and name not in CONSTANTS and not _defaults_hold(drive):
         known = (0.0 if known[0] >= 0.0 else -math.inf), (0.0 if known[1] <= 0.0 else math.inf)
     lower, upper = drive.bounds.get(name, known or _sign_of(stated))
     return min(lower, lowest), max(upper, highest)
@@ -105,8 +104,8 @@ def _defaults_hold(drive: Drive) -> bool:
         return False
     parameters = drive.actuator.parameters(drive.law)
     return all(
-        parameters[name].lower <= one.value <= parameters[name].upper
-        for name, one in drive.stated.items()
+        parameters[name].lower <= value <= parameters[name].upper
+        for name, value in drive.values.items()
         if name in parameters
     )
 

@@ -100,18 +100,26 @@ class Width:
                 "the file states no width of draws: identify the robot again, with three or more runs"
             )
         text = (
-            f"{count} draws, friction and motor torque ± {100 * self.error:.2g} % (standard deviation of the logarithm), "
-            f"standard deviations of the parameters × {self.share:.2g}: "
+            f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %, standard deviations of the parameters × {self.share:.2g}: "
+            "chosen by the identification"
         )
-        aim = f"simulated motions contain {100 * COVERAGE:g} % of one more run"
-        reached = (
-            ""
-            if self.coverage is None
-            else f"; the central {100 * COVERAGE:g} % contains {100 * self.coverage:.0f} % of the fitted runs"
-        )
+        if self.coverage is not None:
+            text += (
+                f"; the central {100 * COVERAGE:g} % contains {100 * self.coverage:.0f} % of the fitted runs"
+            )
         if self.error >= LARGEST:
-            return f"{text}the largest width, with which less may be contained than wanted ({aim}){reached}"
-        return f"{text}chosen by the identification such that {aim}{reached}"
+            text += f"; the largest width, with which less than {100 * COVERAGE:g} % of one more run may be contained"
+        return text
+
+
+def explained(widths: Sequence[Width]) -> str:
+    """What the percentages in the lines of widths are; empty if none is drawn."""
+    if not any(width.error > 0.0 for width in widths):
+        return ""
+    text = "± of draws: standard deviation of a log-normal factor (half of its 95 % interval is about twice as wide)"
+    if any(width.stated for width in widths):
+        text += f"; it was chosen such that simulated motions contain {100 * COVERAGE:g} % of one more run"
+    return text
 
 
 def check_uncertain(drive: Drive, where: object) -> None:

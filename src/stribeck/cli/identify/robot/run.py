@@ -143,9 +143,12 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
         print(
             f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, standard deviation between joints {population.scatter:.2g}"
         )
-    print("changes of the parameters that the data can least detect, and the relative increase of the error:")
+    print(
+        "changes of parameters that hide each other, and the relative increase of the error (the values hold together, not one by one; "
+        "draws vary them together):"
+    )
     for doubt in fit.doubts:
         told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
         print(
-            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} if all change, at most {doubt.alone:.1%} if only one of them changes"
+            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} if all change, up to {doubt.alone:.1%} if only one of them changes"
         )
