@@ -57,6 +57,8 @@ class Loss:
                 f"{self.joint}: the identified values, unchanged; lost: {', '.join(self.lost) or 'nothing'} "
                 "[not simulated: simulate the recordings with the whole model, docs/robots.md]"
             )
+        if self.source.worst == 0.0 and self.measured is None and self.stepped is None:
+            return f"{self.joint}: the identified law, unchanged; lost: {', '.join(self.lost) or 'nothing'} [{len(self.runs)} simulated runs agree exactly]"
         text = f"{self.joint}: {1e3 * self.source.mean:.2f} mrad from the source law (worst run {1e3 * self.source.worst:.2f})"
         if self.measured is not None and self.source_measured is not None:
             text += (
