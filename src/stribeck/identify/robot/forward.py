@@ -82,22 +82,12 @@ def simulate_robot(
     :param dt: step [s].
     :param every: steps per row.
     """
-    model, data = tree.model, mujoco.MjData(tree.model)
-    damping = p["derivative"] + p["friction_viscous"]
-    model.opt.timestep, model.opt.integrator = dt, int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
-    model.opt.tolerance = 1e-12
-    model.opt.gravity[:] = gravity_vector((p["tilt_x"][0], p["tilt_y"][0]))
-    model.dof_armature[:], model.dof_damping[:] = p["armature"], damping
-    model.dof_solimp[:], model.dof_solref[:] = STIFF, (2.0 * dt, 1.0)
-    model.dof_frictionloss[:] = 1.0
-    mujoco.mj_setConst(model, data)
-    model.dof_armature[:] -= np.minimum(0.5 * dt * damping, 0.5 * model.dof_M0)
+    model, data = tree.model, _at_rest(tree, p, start, dt)
     dry = {**p, "friction_viscous": 0.0}
     changing = law.inputs_beside("viscous") or p["play"].any()
     held = goals if isinstance(goals, HeldGoals) else HeldGoals(goals, goals, np.ones_like(goals))
     means = held.mean
     positions = np.empty((len(means) // every, len(start)))
-    data.qpos[:] = start
     gaps = Gaps(tree, law, p, data, dt) if p["play"].any() else None
     external, before, middle = np.zeros((3, len(start)))
     stiffness, derivative, limit, bias = p["stiffness"], p["derivative"], p["limit"], p["bias"]
@@ -115,7 +105,7 @@ def simulate_robot(
         before = velocity
         if changing or not k:
             budget = np.maximum(friction_budget(law, dry, motor, external, now, data.qpos)[0], 1e-9)
-            model.dof_frictionloss[:] = data.efc_frictionloss[:] = budget
+            model.dof_frictionloss[:] = data.efc_frictionloss[data.ne : data.ne + data.nf] = budget
         data.qfrc_applied[:] = motor + derivative * now + p["torque_offset"] + lag
         if gaps is not None:
             gaps.step(data, goal)
@@ -130,6 +120,21 @@ def simulate_robot(
     for values in (model.dof_armature, model.dof_damping, model.dof_frictionloss):
         values[:] = 0.0
     return positions
+
+
+def _at_rest(tree: RobotTree, p: Mapping[str, Array], start: Array, dt: float) -> Any:
+    """The state of the robot at rest, whose model has its drives' armatures and damping."""
+    model, data, damping = tree.model, mujoco.MjData(tree.model), p["derivative"] + p["friction_viscous"]
+    model.opt.timestep, model.opt.integrator = dt, int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    model.opt.tolerance = 1e-12
+    model.opt.gravity[:] = gravity_vector((p["tilt_x"][0], p["tilt_y"][0]))
+    model.dof_armature[:], model.dof_damping[:] = p["armature"], damping
+    model.dof_solimp[:], model.dof_solref[:] = STIFF, (2.0 * dt, 1.0)
+    model.dof_frictionloss[:] = 1.0
+    mujoco.mj_setConst(model, data)
+    model.dof_armature[:] -= np.minimum(0.5 * dt * damping, 0.5 * model.dof_M0)
+    data.qpos[:] = start
+    return data
 
 
 def _bias_of(model: Any, data: Any, velocity: Array, found: Array) -> Array:
