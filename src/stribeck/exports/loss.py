@@ -54,6 +54,8 @@ class Loss:
         """The error in one line."""
         if self.source is None:
             return _unchanged([self.joint], self.lost)
+        if self.source.worst == 0.0 and self.measured is None and self.stepped is None:
+            return f"{self.joint}: the identified law, unchanged; lost: {', '.join(self.lost) or 'nothing'} [{len(self.runs)} simulated runs agree exactly]"
         text = f"{self.joint}: {1e3 * self.source.mean:.2f} mrad from the source law (worst run {1e3 * self.source.worst:.2f})"
         if self.measured is not None and self.source_measured is not None:
             text += (

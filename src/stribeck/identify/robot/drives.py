@@ -49,8 +49,15 @@ def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
             "root mean square of position", position, _rms(fit.train, k), _rms(fit.validation, k)
         )
         bounds = {key: (UNKNOWNS[key].lower, UNKNOWNS[key].upper) for key in fit.estimates[name]}
-        known = {"bounds": bounds, "verdict": verdict.of(name), "loss": loss}
-        joints[name] = torque_drive(actuator, law, estimates, **known)
+        joints[name] = torque_drive(
+            actuator,
+            law,
+            estimates,
+            bounds=bounds,
+            correlation=fit.correlations.get(name),
+            verdict=verdict.of(name),
+            loss=loss,
+        )
     return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), verdict, _provenance(fit))
 
 
