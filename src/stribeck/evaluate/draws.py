@@ -85,29 +85,16 @@ def uncertain_of(drive: Drive) -> Uncertain:
 
 
 def _bounds(drive: Drive, name: str, lowest: float, highest: float) -> tuple[float, float]:
-    """Bounds of a parameter: those of the fit, or its sign where the file does not state them; wider where its values lie outside.
+    """Bounds of a parameter, wider where its values lie outside: those of the fit, or where the file states none the default ones.
 
-    Default bounds are those of small servos. They are used for a servo's file without bounds unless one of its values contradicts them.
+    Default bounds are those of small servos: of a joint that is known by torque alone they give the sign only.
     """
     parameters = drive.actuator.parameters(drive.law)
     known = (parameters[name].lower, parameters[name].upper) if name in parameters else None
-    stated = drive.stated.get(name)
-    if known is not None and name not in CONSTANTS and not _defaults_hold(drive):
+    if known is not None and name not in CONSTANTS and drive.actuator.name in ACTUATORS.values():
         known = (0.0 if known[0] >= 0.0 else -math.inf), (0.0 if known[1] <= 0.0 else math.inf)
-    lower, upper = drive.bounds.get(name, known or _sign_of(stated))
+    lower, upper = drive.bounds.get(name, known or _sign_of(drive.stated.get(name)))
     return min(lower, lowest), max(upper, highest)
-
-
-def _defaults_hold(drive: Drive) -> bool:
-    """Whether the default bounds can be those of the fit: never of joints that are known by torque alone."""
-    if drive.actuator.name in ACTUATORS.values():
-        return False
-    parameters = drive.actuator.parameters(drive.law)
-    return all(
-        parameters[name].lower <= value <= parameters[name].upper
-        for name, value in drive.values.items()
-        if name in parameters
-    )
 
 
 def _covariance(drive: Drive) -> tuple[tuple[str, ...], Array]:

@@ -35,7 +35,7 @@ def joint_drives(
             actuator,
             fit.laws[k],
             element_estimates(fit, joint, actuator.units),
-            bounds=_bounds(fit, k),
+            bounds=search_bounds(fit, k),
             correlation=correlation_of(tuple(fit.values(joint)), fit.covariances[k]),
             statements=_statements(fit, joint),
             loss=ModelErrors("relative error of torque", "1", error["train"], error.get("validation")),
@@ -56,7 +56,7 @@ def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str
     return estimates
 
 
-def _bounds(fit: FullFit, element: int) -> dict[str, Interval]:
+def search_bounds(fit: FullFit, element: int) -> dict[str, Interval]:
     """Search bounds of the parameters that have both."""
     ends = zip(parameter_names(fit.laws[element]), fit.bounds[element].tolist(), strict=True)
     return {name: (lower, upper) for name, (lower, upper) in ends if math.isfinite(upper - lower)}
