@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stribeck.errors import ConfigError
+from stribeck.files.torque_drives import ACTUATORS, CONSTANTS
 from stribeck.identify.common.quantiles import normal_quantile
 from stribeck.model.arrays import Array, Indices
 from stribeck.model.estimate import Estimate
@@ -84,11 +85,29 @@ def uncertain_of(drive: Drive) -> Uncertain:
 
 
 def _bounds(drive: Drive, name: str, lowest: float, highest: float) -> tuple[float, float]:
-    """Bounds of a parameter; wider where its values from ``lowest`` to ``highest`` lie outside."""
+    """Bounds of a parameter: those of the fit, or its sign where the file does not state them; wider where its values lie outside.
+
+    Default bounds are those of small servos. They are used for a servo's file without bounds unless one of its values contradicts them.
+    """
     parameters = drive.actuator.parameters(drive.law)
     known = (parameters[name].lower, parameters[name].upper) if name in parameters else None
-    lower, upper = drive.bounds.get(name, known or _sign_of(drive.stated.get(name)))
+    stated = drive.stated.get(name)
+    if known is not None and name not in CONSTANTS and not _defaults_hold(drive):
+        known = (0.0 if known[0] >= 0.0 else -math.inf), (0.0 if known[1] <= 0.0 else math.inf)
+    lower, upper = drive.bounds.get(name, known or _sign_of(stated))
     return min(lower, lowest), max(upper, highest)
+
+
+def _defaults_hold(drive: Drive) -> bool:
+    """Whether the default bounds can be those of the fit: never of joints that are known by torque alone."""
+    if drive.actuator.name in ACTUATORS.values():
+        return False
+    parameters = drive.actuator.parameters(drive.law)
+    return all(
+        parameters[name].lower <= value <= parameters[name].upper
+        for name, value in drive.values.items()
+        if name in parameters
+    )
 
 
 def _covariance(drive: Drive) -> tuple[tuple[str, ...], Array]:
