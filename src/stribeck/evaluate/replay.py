@@ -106,12 +106,12 @@ class _Watch:
                 if share < 1.0:
                     self._say(stamp, f"{name} fades", fading([name]))
         forward, now = compensator.feed_forward, compensator.trusted_state
-        if (seen := forward.observer) is None or now is None or forward.loads is None:
+        if (seen := forward.observer) is None or now is None:
             return
         if self._smooth is None:
             self._smooth = LowPass((2, len(torque)), seen.residual.time_constant)
         self._learned |= seen.learning
-        motor, external, _ = forward.loads
+        motor, external, _ = compensator.loads.latest
         identified = compensator.model.budget(
             np.sign(now.velocity), now.velocity, motor, external, now.position
         )
