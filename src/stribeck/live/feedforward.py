@@ -114,8 +114,6 @@ class FeedForward:
         """Time by which positions follow the goals that the torque goes with [s]."""
         self._guaranteed = self._zero
         """Part of the last torque that the guaranteed friction takes [N m]."""
-        self.loads: Loads | None = None
-        """Loads of the last state."""
         self.observer: FrictionObserver | None = None
         self._recalled: Sequence[Learned] | None = None
         self.warmth: Array = np.ones(n)
@@ -186,7 +184,6 @@ class FeedForward:
         :param dt: time since the last state [s].
         """
         self._period = self._period + 0.05 * (dt - self._period) if self._period else dt
-        self.loads = loads
         # The observer's time constant depends on the period of the states, which a single state does not give.
         adapts = self._dynamics is not None and self.settings.adapt and self._period > 0.0
         observing = adapts and acting is not None
