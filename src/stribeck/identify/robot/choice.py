@@ -97,11 +97,15 @@ def fitted(
         )
         found = _beyond_zero(_where_it_counts(richer, found, tree, "play", note), found, tree, note)
     if found[0].errors(found[1]).mean() < SMALL**2:
-        exact = replace(found[0], kind=replace(found[0].kind, substeps=substeps * FINER))
-        found = told(
-            (exact, exact.fit(found[1]).point), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms"
-        )
+        found = told(_with_finer_steps(found), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms")
     return found
+
+
+def _with_finer_steps(found: Fitted) -> Fitted:
+    """The same parameters, fitted with steps divided by :data:`FINER`."""
+    kind = found[0].kind
+    exact = replace(found[0], kind=replace(kind, substeps=kind.substeps * FINER))
+    return exact, exact.fit(found[1]).point
 
 
 def _best_start(problem: RobotProblem) -> Array:
