@@ -91,10 +91,7 @@ def fitted(
     if play:
         found = _with_play(found, partial(problem_with, found[0].kind.law, "play"), tree, note)
     if found[0].errors(found[1]).mean() < SMALL**2:
-        exact = replace(found[0], kind=replace(found[0].kind, substeps=substeps * FINER))
-        found = told(
-            (exact, exact.fit(found[1]).point), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms"
-        )
+        found = told(_with_finer_steps(found), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms")
     return found
 
 
@@ -108,6 +105,13 @@ def _with_play(
     richer, columns = problem_with_play(), found[0].columns
     richer = richer.only([k for k, each in enumerate(richer.columns) if each[0] == "play" or each in columns])
     return _beyond_zero(_where_it_counts(richer, found, tree, "play", note), found, tree, note)
+
+
+def _with_finer_steps(found: Fitted) -> Fitted:
+    """The same parameters, fitted with steps divided by :data:`FINER`."""
+    kind = found[0].kind
+    exact = replace(found[0], kind=replace(kind, substeps=kind.substeps * FINER))
+    return exact, exact.fit(found[1]).point
 
 
 def _best_start(problem: RobotProblem) -> Array:
