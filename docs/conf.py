@@ -67,7 +67,7 @@ def write_verbs(app: Sphinx) -> None:
 
 
 def near_pages_only(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """The list of pages beside a page opens its own branch: all modules beside each of their 700 pages took half of the build."""
+    """The list of pages beside a page opens its own branch: all modules beside each of their 700 pages took more than half of the build."""
     if "toctree" in context:
         list_of_pages = context["toctree"]
         context["toctree"] = lambda **options: list_of_pages(**{**options, "collapse": True})

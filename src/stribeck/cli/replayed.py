@@ -51,10 +51,10 @@ def _of_joint(result: Replay, k: int, joint: CompensatedJoint) -> dict[str, Any]
     torque, off = result.torque[:, k], result.off[:, k]
     on = np.flatnonzero(~off)
     since = 0 if not len(on) else int(on[-1]) + 1
-    shares = [None, None]
+    shares = [math.nan, math.nan]
     if result.cancelled is not None:
         shares = [float(part[k]) for part in (result.cancelled.measured, result.cancelled.identified)]
-    measured, identified = (None if share is None or math.isnan(share) else share for share in shares)
+    measured, identified = (None if math.isnan(share) else share for share in shares)
     return {
         "joint": joint.model.name,
         "params": joint.model.source,

@@ -106,12 +106,12 @@ class _Watch:
                 if share < 1.0:
                     self._say(stamp, f"{name} fades", fading([name]))
         forward, now = compensator.feed_forward, compensator.trusted_state
-        if (seen := forward.observer) is None or now is None or forward.loads is None:
+        if (seen := forward.observer) is None or now is None:
             return
         if self._smooth is None:
             self._smooth = LowPass((2, len(torque)), seen.residual.time_constant)
         self._learned |= seen.learning
-        motor, external, _ = forward.loads
+        motor, external, _ = compensator.loads.latest
         identified = compensator.model.budget(
             np.sign(now.velocity), now.velocity, motor, external, now.position
         )
@@ -129,8 +129,13 @@ class _Watch:
             self._said.add(key)
             self.warnings.append(Warned(stamp, text))
 
+    def replay(self, stamps: list[int], torque: list[Array], doubts: list[str | None]) -> Replay:
+        """The result of all states."""
+        columns = np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts), np.array(self.off)
+        return Replay(*columns, tuple(self.warnings), self._cancelled)
+
     @property
-    def cancelled(self) -> Cancelled | None:
+    def _cancelled(self) -> Cancelled | None:
         """Shares over all states."""
         if self._smooth is None:
             return None
@@ -156,11 +161,6 @@ def replay(
     :raises ConfigError: if the bag lacks the topic of the goals, or its message type is not supported.
     :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
     """
-    if all(message.topic.name != JOINT_STATES.name for message in bag.messages):
-        present = sorted({message.topic.name for message in bag.messages})
-        raise RecordingError(
-            f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
-        )
     _check_types(path, bag.messages)
     goals = f"/{goals.lstrip('/')}" if goals else ""
     source = _goal_source(path, bag, compensator, goals) if goals else None
@@ -198,14 +198,7 @@ def replay(
         raise RecordingError(
             f"{path}: no message on {JOINT_STATES.name} contains {' or '.join(compensator.names)}: give the names of its joints"
         )
-    return Replay(
-        np.array(stamps, dtype=np.int64),
-        np.array(torque),
-        tuple(doubts),
-        np.array(watch.off),
-        tuple(watch.warnings),
-        watch.cancelled,
-    )
+    return watch.replay(stamps, torque, doubts)
 
 
 def _goal_source(path: Path, bag: BagContent, compensator: Compensator, topic: str) -> GoalSource:
@@ -216,6 +209,11 @@ def _goal_source(path: Path, bag: BagContent, compensator: Compensator, topic: s
 
 
 def _check_types(path: Path, messages: Sequence[RawMessage]) -> None:
+    if all(message.topic.name != JOINT_STATES.name for message in messages):
+        present = sorted({message.topic.name for message in messages})
+        raise RecordingError(
+            f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
+        )
     types = {message.topic.name: message.topic.type for message in messages}
     for name, valid in ((JOINT_STATES.name, STATE_TYPES), (JOINT_COMMANDS.name, COMMAND_TYPES)):
         if types.get(name, valid[0]) not in valid:

@@ -96,7 +96,7 @@ class Compensator:
         self.feed_forward.warmth = self.servos.warmth
         self.wishes = ControllerWishes(len(names), settings.timing.command_timeout)
         observes = dynamics is not None and settings.adapt
-        self._loads = LoadEstimate(self.model, self.map, settings, self.servos, observes)
+        self.loads = self._loads = LoadEstimate(self.model, self.map, settings, self.servos, observes)
         self.merger = StateMerger(self.names, settings.timing.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
         self._zero: Array = np.zeros(len(names))

@@ -114,8 +114,6 @@ class FeedForward:
         """Time by which positions follow the goals that the torque goes with [s]."""
         self._guaranteed = self._zero
         """Part of the last torque that the guaranteed friction takes [N m]."""
-        self.loads: Loads | None = None
-        """Loads of the last state."""
         self.observer: FrictionObserver | None = None
         self._recalled: Sequence[Learned] | None = None
         self.warmth: Array = np.ones(n)
@@ -128,11 +126,8 @@ class FeedForward:
         self._error_share = compiled(formulas.error_share)
         self._free, self._free_at = compiled(formulas.free), compiled(formulas.free_at)
         self._present, self._surely = compiled(formulas.present), compiled(formulas.surely_present)
-        self._unled_of, self._threshold, self._behind = (
-            compiled(formulas.unled),
-            compiled(formulas.threshold),
-            compiled(formulas.behind),
-        )
+        self._unled_of, self._threshold = compiled(formulas.unled), compiled(formulas.threshold)
+        self._behind = compiled(formulas.behind)
         self._intended, self._direction = compiled(formulas.intended), compiled(formulas.direction)
         self._law_velocity = compiled(formulas.law_velocity)
         self._following, self._stuck = compiled(formulas.following), compiled(formulas.stuck)
@@ -186,7 +181,6 @@ class FeedForward:
         :param dt: time since the last state [s].
         """
         self._period = self._period + 0.05 * (dt - self._period) if self._period else dt
-        self.loads = loads
         # The observer's time constant depends on the period of the states, which a single state does not give.
         adapts = self._dynamics is not None and self.settings.adapt and self._period > 0.0
         observing = adapts and acting is not None
@@ -230,8 +224,9 @@ class FeedForward:
         if True in self.by_goal.tolist():
             at = np.where(self.by_goal & known, np.where(np.isnan(wish.rate), 0.0, wish.rate), at)
         torque = self._of_law(gain, direction, at, state, loads, scales)
-        certain = self.settings.certain_fraction
-        self._guaranteed = self._guaranteed_of(torque, gain, *(scales or AS_IDENTIFIED), certain)
+        self._guaranteed = self._guaranteed_of(
+            torque, gain, *(scales or AS_IDENTIFIED), self.settings.certain_fraction
+        )
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
     def _track(self, rate: Array, behind: Array, dt: float) -> None:
@@ -249,9 +244,10 @@ class FeedForward:
         if observer is not None:
             most = most_beyond(most, *observer.scales, self.contact.share, observer.sudden)
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
-        slip, loop = self._slip(rate, travel.velocity), self.loop_delay + self._period
-        beyond = SLIP * np.abs(self._map.ratio)
-        start = first(max(self.gain, 1e-9), self.model.at_rest, max(loop, 1e-9), self._rotors, beyond)
+        # The firmware of a position servo stops the joint by itself, long before its answer is seen.
+        loop = 0.0 if settings.mode == "goal_offset" else self.loop_delay + self._period
+        start = first(self.gain, self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio))
+        slip = self._slip(rate, travel.velocity)
         self.tracking.update(
             behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt, start, loop
         )

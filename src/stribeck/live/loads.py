@@ -46,7 +46,7 @@ class LoadEstimate:
         self._largest_effort = (LARGEST_EFFORT * model.stall).tolist()
         self._matter = settings.effort_meaning != "none" and model.load_dependent
         zero: Array = np.zeros(len(model.joints))
-        self._idle = Loads(zero, zero, False)
+        self._idle = self.latest = Loads(zero, zero, False)
         self._filtered: Array | None = None
         self._state: State | None = None
         self._own, self._controller = Delayed(settings.timing.loop_delay), Delayed(settings.timing.loop_delay)
@@ -96,8 +96,12 @@ class LoadEstimate:
         :raises DoubtError: for an impossible effort where one is needed.
         """
         self._state = state
-        if not self._matter:
-            return self._idle
+        self.latest = self._present(state, effort, command, goal, applied, dt) if self._matter else self._idle
+        return self.latest
+
+    def _present(
+        self, state: State, effort: Array, command: Command | None, goal: Array, applied: Array, dt: float
+    ) -> Loads:
         motor = None if command is None else self._controller_torque(state, goal, command)
         if self._meaning == "link":
             external = -self._possible(effort)

@@ -47,14 +47,19 @@ def fitted(
     note: Callable[[str], None],
     play: bool = False,
     terms: Sequence[str] = (),
+    known: dict[str, Fitted] | None = None,
 ) -> Fitted:
-    """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts."""
+    """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts.
+
+    :param known: fits of the same runs and joints by law, before friction over position: those that are there are not repeated, others are added.
+    """
     free = ["armature", "bias", "delay"]
     free += ["tilt_x", "tilt_y"] if tree.hung else []
     free += ["stiffness"] if runs[0].stiffness is None else []
     substeps = substeps_of(runs[0].dt)
     setting: dict[str, Any] = {"free": free, "substeps": substeps}
-    problem = problem_of(tree, runs, joints, _law("m1", terms), **setting)
+    by_law = {} if known is None else known
+    problem = by_law["m1"][0] if by_law else problem_of(tree, runs, joints, _law("m1", terms), **setting)
 
     def problem_with(wanted: FrictionLaw, *more: str) -> RobotProblem:
         richer = {**setting, "free": [*free, *more]}
@@ -66,8 +71,8 @@ def fitted(
         )
         return found
 
-    point = problem.fit(_best_start(problem)).point
-    by_law = {"m1": told((problem, point), "law M1")}
+    if not by_law:
+        by_law["m1"] = told((problem, problem.fit(_best_start(problem)).point), "law M1")
     for wanted in AUTO if law == "auto" else (law,):
         before = "m1"
         for step in CHAIN[wanted]:

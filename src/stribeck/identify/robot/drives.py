@@ -90,7 +90,7 @@ def _provenance(fit: RobotFit) -> Provenance:
             method=ROBOT_METHOD,
             settings={
                 "each_joint_alone": fit.decoupled,
-                "time_step": fit.problem.runs[0].dt / fit.problem.kind.substeps,
+                "time_step": fit.problem.runs[0].dt / (fit.problem.kind.substeps * fit.problem.finer),
             },
         ),
         versions=versions("numpy", "scipy", "jax", "mujoco"),

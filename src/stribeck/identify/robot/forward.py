@@ -48,6 +48,13 @@ class HeldGoals(NamedTuple):
         """Mean over each step (K, J)."""
         return self.share * self.first + (1.0 - self.share) * self.second
 
+    def limited(self, k: int, pull: Array, stiffness: Array, limit: Array) -> Array:
+        """Mean over step k of a torque (J,) whose mean would be ``pull`` without its limit [N m]."""
+        jump = stiffness * (self.second[k] - self.first[k])
+        first = pull - (1.0 - self.share[k]) * jump
+        ends = np.clip(first, -limit, limit), np.clip(first + jump, -limit, limit)
+        return np.asarray(self.share[k] * ends[0] + (1.0 - self.share[k]) * ends[1])
+
 
 def held_goals(goal: Array, delay: Array, substeps: int, dt: float) -> HeldGoals:
     """Goals that are held from their row on, late by a delay, in steps that begin half a step before their time.
@@ -82,22 +89,12 @@ def simulate_robot(
     :param dt: step [s].
     :param every: steps per row.
     """
-    model, data = tree.model, mujoco.MjData(tree.model)
-    damping = p["derivative"] + p["friction_viscous"]
-    model.opt.timestep, model.opt.integrator = dt, int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
-    model.opt.tolerance = 1e-12
-    model.opt.gravity[:] = gravity_vector((p["tilt_x"][0], p["tilt_y"][0]))
-    model.dof_armature[:], model.dof_damping[:] = p["armature"], damping
-    model.dof_solimp[:], model.dof_solref[:] = STIFF, (2.0 * dt, 1.0)
-    model.dof_frictionloss[:] = 1.0
-    mujoco.mj_setConst(model, data)
-    model.dof_armature[:] -= np.minimum(0.5 * dt * damping, 0.5 * model.dof_M0)
+    model, data = tree.model, _at_rest(tree, p, start, dt)
     dry = {**p, "friction_viscous": 0.0}
     changing = law.inputs_beside("viscous") or p["play"].any()
     held = goals if isinstance(goals, HeldGoals) else HeldGoals(goals, goals, np.ones_like(goals))
-    means = held.mean
+    means, free = held.mean, p["limit"] - p["stiffness"] * np.abs(held.second - held.first)
     positions = np.empty((len(means) // every, len(start)))
-    data.qpos[:] = start
     gaps = Gaps(tree, law, p, data, dt) if p["play"].any() else None
     external, before, middle = np.zeros((3, len(start)))
     stiffness, derivative, limit, bias = p["stiffness"], p["derivative"], p["limit"], p["bias"]
@@ -106,16 +103,16 @@ def simulate_robot(
             positions[k // every] = data.qpos
         mujoco.mj_step1(model, data)
         velocity, now = data.qvel.copy(), 1.5 * data.qvel - 0.5 * before
-        lag = data.qfrc_bias - _bias_of(model, data, now, middle)
-        share = np.array((held.share[k], 1.0 - held.share[k]))
-        pulls = stiffness * ((held.first[k], held.second[k]) - bias - data.qpos) - derivative * now
-        motor = np.sum(share * np.minimum(np.maximum(pulls, -limit), limit), axis=0)
+        lag = data.qfrc_bias - _bias_of(model, data, velocity, now, middle)
+        motor = stiffness * (goal - bias - data.qpos) - derivative * now
+        if (np.abs(motor) > free[k]).any():
+            motor = held.limited(k, motor, stiffness, limit)
         if "external" in law.inputs:
             external = tree.external(data, (velocity - before) / dt) if k else external
         before = velocity
         if changing or not k:
             budget = np.maximum(friction_budget(law, dry, motor, external, now, data.qpos)[0], 1e-9)
-            model.dof_frictionloss[:] = data.efc_frictionloss[:] = budget
+            model.dof_frictionloss[:] = data.efc_frictionloss[data.ne : data.ne + data.nf] = budget
         data.qfrc_applied[:] = motor + derivative * now + p["torque_offset"] + lag
         if gaps is not None:
             gaps.step(data, goal)
@@ -124,21 +121,34 @@ def simulate_robot(
         if not k:  # from rest: half a step
             data.qvel[:] *= 0.5
             data.qpos[:], before = start + dt * data.qvel, -data.qvel
-        turned = np.flatnonzero(velocity * data.qvel < 0.0)
-        if turned.size:
-            _turn(model, data, velocity, turned)
+        if (turned := velocity * data.qvel < 0.0).any():
+            _turn(model, data, velocity, np.flatnonzero(turned))
     for values in (model.dof_armature, model.dof_damping, model.dof_frictionloss):
         values[:] = 0.0
     return positions
 
 
-def _bias_of(model: Any, data: Any, velocity: Array, found: Array) -> Array:
-    """Coriolis, centrifugal and gravitational torques at other velocities (J,), put into ``found``."""
-    kept = data.qvel.copy()
-    data.qvel[:] = velocity
+def _at_rest(tree: RobotTree, p: Mapping[str, Array], start: Array, dt: float) -> Any:
+    """The state of the robot at rest, whose model has its drives' armatures and damping."""
+    model, data, damping = tree.model, mujoco.MjData(tree.model), p["derivative"] + p["friction_viscous"]
+    model.opt.timestep, model.opt.integrator = dt, int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    model.opt.tolerance = 1e-12
+    model.opt.gravity[:] = gravity_vector((p["tilt_x"][0], p["tilt_y"][0]))
+    model.dof_armature[:], model.dof_damping[:] = p["armature"], damping
+    model.dof_solimp[:], model.dof_solref[:] = STIFF, (2.0 * dt, 1.0)
+    model.dof_frictionloss[:] = 1.0
+    mujoco.mj_setConst(model, data)
+    model.dof_armature[:] -= np.minimum(0.5 * dt * damping, 0.5 * model.dof_M0)
+    data.qpos[:] = start
+    return data
+
+
+def _bias_of(model: Any, data: Any, velocity: Array, other: Array, found: Array) -> Array:
+    """Coriolis, centrifugal and gravitational torques at ``other`` velocities (J,) than those of the state, put into ``found``."""
+    data.qvel[:] = other
     mujoco.mj_comVel(model, data)
     mujoco.mj_rne(model, data, 0, found)
-    data.qvel[:] = kept
+    data.qvel[:] = velocity
     return found
 
 

@@ -21,7 +21,7 @@ from stribeck.model.estimate import Estimate
 from stribeck.model.joint import CorrelationMatrix
 
 FORWARD_STEP, FORWARD_STEPS = 0.004, 4
-"""Largest step of the simulation of the whole robot [s], and fewest steps per row."""
+"""Largest step of the simulation of the whole robot [s], and fewest steps per row, of which there is an even number."""
 
 ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
@@ -139,8 +139,8 @@ def identify_robot(
     plain = problem
     problem, x, scores, coupling = _together(tree, plain, x, good, polish, note)
     step = _error_of_step(tree, problem, x, scores)
-    while _matters(problem, x, step) and _finer(problem) < FINER:
-        plain = replace(plain, kind=replace(plain.kind, substeps=2 * plain.kind.substeps))
+    while _matters(problem, x, step) and finer_of(problem) < FINER:
+        plain = replace(plain, finer=2 * plain.finer)
         note("the step of the simulation changes the estimates: halved")
         problem, x, scores, coupling = _together(tree, plain, x, good, polish, note)
         step = _error_of_step(tree, problem, x, scores)
@@ -228,8 +228,9 @@ def score(
     if run.stiffness is not None and run.derivative is not None:
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
-    finer = (2 * _finer(problem) if _finer(problem) > 1 else 1) * (2 if problem.kind.play else 1)
-    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer // coarse
+    exact = problem.kind.substeps // substeps_of(problem.runs[0].dt)
+    finer = (2 * exact if exact > 1 else 1) * (2 if problem.kind.play else 1) * problem.finer
+    every = max(2 * int(np.ceil(0.5 * run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer // coarse
     goal, still = np.nan_to_num(run.goal), np.ones(len(tree.names), dtype=bool)
     still[list(problem.joints)] = False
     goal[:, still] = run.position[0, still]
@@ -299,9 +300,9 @@ def left_out(fit: RobotFit, note: Callable[[str], None] = lambda text: None) -> 
     return tuple(found)
 
 
-def _finer(problem: RobotProblem) -> int:
-    """By how much steps are smaller than usual, see :func:`stribeck.identify.robot.choice.fitted`."""
-    return problem.kind.substeps // substeps_of(problem.runs[0].dt)
+def finer_of(problem: RobotProblem) -> int:
+    """By how much steps are smaller than usual, see :func:`stribeck.identify.robot.choice.fitted` and ``finer``."""
+    return problem.finer * problem.kind.substeps // substeps_of(problem.runs[0].dt)
 
 
 def _error_of_step(tree: RobotTree, problem: RobotProblem, x: Array, scores: Sequence[RunScore]) -> Array:

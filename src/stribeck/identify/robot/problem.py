@@ -114,6 +114,7 @@ class RobotProblem:
     :param columns: parameter and joint (-1: all; for ``shift``: run) of each element of the vector.
     :param free: rows of the parameters whose derivatives are computed, free or not.
     :param prior: weights, means and standard deviations of normal priors besides that of the shifts (n,) [rad²/unit², unit, unit].
+    :param finer: by how much the steps of the simulation of the whole robot are smaller than usual.
     :param maps: parameters of lane l are ``fixed[:, l]``, plus ``maps[l] @ x`` in the rows ``free`` (L, F, n).
     """
 
@@ -127,6 +128,7 @@ class RobotProblem:
     fixed: Array
     maps: Array
     prior: tuple[Array, Array, Array] | None = None
+    finer: int = 1
 
     def values(self, x: Array) -> Array:
         """Parameters of all lanes (N, L)."""

@@ -125,14 +125,15 @@ class TrackingScale:
         self.scale = self._rested(scale, counts, error, going, dt * (1.0 - moves), most)
 
 
-def first(gain: Any, friction: Any, loop: Any, inertia: Any, slip: Any) -> Any:
+def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
     r"""Largest scale to begin with, from 0 to 1: what is not there of the friction b drives a joint beyond its goal for n loop times T.
 
     :math:`\tfrac12 (g s - \kappa)\,b\,(nT)^2/J \le x`, with :math:`\kappa` = :data:`LEAST_FRICTION`, n = :data:`REACTION`, the inertia J, infinite where
     unknown, and x = ``slip`` [rad].
     """
-    xp, time = array_namespace(friction, inertia), REACTION * loop
-    return xp.minimum((LEAST_FRICTION + 2.0 * slip * inertia / (friction * time * time)) / gain, 1.0)
+    xp, time = array_namespace(friction, inertia), REACTION * max(loop, 1e-9)
+    allowed = LEAST_FRICTION + 2.0 * slip * inertia / (friction * time * time)
+    return xp.minimum(allowed / max(gain, 1e-9), 1.0)
 
 
 def most_beyond(most: Any, dry: Any, viscous: Any, contact: Any, sudden: Any) -> Any:
