@@ -288,8 +288,11 @@ public:
     path.update(n_, wish.goal, wish.rate, behind, motion, dt, presliding, command_velocity, error);
     turning.update(n_, state.position, motion, presliding);
     Mask leads{};
+    // Without motor torques nothing can be observed.
+    const bool blind =
+      settings_->mode == OutputMode::goal_offset && settings_->effort_meaning == EffortMeaning::none;
     for (int k = 0; k < n_; ++k) {
-      if (observer.residual.dynamics == nullptr) {
+      if (observer.residual.dynamics == nullptr || blind) {
         track(k, wish.rate[k], behind[k], dt);
       }
       leads[k] = known[k] && path.leads[k];

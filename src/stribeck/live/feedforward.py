@@ -91,6 +91,8 @@ class FeedForward:
         n = len(model.joints)
         self.model, self.settings, self.gain = model, settings, settings.gain
         self._map, self._dynamics = joint_map, dynamics
+        blind = settings.mode == "goal_offset" and settings.effort_meaning == "none"
+        self._tracks = dynamics is None or blind  # without motor torques nothing can be observed
         self._zero: Array = np.zeros(n)
         self._base = self._initial_tuning(model.joints)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
@@ -202,7 +204,7 @@ class FeedForward:
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
-        if self._dynamics is None and self.closed_loop:
+        if self._tracks and self.closed_loop:
             self._track(wish.rate, behind, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
