@@ -179,7 +179,9 @@ def measured(declared: bool, rates: tuple[int, ...] = RATES, load: Load = UNLOAD
 def of_loads(declared: bool, rates: tuple[int, ...] = RATES) -> dict[str, Any]:
     """:func:`measured` with loads, by the model of the weight and whether the compensation has it, too."""
     return {
-        f"model x{model:g}, {'told' if told else 'not told'}": measured(declared, rates, Load(model=model, told=told))
+        f"model x{model:g}, {'told' if told else 'not told'}": measured(
+            declared, rates, Load(model=model, told=told)
+        )
         for model in (1.0, 0.8, 1.2)
         for told in (False, True)
     }

@@ -46,9 +46,7 @@ def test_friction_is_that_under_half_of_the_modelled_weight(law, weight):
     loaded = MODELLED_SHARE * weight
     wanted = 0.0
     for _ in range(200):
-        wanted = 0.8 * float(
-            friction_budget(joint.law, joint.values, loaded + wanted, -loaded, 0.5)[0]
-        )
+        wanted = 0.8 * float(friction_budget(joint.law, joint.values, loaded + wanted, -loaded, 0.5)[0])
     assert loop.doubt is None
     assert found == pytest.approx(wanted, rel=2e-3)
     assert found > settled(joint, None)[0] + 1e-4
@@ -62,7 +60,9 @@ def test_friction_that_does_not_depend_on_the_load_stays_the_same():
 def test_weight_beyond_the_motor_counts_as_that_at_stall():
     """A model in wrong units: at most what the motor holds, and at most the limit of the torque."""
     joint = model(law="m4")
-    stall = Compensator([joint], [JointMap()], settings_with(mode="sum", effort_meaning="none")).model.stall[0]
+    stall = Compensator([joint], [JointMap()], settings_with(mode="sum", effort_meaning="none")).model.stall[
+        0
+    ]
     assert settled(joint, pendulum(1e6))[0] == pytest.approx(settled(joint, pendulum(stall))[0], rel=1e-9)
     assert settled(joint, pendulum(1e6))[0] <= joint.max_torque
 
@@ -79,7 +79,8 @@ def test_loads_end_where_friction_would_amplify_itself():
     """A gain at which friction grows by more than 0.9 of the torque against it is accepted, as without a model, with loads of zero."""
     joint = model(law="m3", load_friction_base=0.48)
     found, loop = settled(joint, pendulum(0.1), gain=0.8)
-    assert loop.loads.modelled and found > 0.0
+    assert loop.loads.modelled
+    assert found > 0.0
     steep = model(law="m3", load_friction_base=0.95)
     found, loop = settled(steep, pendulum(0.1), gain=1.0)
     assert not loop.loads.modelled
@@ -93,7 +94,9 @@ def test_controllers_in_cpp_have_the_same_torque(law):
     """Two joints of different gears that swing under a modelled weight, with gains that end and begin the loads."""
     joints = [model("a", law), model("b", law)]
     settings = settings_with(mode="goal_offset", effort_meaning="none", ramp_time=0.1)
-    pair = Pair(Setup(joints, [JointMap(), JointMap(-1.0, 1.7, 0.2)], settings, pendulum(np.array([0.1, 0.06]), 2)))
+    pair = Pair(
+        Setup(joints, [JointMap(), JointMap(-1.0, 1.7, 0.2)], settings, pendulum(np.array([0.1, 0.06]), 2))
+    )
     for name in pair.names:
         pair.tell("on_telemetry", name, kp=400.0, supply_voltage=5.0)
     pair.tell("enable")

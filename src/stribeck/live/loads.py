@@ -55,7 +55,9 @@ class LoadEstimate:
         self.observed = dynamics is not None and settings.adapt
         self._mode, self._meaning = settings.mode, settings.effort_meaning
         self._largest_effort = (LARGEST_EFFORT * model.stall).tolist()
-        modelled = settings.mode == "goal_offset" and settings.effort_meaning == "none" and model.load_dependent
+        modelled = (
+            settings.mode == "goal_offset" and settings.effort_meaning == "none" and model.load_dependent
+        )
         self._dynamics = dynamics if modelled else None
         self._steepest, self.gain = steepest_feedback(model.joints) if modelled else 0.0, settings.gain
         self._matter = settings.effort_meaning != "none" and model.load_dependent
@@ -135,7 +137,9 @@ class LoadEstimate:
         s is :data:`MODELLED_SHARE`.
         """
         _, weight = dynamics.mass_matrix_and_bias(state.joint_position, np.zeros_like(state.joint_position))
-        motor = MODELLED_SHARE * np.clip(self._map.servo_torque(weight), -self._model.stall, self._model.stall)
+        motor = MODELLED_SHARE * np.clip(
+            self._map.servo_torque(weight), -self._model.stall, self._model.stall
+        )
         return Loads(motor, -motor, True)
 
     def feed_forward_of(self, command: Command) -> Array:
