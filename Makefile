@@ -39,7 +39,9 @@ test-slow: $(VENV)/.dev
 test-slice: $(VENV)/.dev
 	$(BIN)/python .ci/slow_slice.py $(SLICE)
 
-# What runs on a robot, on each Python and numpy: VERSIONS='3.11:1.26 3.13:2' picks some.
+# What runs on a robot, on each Python and numpy: VERSIONS='3.11:1.26 3.13:2' picks some. Minutes for each, as nothing is
+# waited for; with WHOLE=1 also the tests of nodes and processes, half an hour for each.
+ON_EACH = $(if $(WHOLE),-m "not slow" $(ROBOT),-m "not slow and not real_time" $(QUICK) test/servo test/emulator)
 VERSIONS ?= 3.11:1.26 3.11:2 3.12:1.26 3.12:2 3.13:2
 test-versions:
 	set -e; for pair in $(VERSIONS); do \
@@ -47,7 +49,7 @@ test-versions:
 	    echo "Python $$python, numpy $$numpy"; \
 	    python$$python -m venv $$place; \
 	    $$place/bin/python -m pip install -q --disable-pip-version-check "numpy==$$numpy.*" -e '.[ros,test]'; \
-	    $$place/bin/python -m pytest -q -m "not slow" -n $(JOBS) $(FILES) $(ROBOT); \
+	    $$place/bin/python -m pytest -q -n $(JOBS) $(FILES) $(ON_EACH); \
 	done
 
 lint: $(VENV)/.dev

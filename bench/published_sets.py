@@ -1,7 +1,7 @@
 """Published parameter sets of one servo, the Feetech STS3215, on recorded runs of an SO-101 that consists of six of them.
 
 Each set, and that of ``stribeck identify robot``, predicts the five arm joints free-running from goals alone, all joints together, as
-``identify-robot`` does; the first second does not count. The second error is that after the best constant delay and offset of each
+``stribeck identify robot`` does; the first second does not count. The second error is that after the best constant delay and offset of each
 joint, which belong to bus and mounting and which no published set has. A run takes two seconds for each set.
 
     stribeck identify robot FITTED.npz … --model so101_new_calib.xml --exclude gripper --no-polish --output OUT
@@ -10,7 +10,7 @@ joint, which belong to bus and mounting and which no published set has. A run ta
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -203,4 +203,10 @@ def main(model: Path, fitted: Path, recordings: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), [Path(word) for word in sys.argv[3:]])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path, help="MJCF or URDF of the arm")
+    parser.add_argument("fitted", type=Path, help="file of drives, from stribeck identify robot")
+    parser.add_argument("recordings", type=Path, nargs="+", help="runs to predict")
+    main(**vars(parser.parse_args()))

@@ -155,7 +155,8 @@ def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
         return Runs(simulate, position, valid, lanes.dt)
 
     def width(case: Case) -> tuple[Array, Array]:
-        return sizes_of(list(drives.values()), problem, fit.x)
+        errors, shares, _ = sizes_of(list(drives.values()), problem, fit.x)
+        return errors, shares
 
     def draw(errors: Array, shares: Array) -> Mapping[str, Array]:
         return {

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -165,7 +166,8 @@ def _first_sentence(kind: type) -> str:
 def _table(keys: list[Key]) -> str:
     rows = ["| key | valid | default | meaning |", "|---|---|---|---|"]
     for key in keys:
-        meaning = key.description.replace("``", "`").replace(":math:`", "`").removesuffix(".")
+        meaning = re.sub(r":\w+:`", "`", key.description.replace("``None``", "``none``").replace("``", "`"))
+        meaning = meaning.removesuffix(".")
         cells = (f"`{key.name}`", key.type, f"`{key.default}`" if key.default else "", meaning)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"

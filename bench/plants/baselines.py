@@ -214,6 +214,7 @@ class Graph(Ours):
     resolution of the encoder.
 
     :param model_error: relative error of inertia and gravity in the model.
+    :param noise: half-width of the noise in goals, in counts of the encoder [1].
     """
 
     resolution = 1e-6
@@ -223,11 +224,18 @@ class Graph(Ours):
     """Share of goals that arrive a cycle later than usual [1]."""
 
     def __init__(
-        self, lanes: Lanes, *, goal_every: int = 1, model_error: float = 0.0, **options: Any
+        self,
+        lanes: Lanes,
+        *,
+        goal_every: int = 1,
+        model_error: float = 0.0,
+        noise: float = 0.0,
+        **options: Any,
     ) -> None:
         unknown = np.full(len(lanes), self.resolution)
         super().__init__(replace(lanes, resolution=unknown), **options)
         self._goal_every, self._scale = goal_every, 1.0 + model_error
+        self._noise = noise * lanes.resolution
         self._rng = np.random.default_rng(3)
         self._under_way: deque[tuple[float, Sample]] = deque()
         self._cycle, self._arrived = 0, -np.inf
@@ -249,7 +257,11 @@ class Graph(Ours):
         if self._goals and self._cycle % self._goal_every == 0:
             wait = 0.3 + 0.6 * self._rng.random() + (self._rng.random() < self.late)
             last = self._under_way[-1][0] if self._under_way else arrival
-            self._under_way.append((max(sample.time + wait * dt, last), sample))
+            goal = sample.goal_position
+            if self._noise.any():
+                goal = goal + self._noise * self._rng.uniform(-1.0, 1.0, len(goal))
+            wish = sample._replace(goal_position=goal)
+            self._under_way.append((max(sample.time + wait * dt, last), wish))
         self._cycle, self._arrived = self._cycle + 1, arrival
         return torque
 
@@ -294,6 +306,8 @@ METHODS: dict[str, Callable[[Lanes], Method]] = {
     "ours_graph_static": partial(Graph, model=False),
     "ours_graph_slow": partial(Graph, model=False, goal_every=3),
     "ours_graph_efforts": partial(Graph, goals=False),
+    "ours_noisy": partial(Graph, noise=0.5),
+    "ours_noisy_static": partial(Graph, model=False, noise=0.5),
 }
 """Every method by name. Add further adapters here."""
 

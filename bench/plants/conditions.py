@@ -66,9 +66,9 @@ def sensed(base: Condition, rng: np.random.Generator) -> Condition | None:
     return None
 
 
-def tracking(quick: bool = False) -> list[Condition]:
-    """Single joints that follow a path."""
-    rng = np.random.default_rng(0)
+def tracking(quick: bool = False, seed: int = 0) -> list[Condition]:
+    """Single joints that follow a path; another seed draws other encoders, paths and drives."""
+    rng = np.random.default_rng(seed)
     plants: list[dict[str, Any]] = [{"drive": "rigid"}, {"drive": "elastic"}]
     found: list[Condition] = []
     rates, delays = (500,) if quick else (100, 500, 1000), (1, 3)
@@ -78,6 +78,43 @@ def tracking(quick: bool = False) -> list[Condition]:
         if base:
             found += [scaled(base, scale) for scale in SCALES]
     return found + _varied(VARIANTS, rates, rng)
+
+
+WIDE_RATES = (50, 100, 200, 500, 1000)
+"""Rates of states of :func:`wide` [Hz]."""
+
+WIDE_COUNTS = 600, 200
+"""Runs of :func:`wide`, and of them with ``quick``."""
+
+
+def wide(quick: bool = False, seed: int = 0) -> list[Condition]:
+    """Single joints with 0.1 to 2 times the identified friction at rates from 50 Hz to 1 kHz, all else at random."""
+    rng = np.random.default_rng(1000 + seed)
+    variants: list[dict[str, Any]] = [{}, {}, *VARIANTS.values()]
+    found: list[Condition] = []
+    while len(found) < WIDE_COUNTS[quick]:
+        options = (
+            rng.choice(len(part)) for part in (WIDE_RATES, variants, CONTROLS, REFERENCES, list(JOINTS))
+        )
+        rate, variant, control, path, joint = map(int, options)
+        plant: dict[str, Any] = {
+            "drive": str(rng.choice(["rigid", "elastic"])),
+            **variants[variant],
+            **CONTROLS[control],
+        }
+        base = Condition(
+            list(JOINTS)[joint],
+            **plant,
+            rate=WIDE_RATES[rate],
+            delay=int(rng.integers(1, 4)),
+            reference=REFERENCES[path],
+            bits=int(rng.choice([17, 14, 12])),
+            measured_velocity=bool(rng.random() < 0.3),
+        )
+        one = scaled(base, float(np.exp(rng.uniform(np.log(0.1), np.log(2.0)))))
+        if is_admitted(one):
+            found.append(one)
+    return found
 
 
 def disturbed(quick: bool = False) -> list[Condition]:
@@ -96,6 +133,16 @@ def _varied(
         base = sensed(Condition(joint, reference=reference, **whole), rng)
         if base:
             found += [scaled(base, scale) for scale in SCALES]
+    return found
+
+
+def light(quick: bool = False) -> list[Condition]:
+    """Joints with little friction, whose gravity is known with an error of 10 %: three times the friction."""
+    rng = np.random.default_rng(4)
+    found: list[Condition] = []
+    for error, control, path in product((0.1, -0.1), CONTROLS[:3], REFERENCES):
+        base = Condition("qdd", **control, gravity_error=error, reference=path, delay=int(rng.integers(1, 4)))
+        found += [scaled(base, scale) for scale in ((1.0,) if quick else SCALES)]
     return found
 
 
@@ -165,6 +212,8 @@ SECONDS = {
     "released": 9.0,
     "disturbed": 10.0,
     "tracking": 10.0,
+    "wide": 10.0,
+    "light": 10.0,
     "hand": 11.0,
     "coast": 6.0,
     "wall": 6.0,
@@ -174,6 +223,8 @@ SECONDS = {
 
 PARTS = {
     "tracking": tracking,
+    "wide": wide,
+    "light": light,
     "disturbed": disturbed,
     "hand": guided,
     "guided": guided_later,

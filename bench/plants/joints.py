@@ -63,6 +63,12 @@ JOINTS: dict[str, Joint] = {
 }
 """A shoulder and a wrist of industrial size, and a joint like a Panda's."""
 
+QUASI_DIRECT = Joint(0.04, 0.5, 0.3, 0.2, 0.05, 0.1, 1e-3, 30.0, 10.0, 30.0)
+"""A joint with a low gear ratio: friction is 3 % of gravity."""
+
+EVERY = JOINTS | {"qdd": QUASI_DIRECT}
+"""All joints by name."""
+
 Drive = Literal["rigid", "elastic", "backlash"]
 Law = Literal["lugre", "gms"]
 
@@ -110,7 +116,7 @@ class Condition:
     @property
     def data(self) -> Joint:
         """What the joint is made of."""
-        return JOINTS[self.joint]
+        return EVERY[self.joint]
 
 
 def _column(conditions: list[Condition], name: str) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ NEAR_BEST = 1.2
 
 GROWS = 1.05
 """A joint that becomes so much faster than it was let go, and than without compensation, gains energy."""
+
+NO_WORSE = 1.02
+"""Errors beyond so much of those without compensation are worse."""
+
+BETWEEN = (0.1, 0.3, 0.7, 1.4, 2.01)
+"""Ends of the ranges of true friction per identified one in a row."""
+
+LEAST_SCALE = 0.3
+"""From this part of the identified friction on no run may be worse than without compensation [1]."""
 
 Row = dict[str, Any]
 
@@ -86,6 +96,28 @@ def tracking_rows(
             "near best": float((ratio[m] <= NEAR_BEST * any_best).mean()),
             "near best quiet": float(((ratio[m] <= NEAR_BEST * best) & ~hunting[m]).mean()),
             "near best forward": float((ratio[m] <= NEAR_BEST * forward).mean()),
+            "worst": float(ratio[m, at]),
+            "worst cell": label(conditions[at]),
+        }
+        rows.append(row)
+    return rows
+
+
+def wide_rows(names: Sequence[str], conditions: list[Condition], found: dict[str, FloatArray]) -> list[Row]:
+    """A row per method for joints with friction of any size: errors by its size, runs that hunt, and the worst runs."""
+    ratio, hunting = found["rms"] / found["rms"][0], hunts(found["counts"])
+    scales = np.array([min(c.coulomb_scale, c.viscous_scale) for c in conditions])
+    within = scales >= LEAST_SCALE
+    rows = []
+    for m, name in enumerate(names):
+        row: Row = {"method": name}
+        for low, high in pairwise(BETWEEN):
+            row[f"x{low:g} to {high:g}"] = _mean(ratio[m][(scales >= low) & (scales < high)])
+        at = int(np.where(within, ratio[m], 0.0).argmax())
+        row |= {
+            "hunts": int(hunting[m].sum()),
+            "worse": int((ratio[m][within] > NO_WORSE).sum()),
+            "worst below": float(np.max(ratio[m][~within], initial=0.0)),
             "worst": float(ratio[m, at]),
             "worst cell": label(conditions[at]),
         }
@@ -179,6 +211,8 @@ def arm_rows(names: Sequence[str], conditions: list[Any], found: dict[str, Float
 ROWS = {
     "arm": arm_rows,
     "tracking": tracking_rows,
+    "wide": wide_rows,
+    "light": wide_rows,
     "disturbed": tracking_rows,
     "hand": free_rows,
     "guided": free_rows,

@@ -86,6 +86,7 @@ stribeck::JointModel model_of(const Joint & p)
   joint.armature = p.armature, joint.max_torque = p.max_torque, joint.resolution = p.resolution;
   joint.temperature = p.temperature > -273.15 ? p.temperature : stribeck::not_a_number;
   joint.sign = p.sign, joint.ratio = p.ratio, joint.offset = p.offset;
+  joint.enabled = p.enabled;
   joint.tuning = stribeck::Tuning::of_resolution(p.resolution);
   return joint;
 }

@@ -40,7 +40,8 @@ public:
     solver_ = loader_.createSharedInstance(value("rigid_solver").as_string());
     solver_->initialize(parameters, space, robot_description);
     joints_.clear();
-    for (const std::string & joint : value("joints").as_string_array()) {
+    const std::vector<std::string> names = value("joints").as_string_array();  // of a temporary, which the loop would outlive
+    for (const std::string & joint : names) {
       const std::string own = "friction." + joint + ".";
       const auto number = [&](const std::string & name, double otherwise) {
           const std::string full = prefix + own + name;

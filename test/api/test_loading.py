@@ -57,7 +57,7 @@ def test_unknown_words_are_refused_with_the_valid_ones():
         sb.identify_joint(BAGS, fixed={"mass": 1.0}, progress=False)
     with pytest.raises(sb.StribeckError, match="`machine` or `model` is needed"):
         sb.identify_arm(BAGS)
-    with pytest.raises(sb.StribeckError, match="remove the options that hold out further runs"):
+    with pytest.raises(sb.StribeckError, match="remove `hold_out` and `hold_out_gain`"):
         sb.identify_servo(BAGS, validate=sb.load(BAGS)[:1], hold_out=0.5)
 
 

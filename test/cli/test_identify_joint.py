@@ -53,6 +53,8 @@ def test_table_to_files(tmp_path, capsys):
     file = read_drive(out)
     assert file.law.name == "m2"
     assert file.values["friction_base"] == found["parameters"]["friction_base"]
+    assert set(file.bounds) == {"dtheta_stribeck", "alpha", "presliding_length"} & set(file.values)
+    assert all(lower <= file.values[name] <= upper for name, (lower, upper) in file.bounds.items())
     node = tmp_path / "compensation.yaml"
     joint = f"{{parameter_file: {out}, max_torque: 5.0}}"
     node.write_text(

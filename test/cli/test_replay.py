@@ -19,6 +19,7 @@ from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.compiled import compiled
 from stribeck.live.friction import JointModel
+from stribeck.live.learning.adaptation import AdaptationSettings
 from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS
@@ -329,6 +330,94 @@ def test_with_a_urdf_what_is_learnt_is_in_the_summary(robot, tmp_path, capsys):
     assert "times the identified value" in capsys.readouterr().out
     assert run(*options, "--json", tmp_path / "without.json") == 0
     assert json.loads((tmp_path / "without.json").read_text())["learned"] is None
+
+
+def test_a_joint_whose_torque_ends_is_named_with_the_time_as_by_the_node(robot, tmp_path, capsys):
+    """The node's words once, on the screen and in the summary, and the last table says since when the joint has no torque."""
+    recorded = Bag()
+    for k in range(400):
+        time = 5.0 + 0.005 * k
+        speed = 12.0 if k >= 200 else 0.0
+        at = 0.06 * (k - 199) if k >= 200 else 0.0
+        recorded.add(time, "/joint_states", joint_state_of(time, ["shoulder"], at, speed))
+    recorded.write(tmp_path / "bag")
+    output, summary = tmp_path / "t.csv", tmp_path / "summary.json"
+    options = ["--states", tmp_path / "bag", "--output", output, "--json", summary]
+    assert run("--params", robot / "m1.json", *options) == 0
+    found = json.loads(summary.read_text())
+    (warned,) = found["warnings"]
+    torque = table(output)[2][:, 0]
+    last = int(np.flatnonzero(torque)[-1])
+    assert 200 <= last < 300
+    assert warned["time"] == pytest.approx(0.005 * (last + 1), abs=1e-6)
+    assert warned["text"].startswith("shoulder moves faster than ")
+    assert "a controller whose goals are not received moves it" in warned["text"]
+    (joint,) = found["joints"]
+    assert (joint["enabled"], joint["off_from"]) == (True, warned["time"])
+    printed = capsys.readouterr().out.splitlines()
+    assert printed.count(f"at {warned['time']:.2f} s: {warned['text']}") == 1
+    assert f"off from {warned['time']:.2f} s" in next(
+        line for line in reversed(printed) if line.startswith("shoulder ")
+    )
+
+
+def coulomb_arm(tmp_path: Path, share: float, led: bool = False) -> list[Any]:
+    """Options for an arm of one joint that has ``share`` of the identified Coulomb friction; ``led``: the goals are recorded."""
+    inertia, friction = 0.05, 1.0
+    tmp_path.mkdir(exist_ok=True)
+    (tmp_path / "arm.urdf").write_text(
+        f'<robot name="arm"><link name="base"/><link name="upper"><inertial><mass value="0.1"/><inertia ixx="{inertia}" '
+        f'iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="shoulder" type="revolute">'
+        '<parent link="base"/><child link="upper"/><axis xyz="0 0 1"/></joint></robot>'
+    )
+    law = {"friction_base": friction, "friction_viscous": 0.0, "ratio": 1.0, "armature": 0.0, "q_offset": 0.0}
+    params = write_json(tmp_path / "arm.json", {**law, "model": "m1", "actuator": "torque_joint"})
+    found = []
+    for k in range(1000):
+        stamp, phase = START + k * STEP, 0.01 * k
+        speed, acceleration = math.cos(phase), -2.0 * math.sin(phase)
+        effort = inertia * acceleration + share * friction * math.copysign(1.0, speed)
+        data = joint_state(stamp, NAMES[:1], [0.5 * math.sin(phase)], [speed], [effort])
+        found.append(RawMessage(JOINT_STATES, stamp, data))
+        if led:
+            goal = joint_state(stamp, NAMES[:1], [0.5 * math.sin(phase + 0.02)], [math.cos(phase + 0.02)])
+            found.append(RawMessage(JOINT_COMMANDS, stamp + 100, goal))
+    bag(tmp_path / "bag", found)
+    options = ["--params", params, "--states", tmp_path / "bag", "--urdf", tmp_path / "arm.urdf"]
+    return [*options, "--effort-meaning", "motor", "--max-torque", 5, "--json", tmp_path / "found.json"]
+
+
+def test_the_table_says_which_share_of_the_friction_is_cancelled(tmp_path, capsys):
+    """Of the identified and of the measured friction: a joint with 0.8 times the identified one has 1 / 0.8 times the share cancelled."""
+    assert run(*coulomb_arm(tmp_path, 0.8), "--gain", 0.8) == 0
+    (joint,) = json.loads((tmp_path / "found.json").read_text())["joints"]
+    assert 0.2 < joint["of_identified"] < 0.85
+    assert joint["of_measured"] == pytest.approx(joint["of_identified"] / 0.8, rel=0.05)
+    header, _, row = capsys.readouterr().out.splitlines()[-3:]
+    assert header.split("  ")[-2:] == ["of identified [%]", "of measured [%]"]
+    assert row.split()[-2:] == [f"{100 * joint[key]:.0f}" for key in ("of_identified", "of_measured")]
+
+
+def test_a_scale_at_its_bound_or_not_learnt_is_called_so(robot, tmp_path, capsys):
+    """Hardly any friction is below what may be learnt; a joint that teaches nothing has no value with a deviation."""
+    assert run(*coulomb_arm(tmp_path, 0.0, led=True), "--gain", 0.8) == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    lowest = AdaptationSettings().scale_lower
+    assert found["learned"]["shoulder"]["dry"] == lowest
+    assert found["learned_status"]["shoulder"]["dry"] == "at its lower bound"
+    assert f"dry friction {lowest:.2f} (at its lower bound)" in capsys.readouterr().out
+    still = [
+        RawMessage(JOINT_STATES, stamp, joint_state(stamp, NAMES[:1], [0.1], [0.0], [0.0]))
+        for stamp in range(START, START + 100 * STEP, STEP)
+    ]
+    options = coulomb_arm(tmp_path / "still", 0.1)
+    bag(tmp_path / "rest", still)
+    options[options.index("--states") + 1] = tmp_path / "rest"
+    assert run(*options) == 0
+    found = json.loads((tmp_path / "still" / "found.json").read_text())
+    assert found["learned_status"]["shoulder"] == {"dry": "not learnt", "viscous": "not learnt"}
+    assert found["joints"][0]["of_measured"] is None
+    assert "shoulder: friction not learnt, as identified" in capsys.readouterr().out
 
 
 def test_topics_of_other_types_are_refused(robot, tmp_path, capsys):

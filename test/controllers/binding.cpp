@@ -54,7 +54,7 @@ Law law_of(const double * v)
   return {static_cast<std::uint32_t>(*v)};
 }
 
-constexpr int joint_columns = 1 + value_columns + 12 + 4 + 3 + 6;
+constexpr int joint_columns = 1 + value_columns + 12 + 4 + 3 + 6 + 1;
 
 JointModel joint_of(const double * v)
 {
@@ -74,6 +74,7 @@ JointModel joint_of(const double * v)
   {
     *place = *v++;
   }
+  joint.enabled = *v != 0.0;
   return joint;
 }
 
@@ -218,12 +219,13 @@ const char * torques(const Held * held, double * out)
   return text_of(held->compensator.doubt);
 }
 
-// Why single joints have no torque: 0 they have, 1 frozen, 2 driven; speeds at which compensation ends.
+// Why single joints have no torque: 0 they have, 1 frozen, 2 driven, 3 not enabled; speeds at which compensation ends.
 void offs(const Held * held, double * why, double * speed)
 {
   for (int k = 0; k < held->compensator.joints(); ++k) {
     const Doubt off = held->compensator.off[k];
-    why[k] = off == Doubt::none ? 0.0 : off == Doubt::frozen ? 1.0 : off == Doubt::driven ? 2.0 : -1.0;
+    why[k] = off == Doubt::none ? 0.0 : off == Doubt::frozen ? 1.0 : off == Doubt::driven ? 2.0 :
+      off == Doubt::not_enabled ? 3.0 : -1.0;
     speed[k] = held->compensator.speed_bound(k);
   }
 }

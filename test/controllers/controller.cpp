@@ -152,6 +152,27 @@ void gain_told(Held * held, double gain)
 
 int gain_parameter_set(Held * held, double gain) { return node(held).set_parameter({"gain", gain}).successful; }
 
+int switch_parameter_set(Held * held, const char * name, int on) { return node(held).set_parameter({name, on != 0}).successful; }
+
+// A request of ~/exchange: the answer in words.
+const char * exchange_told(Held * held)
+{
+  using Trigger = std_srvs::srv::Trigger;
+  const auto response = std::make_shared<Trigger::Response>();
+  node(held).entity<rclcpp::Service<Trigger>>("~/exchange")->callback(std::make_shared<Trigger::Request>(), response);
+  held->text = response->message;
+  return held->text.c_str();
+}
+
+// Codes of fault in the last ~/state.
+void faults_read(Held * held, double * out)
+{
+  const auto & message = node(held).entity<rclcpp::Publisher<control_msgs::msg::DynamicJointState>>("~/state")->last;
+  for (const auto & joint : message.interface_values) {
+    *out++ = joint.values.back();
+  }
+}
+
 #ifdef STRIBECK_ENABLED_BY_TOPIC
 void enable_told(Held * held, int on)
 {

@@ -267,6 +267,27 @@ def test_one_bad_joint_costs_the_other_no_friction():
     assert found[-1, 0] == 2.0
 
 
+def test_a_joint_that_is_not_enabled_has_no_friction_torque_and_the_other_keeps_its_own():
+    """`friction.b.enabled: false`: the reference of b passes unchanged, of a not a bit changes, and the fault of b is `not enabled`."""
+    sound, one = Driven(), Driven({"friction.b.enabled": False})
+    expected, found = sound.run(200), one.run(200)
+    np.testing.assert_array_equal(found[:, 1], -1.0)
+    np.testing.assert_array_equal(found[:, 0], expected[:, 0])
+    assert one.controller.faults.tolist() == [0, 1]
+
+
+def test_a_joint_can_be_switched_off_and_on_by_a_change_of_drives():
+    """`~/exchange` after `friction.b.enabled` was set: within two ramp times, no faster than its slew limit."""
+    driven = Driven({"ramp_time": 0.2})
+    full = driven.run(400)[-1]
+    for enabled, end in ((False, [full[0], -1.0]), (True, full)):
+        driven.controller.switch("friction.b.enabled", enabled)
+        assert driven.controller.exchange() == "they take over"
+        found = driven.run(500)
+        np.testing.assert_allclose(found[-1], end)
+        assert np.max(np.abs(np.diff(found[:, 1]))) < 0.01
+
+
 def test_updates_ask_for_no_memory():
     """Not while the state is published for the first time, nor while faults begin and end."""
     driven = Driven()

@@ -3,6 +3,8 @@
 import os
 import re
 import shlex
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -44,6 +46,31 @@ def test_reasons_name_tests_that_are_there():
     named = [word for reason in NOT_RUN for word in re.findall(r"(?:test|\.ci)/[\w/.]+", reason)]
     assert len(named) > 5
     assert not [word for word in named if not (REPOSITORY / word).exists()]
+
+
+@cache
+def help_of(program):
+    """What a program prints for --help."""
+    found = subprocess.run(
+        [sys.executable, program, "--help"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in lines() if line.startswith(("python examples/", "python bench/"))]
+)
+def test_programs_have_the_options_of_their_lines(line):
+    """And the choices, where the line gives one as first argument; the programs themselves run for minutes to hours."""
+    for library in ("mujoco", "pinocchio"):
+        pytest.importorskip(library)
+    _, program, *words = shlex.split(line, comments=True)
+    text = help_of(str(REPOSITORY / program))
+    known = set(re.findall(r"--[a-z][a-z-]*", text))
+    assert {word for word in words if word.startswith("--")} <= known
+    choices = re.search(r"\n  \{([^}]*)\}", text)
+    assert choices is None or words[0] in choices[1].split(",")
 
 
 def test_most_lines_of_commands_are_executed():

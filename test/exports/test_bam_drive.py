@@ -10,13 +10,14 @@ import pytest
 import yaml
 
 import bam_kernels
-from helpers import STS3250, XL330, needs_sts3250, needs_xl330, published, refusal
+from bam_made import DRIVE, servo_of, written
+from helpers import STS3250, XL330, needs_sts3250, needs_xl330, refusal
 from stribeck.cli.main import main
 from stribeck.evaluate.assessment import Stepping
 from stribeck.exports.bam_drive import QUADRATIC_IN_BOTH_DIRECTIONS, drive_motion, law_of_drive
 from stribeck.exports.isaaclab_bam import SETTINGS
 from stribeck.exports.loss import difference
-from stribeck.exports.projection import lost, missing_terms, plain
+from stribeck.exports.projection import lost, missing_terms
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.exports.task import ExportTask, JointServo
@@ -26,39 +27,6 @@ from stribeck.model.control_laws import Gains
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import LAWS, friction_budget, law_named
 from stribeck.recordings.sources import read_recordings
-
-DRIVE = FORMATS["isaaclab-bam"]
-
-STS = {"kt": 1.9, "R": 3.2, "armature": 0.028, "q_offset": 0.01} | {
-    name: value
-    for name, value in published("xl330", "m6").items()
-    if "friction" in name or "stribeck" in name or name == "alpha"
-}
-"""An STS3250 with friction of an XL330, ten times as large where it is a torque."""
-STS |= {name: 10.0 * STS[name] for name in ("friction_base", "friction_stribeck", "friction_viscous")}
-STS |= {"load_friction_base": 0.12, "load_friction_stribeck": 0.08}
-
-
-def servo_of(law: str, name: str = "xl330", **more: float) -> Drive:
-    """A servo with one law of the paper."""
-    effects = [
-        effect
-        for effect, key in {"current-limit": "current_limit", "delay": "command_delay"}.items()
-        if key in more
-    ]
-    known = published("xl330", law) if name == "xl330" else STS
-    kept = {"kt", "R", "armature", "q_offset", *law_named(law).parameter_names}
-    values = {key: value for key, value in known.items() if key in kept}
-    return Drive(load_actuator(name).with_effects(effects), law_named(law), {**values, **more})
-
-
-def written(folder: Path, file: Drive, kp: float = 400.0, volts: float = 7.4, **more) -> dict:
-    """The drive of the YAML file of an export."""
-    servo = JointServo("elbow", Servo(plain(file, DRIVE), kp, supply_voltage=volts))
-    task = ExportTask((servo,), folder / "out.yaml", **more)
-    for path, content in DRIVE.write(task).files.items():
-        path.write_text(content)
-    return yaml.safe_load((folder / "out.yaml").read_text())["drives"]["elbow"]
 
 
 def apart(one: np.ndarray, other: np.ndarray) -> float:

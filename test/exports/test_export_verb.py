@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from helpers import PUBLISHED, XL330, needs_xl330, published
+from helpers import PUBLISHED, XL330, needs_xl330, published, write_json
 from stribeck.cli.main import main
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.exports.projection import missing_terms, plain, rest_remark
@@ -76,6 +76,31 @@ def test_the_table_is_the_law(tmp_path):
     np.testing.assert_allclose([positive, negative], wanted, rtol=1e-7, atol=1e-9)
     assert velocity.min() == -velocity.max()
     assert motor.min() == -motor.max()
+
+
+def test_the_table_covers_the_limits_of_the_urdf(tmp_path, capsys):
+    """Its velocity and effort; without one, ranges that are not known are stated, and the law is called unchanged."""
+    values = {"friction_base": 8.0, "friction_viscous": 1.0, "ratio": 1.0, "armature": 0.1, "q_offset": 0.0}
+    source = write_json(tmp_path / "arm.json", {**values, "model": "m1", "actuator": "torque_joint"})
+    robot = tmp_path / "arm.urdf"
+    robot.write_text(
+        '<robot name="arm"><link name="base"/><link name="upper"/><joint name="elbow" type="revolute"><parent link="base"/>'
+        '<child link="upper"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="2.5" effort="150"/></joint></robot>'
+    )
+    options = ["--params", source, "--joint", "elbow"]
+    assert export(tmp_path, "csv", *options, "--model", robot) == 0
+    rows = list(csv.reader((tmp_path / "out").read_text().splitlines()))[1:]
+    velocity, motor, _, positive, _ = np.array([row[1:] for row in rows], dtype=float).T
+    assert (velocity.max(), motor.max(), positive.max()) == (2.5, 150.0, 10.5)
+    printed = capsys.readouterr()
+    assert "limits of the joints are not known" not in printed.err
+    assert "elbow: the identified law, unchanged; lost: nothing" in printed.out
+    assert export(tmp_path, "csv", *options) == 0
+    printed = capsys.readouterr()
+    assert (
+        "the table covers elbow ±10 rad/s, ±1000 N m: beyond the recorded motion it is extrapolated"
+        in printed.err
+    )
 
 
 def test_joints_have_the_names_of_their_files(tmp_path):

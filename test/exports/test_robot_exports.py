@@ -18,7 +18,7 @@ from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.identify.robot.problem import problem_of
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import load_tree
-from stribeck.model.estimate import estimate_of, fixed
+from stribeck.model.estimate import at_bound, estimate_of, fixed
 from stribeck.model.law import LAWS
 from stribeck.model.provenance import Provenance, SearchRecord
 
@@ -89,6 +89,41 @@ def test_an_export_has_the_identified_values(drives, capsys):
     assert hip["lost"] == ["friction that depends on the position"]
 
 
+def test_lost_friction_over_the_position_is_stated_in_torque(drives, capsys):
+    """0.5 rad on both sides of the middle of the goals: 0.4 N m/rad and 0.8 N m/rad² are 0 and 0.4 N m, beside 0.3 N m of Coulomb friction."""
+    assert export(drives) == 0
+    said = capsys.readouterr().out
+    assert "lost 0.5 rad below and above the middle of the goals" in said
+    assert "hip +0 and +0.4 of 0.3" in said
+    assert "knee +" not in said
+
+
+def test_joints_that_lost_the_same_share_a_line(drives, capsys):
+    """Twelve equal lines say no more than one."""
+    content = read_drives(drives)
+    knee = content.joints["knee"]
+    write_drives(drives, replace(content, joints={"hip": knee, "knee": knee}))
+    assert export(drives) == 0
+    said = capsys.readouterr()
+    assert "hip, knee: the identified values, unchanged; lost: nothing [" in said.out
+    assert said.out.count("the identified values") == 1
+    assert "drives in the format" not in said.err
+
+
+def test_an_armature_at_its_bound_is_doubted(drives, capsys):
+    """What happened: a Go2's hip was exported with an armature of 0.0001 kg m², the bound of its search, without a word. The other joint is not named."""
+    content = read_drives(drives)
+    hip = content.joints["hip"]
+    least = at_bound(1e-4, "kg m²", "lower")
+    poor = replace(hip, values={**hip.values, "armature": 1e-4}, stated={**hip.stated, "armature": least})
+    write_drives(drives, replace(content, joints={**content.joints, "hip": poor}))
+    assert export(drives) == 0
+    said = capsys.readouterr().err
+    assert "hip: the armature is at its lower search bound 0.0001 kg m²" in said
+    assert "--same" in said
+    assert "knee: the armature" not in said
+
+
 def test_friction_at_rest_is_that_in_the_middle_of_the_recordings(drives):
     """Not at the angle 0, to which friction over the position would be extrapolated; a term whose coefficients are zero is not lost."""
     hip, knee = read_drives(drives).joints.values()
@@ -130,6 +165,8 @@ def test_draws_are_as_wide_as_the_file_states(drives, capsys):
         "hip: 40 draws, friction and motor torque ± 20 %, standard deviations of the parameters × 0.5: "
         in said
     )
+    assert "± of draws: standard deviation of a log-normal factor" in said
+    assert "the largest width" not in said
     table = np.load(drives.parent / "out.xml.draws.npz")
     assert np.std(np.log(table["hip/ratio"])) == pytest.approx(0.2, rel=0.35)
     assert np.all(table["knee/ratio"] == 1.0)
@@ -139,6 +176,30 @@ def test_draws_are_as_wide_as_the_file_states(drives, capsys):
     _, stiffness, damping = map(float, line.split('biasprm="')[1].split('"')[0].split())
     scale = table["hip/ratio"][3]
     assert (stiffness, damping) == pytest.approx((-20.0 * scale, -0.5 * scale), rel=1e-4)
+
+
+def test_the_coverage_of_each_joint_is_stated(drives, capsys):
+    """By the identification, in the lines of the export, and in its loss file; a joint with the widest draws is named."""
+    content = read_drives(drives)
+    sizes = {"hip": (0.5, 0.71), "knee": (0.1, 0.93)}
+    sized = {
+        name: replace(
+            drive,
+            loss=replace(drive.loss, draw_error=sizes[name][0], draw_share=1.0, draw_coverage=sizes[name][1]),
+        )
+        for name, drive in content.joints.items()
+    }
+    first, second = robot_draws.lines_of(replace(content, joints=sized))
+    assert first.endswith("hip 71 % (± 50 %), knee 93 % (± 10 %)")
+    assert second.startswith("draws of hip have the largest width")
+    assert robot_draws.lines_of(content) == []
+    write_drives(drives, replace(content, joints=sized))
+    assert export(drives, "--draws", 2) == 0
+    hip, knee = (line for line in capsys.readouterr().out.splitlines() if " 2 draws" in line)
+    assert "contains 71 % of the fitted runs; the largest width" in hip
+    assert knee.endswith("the central 90 % contains 93 % of the fitted runs")
+    (entry, _) = json.loads((drives.parent / "out.xml.loss").read_text())["joints"]
+    assert entry["draws"]["coverage"] == 0.71
 
 
 def test_the_identification_finds_how_wide_draws_are(drives, monkeypatch):
@@ -171,6 +232,7 @@ def test_the_identification_finds_how_wide_draws_are(drives, monkeypatch):
             }
             joints[joint] = torque_drive(torque_actuator("rotary", largest=20.0), law, estimates)
         found = robot_draws.with_draw_sizes(Drives(joints), problem, x).joints
+        assert all(0.8 < drive.loss.draw_coverage <= 1.0 for drive in found.values())
         return [width_of_robot(drive).error for drive in found.values()]
 
     wrong, right = sized(1.3), sized(1.0)

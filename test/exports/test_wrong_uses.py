@@ -14,6 +14,9 @@ from stribeck.model.law import law_named
 
 MJCF = '<mujoco><worldbody><body><joint name="hip" axis="0 1 0"/><geom size=".1" mass="1"/></body></worldbody></mujoco>'
 URDF = '<robot name="a"><link name="b"/></robot>'
+LIMITED = (
+    '<robot name="a"><joint name="knee" type="revolute"><limit velocity="{}" effort="9"/></joint></robot>'
+)
 
 GIVEN = ("--kp", "400", "--supply", "7.4")
 
@@ -30,7 +33,15 @@ WRONG = {
         "give it with --supply",
     ),
     "no robot": ("urdf --params m4.json --supply 7.4 --output o.urdf", "name it with --model"),
-    "robot not used": ("csv --params m4.json --model robot.xml --output o.csv", "does not use a robot file"),
+    "robot not used": ("bam --params m4.json --model robot.xml --output o.json", "does not use a robot file"),
+    "no joint of that name": (
+        "csv --params m4.json --joint ankle --model arm.urdf --output o.csv",
+        "no movable joint ankle; valid: knee",
+    ),
+    "limit without a number": (
+        "csv --params m4.json --joint knee --model wrong.urdf --output o.csv",
+        "the limit of velocity must be a finite number of at least 0, found 'fast'",
+    ),
     "missing robot": ("mjcf --params m4.json {} --model none.xml --output o.xml", "none.xml"),
     "onto its input": ("mjcf --params m4.json {} --model robot.xml --output robot.xml", "robot.xml"),
     "onto its parameters": ("bam --params m4.json --output m4.json", "m4.json"),
@@ -83,6 +94,8 @@ WRONG = {
 def folder(tmp_path, monkeypatch):
     """A folder with parameter files and a robot."""
     (tmp_path / "robot.xml").write_text(MJCF)
+    (tmp_path / "arm.urdf").write_text(LIMITED.format("2.5"))
+    (tmp_path / "wrong.urdf").write_text(LIMITED.format("fast"))
     for law in ("m1", "m4"):
         write_drive(tmp_path / f"{law}.json", uncertain_drive(law))
     kept = {"kt", "R", "armature", "q_offset", *law_named("m1").parameter_names}

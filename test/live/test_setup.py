@@ -8,10 +8,15 @@ import pytest
 from helpers import write_json
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import Drives, write_drives
+from stribeck.files.torque_drives import torque_actuator, torque_drive
+from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.parameters import CompensationParameters
 from stribeck.live.setup import compensated_joints, compensator_of, learning_of
 from stribeck.model.bench import Pendulum, inertia
+from stribeck.model.joint import CorrelationMatrix
+from stribeck.model.law import LAWS
 
 XL330 = load_actuator("xl330")
 NAMES = ["shoulder", "elbow"]
@@ -160,3 +165,32 @@ def test_a_joint_that_is_not_enabled_has_no_torque_and_the_others_keep_theirs(se
     assert (one[:, 1] == 0.0).all()
     np.testing.assert_array_equal(one[:, 0], both[:, 0])
     assert words[0] == "not compensated, because <joint>.enabled is false: elbow"
+
+
+@pytest.mark.parametrize(("deviation", "named"), [(5.0, True), (1.0, False)])
+def test_caution_that_leaves_nothing_is_remarked_on(tmp_path: Path, deviation: float, named: bool) -> None:
+    """Coulomb and Stribeck friction whose sum is known, each alone not: the quantile lowers each by its own interval.
+
+    What happened: of 5.5 N m of an elbow's friction 0.03 N m were left, without a word.
+    """
+    law, estimates = LAWS["m2"], {}
+    for name, value in {"friction_base": 6.0, "friction_stribeck": -2.0}.items():
+        estimates[name] = normal_estimate(value, "N m", deviation, bounds=(-100.0, 100.0))
+    matrix = CorrelationMatrix(tuple(estimates), ((1.0, -0.99), (-0.99, 1.0)))
+    drive = torque_drive(torque_actuator("rotary"), law, estimates, correlation=matrix)
+    write_drives(tmp_path / "arm.json", Drives({"elbow": drive}))
+    given = {
+        "joints": ["elbow"],
+        "effort_meaning": "motor",
+        "elbow.parameter_file": "arm.json",
+        "elbow.max_torque": 9.0,
+    }
+    for quantile in (0.1, 0.5):
+        values = CompensationParameters.complete({**given, "friction_quantile": quantile}, "test")
+        words = learning_of(values, compensated_joints(values, tmp_path), tmp_path).words
+        said = [
+            line
+            for line in words
+            if line.startswith("friction_quantile leaves little of the identified friction: elbow ")
+        ]
+        assert len(said) == (named and quantile < 0.5)

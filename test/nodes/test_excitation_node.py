@@ -1,6 +1,5 @@
 """The excitation node with a servo node and emulated servos: disturbances, emergency stop, causes, dry run."""
 
-import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import pytest
 from ros_graph import Graph, wait_for
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.lifecycle import TransitionCallbackReturn
-from std_msgs.msg import Bool, String
+from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 
 from driving import emulated
@@ -20,6 +19,7 @@ from stribeck.emulator.emulator import EmulatedBus
 from stribeck.nodes.excitation import ExcitationNode
 from stribeck.nodes.qos import latched
 from stribeck.nodes.servo import ServoNode
+from stribeck.nodes.statuses import outcome_of
 from stribeck.recordings.sources import read_recordings
 
 pytestmark = pytest.mark.real_time
@@ -37,7 +37,9 @@ class Bench:
 
     def __init__(self, graph: Graph, bus: EmulatedBus, config: Path) -> None:
         self.graph, self.bus = graph, bus
-        self.results: list[String] = graph.collect(String, "/excitation/result", latched())
+        self.results: list[DiagnosticStatus] = graph.collect(
+            DiagnosticStatus, "/excitation/result", latched()
+        )
         self.progress: list[DiagnosticStatus] = graph.collect(
             DiagnosticStatus, "/excitation/progress", latched()
         )
@@ -72,8 +74,7 @@ class Bench:
     def ends(self) -> dict[str, Any]:
         """How the session ended."""
         wait_for(lambda: self.results, "the end of the session", LONGEST)
-        found: dict[str, Any] = json.loads(self.results[-1].data)
-        return found
+        return outcome_of(self.results[-1])
 
 
 @contextmanager
@@ -193,7 +194,7 @@ def test_a_servo_node_that_cannot_configure_ends_the_start_with_its_reason(tmp_p
     """Not after the patience of the start with a guess; its own words, which its diagnostics repeat."""
     with Graph() as graph:
         config = record_yaml(tmp_path / "record.yaml", "/nowhere/servo")
-        results = graph.collect(String, "/excitation/result", latched())
+        results = graph.collect(DiagnosticStatus, "/excitation/result", latched())
         excitation = graph.add(ExcitationNode, {"config": str(config), "patience": 500.0})
         assert excitation.trigger_configure() == TransitionCallbackReturn.SUCCESS
         assert excitation.trigger_activate() == TransitionCallbackReturn.SUCCESS
@@ -202,7 +203,7 @@ def test_a_servo_node_that_cannot_configure_ends_the_start_with_its_reason(tmp_p
         heard = graph.collect(DiagnosticArray, "/diagnostics")
         assert servo.trigger_configure() == TransitionCallbackReturn.FAILURE
         wait_for(lambda: results, "the end")
-        result = json.loads(results[-1].data)
+        result = outcome_of(results[-1])
         assert result["end"] == "failed"
         assert result["reason"].startswith("servo: cannot configure: cannot open /nowhere/servo")
         wait_for(lambda: heard, "its diagnostics")

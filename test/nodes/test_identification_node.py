@@ -27,6 +27,7 @@ from stribeck.model.verdict import Reason, Verdict
 from stribeck.nodes.compensation import CompensationNode
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
+from stribeck.nodes.statuses import texts_of
 from stribeck.recordings.bags.messages import JOINT_STATES
 from stribeck.recordings.bags.recorder import BagRecorder
 from stribeck.session.fit_process import ENGINES, environment_for, find_interpreter, progress_of
@@ -272,11 +273,15 @@ def test_results_in_a_folder_are_kept_too(parameters, fit, tmp_path):
         for _ in range(2):
             assert identify(graph).success
             wait_for(lambda: node._fit is None, "the end of the fit")
-        written = graph.collect(String, "/identification/result", latched())
+        written = graph.collect(DiagnosticStatus, "/identification/result", latched())
         wait_for(lambda: written, "the latched result")
-    told = json.loads(written[0].data)
-    assert told["parameter_file"] == str(output / "little.json")
-    assert {Path(path).name for path in told["files"]} == {"little.json", "compensation.yaml", "picture.png"}
+    told = written[0]
+    assert texts_of(told, "parameter_file") == [str(output / "little.json")]
+    assert {Path(path).name for path in texts_of(told, "file")} == {
+        "little.json",
+        "compensation.yaml",
+        "picture.png",
+    }
     names = {path.name for path in output.iterdir()}
     assert names == {"little.json", "little_001.json", "compensation.yaml", "picture.png"}, (
         "one picture, one text"

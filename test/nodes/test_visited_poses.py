@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from ros_graph import Graph, wait_for
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.lifecycle import TransitionCallbackReturn
-from std_msgs.msg import String
 
 from calibrating import MACHINE, NOISE, Tracker, session
 from fake_robot import FakeRobot
@@ -15,6 +15,7 @@ from stribeck.cli.main import main
 from stribeck.nodes.excitation import ExcitationNode
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
+from stribeck.nodes.statuses import outcome_of
 from stribeck.session.poses import read_poses_file
 
 pytestmark = [pytest.mark.real_time, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -64,10 +65,10 @@ def test_an_arm_is_calibrated_in_a_graph(tmp_path):
             "topics": topics,
         }
         excitation = graph.add(ExcitationNode, parameters)
-        ended = graph.collect(String, "/excitation/result", latched())
+        ended = graph.collect(DiagnosticStatus, "/excitation/result", latched())
         activate(excitation)
         wait_for(lambda: ended, "the end of the visit", timeout=200.0)
-        assert json.loads(ended[-1].data)["end"] == "finished", ended[-1].data
+        assert outcome_of(ended[-1])["end"] == "finished", ended[-1]
         summary = tmp_path / "summary.json"
         node = graph.add(
             IdentificationNode,
@@ -80,7 +81,7 @@ def test_an_arm_is_calibrated_in_a_graph(tmp_path):
                 "fit_options": ["--machine", str(machine), "--validate", str(hidden), "--json", str(summary)],
             },
         )
-        written = graph.collect(String, "/identification/result", latched())
+        written = graph.collect(DiagnosticStatus, "/identification/result", latched())
         activate(node)
         wait_for(lambda: written or node._failure, "the calibration", timeout=150.0)
         assert not node._failure

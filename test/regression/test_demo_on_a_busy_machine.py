@@ -5,7 +5,6 @@ nodes: whatever the machine does meanwhile, the same is recorded.
 """
 
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -16,12 +15,12 @@ import pytest
 from ros_graph import Graph, domain
 from diagnostic_msgs.msg import DiagnosticStatus
 from mcap.reader import make_reader
-from std_msgs.msg import String
 
 from stribeck.cli.demo.stage import EmulatedLoad, NodeProcesses, servo_yaml, truth
 from stribeck.errors import StribeckError
 from stribeck.model.bench import Pendulum
 from stribeck.nodes.qos import latched
+from stribeck.nodes.statuses import outcome_of
 
 pytestmark = pytest.mark.real_time
 
@@ -65,13 +64,13 @@ def recorded(nodes: NodeProcesses, disturbed: bool) -> list[tuple[str, int, byte
     """Topic, log time and bytes of all messages of a session."""
     with Graph() as graph, nodes:
         progress = graph.collect(DiagnosticStatus, "/excitation/progress", latched(10))
-        results = graph.collect(String, "/excitation/result", latched())
+        results = graph.collect(DiagnosticStatus, "/excitation/result", latched())
         start(nodes)
         for number, label in enumerate(PROCESSES if disturbed else ()):
             nodes.wait_until(lambda number=number: len(progress) > 5 * number)
             suspended(nodes, label)
         nodes.wait_until(lambda: bool(results))
-    result = json.loads(results[0].data)
+    result = outcome_of(results[0])
     assert result["end"] == "finished", result
     (bag,) = result["bags"]
     with next(Path(bag).glob("*.mcap")).open("rb") as stream:

@@ -139,7 +139,7 @@ def library():
     else:
         found = ctypes.CDLL(given)
     found.controller_made.restype = ctypes.c_void_p
-    found.controller_configured.restype = ctypes.c_char_p
+    found.controller_configured.restype = found.exchange_told.restype = ctypes.c_char_p
     found.allocations_in_updates.restype = ctypes.c_long
     return found
 
@@ -230,6 +230,21 @@ class Controller:
     def set_gain(self, gain):
         """Set the parameter; returns whether it was accepted."""
         return bool(self._library.gain_parameter_set(self._handle, ctypes.c_double(gain)))
+
+    def switch(self, name, on):
+        """Set a parameter that is true or false."""
+        assert self._library.switch_parameter_set(self._handle, name.encode(), on)
+
+    def exchange(self):
+        """A request of ~/exchange; returns the answer."""
+        return self._library.exchange_told(self._handle).decode()
+
+    @property
+    def faults(self):
+        """Codes of `fault` in the last ~/state, (2,)."""
+        out = np.empty(2)
+        self._library.faults_read(self._handle, pointer(out))
+        return out
 
     def enable(self, on):
         """A request of ~/enable."""

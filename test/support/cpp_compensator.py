@@ -92,7 +92,7 @@ def value_row(values):
 
 
 def joint_row(joint, joint_map, tuning):
-    """A joint as in binding.cpp: law, servo, limits, coordinates and tuning."""
+    """A joint as in binding.cpp: law, servo, limits, coordinates, tuning and whether it is enabled."""
     control, values, nan = joint.actuator.control, joint.values, np.nan
     supply = joint.actuator.supply
     if isinstance(control, VoltageControl):
@@ -109,7 +109,7 @@ def joint_row(joint, joint_map, tuning):
     known = nan if joint.temperature is None else joint.temperature
     limits = (values.get("armature", 0.0), joint.max_torque, joint.actuator.resolution, known)
     place = (joint_map.sign, joint_map.ratio, joint_map.offset)
-    return [*law_row(joint.law), *value_row(values), *servo, *limits, *place, *tuning]
+    return [*law_row(joint.law), *value_row(values), *servo, *limits, *place, *tuning, joint.enabled]
 
 
 def settings_row(settings):
@@ -320,7 +320,7 @@ class CppCompensator:
 
     @property
     def joints_off(self):
-        """Which joints have no torque, (n,), because they are frozen or drive themselves."""
+        """Which joints have no torque, (n,), because they are frozen, drive themselves or are not enabled."""
         return self.off[0] != 0.0
 
     @property

@@ -98,6 +98,8 @@ def setup(random: np.random.Generator) -> Setup:
     """Random joints and settings, with dynamics in most cases."""
     n = int(random.integers(1, 5))
     joints = [joint_model(random, f"j{k}") for k in range(n)]
+    switched_on = random.spawn(1)[0].random(n) < 0.85
+    joints = [replace(joint, enabled=bool(on)) for joint, on in zip(joints, switched_on, strict=True)]
     maps = [JointMap()] * n
     if random.random() < 0.4:
         maps = [
@@ -134,7 +136,7 @@ class Pair:
     """A compensator in Python and its C++ counterpart, told the same; :meth:`check` compares them.
 
     :ivar worst: largest difference of torques so far, relative to the torque limits.
-    :ivar off: states in which a single joint had no torque because it was frozen, or driven.
+    :ivar off: states in which a single joint had no torque because it was frozen, or driven, or not enabled.
     """
 
     def __init__(self, made: Setup) -> None:
@@ -143,7 +145,7 @@ class Pair:
         self.names = self.python.names
         self.limit = np.array([j.max_torque * m.ratio for j, m in zip(made.joints, made.maps, strict=True)])
         self.worst, self.trusted = 0.0, 0
-        self.off = np.zeros(2, dtype=np.int64)
+        self.off = np.zeros(3, dtype=np.int64)
         # A load-dependent law takes a Newton step whose slope is a difference over 1e-7 of the limit: rounding counts 1e7
         # times.
         settings, modelled = made.settings, made.settings.mode == "goal_offset" and made.dynamics is not None
@@ -179,7 +181,7 @@ class Pair:
         why, speed = cpp.off
         if python.doubt is None:
             np.testing.assert_array_equal(why > 0.0, python.joints_off)
-        self.off += (why[:, None] == [1.0, 2.0]).sum(axis=0)
+        self.off += (why[:, None] == [1.0, 2.0, 3.0]).sum(axis=0)
         np.testing.assert_allclose(speed, python.feed_forward.speed_limit.bound, rtol=1e-12)
         assert difference <= self.tolerance, (difference, python.torque, cpp.torque)
 

@@ -19,6 +19,7 @@ from stribeck.files.drives import read_drives
 from stribeck.nodes.compensation import CompensationNode
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
+from stribeck.nodes.statuses import texts_of
 from stribeck.session.fit_process import engine_of
 
 LONGEST = 220.0
@@ -113,15 +114,18 @@ def check_result_and_compensation(engine, case, tmp_path):
         activate(node)
         progress = graph.collect(DiagnosticStatus, "/identification/progress", 50)
         content = graph.collect(String, "/friction_parameters", latched())
-        written = graph.collect(String, "/identification/result", latched())
+        written = graph.collect(DiagnosticStatus, "/identification/result", latched())
         done = wait_for(lambda: ended(progress), "the end", timeout=LONGEST)
         assert done["state"] == "done", done
         wait_for(lambda: content and written, "the latched result")
         result = Path(done["parameter_file"])
-        told = json.loads(written[0].data)
-        assert told["engine"] == engine
-        assert told["parameter_file"] == str(result)
-        assert all(Path(path).is_file() for path in told["files"])
+        told = written[0]
+        assert texts_of(told, "engine") == [engine]
+        assert texts_of(told, "parameter_file") == [str(result)]
+        assert all(Path(path).is_file() for path in texts_of(told, "file"))
+        verdict = read_drives(result).verdict if engine_of(engine, case.options).drives else None
+        assert told.message == ("written" if verdict is None else verdict.use)
+        assert texts_of(told, "reason") == [one.text for one in (verdict.reasons if verdict else ())]
         assert json.loads(content[0].data) == json.loads(result.read_text())
         beside = tmp_path / "command" / ("result" if folder else "result.json")
         beside.parent.mkdir()

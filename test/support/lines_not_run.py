@@ -40,7 +40,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         *("pip install", "docker ", "pixi ", "rosdep install", "python3 -m venv", "source "),
     ),
     "colcon is not part of the tests' environment; test/launch builds with it where it is": ("colcon build",),
-    "minutes to hours; run by a test of the same name in test/examples or test/bench": (
+    "minutes to hours; test/documents/test_lines.py compares them with the help of the programs, whose parts test/examples and test/bench test": (
         *("python examples/", "python bench/", "make demo-arm"),
     ),
     "needs recordings of others that are not part of the repository; the commands are tested on them or on simulated machines": (

@@ -16,7 +16,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import State
 from rcl_interfaces.msg import Log
 from rclpy.lifecycle import TransitionCallbackReturn
-from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from driving import emulated
@@ -26,6 +25,7 @@ from servo_node_child import note_stamps
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.nodes.qos import latched
 from stribeck.nodes.servo import ServoNode
+from stribeck.nodes.statuses import outcome_of
 from stribeck.recordings.bags.messages import JOINT_STATES, contract_types
 from stribeck.recordings.bags.storage import read_messages
 
@@ -110,7 +110,7 @@ class Excitation:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.progress = graph.collect(DiagnosticStatus, "/excitation/progress", latched())
-        self.results = graph.collect(String, "/excitation/result", latched())
+        self.results = graph.collect(DiagnosticStatus, "/excitation/result", latched())
 
     def start(self) -> None:
         """Start a session, as soon as it lets us."""
@@ -127,7 +127,7 @@ class Excitation:
         """Wait until it is in the middle of a run, and has done that share of the session."""
 
         def far() -> bool:
-            assert not self.results, self.results[-1].data
+            assert not self.results, self.results[-1]
             told = self.progress[-1] if self.progress else DiagnosticStatus()
             return told.message == "running" and told_by(told)["progress"] >= share
 
@@ -136,8 +136,7 @@ class Excitation:
     def result(self, timeout: float) -> dict[str, Any]:
         """How the session ended."""
         wait_for(lambda: self.results, "the end of the session", timeout)
-        found: dict[str, Any] = json.loads(self.results[-1].data)
-        return found
+        return outcome_of(self.results[-1])
 
 
 class Setup:

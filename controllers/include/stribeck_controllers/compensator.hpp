@@ -48,8 +48,9 @@ public:
   bool enabled = false;
   Doubt doubt = Doubt::not_enabled;
   Vector torque{};  ///< friction torque in the robot's coordinates [N m]
-  /// Why single joints have no torque while the others are compensated: frozen (a position that stands still at a nonzero
-  /// velocity), or driven (less friction than guaranteed; off until enable() or until a goal leads the joint).
+  /// Why single joints have no torque while the others are compensated: not_enabled (JointModel::enabled), frozen (a position
+  /// that stands still at a nonzero velocity), or driven (less friction than guaranteed; off until enable() or until a goal
+  /// leads the joint).
   std::array<Doubt, max_joints> off{};
 
   Compensator() = default;
@@ -108,7 +109,8 @@ public:
     steepest_ = 0.0;
     for (int k = 0; weights_ != nullptr && k < n_; ++k) {
       const JointModel & joint = joints_[k];
-      steepest_ = maximum(steepest_, load_feedback(joint.law, joint.friction, joint.max_torque));
+      const double slope = load_feedback(joint.law, joint.friction, joint.max_torque);
+      steepest_ = joint.enabled ? maximum(steepest_, slope) : steepest_;
     }
     commands_.reset(), goals_.reset(), admission_.reset(), controller_.clear();
     own_.delay = controller_.delay = settings.loop_delay;
@@ -135,6 +137,9 @@ public:
   {
     double most = 2.0;
     for (int k = 0; k < n_; ++k) {
+      if (!joints_[k].enabled) {
+        continue;
+      }
       most = minimum(most, safety * 2.0 / (1.0 + joints_[k].tuning.overshoot_fraction));
       const double slope = load_feedback(joints_[k].law, joints_[k].friction, joints_[k].max_torque);
       if (settings_.effort_meaning != EffortMeaning::none && slope > 0.0) {
@@ -417,7 +422,8 @@ private:
       return false;
     }
     for (int k = 0; meaning != EffortMeaning::none && k < n; ++k) {
-      if (gain * load_feedback(joints[k].law, joints[k].friction, joints[k].max_torque) >= largest_feedback) {
+      const double slope = load_feedback(joints[k].law, joints[k].friction, joints[k].max_torque);
+      if (joints[k].enabled && gain * slope >= largest_feedback) {
         return false;
       }
     }
@@ -581,7 +587,8 @@ private:
     applied_ = shares_ ? slewed_ : applied_;
     shares_ = false;
     for (int k = 0; k < n_; ++k) {
-      off[k] = each_[k].doubt != Doubt::none ? each_[k].doubt : admission_.frozen[k] ? Doubt::frozen :
+      off[k] = !joints_[k].enabled ? Doubt::not_enabled :
+        each_[k].doubt != Doubt::none ? each_[k].doubt : admission_.frozen[k] ? Doubt::frozen :
         feed_forward_.speed_limit.ended[k] ? Doubt::driven : Doubt::none;
       const double risen = settings_.ramp_time != 0.0 ? ramp_[k] + rise / settings_.ramp_time : 1.0;
       ramp_[k] = risen < 1.0 ? risen : 1.0;

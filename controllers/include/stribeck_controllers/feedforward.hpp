@@ -131,6 +131,7 @@ struct JointModel
   double sign = 1.0;                  ///< of the joint against the servo
   double ratio = 1.0;                 ///< turns of the servo per turn of the joint
   double offset = 0.0;                ///< position of the joint at servo position 0 [rad]
+  bool enabled = true;                ///< false: the joint has no torque, the others are compensated
   Tuning tuning;
 
   double gear() const noexcept { return sign * ratio; }
@@ -288,13 +289,8 @@ public:
     path.update(n_, wish.goal, wish.rate, behind, motion, dt, presliding, command_velocity, error);
     turning.update(n_, state.position, motion, presliding);
     Mask leads{};
-    // Without motor torques nothing can be observed.
-    const bool blind =
-      settings_->mode == OutputMode::goal_offset && settings_->effort_meaning == EffortMeaning::none;
     for (int k = 0; k < n_; ++k) {
-      if (observer.residual.dynamics == nullptr || blind) {
-        track(k, wish.rate[k], behind[k], dt);
-      }
+      track(k, wish.rate[k], behind[k], dt);
       leads[k] = known[k] && path.leads[k];
       const double surely = formulas::surely_present(
         wish.goal[k], wish.rate[k], age, state.velocity[k], travel.direction[k]);
@@ -310,7 +306,7 @@ public:
     }
     Vector led{}, direction{}, share{}, at{}, certain{};
     std::array<Scales, max_joints> scales{};
-    const Reach reach = reached();
+    const double reach = reached();
     for (int k = 0; k < n_; ++k) {
       const Tuning & t = tuning[k];
       led[k] = path.share(k) * (known[k] ? 1.0 : 0.0);
@@ -342,24 +338,29 @@ public:
   }
 
 private:
-  struct Reach
-  {
-    double reached, least;
-  };
-
-  /// Adapt the scale of a joint without a model. It rises above 1 only where a controller follows the goals by itself, and all
-  /// friction is to be cancelled: a position servo lags behind its goal without any friction, and impedance must yield.
+  /// Adapt the scale of a joint to its errors; above 1 it counts beside learnt friction, too. It rises above 1 only where a
+  /// controller follows the goals by itself, and all friction is to be cancelled: a position servo lags behind its goal without
+  /// any friction, and impedance must yield.
   void track(int k, double rate, double behind, double dt) noexcept
   {
-    const double most = gain * largest_learned, least = maximum(gain, 1e-9);
-    const bool rises = minimum(settings_->learned_gain, most) >= whole && settings_->adapt && !settings_->impedance &&
+    const double full = gain * largest_learned, least = maximum(observes ? reached() : gain, 1e-9);
+    const bool rises = minimum(settings_->learned_gain, full) >= whole && settings_->adapt && !settings_->impedance &&
       settings_->mode != OutputMode::goal_offset;
     const double upper = minimum(rises ? settings_->adaptation.scale_upper / least : 1.0, steepest_[k] / least);
+    double most = maximum(upper, 1.0);
+    if (observes) {
+      most = TrackingScale::most_beyond(most, observer.scales[k], contact.share[k], observer.sudden[k]);
+    }
     const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
     const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;
+    // The firmware of a position servo stops the joint by itself, long before its answer is seen.
+    const double loop = settings_->mode == OutputMode::goal_offset ? 0.0 : loop_delay() + period_;
+    const double ratio = std::abs((*joints_)[k].ratio);
+    const double start =
+      TrackingScale::first(maximum(gain, 1e-9), at_rest[k], maximum(loop, 1e-9), rotors_[k], ratio);
     tracking.update(
-      k, behind, slip, path.direction[k], path.moves[k], going, (*joints_)[k].tuning.error_width, maximum(upper, 1.0),
-      dt);
+      k, behind, slip, path.direction[k], path.moves[k], going, (*joints_)[k].tuning.error_width, most, dt, start,
+      loop);
   }
 
   Mask known_joints(const Wish & wish, double dt) noexcept
@@ -395,34 +396,38 @@ private:
     return solution_;
   }
 
-  /// Largest gain with learnt friction, and the guaranteed friction by its safety.
-  Reach reached() const noexcept
+  /// Largest gain with learnt friction.
+  double reached() const noexcept
   {
     const double learned = settings_->learned_gain, most = gain * largest_learned;
     const double reached = most < learned ? most : learned;
-    return {gain > reached ? gain : reached, settings_->certain_fraction / safety};
+    return gain > reached ? gain : reached;
   }
 
   /// Gain of a joint, and the scales of its identified friction.
-  double strength(int k, bool known, double led, const Reach & reach, Scales & scales) const noexcept
+  double strength(int k, bool known, double led, double reach, Scales & scales) const noexcept
   {
     const double least_gain = (gain < 1.0 ? gain : 1.0) * settings_->certain_fraction;
     if (!observes) {
       return known ? faded(gain * (*warmth_)[k] * tracking.scale[k], least_gain, tank.share(k)) : least_gain;
     }
     if (known) {
-      const double steepest = steepest_[k] / maximum(reach.reached, 1e-9), full = tank.share(k);
-      const double learned = formulas::learned_gain(gain, led, observer.certainty[k], reach.reached);
+      const double steepest = steepest_[k] / maximum(reach, 1e-9), full = tank.share(k);
+      const double learned = formulas::learned_gain(gain, led, observer.certainty[k], reach);
       const double floor = least_gain / maximum(learned, 1e-9);
+      const double more = maximum(tracking.scale[k], 1.0);
       scales = {
-        faded(minimum(observer.scales[k].dry, steepest), floor, full), faded(observer.scales[k].viscous, floor, full)};
+        faded(minimum(observer.scales[k].dry * more, steepest), floor, full),
+        faded(observer.scales[k].viscous * more, floor, full)};
       return learned;
     }
     const double dry_share = tank.free_share(k), viscous_share = dry_share * observer.met[k];
-    const double least = reach.least;
-    scales.dry = least + dry_share * (maximum(observer.surely[k].dry, least) - least);
-    scales.viscous = least + viscous_share * (maximum(observer.surely[k].viscous, least) - least);
-    return safety * (reach.reached < 1.0 ? reach.reached : 1.0);
+    // What motion has shown not to be there is not guaranteed either.
+    const double certain = settings_->certain_fraction / safety;
+    const Scales least{minimum(certain, observer.scales[k].dry), minimum(certain, observer.scales[k].viscous)};
+    scales.dry = least.dry + dry_share * (maximum(observer.surely[k].dry, least.dry) - least.dry);
+    scales.viscous = least.viscous + viscous_share * (maximum(observer.surely[k].viscous, least.viscous) - least.viscous);
+    return safety * (reach < 1.0 ? reach : 1.0);
   }
 
   /// A gain or scale that falls to the guaranteed one with the share of a tank.
@@ -532,7 +537,8 @@ private:
       const double inertia =
         seen ? observer.residual.inertia[k][k] / (joint.ratio * joint.ratio) : rotors_[k];
       const double friction =
-        (observes ? observer.scales[k].dry : maximum(gain * tracking.scale[k], 1.0)) * at_rest[k];
+        (observes ? observer.scales[k].dry * maximum(tracking.scale[k], 1.0) : maximum(gain * tracking.scale[k], 1.0)) *
+        at_rest[k];
       steep_[k] = friction * loop / inertia;
       speed_limit.set_inertia(k, inertia);
       tuning[k] = joint.tuning;

@@ -77,7 +77,7 @@ inline const char * text_of(Doubt doubt) noexcept
     case Doubt::out_of_proportion: return "position, velocity or effort is impossibly large";
     case Doubt::expired: return "no states for longer than state_timeout";
     case Doubt::driven:
-      return "the compensation accelerates a joint: its friction is less than the guaranteed fraction of the identified friction";
+      return "a joint is fast without a reference, in the direction of its friction torque: something else moves it, or its friction is less than the guaranteed fraction of the identified friction";
   }
   return "";
 }

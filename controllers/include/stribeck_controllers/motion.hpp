@@ -339,9 +339,11 @@ public:
   {
     const double of_conflict = minimum(1.0, dt / conflict_time);
     for (int k = 0; k < n; ++k) {
-      const double step = goal[k] - goal_[k];
+      const double step = rate[k] * dt, change = goal[k] - goal_[k];
+      // A goal that steps back against its velocity is noise.
+      const double along = change * step < 0.0 ? 0.0 : change;
       const double d = direction[k] =
-        formulas::turned(direction[k], std::isfinite(step) ? step : rate[k] * dt, presliding[k]);
+        formulas::turned(direction[k], std::isfinite(change) ? along : step, presliding[k]);
       goal_[k] = goal[k];
       moves[k] = minimum(std::abs(rate[k]) / (leading * command_velocity[k]), 1.0);
       const double resting = moves[k] >= 1.0 ? 0.0 : resting_[k] + dt;

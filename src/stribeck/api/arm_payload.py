@@ -64,9 +64,15 @@ class CarriedPayload:
     def taken_off(self, arm: ArmModel) -> tuple[Array, list[Reason]]:
         """Inertials (n, 10) of an identified arm without the payload, and doubts about it."""
         inertials, remains = without_payload(arm, self.given, self.payload)
+        next_step = "check its mass and centre"
+        if self.sigma is not None:
+            next_step = (
+                "weigh the tool and state its mass and centre as `payload`, or first identify the arm without it and use that URDF; until then "
+                "use the results only with this tool mounted"
+            )
         text = (
             f"the torques indicate a mass at {self.payload.link} that is hardly larger than the payload of {self.payload.mass:.3g} kg, so no mass would be "
-            "left for the link: check the payload; the link is unchanged in the new URDF"
+            f"left for the link; the link is unchanged in the new URDF: {next_step}"
         )
         return inertials, [] if remains else [Reason("payload", "doubtful", text)]
 

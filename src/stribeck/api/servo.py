@@ -100,7 +100,9 @@ def _split(question: ServoQuestion, logs: Sequence[Log], validation: Sequence[Lo
     if not validation:
         return split_runs(logs, validation_kp=gain, validation_fraction=share, seed=question.settings.seed)
     if gain is not None or share is not None:
-        raise ConfigError("runs for validation are given: remove the options that hold out further runs")
+        raise ConfigError(
+            "runs for validation are given: remove `hold_out` and `hold_out_gain`, which hold out further runs"
+        )
     both = sorted({log.name for log in logs} & {log.name for log in validation})
     if both:
         raise RecordingError(f"runs to fit and runs for validation have the same names: {', '.join(both)}")

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
-
-import numpy as np
+from typing import Annotated
 
 from stribeck.cli.inputs import check_outputs, warn, warn_of_friction, write_json
 from stribeck.cli.options import group, one_or_assigned, option
-from stribeck.cli.table import print_table
+from stribeck.cli.replayed import print_replay, summary_of
 from stribeck.errors import ConfigError
 from stribeck.evaluate.replay import Replay, replay
 from stribeck.files.folders import write_atomically
-from stribeck.live.compensator import Compensator
 from stribeck.live.friction import EFFORT_MEANINGS
 from stribeck.live.parameters import CompensationParameters
 from stribeck.live.settings import OUTPUT_MODES
@@ -30,8 +25,6 @@ from stribeck.recordings.bags.standard_messages import as_standard_messages
 from stribeck.recordings.bags.storage import BagContent, is_bag, read_messages
 from stribeck.recordings.signals.sources import load_signals
 from stribeck.rigid.payload import payload_numbers
-
-SCHEMA = 1
 
 _joints, _law = group("joints"), group("compensation (overrides --node-params)")
 _output = group("output")
@@ -115,8 +108,8 @@ def run(options: ReplayOptions) -> int:
             warn(line)
     compensator = compensator_of(parameters, joints, learning.dynamics)
     result = replay(options.recordings, bag, compensator, joints, parameters.goal_topic)
-    summary = _summary(result, compensator, joints)
-    _print(summary)
+    summary = summary_of(result, compensator, joints)
+    print_replay(summary)
     if options.output is not None:
         write_atomically(options.output, _csv(result, compensator.names))
         print(options.output)
@@ -227,52 +220,6 @@ def _effort_meaning(parameters: CompensationParameters, joints: Sequence[Compens
             "the effort in the joint states is: motor, link or none"
         )
     return parameters.effort_meaning
-
-
-def _summary(result: Replay, compensator: Compensator, joints: Sequence[CompensatedJoint]) -> dict[str, Any]:
-    """The content of the ``--json`` file: torques in N m."""
-    # Messages that differ only in the duration are counted together.
-    doubts = Counter(re.sub(r"\d+ ms", "some ms", doubt) for doubt in result.doubts if doubt is not None)
-    return {
-        "schema": SCHEMA,
-        "states": len(result.stamps),
-        "mode": compensator.settings.mode,
-        "effort_meaning": compensator.settings.effort_meaning,
-        "gain": compensator.gain,
-        "joints": [
-            {
-                "joint": joint.model.name,
-                "params": joint.model.source,
-                "model": joint.model.law.name,
-                "rms": float(np.sqrt(np.mean(result.torque[:, k] ** 2))),
-                "largest": float(np.max(np.abs(result.torque[:, k]))),
-            }
-            for k, joint in enumerate(joints)
-        ],
-        "learned": None
-        if compensator.learned is None
-        else {
-            joint.model.name: scale._asdict()
-            for joint, scale in zip(joints, compensator.learned, strict=True)
-        },
-        "zero_torque": dict(doubts),
-    }
-
-
-def _print(summary: Mapping[str, Any]) -> None:
-    rows = [
-        [entry["joint"], entry["params"], entry["model"], f"{entry['rms']:.4g}", f"{entry['largest']:.4g}"]
-        for entry in summary["joints"]
-    ]
-    print_table(["joint", "parameter file", "law", "rms [N m]", "largest [N m]"], rows, left=3)
-    for joint, scale in (summary["learned"] or {}).items():
-        print(
-            f"{joint}: dry friction {scale['dry']:.2f} ± {scale['deviation_dry']:.2f}, viscous friction "
-            f"{scale['viscous']:.2f} ± {scale['deviation_viscous']:.2f} times the identified value"
-        )
-    print(f"{summary['states']} states, gain {summary['gain']:g}, mode {summary['mode']}")
-    for reason, count in summary["zero_torque"].items():
-        print(f"friction torque zero for {count} of them: {reason}")
 
 
 def _csv(result: Replay, names: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stribeck.errors import ConfigError
+from stribeck.files.torque_drives import ACTUATORS, CONSTANTS
 from stribeck.identify.common.quantiles import normal_quantile
 from stribeck.model.arrays import Array, Indices
 from stribeck.model.estimate import Estimate
@@ -84,9 +85,14 @@ def uncertain_of(drive: Drive) -> Uncertain:
 
 
 def _bounds(drive: Drive, name: str, lowest: float, highest: float) -> tuple[float, float]:
-    """Bounds of a parameter; wider where its values from ``lowest`` to ``highest`` lie outside."""
+    """Bounds of a parameter, wider where its values lie outside: those of the fit, or where the file states none the default ones.
+
+    Default bounds are those of small servos: of a joint that is known by torque alone they give the sign only.
+    """
     parameters = drive.actuator.parameters(drive.law)
     known = (parameters[name].lower, parameters[name].upper) if name in parameters else None
+    if known is not None and name not in CONSTANTS and drive.actuator.name in ACTUATORS.values():
+        known = (0.0 if known[0] >= 0.0 else -math.inf), (0.0 if known[1] <= 0.0 else math.inf)
     lower, upper = drive.bounds.get(name, known or _sign_of(drive.stated.get(name)))
     return min(lower, lowest), max(upper, highest)
 

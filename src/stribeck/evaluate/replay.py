@@ -14,9 +14,11 @@ from stribeck.errors import ConfigError, RecordingError
 from stribeck.files.cdr import header_stamp
 from stribeck.live.compensator import Compensator
 from stribeck.live.controller_goals import GoalSource, kind_of
+from stribeck.live.learning.residual import LowPass
+from stribeck.live.outputs import fading
 from stribeck.live.setup import CompensatedJoint
 from stribeck.live.telemetry import RateLimiter, apply_telemetry
-from stribeck.model.arrays import Array
+from stribeck.model.arrays import Array, Mask
 from stribeck.recordings.bags.messages import (
     DYNAMIC_JOINT_STATES,
     JOINT_COMMANDS,
@@ -32,17 +34,114 @@ STATE_TYPES = (JOINT_STATES.type,)
 COMMAND_TYPES = (JOINT_COMMANDS.type, "std_msgs/msg/Float64MultiArray")
 
 
+class Warned(NamedTuple):
+    """A warning of the compensator that concerns single joints.
+
+    :param stamp: of the state after which it is first given [ns].
+    """
+
+    stamp: int
+    text: str
+
+
+class Cancelled(NamedTuple):
+    r"""Which share of the friction a torque cancels, :math:`\sum_t \tau_{ff}\tau_f / \sum_t \tau_f^2` over the rows in motion (n,) [1].
+
+    :param measured: of the measured friction :math:`\tau_f`: motor torque minus that of inertia and gravity; NaN without motion.
+    :param identified: of the identified friction.
+    :param learned: joints whose scales were learnt (n,).
+    """
+
+    measured: Array
+    identified: Array
+    learned: Mask
+
+
 class Replay(NamedTuple):
     """Output of a compensator for every state of a bag that contains its joints, in log order.
 
     :param stamps: header stamps (T,) [ns].
     :param torque: friction torque (T, n) [N m], in the robot's coordinates.
     :param doubts: why the torque is forced to zero; ``None`` where it is not.
+    :param off: joints without torque while the others are compensated (T, n), those that are not enabled included.
+    :param warnings: why joints are off or their torque fades, as the node logs it, each once.
+    :param cancelled: shares of the friction that the torque cancels; ``None`` where nothing is measured.
     """
 
     stamps: npt.NDArray[np.int64]
     torque: Array
     doubts: tuple[str | None, ...]
+    off: npt.NDArray[np.bool_]
+    warnings: tuple[Warned, ...]
+    cancelled: Cancelled | None
+
+
+class _Watch:
+    """Gathers, state by state, what the torques do not tell."""
+
+    def __init__(self, compensator: Compensator) -> None:
+        n = len(compensator.names)
+        self._compensator, self._said = compensator, set[str]()
+        self._products: Array = np.zeros((2, 2, n))
+        self._learned: Mask = np.zeros(n, dtype=np.bool_)
+        self._smooth: LowPass | None = None  # as the measured friction
+        self._stamp = 0
+        self.off: list[Mask] = []
+        self.warnings: list[Warned] = []
+
+    def state(self, stamp: int, torque: Array) -> None:
+        """Take the state with a stamp [ns] that was just processed, and its friction torque (n,) [N m]."""
+        compensator = self._compensator
+        off = compensator.joints_off
+        began = off & ~self.off[-1] if self.off else off
+        if began.any():
+            names = [name for name, is_new in zip(compensator.names, began.tolist(), strict=True) if is_new]
+            for reason in compensator.off_reasons:
+                if any(name in reason for name in names):
+                    self._say(stamp, f"{names} off", reason)
+        self.off.append(off)
+        tank = compensator.feed_forward.tank
+        if tank.fades:
+            for name, share in zip(compensator.names, tank.share.tolist(), strict=True):
+                if share < 1.0:
+                    self._say(stamp, f"{name} fades", fading([name]))
+        forward, now = compensator.feed_forward, compensator.trusted_state
+        if (seen := forward.observer) is None or now is None:
+            return
+        if self._smooth is None:
+            self._smooth = LowPass((2, len(torque)), seen.residual.time_constant)
+        self._learned |= seen.learning
+        motor, external, _ = compensator.loads.latest
+        identified = compensator.model.budget(
+            np.sign(now.velocity), now.velocity, motor, external, now.position
+        )
+        share = -np.expm1(-1e-9 * (stamp - self._stamp) / self._smooth.time_constant)
+        self._stamp = stamp
+        applied, identified = self._smooth.update(
+            np.array((compensator.map.servo_torque(torque), identified)), np.clip(share, 0.0, 1.0)
+        )
+        moving = np.abs(now.velocity) > forward.tuning.moving_velocity
+        for k, part in enumerate((-seen.torque, identified)):
+            self._products[k] += np.where(moving, (applied * part, part * part), 0.0)
+
+    def _say(self, stamp: int, key: str, text: str) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            self.warnings.append(Warned(stamp, text))
+
+    def replay(self, stamps: list[int], torque: list[Array], doubts: list[str | None]) -> Replay:
+        """The result of all states."""
+        columns = np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts), np.array(self.off)
+        return Replay(*columns, tuple(self.warnings), self._cancelled)
+
+    @property
+    def _cancelled(self) -> Cancelled | None:
+        """Shares over all states."""
+        if self._smooth is None:
+            return None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            measured, identified = self._products[:, 0] / self._products[:, 1]
+        return Cancelled(measured, identified, self._learned)
 
 
 def replay(
@@ -62,16 +161,12 @@ def replay(
     :raises ConfigError: if the bag lacks the topic of the goals, or its message type is not supported.
     :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
     """
-    if all(message.topic.name != JOINT_STATES.name for message in bag.messages):
-        present = sorted({message.topic.name for message in bag.messages})
-        raise RecordingError(
-            f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
-        )
     _check_types(path, bag.messages)
     goals = f"/{goals.lstrip('/')}" if goals else ""
     source = _goal_source(path, bag, compensator, goals) if goals else None
     compensator.enable(closed_loop=False)
     stamps, torque, doubts = list[int](), list[Array](), list[str | None]()
+    watch = _Watch(compensator)
     limiters = {topic.name: RateLimiter() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
     offset: float | None = None
     for message in bag.messages:
@@ -93,6 +188,7 @@ def replay(
             torque.append(output)
             stamps.append(stamp.nanoseconds)
             doubts.append(compensator.doubt)
+            watch.state(stamp.nanoseconds, output)
         elif name == JOINT_COMMANDS.name:
             logged = 1e-9 * message.log_time + (offset or 0.0)
             _command(compensator, decode(path, message, bag.typestore), stamp.seconds, logged)
@@ -102,7 +198,7 @@ def replay(
         raise RecordingError(
             f"{path}: no message on {JOINT_STATES.name} contains {' or '.join(compensator.names)}: give the names of its joints"
         )
-    return Replay(np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts))
+    return watch.replay(stamps, torque, doubts)
 
 
 def _goal_source(path: Path, bag: BagContent, compensator: Compensator, topic: str) -> GoalSource:
@@ -113,6 +209,11 @@ def _goal_source(path: Path, bag: BagContent, compensator: Compensator, topic: s
 
 
 def _check_types(path: Path, messages: Sequence[RawMessage]) -> None:
+    if all(message.topic.name != JOINT_STATES.name for message in messages):
+        present = sorted({message.topic.name for message in messages})
+        raise RecordingError(
+            f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
+        )
     types = {message.topic.name: message.topic.type for message in messages}
     for name, valid in ((JOINT_STATES.name, STATE_TYPES), (JOINT_COMMANDS.name, COMMAND_TYPES)):
         if types.get(name, valid[0]) not in valid:

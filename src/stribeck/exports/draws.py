@@ -64,7 +64,7 @@ class Width:
     :param posterior: spread of the motion with the posterior alone, root mean square over the samples [rad]; ``None`` for joints of a robot.
     :param reached: that of the draws; likewise.
     :param wanted: that of the band of the fit; ``None`` with recordings, and if the file does not state the error of its model.
-    :param coverage: share of the recorded samples within the middle 90 % of the draws; ``None`` without recordings.
+    :param coverage: share of the recorded samples within the middle 90 % of the draws, of a robot those of its fit; ``None`` without recordings.
     :param share: of the standard deviations of the posterior that is drawn from.
     :param stated: whether the file of the drive states error and share.
     """
@@ -99,10 +99,27 @@ class Width:
                 f"{count} draws of the parameters' uncertainty alone, which contain far less than 90 % of a recorded motion; "
                 "the file states no width of draws: identify the robot again, with three or more runs"
             )
-        return (
+        text = (
             f"{count} draws, friction and motor torque ± {100 * self.error:.2g} %, standard deviations of the parameters × {self.share:.2g}: "
-            f"chosen by the identification such that simulated motions contain {100 * COVERAGE:g} % of one more run"
+            "chosen by the identification"
         )
+        if self.coverage is not None:
+            text += (
+                f"; the central {100 * COVERAGE:g} % contains {100 * self.coverage:.0f} % of the fitted runs"
+            )
+        if self.error >= LARGEST:
+            text += f"; the largest width, with which less than {100 * COVERAGE:g} % of one more run may be contained"
+        return text
+
+
+def explained(widths: Sequence[Width]) -> str:
+    """What the percentages in the lines of widths are; empty if none is drawn."""
+    if not any(width.error > 0.0 for width in widths):
+        return ""
+    text = "± of draws: standard deviation of a log-normal factor (half of its 95 % interval is about twice as wide)"
+    if any(width.stated for width in widths):
+        text += f"; it was chosen such that simulated motions contain {100 * COVERAGE:g} % of one more run"
+    return text
 
 
 def check_uncertain(drive: Drive, where: object) -> None:
@@ -147,7 +164,7 @@ def width_of_robot(drive: Drive) -> Width:
     error, share = drive.loss.draw_error, drive.loss.draw_share
     if error is None or share is None:
         return Width(0.0, None, None)
-    return Width(error, None, None, share=share, stated=True)
+    return Width(error, None, None, coverage=drive.loss.draw_coverage, share=share, stated=True)
 
 
 def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:

@@ -53,10 +53,9 @@ class Loss:
     def line(self) -> str:
         """The error in one line."""
         if self.source is None:
-            return (
-                f"{self.joint}: the identified values, unchanged; lost: {', '.join(self.lost) or 'nothing'} "
-                "[not simulated: simulate the recordings with the whole model, docs/robots.md]"
-            )
+            return _unchanged([self.joint], self.lost)
+        if self.source.worst == 0.0 and self.measured is None and self.stepped is None:
+            return f"{self.joint}: the identified law, unchanged; lost: {', '.join(self.lost) or 'nothing'} [{len(self.runs)} simulated runs agree exactly]"
         text = f"{self.joint}: {1e3 * self.source.mean:.2f} mrad from the source law (worst run {1e3 * self.source.worst:.2f})"
         if self.measured is not None and self.source_measured is not None:
             text += (
@@ -79,6 +78,23 @@ class Loss:
             "with_the_engines_step": None if self.stepped is None else vars(self.stepped),
             "lost": list(self.lost),
         }
+
+
+def lines_of(losses: Sequence[Loss]) -> list[str]:
+    """A line for each joint; one for all joints that were not simulated and have lost the same."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for loss in losses:
+        if loss.source is None:
+            alike.setdefault(loss.lost, []).append(loss.joint)
+    simulated = [loss.line() for loss in losses if loss.source is not None]
+    return [*simulated, *(_unchanged(joints, lost) for lost, joints in alike.items())]
+
+
+def _unchanged(joints: Sequence[str], lost: Sequence[str]) -> str:
+    return (
+        f"{', '.join(joints)}: the identified values, unchanged; lost: {', '.join(lost) or 'nothing'} "
+        "[not simulated: simulate the recordings with the whole model, docs/robots.md]"
+    )
 
 
 def difference(position: Array, reference: Array, weight: Array) -> Difference:

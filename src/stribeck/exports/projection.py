@@ -7,6 +7,7 @@ With :math:`\theta(t)` simulated with the source law and the given commands, the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -26,7 +27,8 @@ from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS, FrictionLaw
 from stribeck.model.log import Batch
-from stribeck.model.terms.term import Term
+from stribeck.model.terms.position import POSITION
+from stribeck.model.terms.term import Conditions, Term
 
 BUDGET = 20_000
 """Evaluations of a projection."""
@@ -96,6 +98,37 @@ def _acts(term: Term, source: Drive) -> bool:
     )
 
 
+def over_the_position(sources: Mapping[str, Drive], form: Format) -> str | None:
+    """How large the friction over the position is that a format lacks, of joints of robots; ``None`` if none is lost."""
+    told = []
+    for joint, source in sources.items():
+        if not source.of_robot or POSITION.title not in missing_terms(source, form):
+            continue
+        middle = source.values[CENTRE]
+        below, above = (
+            round(float(POSITION.budget(source.values, Conditions(0.0, 0.0, 0.0, 0.0, middle + away), np)), 9)
+            + 0.0
+            for away in (-AWAY, AWAY)
+        )
+        told.append(f"{joint} {below:+.2g} and {above:+.2g} of {rest_friction(source):.2g}")
+    if not told:
+        return None
+    return f"lost {AWAY:g} rad below and above the middle of the goals, of Coulomb friction there [N m]: {', '.join(told)}"
+
+
+def at_bound(joint: str, source: Drive) -> str | None:
+    """A warning about an armature whose search ended at a bound: recordings do not determine it, and draws do not vary it."""
+    one = source.stated.get("armature")
+    if one is None or one.status != "at bound":
+        return None
+    remedy = (
+        "identify again with `--same` and the joints with equal drives, or record faster motion"
+        if source.of_robot
+        else "record faster motion"
+    )
+    return f"{joint}: the armature is {one.reason}, which the recordings do not determine; it is exported as it is, and all draws have it: {remedy}"
+
+
 def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
     """A remark if a format holds less than half of the friction at rest without load, which moving runs do not show."""
     own, written = rest_friction(source), rest_friction(held)
@@ -120,6 +153,9 @@ def plain(source: Drive, form: Format) -> Drive:
     values |= dict.fromkeys(form.absent, 0.0)
     return Drive(actuator, law, values)
 
+
+AWAY = 0.5
+"""Distance from the middle of the goals at which lost friction is stated [rad or m]."""
 
 NEGLIGIBLE = 1e-3
 """Mean difference of position [rad] below which no projection is sought."""

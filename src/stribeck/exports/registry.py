@@ -208,6 +208,7 @@ FORMATS = {
             "csv",
             "table of friction over velocity and load, any law, all joints",
             "table",
+            model=None,
             effects=ISOTHERMAL_EFFECTS,
             terms=True,
         ),

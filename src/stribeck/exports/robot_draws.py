@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from stribeck.evaluate.draws import draws_of, uncertain_of
-from stribeck.exports.draw_width import Recorded, sizes_for
+from stribeck.exports.draw_width import ERRORS, Recorded, coverage_by_run, sizes_for
 from stribeck.exports.draws import with_stiffness
 from stribeck.files.drives import Drives
 from stribeck.identify.robot.problem import RobotProblem
@@ -41,19 +41,39 @@ def with_draw_sizes(content: Drives, problem: RobotProblem, x: Array) -> Drives:
     drives = list(content.joints.values())
     if not all(np.any(np.diag(uncertain_of(drive).covariance) > 0.0) for drive in drives):
         return content
-    errors, shares = sizes_of(drives, problem, x)
-    widths = zip(errors.tolist(), shares.tolist(), strict=True)
+    names = ("draw_error", "draw_share", "draw_coverage")
+    widths = np.transpose(sizes_of(drives, problem, x)).tolist()
     return replace(
         content,
         joints={
-            name: replace(drive, loss=replace(drive.loss, draw_error=error, draw_share=share))
-            for (name, drive), (error, share) in zip(content.joints.items(), widths, strict=True)
+            name: replace(drive, loss=replace(drive.loss, **dict(zip(names, width, strict=True))))
+            for (name, drive), width in zip(content.joints.items(), widths, strict=True)
         },
     )
 
 
-def sizes_of(drives: list[Drive], problem: RobotProblem, x: Array) -> tuple[Array, Array]:
-    """Error and share (J,) of the draws of each joint."""
+def lines_of(content: Drives) -> list[str]:
+    """How wide the draws are, in one line, and a line on joints that even the widest do not cover; none without draws."""
+    losses = {name: drive.loss for name, drive in content.joints.items()}
+    if any(loss.draw_error is None or loss.draw_coverage is None for loss in losses.values()):
+        return []
+    told = ", ".join(
+        f"{name} {100 * (loss.draw_coverage or 0.0):.0f} % (± {100 * (loss.draw_error or 0.0):.2g} %)"
+        for name, loss in losses.items()
+    )
+    found = [
+        "samples of the fitted runs within the middle 90 % of the draws (standard deviation of friction and motor torque in the draws): "
+        + told
+    ]
+    if widest := [name for name, loss in losses.items() if (loss.draw_error or 0.0) >= ERRORS[-1]]:
+        found.append(
+            f"draws of {', '.join(widest)} have the largest width, ± {100 * ERRORS[-1]:.0f} %, and may contain less than 90 % of one more run"
+        )
+    return found
+
+
+def sizes_of(drives: list[Drive], problem: RobotProblem, x: Array) -> tuple[Array, Array, Array]:
+    """Error and share of the draws of each joint, and the share of the samples of the fitted runs that they contain (J,)."""
     lanes, estimate = problem.lanes, problem.values(x)
     many, count = _repeated(lanes), len(drives)
     position = np.asarray(lanes.position, dtype=float)
@@ -79,7 +99,8 @@ def sizes_of(drives: list[Drive], problem: RobotProblem, x: Array) -> tuple[Arra
         np.tile(np.arange(count), len(problem.segments)),
     )
     sizes = sizes_for(simulate, residual[kept], recorded)
-    return sizes.errors, sizes.shares
+    contained = coverage_by_run(simulate(sizes.errors, sizes.shares), recorded)
+    return sizes.errors, sizes.shares, np.mean(contained, axis=1)
 
 
 def _repeated(lanes: Lanes) -> Lanes:

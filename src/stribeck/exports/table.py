@@ -1,7 +1,8 @@
 """Export as a table (CSV): friction over velocity and load, for lookup tables and plots.
 
 Each row has the velocity, the motor torque, the external torque that balances it, and the friction budget against
-motion in positive and in negative direction; where friction depends on the position, that comes first.
+motion in positive and in negative direction; where friction depends on the position, that comes first. Velocities and torques reach the limits
+of the joint in the robot's URDF, if there is one, else those of the servo's datasheet.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import io
 
 import numpy as np
 
+from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, Written
 from stribeck.live.friction import FASTEST, stall_torque
 from stribeck.model.law import friction_budget
+from stribeck.rigid.urdf import JointLimit, joint_limits
 
 COLUMNS = {
     "rotary": (
@@ -25,6 +28,9 @@ COLUMNS = {
     ),
     "linear": ("velocity [m/s]", "motor force [N]", "external force [N]", "friction + [N]", "friction - [N]"),
 }
+
+SPEED_UNITS = {"rotary": "rad/s", "linear": "m/s"}
+LOAD_UNITS = {"rotary": "N m", "linear": "N"}
 
 SPEEDS = 81
 """Velocities of the table, denser towards rest, where friction changes most."""
@@ -44,12 +50,21 @@ def write(task: ExportTask) -> Written:
     depends = any("position" in servo.parameters.law.inputs for _, servo in task.joints)
     place = (f"position [{'rad' if units == 'rotary' else 'm'}]",) * depends
     writer.writerow(["joint", *place, *COLUMNS[units]])
+    limits = {} if task.model is None else joint_limits(task.model)
+    if unknown := [joint for joint, _ in task.joints if task.model is not None and joint not in limits]:
+        raise ConfigError(
+            f"{task.model} has no movable joint {', '.join(unknown)}; valid: {', '.join(limits) or 'none'}"
+        )
+    assumed = []
     for joint, servo in task.joints:
         file = servo.parameters
-        fastest = file.actuator.datasheet.figures.get("no_load_speed", FASTEST)
+        limit = limits.get(joint, JointLimit(0.0, 0.0))
+        known = limit.velocity or file.actuator.datasheet.figures.get("no_load_speed", 0.0)
+        fastest, most = known or FASTEST, limit.effort or stall_torque(file.actuator, file.values)
+        if not known:
+            assumed.append(f"{joint} ±{fastest:g} {SPEED_UNITS[units]}, ±{most:g} {LOAD_UNITS[units]}")
         shape = np.linspace(-1.0, 1.0, SPEEDS)
         velocity = fastest * np.sign(shape) * np.abs(shape) ** 3
-        most = stall_torque(file.actuator, file.values)
         position, velocity, motor = np.meshgrid(
             np.linspace(-np.pi, np.pi, PLACES) if depends else 0.0,
             velocity,
@@ -60,7 +75,10 @@ def write(task: ExportTask) -> Written:
         columns = [*(position,) * depends, velocity, motor, -motor, positive, negative]
         rows = np.stack(np.broadcast_arrays(*columns), -1).reshape(-1, len(columns))
         writer.writerows([joint, *(f"{number:.9g}" for number in row)] for row in rows.tolist())
-    return Written(
-        {task.output: text.getvalue()},
-        ("the table covers only torques in balance: the external torque is the negative motor torque",),
-    )
+    notes = ["the table covers only torques in balance: the external torque is the negative motor torque"]
+    if assumed:
+        notes.append(
+            f"the limits of the joints are not known, so the table covers {'; '.join(assumed)}: beyond the recorded motion it is extrapolated; "
+            "name the robot's URDF as `model` for a table within its limits"
+        )
+    return Written({task.output: text.getvalue()}, tuple(notes))

@@ -24,6 +24,10 @@ __all__ = ["simulated", "write"]
 KINDS = {"rotary": ("PhysicsRevoluteJoint", "angular"), "linear": ("PhysicsPrismaticJoint", "linear")}
 
 
+OF_THE_STAGE = ("upAxis", "metersPerUnit", "kilogramsPerUnit")
+"""What a stage takes from the layer that is opened alone, not from the layers below it."""
+
+
 def write(task: ExportTask) -> Written:
     """The layer, as text (``.usda``).
 
@@ -60,6 +64,9 @@ def over_robot(task: ExportTask, name: str) -> tuple[Any, Any]:
     layer.subLayerPaths.append(str(model.resolve()))
     if stage.HasDefaultPrim():
         layer.defaultPrim = stage.GetDefaultPrim().GetName()
+    for name in OF_THE_STAGE:
+        if stage.HasAuthoredMetadata(name):
+            layer.pseudoRoot.SetInfo(name, stage.GetMetadata(name))
     return stage, layer
 
 
@@ -67,8 +74,12 @@ def layer_text(task: ExportTask, layer: Any) -> str:
     """A layer of :func:`over_robot` as text, with the path of the robot relative to the output."""
     model = task.robot("usd")
     relative = Path(os.path.relpath(model.resolve(), task.output.resolve().parent)).as_posix()
-    layer.subLayerPaths[0] = relative if relative.startswith(".") else f"./{relative}"
-    return str(layer.ExportToString())
+    written = Sdf.Layer.CreateAnonymous(
+        ".usda"
+    )  # a stage that is still open would look for the relative path, and warn
+    written.TransferContent(layer)
+    written.subLayerPaths[0] = relative if relative.startswith(".") else f"./{relative}"
+    return str(written.ExportToString())
 
 
 def joint_path(stage: Any, task: ExportTask, servo: JointServo) -> Any:

@@ -7,15 +7,31 @@ from statistics import NormalDist
 
 from stribeck.errors import ParameterFileError
 from stribeck.model.joint import Drive
+from stribeck.model.law import friction_budget
 from stribeck.model.terms import COULOMB_PARAMETERS, PAIRS, with_sign
+
+LEAST_LEFT = 0.25
+"""Share of the identified friction below which caution is worth a remark [1]."""
+
+SPEED = 0.5
+"""Speed at which that share is taken [rad/s or m/s]."""
+
+
+def share_left(content: Drive, cautious: Mapping[str, float]) -> float:
+    """Ratio of the friction of cautious values to the identified one, unloaded, at :data:`SPEED` [1]; 1 for a law without friction there."""
+    whole, left = (
+        float(friction_budget(content.law, values, 0.0, 0.0, SPEED, 0.0)[0])
+        for values in (content.values, cautious)
+    )
+    return left / whole if whole > 0.0 else 1.0
 
 
 def cautious_values(content: Drive, quantile: float) -> dict[str, float]:
     """Values for cautious cancellation of friction: its torques at a low quantile of their intervals.
 
     :param quantile: 0.5 keeps the values. Lower quantiles reduce all friction torques and load terms, treated as
-        normally distributed with the file's intervals; values without an interval stay. All terms are lowered at once,
-        which is more cautious than a quantile of their sum. A term without fixed sign (``torque_offset``) stays. A negative
+        normally distributed with the file's intervals; values without an interval stay. All terms are lowered at once and their
+        correlation is ignored, which is more cautious than a quantile of their sum (:func:`share_left`). A term without fixed sign (``torque_offset``) stays. A negative
         Stribeck term shrinks with its Coulomb term, and the load terms of motor and external torque, whose
         difference counts, shrink by the same factor. Friction thus never increases or becomes negative at any velocity
         and load.

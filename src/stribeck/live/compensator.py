@@ -262,8 +262,7 @@ class Compensator:
         """Why the joints of :attr:`joints_off` have no torque, one line each."""
         limit, frozen = self.feed_forward.speed_limit, self._admission.frozen
         ended = [
-            f"{self.names[k]} moves faster than {bound:.3g} rad/s without a goal: the compensation drives it, because its friction is less than the "
-            "guaranteed fraction of the identified one. Its torque is off until compensation is enabled again, or a goal is ahead of it"
+            limit.reason(self.names[k], bound)
             for k, bound in enumerate((limit.bound / self.map.ratio).tolist())
             if limit.ended[k]
         ]

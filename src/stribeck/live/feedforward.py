@@ -28,7 +28,7 @@ from stribeck.live.friction import (
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
-from stribeck.live.learning.tracking import TrackingScale
+from stribeck.live.learning.tracking import SLIP, TrackingScale, first, most_beyond
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
@@ -91,8 +91,6 @@ class FeedForward:
         n = len(model.joints)
         self.model, self.settings, self.gain = model, settings, settings.gain
         self._map, self._dynamics = joint_map, dynamics
-        blind = settings.mode == "goal_offset" and settings.effort_meaning == "none"
-        self._tracks = dynamics is None or blind  # without motor torques nothing can be observed
         self._zero: Array = np.zeros(n)
         self._base = self._initial_tuning(model.joints)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
@@ -128,11 +126,8 @@ class FeedForward:
         self._error_share = compiled(formulas.error_share)
         self._free, self._free_at = compiled(formulas.free), compiled(formulas.free_at)
         self._present, self._surely = compiled(formulas.present), compiled(formulas.surely_present)
-        self._unled_of, self._threshold, self._behind = (
-            compiled(formulas.unled),
-            compiled(formulas.threshold),
-            compiled(formulas.behind),
-        )
+        self._unled_of, self._threshold = compiled(formulas.unled), compiled(formulas.threshold)
+        self._behind = compiled(formulas.behind)
         self._intended, self._direction = compiled(formulas.intended), compiled(formulas.direction)
         self._law_velocity = compiled(formulas.law_velocity)
         self._following, self._stuck = compiled(formulas.following), compiled(formulas.stuck)
@@ -204,7 +199,7 @@ class FeedForward:
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
-        if self._tracks and self.closed_loop:
+        if self.closed_loop:
             self._track(wish.rate, behind, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
@@ -229,12 +224,13 @@ class FeedForward:
         if True in self.by_goal.tolist():
             at = np.where(self.by_goal & known, np.where(np.isnan(wish.rate), 0.0, wish.rate), at)
         torque = self._of_law(gain, direction, at, state, loads, scales)
-        parts = AS_IDENTIFIED if scales is None else scales
-        self._guaranteed = self._guaranteed_of(torque, gain, *parts, self.settings.certain_fraction)
+        self._guaranteed = self._guaranteed_of(
+            torque, gain, *(scales or AS_IDENTIFIED), self.settings.certain_fraction
+        )
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
     def _track(self, rate: Array, behind: Array, dt: float) -> None:
-        """Adapt the scales of joints without a model to the errors with which they follow their goals.
+        """Adapt scales of joints to the errors with which they follow their goals; above 1 they count beside learnt friction, too.
 
         They rise above 1 only where the goals are those of a controller that follows them itself, and all friction is to be cancelled: a position
         servo lags behind its goal without any friction, and an impedance controller must yield.
@@ -242,12 +238,18 @@ class FeedForward:
         path, travel, settings = self.path, self.travel, self.settings
         full = min(settings.learned_gain, LARGEST_LEARNED * self.gain) >= WHOLE
         rises = full and settings.adapt and settings.control == "tracking" and settings.mode != "goal_offset"
-        upper = settings.adaptation.scale_upper / max(self.gain, 1e-9) if rises else 1.0
-        most = np.maximum(np.minimum(upper, self._steepest / max(self.gain, 1e-9)), 1.0)
+        observer, gain = self.observer, max(self.gain if self.observer is None else self._reached, 1e-9)
+        upper = settings.adaptation.scale_upper / gain if rises else 1.0
+        most = np.maximum(np.minimum(upper, self._steepest / gain), 1.0)
+        if observer is not None:
+            most = most_beyond(most, *observer.scales, self.contact.share, observer.sudden)
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
+        # The firmware of a position servo stops the joint by itself, long before its answer is seen.
+        loop = 0.0 if settings.mode == "goal_offset" else self.loop_delay + self._period
+        start = first(self.gain, self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio))
         slip = self._slip(rate, travel.velocity)
         self.tracking.update(
-            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt
+            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt, start, loop
         )
 
     def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, wish: Wish, dt: float) -> None:
@@ -257,8 +259,7 @@ class FeedForward:
         refilled = self._refilled(
             known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
         )
-        drawing = self._moving_at(speed, travel.velocity, moving)
-        delay = self.loop_delay + self._period
+        drawing, delay = self._moving_at(speed, travel.velocity, moving), self.loop_delay + self._period
         self.tank.update(applied, self._guaranteed, drawing, refilled, dt, delay)
         self.speed_limit.update(applied, speed, known & refilled, dt, travel.velocity)
 
@@ -286,6 +287,11 @@ class FeedForward:
         self._solution = self.model.feed_forward(gain, sign, at, *acting, guess, scales, state.position)
         return self._solution
 
+    @property
+    def _reached(self) -> float:
+        """Largest gain with learnt friction."""
+        return max(self.gain, min(self.settings.learned_gain, self.gain * LARGEST_LEARNED))
+
     def _strength(self, known: Mask, led: Array, led_count: int) -> tuple[Array, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
@@ -298,10 +304,11 @@ class FeedForward:
             warm = gain * self.warmth * self.tracking.scale
             warm = formulas.faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
-        reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
+        reached = self._reached
         learned = self._learned_gain(gain, led, observer.certainty, reached)
-        dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
-        viscous_now = observer.scales.viscous
+        more = np.maximum(self.tracking.scale, 1.0)
+        dry_now = np.minimum(observer.scales.dry * more, self._steepest / max(reached, 1e-9))
+        viscous_now = observer.scales.viscous * more
         if fades:
             floor, share = least / np.maximum(learned, 1e-9), self.tank.share
             dry_now, viscous_now = (
@@ -310,12 +317,13 @@ class FeedForward:
             )
         if led_count == self._joints:
             return learned, Scales(dry_now, viscous_now)
-        least = certain / SAFETY
+        # What motion has shown not to be there is not guaranteed either.
+        low = tuple(np.minimum(certain / SAFETY, scale) for scale in observer.scales)
         free = self.tank.free_share
         known_shares = Scales(free, free * observer.met)
         dry, viscous = (
-            least + share * (np.maximum(part, least) - least)
-            for part, share in zip(observer.surely, known_shares, strict=True)
+            floor + share * (np.maximum(part, floor) - floor)
+            for part, share, floor in zip(observer.surely, known_shares, low, strict=True)
         )
         return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(
             np.where(known, dry_now, dry), np.where(known, viscous_now, viscous)
@@ -418,7 +426,9 @@ class FeedForward:
         elif self._dynamics is None:
             self._since_tuned = 0.0
         loop = self.loop_delay + self._period
-        scale = np.maximum(self.gain * self.tracking.scale, 1.0) if observer is None else observer.scales.dry
+        scale = np.maximum(self.gain * self.tracking.scale, 1.0)
+        if observer is not None:
+            scale = observer.scales.dry * np.maximum(self.tracking.scale, 1.0)
         friction = scale * self.model.at_rest
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
         self._steep = friction * loop / inertia

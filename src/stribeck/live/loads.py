@@ -62,7 +62,7 @@ class LoadEstimate:
         self._steepest, self.gain = steepest_feedback(model.joints) if modelled else 0.0, settings.gain
         self._matter = settings.effort_meaning != "none" and model.load_dependent
         zero: Array = np.zeros(len(model.joints))
-        self._idle = Loads(zero, zero, False)
+        self._idle = self.latest = Loads(zero, zero, False)
         self._filtered: Array | None = None
         self._state: State | None = None
         self._own, self._controller = Delayed(settings.timing.loop_delay), Delayed(settings.timing.loop_delay)
@@ -118,9 +118,15 @@ class LoadEstimate:
         """
         self._state = state
         if self._dynamics is not None and self.modelled:
-            return self._of_model(self._dynamics, state)
-        if not self._matter:
-            return self._idle
+            self.latest = self._of_model(self._dynamics, state)
+        else:
+            known = self._matter
+            self.latest = self._present(state, effort, command, goal, applied, dt) if known else self._idle
+        return self.latest
+
+    def _present(
+        self, state: State, effort: Array, command: Command | None, goal: Array, applied: Array, dt: float
+    ) -> Loads:
         motor = None if command is None else self._controller_torque(state, goal, command)
         if self._meaning == "link":
             external = -self._possible(effort)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stribeck.model.arrays import Array
@@ -36,6 +37,14 @@ class Account(NamedTuple):
     certainty: Array
     contact: Array
     energy: Array
+
+
+def fading(joints: Iterable[str]) -> str:
+    """A warning that names joints whose torque fades."""
+    return (
+        f"{', '.join(joints)}: moving for a long time without a goal, or with a goal that is never ahead of the motion: the friction torque decreases to the "
+        "guaranteed fraction, and returns when the joint is at rest without a goal, or behind its goal"
+    )
 
 
 def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stribeck.errors import ConfigError
 from stribeck.files.drives import Drives, read_drives
-from stribeck.live.caution import cautious_values
+from stribeck.live.caution import LEAST_LEFT, cautious_values, share_left
 from stribeck.live.compensator import Compensator
 from stribeck.live.compiled import compiled
 from stribeck.live.direction.motion import Tuning
@@ -142,7 +142,9 @@ def learning_of(
     :raises ConfigError: for a URDF that does not match, or if only some of the joints have loads.
     """
     off = [joint.model.name for joint in joints if not joint.model.enabled]
-    out = (f"not compensated, because <joint>.enabled is false: {', '.join(off)}",) if off else ()
+    out = _too_cautious(joints)
+    if off:
+        out = (f"not compensated, because <joint>.enabled is false: {', '.join(off)}", *out)
     if not parameters.adapt:
         return Learning(None, out, "adapt is false")
     dynamics, words = dynamics_of(parameters, joints, base)
@@ -155,6 +157,22 @@ def learning_of(
         gap = "no goals are received: set goal_topic"
     words = (*out, *words, *([f"the current friction is not learnt: {gap}"] if gap else []))
     return Learning(dynamics, words, gap)
+
+
+def _too_cautious(joints: list[CompensatedJoint]) -> tuple[str, ...]:
+    """A remark on joints of which ``friction_quantile`` leaves next to nothing, because it lowers correlated parameters one by one."""
+    shares = {
+        joint.model.name: share_left(joint.file, joint.model.values)
+        for joint in joints
+        if joint.model.enabled and joint.file.correlation is not None
+    }
+    named = [f"{name} {100.0 * share:.2g} %" for name, share in shares.items() if share < LEAST_LEFT]
+    if not named:
+        return ()
+    return (
+        f"friction_quantile leaves little of the identified friction: {', '.join(named)}. It lowers each parameter by its own interval, and these are "
+        "correlated, so their sum is better known: leave friction_quantile at 0.5, and lower gain instead",
+    )
 
 
 def dynamics_of(

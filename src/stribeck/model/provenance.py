@@ -45,6 +45,7 @@ class ModelErrors:
     :param train, validation: errors on fitted runs and on runs that were held out.
     :param draw_error: relative standard deviation of friction and motor torque with which simulated draws contain one more run.
     :param draw_share: of the standard deviations of the parameters, in these draws.
+    :param draw_coverage: share of the samples of the fitted runs within the middle 90 % of these draws.
     """
 
     name: str = ""
@@ -53,6 +54,7 @@ class ModelErrors:
     validation: float | None = None
     draw_error: float | None = None
     draw_share: float | None = None
+    draw_coverage: float | None = None
 
 
 @dataclass(frozen=True)

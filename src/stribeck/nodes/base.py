@@ -276,10 +276,11 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
         self._diagnostics.publish(array)
 
     def status_message(self, level: str, message: str, figures: Mapping[str, Any]) -> DiagnosticStatus:
-        """A status of this node; figures become text."""
+        """A status of this node; figures become text, and a list as many values of its key."""
         values = [
             KeyValue(key=key, value=f"{value:.6g}" if isinstance(value, float) else str(value))
-            for key, value in figures.items()
+            for key, found in figures.items()
+            for value in (found if isinstance(found, list) else [found])
         ]
         name = self.get_fully_qualified_name().lstrip("/")
         return DiagnosticStatus(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from array import array
 from collections import deque
@@ -17,7 +16,6 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 
 from stribeck.errors import ServoError
 from stribeck.files.cdr import JointStateReader
@@ -26,6 +24,7 @@ from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum, gravity_torque
 from stribeck.nodes.lockstep import LockstepNode
 from stribeck.nodes.qos import latched
+from stribeck.nodes.statuses import outcome_of
 
 DEPTH = 50
 
@@ -217,10 +216,12 @@ class SessionWatcher(Node):
             self.create_subscription(
                 DiagnosticStatus, f"{place}/progress", partial(self._progressed, space), latched()
             )
-            self.create_subscription(String, f"{place}/result", partial(self._ended, space), latched())
+            self.create_subscription(
+                DiagnosticStatus, f"{place}/result", partial(self._ended, space), latched()
+            )
 
     def _progressed(self, space: str, message: DiagnosticStatus) -> None:
         self.progress[space] = {one.key: one.value for one in message.values}
 
-    def _ended(self, space: str, message: String) -> None:
-        self.result[space] = json.loads(message.data)
+    def _ended(self, space: str, message: DiagnosticStatus) -> None:
+        self.result[space] = outcome_of(message)

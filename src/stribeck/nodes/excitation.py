@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -43,12 +42,15 @@ PROGRESS_PERIOD = 0.2
 TELEMETRY_PERIOD = 0.05
 """Period at which gain, torque and temperature are read [s]; all messages are recorded."""
 
+LEVELS_OF_ENDS = {"finished": "ok", "interrupted": "warn", "failed": "error"}
+"""Level of ``~/result`` for each end of a session."""
+
 TELEMETRY = {"voltage": "voltage", "temperature": "temperature", "gain": "p_gain", "torque": "torque_enable"}
 """Telemetry required by a session, with the interface names."""
 
 
 class ExcitationNode(ServiceNode[ExcitationParameters]):
-    """Publishes ``bench`` and ``~/result`` (JSON) and ``~/progress`` (DiagnosticStatus), latched; reads ``joint_states`` and telemetry.
+    """Publishes ``bench`` (JSON), ``~/progress`` and ``~/result`` (DiagnosticStatus), latched; reads ``joint_states`` and telemetry.
 
     ``~/start`` starts a session. ``~/abort`` brings the joints gently to rest; a second call stops them at once, as does
     true on ``emergency_stop`` (Bool). ``~/dry_run`` checks the motion without moving. The goals are sent by a commander (:mod:`stribeck.nodes.commanders`).
@@ -80,7 +82,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self._index = {joint.name: j for j, joint in enumerate(joints)}
         self._bench = self.managed_publisher(String, "bench", latched(len(joints) + 1))
         self._progress = self.managed_publisher(DiagnosticStatus, "~/progress", latched())
-        self._result = self.managed_publisher(String, "~/result", latched())
+        self._result = self.managed_publisher(DiagnosticStatus, "~/result", latched())
         self._commander = self._commander_of(parameters, joints)
         self._subscribe()
 
@@ -217,9 +219,9 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         count = f"{len(bags)} bag{'' if len(bags) == 1 else 's'}"
         self._ended = f"{outcome.end}: {outcome.reason}" if outcome.reason else outcome.end
         self.say("error" if outcome.end == "failed" else "info", f"{self._ended}; {count}")
-        result = {"end": outcome.end, "reason": outcome.reason, "bags": bags, "cut": outcome.cut}
-        result |= {"disturbed": [str(bag) for bag in outcome.disturbed]}
-        self._result.publish(String(data=json.dumps({"schema": 1, **result})))
+        disturbed = [str(bag) for bag in outcome.disturbed]
+        figures = {"reason": outcome.reason, "bag": bags, "cut": outcome.cut, "disturbed": disturbed}
+        self._result.publish(self.status_message(LEVELS_OF_ENDS[outcome.end], outcome.end, figures))
         self.publish_diagnostics()
         if self._settings.exit_when_done:
             self.exit_code = 0 if outcome.end == "finished" else 1

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.live.compensator import Compensator
+from stribeck.live.outputs import fading
 from stribeck.live.supervision import EnableState
 from stribeck.model.arrays import Array
 
@@ -42,14 +43,9 @@ def figures_of(compensator: Compensator, enabling: EnableState, states: int, gap
 
 def fading_of(compensator: Compensator) -> str:
     """A warning that names joints whose torque fades; empty without one."""
-    fading = compensator.account().energy < 1.0
-    names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
-    if not names:
-        return ""
-    return (
-        f"{', '.join(names)}: moving for a long time without a goal, or with a goal that is never ahead of the motion: the friction torque decreases to the "
-        "guaranteed fraction, and returns when the joint is at rest without a goal, or behind its goal"
-    )
+    energy = compensator.account().energy
+    names = [name for name, share in zip(compensator.names, energy, strict=True) if share < 1.0]
+    return fading(names) if names else ""
 
 
 def latency(durations: Array) -> dict[str, float]:

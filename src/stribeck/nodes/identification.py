@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -39,9 +38,12 @@ TICK = 0.1
 LOOK_PERIOD = 1.0
 """Period at which the folder is searched for bags [s]."""
 
+LEVELS_OF_VERDICTS = {"usable": "ok", "doubtful": "warn", "unusable": "error"}
+"""Level of ``~/result`` for each verdict."""
+
 
 class IdentificationNode(ServiceNode[IdentificationParameters]):
-    """Publishes ``~/progress`` (DiagnosticStatus), ``~/result``, ``friction_parameters`` (JSON, latched), ``~/parameter_file``.
+    """Publishes ``~/progress`` and ``~/result`` (DiagnosticStatus), ``friction_parameters`` (a file's JSON), ``~/parameter_file``.
 
     ``friction_parameters`` is the content of the file of drives, ``~/parameter_file`` its path; of a calibration there is the
     path alone. ``~/result`` names all files that were written, and the verdict. Services ``~/identify`` and ``~/cancel``. If a
@@ -85,7 +87,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         self._progress = self.managed_publisher(DiagnosticStatus, "~/progress", 10)
         self._content = self.managed_publisher(String, "friction_parameters", latched())
         self._path = self.managed_publisher(String, "~/parameter_file", latched())
-        self._written = self.managed_publisher(String, "~/result", latched())
+        self._written = self.managed_publisher(DiagnosticStatus, "~/result", latched())
         if parameters.compensation:
             self._setter = DrivesSetter(self, parameters.compensation, self._on_handed_over)
         self._timer = self.steady_timer(TICK, self._tick)
@@ -256,14 +258,16 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     def _publish_result(self, main: Path, files: Sequence[Path]) -> None:
         told: dict[str, Any] = {"engine": self._settings.engine, "parameter_file": str(main)}
-        told["files"] = [str(path) for path in files]
+        told["file"] = [str(path) for path in files]
+        level, message = "ok", "written"
         if self._engine.drives:
             verdict = read_drives(main).verdict
             if verdict is not None:
-                told |= verdict.to_json()
+                level, message = LEVELS_OF_VERDICTS[verdict.use], verdict.use
+                told["reason"] = [reason.text for reason in verdict.reasons]
             self._content.publish(String(data=strict.read_text(main, OutputError)))
         self._path.publish(String(data=str(main)))
-        self._written.publish(String(data=json.dumps(told)))
+        self._written.publish(self.status_message(level, message, told))
         self._result = f"parameters in {main}"
 
     def _publish_progress(self, state: str, **details: Any) -> None:

@@ -186,8 +186,6 @@ def draw_error_by_seconds(
         ):
             panel.plot(seconds, 100.0 * np.array(errors), look, color=colour, label=label)
         logarithmic(panel, (1.0, 2.0, 5.0))
-        panel.set(
-            xlabel="seconds of training data", ylabel="error of torque in the rest of the recording [%]"
-        )
+        panel.set(xlabel="training data [s]", ylabel="error of torque in the rest of the recording [%]")
         panel.legend()
     return figure

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from stribeck.model.arrays import Array
-from stribeck.report.style import COLOURS, MEASURED, drawing, legend_of
+from stribeck.report.style import COLOURS, MEASURED, drawing, legend_below
 
 WIDTH, HEIGHT = 9.0, 7.0
 MOST_POINTS = 4000
@@ -65,7 +65,6 @@ def draw_joint(content: JointDrawing) -> Figure:
             above.plot(velocity, friction, color=COLOURS[1], label="law" if first else None)
         above.set_xlabel("velocity [rad/s]")
         above.set_ylabel("friction [N m]")
-        legend_of(figure, above)
         rows = slice(None, None, max(1, len(content.time) // (5 * MOST_POINTS)))
         below.plot(content.time[rows], content.measured[rows], **{**MEASURED, "linewidth": 0.8})
         below.plot(
@@ -77,7 +76,9 @@ def draw_joint(content: JointDrawing) -> Figure:
         )
         below.set_xlabel("time [s]")
         below.set_ylabel("torque [N m]")
-        below.legend(loc="upper right")
+        legend_below(
+            figure, [handle for panel in (above, below) for handle in panel.get_legend_handles_labels()[0]]
+        )
     return figure
 
 

@@ -1,7 +1,7 @@
 """Reader of URDF files: joints, links and inertials, without Pinocchio.
 
 It reads `<joint>` with `<origin>`, `<axis>`, `<parent>`, `<child>`, `<mimic>`, and `<link>` with `<inertial>`, see
-https://wiki.ros.org/urdf/XML; all other elements (meshes, limits, transmissions, Gazebo) are ignored.
+https://wiki.ros.org/urdf/XML; all other elements (meshes, transmissions, Gazebo) are ignored; :func:`joint_limits` reads `<limit>`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -140,6 +140,43 @@ def movable_joints(root: ElementTree.Element) -> tuple[list[str], list[str]]:
     movable = [joint for joint in root.findall("joint") if joint.get("type") in MOVABLE]
     mimics = [joint.get("name", "") for joint in movable if joint.find("mimic") is not None]
     return [joint.get("name", "") for joint in movable], mimics
+
+
+class JointLimit(NamedTuple):
+    """Limits of a joint; 0 where the file states none.
+
+    :param velocity: [rad/s], of prismatic joints [m/s].
+    :param effort: [N m], of prismatic joints [N].
+    """
+
+    velocity: float
+    effort: float
+
+
+def joint_limits(path: Path) -> dict[str, JointLimit]:
+    """Limits of velocity and effort of the movable joints, by name.
+
+    :raises ConfigError: for a file that is no URDF, and for limits that are no finite numbers of at least 0.
+    """
+    found = {}
+    for joint in robot_element(path).iter("joint"):
+        name, limit = joint.get("name", ""), joint.find("limit")
+        if joint.get("type") not in MOVABLE:
+            continue
+        values = []
+        for key in JointLimit._fields:
+            text = "0" if limit is None else limit.get(key, "0")
+            try:
+                value = float(text)
+            except ValueError:
+                value = math.nan
+            if not (math.isfinite(value) and value >= 0.0):
+                raise ConfigError(
+                    f"{path}: joint {name!r}: the limit of {key} must be a finite number of at least 0, found {text!r}"
+                )
+            values.append(value)
+        found[name] = JointLimit(*values)
+    return found
 
 
 class _WithoutDoctype(ElementTree.TreeBuilder):

@@ -103,6 +103,7 @@ template<typename Message>
 struct Publisher
 {
   using SharedPtr = std::shared_ptr<Publisher>;
+  Message last;  // message that was published
 };
 
 template<typename Message>
@@ -158,12 +159,14 @@ public:
   }
 
   template<typename Message>
-  typename Publisher<Message>::SharedPtr create_publisher(const std::string &, const QoS &)
+  typename Publisher<Message>::SharedPtr create_publisher(const std::string & name, const QoS &)
   {
-    return std::make_shared<Publisher<Message>>();
+    const auto made = std::make_shared<Publisher<Message>>();
+    entities_[name] = made;
+    return made;
   }
 
-  /// The subscription or service of a name; a null pointer without one.
+  /// The subscription, publisher or service of a name; a null pointer without one.
   template<typename Entity>
   Entity * entity(const std::string & name) const
   {
@@ -369,7 +372,8 @@ template<typename Message>
 class RealtimePublisher
 {
 public:
-  explicit RealtimePublisher(typename rclcpp::Publisher<Message>::SharedPtr) {}
+  explicit RealtimePublisher(typename rclcpp::Publisher<Message>::SharedPtr publisher)
+  : msg_(publisher->last), publisher_(publisher) {}
   void lock() {}
   void unlock() {}
   bool try_publish(const Message & message)
@@ -377,7 +381,10 @@ public:
     msg_ = message;  // what is done in the loop; another thread publishes it
     return true;
   }
-  Message msg_;
+  Message & msg_;
+
+private:
+  typename rclcpp::Publisher<Message>::SharedPtr publisher_;
 };
 }  // namespace realtime_tools
 

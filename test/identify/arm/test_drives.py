@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stribeck.identify.arm.friction.drives import element_estimates
+from stribeck.identify.arm.friction.drives import element_estimates, search_bounds
+from stribeck.model.law import LAWS
 
 
 def test_what_cannot_be_negative_has_no_negative_limit():
@@ -24,3 +25,14 @@ def test_what_cannot_be_negative_has_no_negative_limit():
     assert (found["load_friction_base"].status, found["load_friction_base"].side) == ("at bound", "lower")
     assert found["load_friction_base"].interval is None
     assert found["torque_offset"].interval[0] < 0.0
+
+
+def test_files_state_the_bounds_that_the_search_had():
+    """Those with two ends, which JSON can hold: draws of the other parameters keep their sign."""
+    law = LAWS["m4"]
+    ends = np.tile([0.0, np.inf], (len(law.parameter_names) + 1, 1))
+    names = ("armature", *law.parameter_names)
+    ends[names.index("load_friction_base")] = 0.0, 0.5
+    ends[names.index("alpha")] = 0.5, 2.0
+    fit = SimpleNamespace(laws=(law,), bounds=(ends,))
+    assert search_bounds(fit, 0) == {"load_friction_base": (0.0, 0.5), "alpha": (0.5, 2.0)}

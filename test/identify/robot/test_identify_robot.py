@@ -67,6 +67,9 @@ def test_the_file_states_how_wide_draws_are(fitted, leg):
     for drive in drives.values():
         assert 0.0 <= drive.loss.draw_error < 0.1
         assert 0.0 < drive.loss.draw_share <= 1.0
+        assert 0.8 < drive.loss.draw_coverage <= 1.0
+        assert drive.bounds["armature"] == (1e-4, 1.0)
+        assert set(drive.bounds) == {name for name, one in drive.stated.items() if one.status != "fixed"}
 
 
 @pytest.mark.slow

@@ -85,20 +85,24 @@ def _result(path: Path, motions: Sequence[MachineMotion]) -> dict[str, Any]:
 
 
 def _print(motions: Sequence[MachineMotion]) -> None:
-    """One row for each recording and one for all, a column for each joint."""
+    """One row for each recording and one for all, a column for each joint and one for the root mean square over the joints."""
     title, factor = UNIT[motions[0].quantity]
+    several = len(motions[0].joints) > 1
 
     def cells(some: Sequence[MachineMotion]) -> list[str]:
-        values = [
-            error.relative if motions[0].quantity == "torque" else error.rms
-            for error in errors_of(some).values()
-        ]
+        errors = errors_of(some).values()
+        values = [error.relative if motions[0].quantity == "torque" else error.rms for error in errors]
+        if several:
+            alike = motions[0].quantity == "torque" or len(set(motions[0].units)) == 1
+            known = [value for value in values if np.isfinite(value)]
+            values.append(float(np.sqrt(np.mean(np.square(known)))) if known and alike else np.nan)
         return ["-" if not np.isfinite(value) else f"{factor * value:.2f}" for value in values]
 
     rows = [[motion.name, *cells([motion])] for motion in motions]
     if len(motions) > 1:
         rows.append(["all recordings", *cells(motions)])
-    print_table([title, *motions[0].joints], rows)
+    print(title)
+    print_table(["recording", *motions[0].joints, *(["all"] if several else [])], rows)
 
 
 def _draw(predicted: dict[Path, list[MachineMotion]], options: EvaluateOptions, folder: Path) -> None:

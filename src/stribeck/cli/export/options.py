@@ -38,7 +38,7 @@ class ExportOptions:
         "supply voltage (default: as in the recordings, or in those of the fit)", None, "V"
     )
     step: TimeStep | None = _servo(
-        "time step of the simulator (default: the model's, 0.002, or 0.005 of drives with the laws of the paper)",
+        "time step of the simulator [s] (default: that of the model, else 0.002; 0.005 for isaaclab-bam and mjlab); not with --model in MJCF, whose step is that of the model",
         None,
         "S",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -25,8 +26,17 @@ from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import stepping_of
-from stribeck.exports.loss import SCHEMA, Loss, loss_of, unsimulated
-from stribeck.exports.projection import closest, lost, missing_terms, plain, rest_remark
+from stribeck.exports.draws import explained
+from stribeck.exports.loss import SCHEMA, Loss, lines_of, loss_of, unsimulated
+from stribeck.exports.projection import (
+    at_bound,
+    closest,
+    lost,
+    missing_terms,
+    over_the_position,
+    plain,
+    rest_remark,
+)
 from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
@@ -38,6 +48,9 @@ from stribeck.model.control_laws import Gains, TorqueControl
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.log import Log
 from stribeck.strict import read_bytes
+
+SEVERAL = 5
+"""From this number of joints on, all of them are not listed by name."""
 
 
 class _Driven(NamedTuple):
@@ -88,7 +101,7 @@ def run(options: ExportOptions) -> int:
 
     form.write(task_of([plain(file, form) for _, file in files]))  # refuses early what does not fit
     judged: list[Judged] = []
-    with StageLine(quiet=len(files) == 1) as line:
+    with StageLine(quiet=len(files) == 1 or all(file.of_robot for _, file in files)) as line:
         for (path, file), gains, supply in zip(files, used, supplies, strict=True):
             line.tell(f"drives in the format {form.name}, {len(judged) + 1} of {len(files)}")
             judged.append(_judged(path, file, form, options, logs, gains, supply))
@@ -103,11 +116,20 @@ def run(options: ExportOptions) -> int:
         check_outputs(list(more), [*options.params, options.model], options.recordings)
         numbered = tuple(path for path in more if path != table)
         written = Written({**written.files, **more}, written.notes, numbered)
-    for name in BESIDE_LAW:
-        if with_it := [one.joint for one in driven if name in one.file.stated]:
-            warn(f"the file cannot contain the {BESIDE_LAW[name]} of {', '.join(with_it)}")
-    _finish(form, written, judged, losses, drawn, beside, options)
+    _finish(form, written, judged, losses, drawn, beside, options, _remarks(driven))
     return DONE
+
+
+def _remarks(driven: Sequence[_Driven]) -> list[str]:
+    """What no format can contain, and values that the recordings do not determine."""
+    found = []
+    for name, words in BESIDE_LAW.items():
+        if with_it := [one.joint for one in driven if name in one.file.stated]:
+            named = len(with_it) < max(len(driven), SEVERAL)
+            joints = ", ".join(with_it) if named else f"all {len(with_it)} joints"
+            found.append(f"the file cannot contain the {words} of {joints}")
+    found += [text for one in driven if (text := at_bound(one.joint, one.file)) is not None]
+    return found
 
 
 def _losses(
@@ -143,6 +165,7 @@ def _finish(
     drawn: Sequence[Drawn],
     beside: Path,
     options: ExportOptions,
+    remarks: Sequence[str],
 ) -> None:
     for path, content in written.files.items():
         write_atomically(path, content)
@@ -150,17 +173,22 @@ def _finish(
     for entry, one in zip(entries, drawn, strict=False):
         entry["draws"] = {"count": options.draws, "seed": options.seed, **vars(one.width)}
     write_json(beside, {"schema": SCHEMA, "format": form.name, "plain": options.plain, "joints": entries})
-    for note in written.notes:
-        warn(note)
     for path in (*written.files, beside):
         if path not in written.variants:
             print(path)
     if written.variants:
         print(f"{written.variants[0]} … {written.variants[-1].name}")
-    for loss in losses:
-        print(loss.line())
+    print(*lines_of(losses), sep="\n")
+    sources = {loss.joint: one.source for loss, one in zip(losses, judged, strict=True)}
+    if (lost_there := over_the_position(sources, form)) is not None:
+        print(lost_there)
     for loss, one in zip(losses, drawn, strict=False):
         print(f"{loss.joint}: {one.width.line(options.draws or 0)}")
+    if text := explained([one.width for one in drawn]):
+        print(text)
+    sys.stdout.flush()
+    for note in (*written.notes, *remarks):
+        warn(note)
 
 
 def _check_model(form: Format, options: ExportOptions) -> None:

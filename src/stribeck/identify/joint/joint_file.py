@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from stribeck.files.versions import versions
 from stribeck.identify.joint.identify import JointResult
 from stribeck.identify.joint.model import LENGTH, PER_KELVIN, SECOND_FRICTION, SECOND_LENGTH
+from stribeck.identify.joint.uncertainty import search_bounds
 from stribeck.model.actuator import Actuator
-from stribeck.model.estimate import Estimate, fixed
+from stribeck.model.estimate import Estimate, Interval, fixed
 from stribeck.model.joint import Drive
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord, Spread
 
@@ -43,6 +46,7 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
         structure.law,
         values,
         stated=estimates,
+        bounds=_bounds(result, estimates),
         correlation=result.uncertainty.correlation,
         temperatures=_temperatures(result),
         statements=_statements(result),
@@ -71,6 +75,12 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
             versions=versions("numpy", "scipy"),
         ),
     )
+
+
+def _bounds(result: JointResult, names: Iterable[str]) -> dict[str, Interval]:
+    """Search bounds of the parameters that have both."""
+    found = {name: search_bounds(result.fit, name) for name in names if name in result.fit.values}
+    return {name: ends for name, ends in found.items() if ends is not None and np.isfinite(ends).all()}
 
 
 def _temperatures(result: JointResult) -> Spread | None:

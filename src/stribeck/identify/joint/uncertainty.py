@@ -62,7 +62,7 @@ def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     free = [
         name
         for name in (*fit.coefficients, *fit.structure.shapes)
-        if (bounds := _bounds(fit, name)) is None or side_of(fit.values[name], bounds) is None
+        if (bounds := search_bounds(fit, name)) is None or side_of(fit.values[name], bounds) is None
     ]
     kept = joined(few, "kept")
     jacobian = kept[:, None] * np.stack([_slope(fit, few, name) for name in free], axis=1)
@@ -81,7 +81,7 @@ def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     return JointUncertainty(tuple(free), covariance.matrix, estimates, covariance.correlation(free))
 
 
-def _bounds(fit: JointFit, name: str) -> Interval | None:
+def search_bounds(fit: JointFit, name: str) -> Interval | None:
     """Bounds of the search for a parameter."""
     if name in fit.structure.shapes:
         return shape_bounds(name, fit.frame)
@@ -121,7 +121,7 @@ def _estimate(fit: JointFit, name: str, width: float | None) -> Estimate:
     value, unit = fit.values[name], unit_of(name)
     if name == "friction_centre":
         return fixed(value, unit)
-    return estimate_about(value, unit, np.inf if width is None else width, bounds=_bounds(fit, name))
+    return estimate_about(value, unit, np.inf if width is None else width, bounds=search_bounds(fit, name))
 
 
 def spread_of(fit: JointFit, known: JointUncertainty, run: JointRun) -> Array:

@@ -157,7 +157,7 @@ def _upper(rows: int, columns: int) -> Array:
 def _solved(triangle: Array, right: Array) -> Array:
     solution, problem = dtrtrs(triangle, right)
     if problem:
-        raise np.linalg.LinAlgError("an unexplained impulse has no weight")
+        raise np.linalg.LinAlgError("the covariance of the unexplained impulses is singular")
     return np.asarray(solution)
 
 

@@ -436,7 +436,7 @@ def _source(value: str | SignalSource, units: tuple[str, ...], where: str) -> Si
     if source.place not in ("table", "bag"):
         raise ConfigError(f"{where}: column, variable or topic missing")
     if source.place == "bag" and source.joint is None:
-        raise ConfigError(f"{where}: joint missing: name the joint in the messages")
+        raise ConfigError(f"{where}: joint is missing: name it as the messages do")
     if source.unit is not None:
         check_valid(source.unit, units, f"{where}: unknown unit")
     return source

@@ -110,7 +110,7 @@ class LinkRow(Schema):
     """One link of a table, scaled as stated there: mean and standard deviation, or standard deviation alone.
 
     :param mass: mean and standard deviation [kg].
-    :param radius: of the distance of the centre of mass from the joint, mean and standard deviation [m].
+    :param radius: mean and standard deviation of the distance of the centre of mass from the joint [m].
     :param diagonal, off: standard deviations of moments and products of inertia [kg m²].
     """
 

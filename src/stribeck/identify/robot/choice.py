@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -47,14 +48,19 @@ def fitted(
     note: Callable[[str], None],
     play: bool = False,
     terms: Sequence[str] = (),
+    known: dict[str, Fitted] | None = None,
 ) -> Fitted:
-    """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts."""
+    """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts.
+
+    :param known: fits of the same runs and joints by law, before friction over position: those that are there are not repeated, others are added.
+    """
     free = ["armature", "bias", "delay"]
     free += ["tilt_x", "tilt_y"] if tree.hung else []
     free += ["stiffness"] if runs[0].stiffness is None else []
     substeps = substeps_of(runs[0].dt)
     setting: dict[str, Any] = {"free": free, "substeps": substeps}
-    problem = problem_of(tree, runs, joints, _law("m1", terms), **setting)
+    by_law = {} if known is None else known
+    problem = by_law["m1"][0] if by_law else problem_of(tree, runs, joints, _law("m1", terms), **setting)
 
     def problem_with(wanted: FrictionLaw, *more: str) -> RobotProblem:
         richer = {**setting, "free": [*free, *more]}
@@ -66,8 +72,8 @@ def fitted(
         )
         return found
 
-    point = problem.fit(_best_start(problem)).point
-    by_law = {"m1": told((problem, point), "law M1")}
+    if not by_law:
+        by_law["m1"] = told((problem, problem.fit(_best_start(problem)).point), "law M1")
     for wanted in AUTO if law == "auto" else (law,):
         before = "m1"
         for step in CHAIN[wanted]:
@@ -82,21 +88,26 @@ def fitted(
     if len(runs) > 1 and "position" not in found[0].kind.law.inputs:
         richer = problem_with(_law(law, (*terms, POSITION.name)))
         found = _where_it_counts(richer, found, tree, "friction depends on position", note)
-    if play and len(runs) < 3:
-        note("backlash is not tested, because at least three runs are needed")
-    elif play:
-        columns = found[0].columns
-        richer = problem_with(found[0].kind.law, "play")
-        richer = richer.only(
-            [k for k, each in enumerate(richer.columns) if each[0] == "play" or each in columns]
-        )
-        found = _beyond_zero(_where_it_counts(richer, found, tree, "play", note), found, tree, note)
+    if play:
+        found = _with_play(found, partial(problem_with, found[0].kind.law, "play"), tree, note)
     if found[0].errors(found[1]).mean() < SMALL**2:
         exact = replace(found[0], kind=replace(found[0].kind, substeps=substeps * FINER))
         found = told(
             (exact, exact.fit(found[1]).point), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms"
         )
     return found
+
+
+def _with_play(
+    found: Fitted, problem_with_play: Callable[[], RobotProblem], tree: RobotTree, note: Callable[[str], None]
+) -> Fitted:
+    """The fit with backlash of the joints where it counts."""
+    if len(found[0].runs) < 3:
+        note("backlash is not tested, because at least three runs are needed")
+        return found
+    richer, columns = problem_with_play(), found[0].columns
+    richer = richer.only([k for k, each in enumerate(richer.columns) if each[0] == "play" or each in columns])
+    return _beyond_zero(_where_it_counts(richer, found, tree, "play", note), found, tree, note)
 
 
 def _best_start(problem: RobotProblem) -> Array:

@@ -10,7 +10,7 @@ from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.files.versions import versions
 from stribeck.identify.common.noise import resolutions
 from stribeck.identify.robot.identify import RobotFit, RunScore
-from stribeck.identify.robot.problem import CENTRE
+from stribeck.identify.robot.problem import CENTRE, UNKNOWNS
 from stribeck.model.actuator import JointUnits
 from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.joint import DERIVATIVE, ROBOT_METHOD, STIFFNESS
@@ -48,7 +48,16 @@ def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
         loss = ModelErrors(
             "root mean square of position", position, _rms(fit.train, k), _rms(fit.validation, k)
         )
-        joints[name] = torque_drive(actuator, law, estimates, verdict=verdict.of(name), loss=loss)
+        bounds = {key: (UNKNOWNS[key].lower, UNKNOWNS[key].upper) for key in fit.estimates[name]}
+        joints[name] = torque_drive(
+            actuator,
+            law,
+            estimates,
+            bounds=bounds,
+            correlation=fit.correlations.get(name),
+            verdict=verdict.of(name),
+            loss=loss,
+        )
     return Drives(joints, MachineParameters(fit.tree.path.name, fit.base), verdict, _provenance(fit))
 
 
@@ -81,7 +90,7 @@ def _provenance(fit: RobotFit) -> Provenance:
             method=ROBOT_METHOD,
             settings={
                 "each_joint_alone": fit.decoupled,
-                "time_step": fit.problem.runs[0].dt / fit.problem.kind.substeps,
+                "time_step": fit.problem.runs[0].dt / (fit.problem.kind.substeps * fit.problem.finer),
             },
         ),
         versions=versions("numpy", "scipy", "jax", "mujoco"),

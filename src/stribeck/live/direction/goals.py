@@ -101,7 +101,10 @@ class GoalPath:
 
 def _direction(direction: Any, goal: Any, before: Any, step: Any, presliding: Any) -> Any:
     xp = array_namespace(goal, before)
-    return turned(direction, xp.where(xp.isfinite(goal - before), goal - before, step), presliding)
+    change = goal - before
+    # A goal that steps back against its velocity is noise.
+    along = xp.where(change * step < 0.0, 0.0, change)
+    return turned(direction, xp.where(xp.isfinite(change), along, step), presliding)
 
 
 def _moves(rate: Any, command_velocity: Any) -> Any:

@@ -34,7 +34,7 @@ class AdaptationSettings:
     :param noise: standard deviation of a residual, as a fraction of the friction at rest [1].
     """
 
-    scale_lower: float = 0.25
+    scale_lower: float = 0.05
     scale_upper: float = 2.2
     offset_limit: float = 0.6
     prior: float = 0.5

@@ -145,6 +145,18 @@ class SpeedLimit:
         r""":math:`v_b` (n,) [rad/s]."""
         return np.asarray(np.sqrt(self._squared))
 
+    def reason(self, joint: str, bound: float) -> str:
+        """Why the compensation of a joint has ended, what may be the cause, and what to do.
+
+        :param bound: :math:`v_b` in the robot's coordinates [rad/s].
+        """
+        return (
+            f"{joint} moves faster than {bound:.3g} rad/s without a goal, in the direction of its friction torque: either a hand or a controller "
+            "whose goals are not received moves it, or its friction is less than the guaranteed fraction of the identified one and the compensation drives it. "
+            "Its torque is off until compensation is enabled again, or a goal is ahead of it: set goal_topic if a controller moves it, else "
+            "identify it again or lower certain_fraction"
+        )
+
     def set_inertia(self, inertia: Array) -> None:
         """The inertia from now on, (n,) [kg m²]."""
         known = np.isfinite(inertia)

@@ -1,7 +1,9 @@
-r"""Scale of the friction of a joint without a model of its dynamics, from the errors with which it follows its goals.
+r"""Scale of the friction of a joint from the errors with which it follows its goals, without a model of its dynamics.
 
 A joint whose friction is cancelled exactly follows its goal and stops there; with less it lags behind and stops short, with more it
 gets ahead and moves on beyond its goal or swings about it. Neither needs an inertia to be seen.
+
+Beside friction that is learnt from momentum (:mod:`stribeck.live.learning.observer`), scales above 1 make up for what an error of the model hides from it.
 """
 
 from __future__ import annotations
@@ -20,11 +22,29 @@ FALL_TIME = 0.1
 FOLLOW_TIME = 0.5
 """Time in which it changes by 1 while the predicted error of a joint whose goal moves is the error width or more [s]."""
 
+FOLLOW_LOOPS = 20.0
+"""The same in loop times, at least: until the error shows what the scale does, it changes by 5 % at most [1]."""
+
+REACTION = 2.0
+"""Time until the torque of a joint that gets ahead of its goal has fallen, in loop times [1]."""
+
+SLIP = 0.02
+"""Way beyond its goal that a joint may be driven by too large a scale at its first motion, before the error shows it [rad]."""
+
+LEAST_FRICTION = 0.3
+"""Fraction of the identified friction that is there at least, for :func:`first` [1]."""
+
 LEAD = 0.2
 """Time for which the error is predicted: controllers slower than this overshoot [s]."""
 
 RETURN_TIME = 1.0
 """Time constant with which a scale above 1 returns to 1 while a joint stands still before a goal at rest [s]."""
+
+LEAST_LEARNT = 0.5
+"""Learnt scales below this leave as much room as this one [1]."""
+
+UNTOUCHED = 0.25
+"""Degree of contact from which a lag is no friction [1]."""
 
 NATURAL = 0.2
 """Overshoot as a fraction of the largest error on the way to the goal, which a controller makes by itself [1]."""
@@ -50,6 +70,8 @@ class TrackingScale:
     becomes a lead when the goal reverses. Nor does it within :data:`NATURAL` of its largest error on that way: controllers overshoot steps
     without any friction. The way ends when it is behind its goal again, so a joint that swings about its goal counts.
     A joint that stands still before a goal at rest may be held by an obstacle: a scale above 1 returns to 1.
+
+    In a loop with a long delay the first scale is that of :func:`first`, and T is :data:`FOLLOW_LOOPS` loop times.
     """
 
     def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
@@ -58,11 +80,13 @@ class TrackingScale:
         self._reach_of, self._ahead_of = compiled_by(compiler, reach), compiled_by(compiler, ahead)
         self._beyond_of = compiled_by(compiler, beyond)
         self._followed, self._rested = compiled_by(compiler, followed), compiled_by(compiler, rested)
+        self._begun = False
         self.begin()
 
     def begin(self) -> None:
         """Start anew with the identified friction."""
         self.scale: Array = np.ones_like(self._zero)
+        self._begun = False
         self.restart()
 
     def restart(self) -> None:
@@ -70,7 +94,8 @@ class TrackingScale:
         self._way = self._passed = self._reach = self._ahead = self._zero
 
     def update(
-        self, behind: Array, slip: Array, path: Array, moves: Array, going: Array, width: Any, most: Any, dt: float
+        self, behind: Array, slip: Array, path: Array, moves: Array, going: Array, width: Any, most: Any, dt: float,
+        start: Any = 1.0, loop: float = 0.0,
     ) -> None:  # fmt: skip
         """Update with a state.
 
@@ -81,7 +106,11 @@ class TrackingScale:
         :param going: 1 for joints that move, 0 for joints at standstill.
         :param width: error width [rad].
         :param most: largest scales, (n,); not below 1.
+        :param start: largest scales to begin with (:func:`first`), (n,).
+        :param loop: time until a torque shows in the error [s].
         """
+        if not self._begun:
+            self._begun, self.scale = True, np.minimum(self.scale, start)
         way = np.sign(path)
         self._passed = self._passed_of(self._passed, way, self._way, behind)
         self._reach = self._reach_of(self._reach, self._ahead, way, self._way, behind)
@@ -89,8 +118,34 @@ class TrackingScale:
         self._way = way
         counts = self._passed * self._beyond_of(self._reach, way, behind)
         error, predicted = behind * way / width, (behind + LEAD * slip) * way / width
-        scale = self._followed(self.scale, counts, error, predicted, dt / FOLLOW_TIME * moves)
+        time = max(FOLLOW_TIME, FOLLOW_LOOPS * loop)
+        scale = self._followed(
+            self.scale, counts, error, predicted, dt / FOLLOW_TIME * moves, dt / time * moves
+        )
         self.scale = self._rested(scale, counts, error, going, dt * (1.0 - moves), most)
+
+
+def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
+    r"""Largest scale to begin with, from 0 to 1: what is not there of the friction b drives a joint beyond its goal for n loop times T.
+
+    :math:`\tfrac12 (g s - \kappa)\,b\,(nT)^2/J \le x`, with :math:`\kappa` = :data:`LEAST_FRICTION`, n = :data:`REACTION`, the inertia J, infinite where
+    unknown, and x = ``slip`` [rad].
+    """
+    xp, time = array_namespace(friction, inertia), REACTION * max(loop, 1e-9)
+    allowed = LEAST_FRICTION + 2.0 * slip * inertia / (friction * time * time)
+    return xp.minimum(allowed / max(gain, 1e-9), 1.0)
+
+
+def most_beyond(most: Any, dry: Any, viscous: Any, contact: Any, sudden: Any) -> Any:
+    """Largest scale where friction is learnt from momentum, too: both scales together stay within ``most``, and at a contact this one is 1.
+
+    :param dry, viscous: learnt scales [1].
+    :param contact: degree of contact, in [0, 1].
+    :param sudden: joints whose residual has just changed as at a contact.
+    """
+    xp = array_namespace(most, dry)
+    beyond = xp.maximum(most / xp.maximum(xp.maximum(dry, viscous), LEAST_LEARNT) - 1.0, 0.0)
+    return xp.where(sudden, 1.0, 1.0 + beyond * xp.maximum(1.0 - contact / UNTOUCHED, 0.0))
 
 
 def passed(passed: Any, way: Any, before: Any, behind: Any) -> Any:
@@ -117,13 +172,16 @@ def beyond(reach: Any, way: Any, behind: Any) -> Any:
     return array_namespace(way, behind).where(-behind * way > NATURAL * reach, 1.0, 0.0)
 
 
-def followed(scale: Any, counts: Any, error: Any, predicted: Any, step: Any) -> Any:
-    """The scale after a step of a goal that moves; ``counts`` is 1 where a position ahead of the goal counts."""
+def followed(scale: Any, counts: Any, error: Any, predicted: Any, step: Any, rise: Any) -> Any:
+    r"""The scale after a step of a goal that moves; ``counts`` is 1 where a position ahead of the goal counts.
+
+    :param step, rise: :math:`\Delta t/T` of falling and of rising.
+    """
     xp = array_namespace(scale, error)
     z = xp.minimum(xp.maximum(predicted, -1.0), 1.0)
     catching, ahead = xp.exp(step * xp.minimum(z, 0.0)), xp.exp(step * counts * xp.minimum(z, 0.0))
     wound = xp.maximum(scale - 1.0, 0.0)
-    behind = scale - wound * (1.0 - catching) + step * xp.maximum(z, 0.0)
+    behind = scale - wound * (1.0 - catching) + rise * xp.maximum(z, 0.0)
     return xp.where(error > 0.0, behind, scale * ahead)
 
 

@@ -22,8 +22,8 @@ struct Parameter
   std::int64_t as_int() const { return std::get<std::int64_t>(value); }
   double as_double() const { return std::get<double>(value); }
   bool as_bool() const { return std::get<bool>(value); }
-  std::string as_string() const { return std::get<std::string>(value); }
-  std::vector<std::string> as_string_array() const { return std::get<std::vector<std::string>>(value); }
+  const std::string & as_string() const { return std::get<std::string>(value); }  // references, as in rclcpp
+  const std::vector<std::string> & as_string_array() const { return std::get<std::vector<std::string>>(value); }
 };
 
 namespace node_interfaces

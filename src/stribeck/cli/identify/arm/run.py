@@ -24,6 +24,7 @@ from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
+from stribeck.identify.arm.friction.resolution import resolved_speeds
 from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
 from stribeck.identify.arm.joint_limits import largest_friction, torque_limits
 from stribeck.identify.arm.least_squares import LinearFit
@@ -178,6 +179,7 @@ def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored
         }
         if isinstance(scored.fit, FullFit):
             entry |= _details(work, scored, scored.fit)
+            entry["resolved_from"] = _resolved(work, scored)
         elif isinstance(scored.fit, LinearFit):
             entry |= {"condition": scored.fit.condition, "noise_covariance": scored.fit.spread.tolist()}
             if scored.fit.hausman_p is not None:
@@ -223,6 +225,29 @@ def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored],
             )
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
         _print_full(robot, work, fit)
+        _print_resolved(robot, work, fits["full"])
+
+
+def _resolved(work: Identification, scored: Scored) -> dict[str, float]:
+    """Speeds from which on the friction of each joint is resolved by the torque filter; none without one."""
+    torques = work.config.protocol.effort_filter
+    motions = [motion for part in scored.motions.values() for motion in part]
+    return {} if torques is None else resolved_speeds(motions, torques.cutoff)
+
+
+def _print_resolved(robot: RobotConfig, work: Identification, scored: Scored) -> None:
+    """Name the joints whose friction is not resolved in a part of the rows in motion."""
+    protocol, units = work.config.protocol, work.machine.units(robot.units)
+    coarse = {joint: speed for joint, speed in _resolved(work, scored).items() if speed > protocol.moving}
+    if coarse and protocol.effort_filter is not None:
+        speeds = (
+            f"{joint} {speed:.2g} {'rad/s' if units[joint] == 'rotary' else 'm/s'}"
+            for joint, speed in coarse.items()
+        )
+        print(
+            f"full: the torques are filtered at {protocol.effort_filter.cutoff:g} Hz, so friction at rest and the Stribeck term depend on the filter; "
+            f"friction is not resolved below {', '.join(speeds)}"
+        )
 
 
 def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> None:
@@ -251,7 +276,9 @@ def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
     terms = [choice.law.title, *choice.law.optional_terms]
     if choice.presliding is not None:
         terms.append(f"presliding {choice.presliding:g}")
-    print(f"full: {', '.join(terms)}; measured states lag the torques by {1e3 * choice.delay:.2g} ms")
+    if choice.delay:
+        terms[-1] += f"; measured states lag the torques by {1e3 * choice.delay:.2g} ms"
+    print(f"full: {', '.join(terms)}")
     rows, units = [], work.machine.units(robot.units)
     for element in work.machine.elements:
         estimates = element_estimates(fit, element, units[element])

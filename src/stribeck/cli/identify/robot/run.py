@@ -17,8 +17,8 @@ from stribeck.cli.identify.robot.drift import report_drift
 from stribeck.cli.identify.robot.options import IdentifyRobotOptions
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.table import print_table
-from stribeck.exports.robot_draws import with_draw_sizes
-from stribeck.files.drives import write_drives
+from stribeck.exports.robot_draws import lines_of, with_draw_sizes
+from stribeck.files.drives import Drives, write_drives
 from stribeck.identify.common.noise import tunings
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
@@ -77,19 +77,17 @@ def run(options: IdentifyRobotOptions) -> int:
         from stribeck.cli.identify.robot.plots import write_motion, write_pictures
 
         note("computes how wide draws of the parameters have to be")
-        print(*_write(options.model, fit, verdict, summary), sep="\n")
+        drives = with_draw_sizes(robot_drives(fit, verdict), fit.problem, fit.x)
+        print(*lines_of(drives), *_write(options.model, fit, verdict, drives, summary), sep="\n")
         write_motion(fit, summary.parent)
         write_pictures(fit, alone, summary.parent)
     print(*verdict.lines(), sep="\n")
     return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
 
 
-def _write(model: Path, fit: RobotFit, verdict: Verdict, path: Path) -> list[str]:
+def _write(model: Path, fit: RobotFit, verdict: Verdict, drives: Drives, path: Path) -> list[str]:
     """Write the file of drives and the parameters of the compensation; returns their paths, and how to start it."""
-    drives, positions = (
-        with_draw_sizes(robot_drives(fit, verdict), fit.problem, fit.x),
-        [run.position[:, fit.problem.joints] for run in fit.problem.runs],
-    )
+    positions = [run.position[:, fit.problem.joints] for run in fit.problem.runs]
     write_drives(path, drives)
     parameters = path.with_name(COMPENSATION)
     loaded = "motor" in fit.problem.kind.law.inputs
@@ -145,9 +143,12 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
         print(
             f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, standard deviation between joints {population.scatter:.2g}"
         )
-    print("changes of the parameters that the data can least detect, and the relative increase of the error:")
+    print(
+        "changes of parameters that hide each other, and the relative increase of the error (the values hold together, not one by one; "
+        "draws vary them together):"
+    )
     for doubt in fit.doubts:
         told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
         print(
-            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} if all change, at most {doubt.alone:.1%} if only one of them changes"
+            f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} if all change, up to {doubt.alone:.1%} if only one of them changes"
         )

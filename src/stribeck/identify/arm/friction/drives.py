@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stribeck.files.torque_drives import parameter_unit, torque_drive
 from stribeck.files.versions import versions
+from stribeck.identify.arm.friction.element_torque import parameter_names
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.common.clusters import correlation_of
 from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import Actuator, JointUnits
-from stribeck.model.estimate import Estimate
+from stribeck.model.estimate import Estimate, Interval
 from stribeck.model.joint import Drive
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
 
@@ -33,6 +35,7 @@ def joint_drives(
             actuator,
             fit.laws[k],
             element_estimates(fit, joint, actuator.units),
+            bounds=search_bounds(fit, k),
             correlation=correlation_of(tuple(fit.values(joint)), fit.covariances[k]),
             statements=_statements(fit, joint),
             loss=ModelErrors("relative error of torque", "1", error["train"], error.get("validation")),
@@ -51,6 +54,12 @@ def element_estimates(fit: FullFit, element: str, units: JointUnits) -> dict[str
         unit, ends = parameter_unit(name, units), (bounds[0], bounds[1])
         estimates[name] = normal_estimate(value, unit, deviation, bounds=ends)
     return estimates
+
+
+def search_bounds(fit: FullFit, element: int) -> dict[str, Interval]:
+    """Search bounds of the parameters that have both."""
+    ends = zip(parameter_names(fit.laws[element]), fit.bounds[element].tolist(), strict=True)
+    return {name: (lower, upper) for name, (lower, upper) in ends if math.isfinite(upper - lower)}
 
 
 def _provenance(fit: FullFit, runs: Runs) -> Provenance:
