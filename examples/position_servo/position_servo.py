@@ -106,15 +106,21 @@ def distance(samples: list[DriverSample], goals: Goals, way: float) -> np.ndarra
 
 
 def main(bus: Path, drives: Path, urdf: Path | None = None) -> None:
-    """Swing every joint by 0.2 rad about where it is, half a minute without compensation and half a minute with it."""
+    """Swing every joint by 0.2 rad about where it is, half a minute each without compensation, with its weight and with its friction compensated."""
     config = read_driver_config(bus)
     stated = [drive.stated for drive in sb.read(drives).drives.values()]
     gains = None if any("stiffness" in one for one in stated) else [joint.p_gain for joint in config.joints]
-    compensator = sb.Compensator(drives, urdf, joints=config.names, p_gain=gains)
+    with_friction = sb.Compensator(drives, urdf, joints=config.names, p_gain=gains)
+    rows: list[tuple[str, sb.Compensator | None]] = [("without compensation", None)]
+    if urdf is None:
+        rows += [("friction compensated", with_friction)]
+    else:
+        weight = sb.Compensator(drives, urdf, joints=config.names, p_gain=gains, gain=0.0)
+        rows += [("weight compensated", weight), ("weight and friction compensated", with_friction)]
     if gains is not None:
         print(f"position gain of the servos: {', '.join(map(str, gains))}")
     middle = position(config)
-    for title, used in (("without compensation", None), ("with compensation", compensator)):
+    for title, used in rows:
         goals, way, seconds = swing(position(config), middle)
         errors = 1e3 * distance(follow(Driver(config), goals, seconds, used), goals, way)
         figures = ", ".join(f"{name} {error:.1f}" for name, error in zip(config.names, errors, strict=True))

@@ -51,8 +51,10 @@ def test_a_tutorial_runs_as_written(page, tmp_path):
                 furnish(line, tmp_path)
         said = executed(tmp_path, language, text)
         if "position_servo.py" in text:
-            before, after = map(float, re.findall(r"compensation: joint ([\d.]+) mrad", said))
+            before, weight, after = map(float, re.findall(r"compensat\w+: joint ([\d.]+) mrad", said))
+            assert weight < 0.7 * before
             assert after < 0.5 * before
+            assert after < 0.6 * weight
 
 
 @pytest.mark.slow

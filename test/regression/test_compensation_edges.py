@@ -34,7 +34,7 @@ def test_a_joint_at_rest_for_long_needs_no_more_memory(mode: str, enabled: bool)
         time = 10.0 + 0.005 * k
         found.on_command(time, time, ["a"], [0.3], [0.0], [0.01])
         found.on_state(time, time + 0.001, ["a"], [0.3], [0.0], [0.01])
-    assert max(len(sent._sent) for sent in (found._loads._own, found._loads._controller)) <= 300
+    assert max(len(sent._sent) for sent in (found.loads._own, found.loads._controller)) <= 300
 
 
 def test_after_time_jumped_back_the_controllers_torque_is_the_present_one() -> None:
@@ -44,7 +44,7 @@ def test_after_time_jumped_back_the_controllers_torque_is_the_present_one() -> N
             time = start + 0.005 * k
             found.on_command(1000.0 - start + 0.005 * k, time, ["a"], (), (), [effort])
             found.on_state(1000.0 - start + 0.005 * k, time + 0.001, ["a"], [0.0], [0.0], [0.0])
-    acts = found._loads._controller.at(10.4)
+    acts = found.loads._controller.at(10.4)
     assert acts is not None
     assert acts[0] == 0.01
 

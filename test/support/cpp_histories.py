@@ -148,7 +148,9 @@ class Pair:
         self.off = np.zeros(3, dtype=np.int64)
         # A load-dependent law takes a Newton step whose slope is a difference over 1e-7 of the limit: rounding counts 1e7
         # times.
-        loaded = made.settings.effort_meaning != "none" and self.python.model.load_dependent
+        settings, modelled = made.settings, made.settings.mode == "goal_offset" and made.dynamics is not None
+        known = settings.effort_meaning != "none" or modelled
+        loaded = known and self.python.model.load_dependent
         self.tolerance = 1e-8 if loaded else 1e-12
 
     def tell(self, method: str, *arguments: Any, **keywords: Any) -> Any:

@@ -17,6 +17,7 @@ namespace stribeck
 {
 
 constexpr double load_filter = 0.05;      ///< Time constant of the motor torque without the feed-forward torque [s].
+constexpr double modelled_share = 0.5;    ///< Part of a modelled weight that counts as load.
 constexpr double largest_effort = 10.0;   ///< Efforts beyond this multiple of the stall torque are impossible.
 constexpr double standstill = 1.0;        ///< Without a state for this long, simulated time does not count [s].
 
@@ -103,6 +104,14 @@ public:
       feed_forward_.by_goal[k] = lag[k] > 1.0;
     }
     matter_ = settings.effort_meaning != EffortMeaning::none && feed_forward_.load_dependent;
+    const bool blind = settings.mode == OutputMode::goal_offset && settings.effort_meaning == EffortMeaning::none;
+    weights_ = blind && feed_forward_.load_dependent ? dynamics : nullptr;
+    steepest_ = 0.0;
+    for (int k = 0; weights_ != nullptr && k < n_; ++k) {
+      const JointModel & joint = joints_[k];
+      const double slope = load_feedback(joint.law, joint.friction, joint.max_torque);
+      steepest_ = joint.enabled ? maximum(steepest_, slope) : steepest_;
+    }
     commands_.reset(), goals_.reset(), admission_.reset(), controller_.clear();
     own_.delay = controller_.delay = settings.loop_delay;
     state_arrival_ = -infinity, enabled = false;
@@ -190,6 +199,13 @@ public:
   bool accepts_gain(double gain) const noexcept
   {
     return gain_is_stable(n_, joints_, gain, settings_.effort_meaning);
+  }
+
+  /// Whether the loads are the gravity torques of the model, as efforts are not measured; zero where friction would then
+  /// amplify itself at this gain.
+  bool loads_modelled() const noexcept
+  {
+    return weights_ != nullptr && gain() * steepest_ < largest_feedback;
   }
 
   /// Set the gain from the next state on; \returns false for a gain that would not be stable: the old one stays.
@@ -641,7 +657,9 @@ private:
       wish.known[k] = wish.given && (std::isfinite(wish.goal[k]) || std::isfinite(take_.velocity[k]));
     }
     Loads loads{filled(0.0), filled(0.0), matter_};
-    if (matter_ && !estimate_loads(effort, wish.given ? &take_ : nullptr, dt, loads)) {
+    if (loads_modelled()) {
+      model_loads(loads);
+    } else if (matter_ && !estimate_loads(effort, wish.given ? &take_ : nullptr, dt, loads)) {
       return false;
     }
     // After a clipped time step, accelerations would be mistaken for friction.
@@ -653,6 +671,19 @@ private:
     }
     wanted = feed_forward_.torque(state_, wish, loads, known ? &acting : nullptr, applied_, dt);
     return true;
+  }
+
+  /// Loads of a slow motion, from the gravity torque of the model, at most those of the motors at stall.
+  void model_loads(Loads & loads) const noexcept
+  {
+    Matrix mass{};
+    Vector weight{};
+    weights_->evaluate(state_.q, filled(0.0), mass, weight);
+    for (int k = 0; k < n_; ++k) {
+      loads.motor[k] = modelled_share * clipped(weight[k] / joints_[k].gear(), stall_[k]);
+      loads.external[k] = -loads.motor[k];
+    }
+    loads.matter = true;
   }
 
   /// Motor torque that acts at this state, in the robot's coordinates [N m]; \returns whether it is known.
@@ -835,6 +866,8 @@ private:
   Command take_{};
   std::array<JointState, max_joints> each_{};
   Vector slew_{}, fading_{}, stall_{}, applied_{}, slewed_{}, filtered_{}, ramp_{};
+  const Dynamics * weights_ = nullptr;  ///< whose gravity torques are the loads
+  double steepest_ = 0.0;               ///< largest growth of friction with the motor torque, where they are
   bool observed_ = false, matter_ = false, has_filtered_ = false, has_state_ = false, shares_ = false;
   double state_arrival_ = -infinity, rejected_ = -infinity;
 };

@@ -191,10 +191,15 @@ class Compensator:
         q_goal: npt.ArrayLike,
         t: float | None = None,
         qd_goal: npt.ArrayLike | None = None,
+        *,
+        effort: npt.ArrayLike | None = None,
     ) -> Array:
         r"""Goals for position servos, moved so that their firmware applies the torque against friction (n,) [rad].
 
-        With a URDF it applies the torque that holds the robot at its goals, too, rising within ``ramp_time`` after the first call.
+        With a URDF it applies the torque that holds the robot at its goals, too, rising within ``ramp_time`` after the first call. Friction
+        that depends on the load is that under half of this weight, because a model may be wrong
+        (:data:`stribeck.live.loads.MODELLED_SHARE`); with ``effort_meaning="motor"`` it is that under the torque of the firmware, and
+        ``effort`` adapts it to the present friction.
         With the velocities of the goals they are sent as they will be when the servos answer, after the delay T of a file of ``identify robot``:
         :math:`\theta^* + T\dot\theta^* + \tau/K`. Where the state cannot be trusted, there is no torque against friction. A compensator is for
         goals or for torques.
@@ -202,6 +207,7 @@ class Compensator:
         :param q: measured positions [rad].
         :param q_goal: goals of the controller [rad].
         :param t: time of the measurement on any clock that runs evenly [s]; by default now.
+        :param effort: measured torques [N m], with the meaning given to the constructor.
         :param qd_goal: velocities of the goals [rad/s], where they are planned; goals that a hand gives or that come in steps are better not led.
         :raises ConfigError: if the firmware gain is neither given nor in the file, after :meth:`torque`, and for arrays of another
             length.
@@ -209,7 +215,7 @@ class Compensator:
         if not self._moves_goals:
             self._turn_to_goals()
         now = time.monotonic() if t is None else float(t)
-        self.torque(q, q_goal=q_goal, qd_goal=qd_goal, t=now)
+        self.torque(q, q_goal=q_goal, qd_goal=qd_goal, effort=effort, t=now)
         found = self._handover.output(now)
         goal = np.array(q_goal if found is None else found.values, dtype=float)
         if qd_goal is None:

@@ -9,7 +9,8 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int
     """Format a table whose first ``left`` columns are left-aligned, the others right-aligned."""
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     lines = []
-    for row in (header, ["-" * width for width in widths], *rows):
+    under = ["-" * width if name else "" for name, width in zip(header, widths, strict=True)]
+    for row in (header, under, *rows):
         cells = [
             cell.ljust(width) if k < left else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))

@@ -95,8 +95,7 @@ class Compensator:
         self.servos = ServoStates(joints)
         self.feed_forward.warmth = self.servos.warmth
         self.wishes = ControllerWishes(len(names), settings.timing.command_timeout)
-        observes = dynamics is not None and settings.adapt
-        self.loads = self._loads = LoadEstimate(self.model, self.map, settings, self.servos, observes)
+        self.loads = LoadEstimate(self.model, self.map, settings, self.servos, dynamics)
         self.merger = StateMerger(self.names, settings.timing.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
         self._zero: Array = np.zeros(len(names))
@@ -162,7 +161,7 @@ class Compensator:
         :raises ConfigError: for a gain that would not be stable; the old one stays.
         """
         check_gain(self.model.joints, gain, self.settings.effort_meaning)
-        self.feed_forward.gain = gain
+        self.feed_forward.gain = self.loads.gain = gain
         self.settings = replace(self.settings, gain=gain)
 
     # -- inputs
@@ -203,7 +202,7 @@ class Compensator:
         if command is not None and self.wishes.command(
             arrival, stamp, command, self._admission.clock.offset, now
         ):
-            self._loads.commanded(stamp if stamp is not None else self._admission.stamp, command.effort)
+            self.loads.commanded(stamp if stamp is not None else self._admission.stamp, command.effort)
 
     def on_goal(
         self,
@@ -239,7 +238,7 @@ class Compensator:
 
     def carried(self, effort: Array) -> None:
         """Torque that somebody else than a controller sends beside that against friction after the last state, (n,) [N m]."""
-        self._loads.commanded(self._admission.stamp, effort)
+        self.loads.commanded(self._admission.stamp, effort)
 
     def commanded(self, now: float) -> Command | None:
         """The controller's last command, if it is fresh at ``now`` [s] and holds for every joint what the output needs."""
@@ -322,7 +321,7 @@ class Compensator:
         if self.doubt is None:
             self._slewed = self._applied if self._slewed is None else self._slewed
             self._applied, self.torque = self.map.servo_torque(friction), friction
-            self._loads.sent(self._admission.stamp or 0.0, friction)
+            self.loads.sent(self._admission.stamp or 0.0, friction)
 
     def expire(self, now: float, time: float | None = None) -> bool:
         """Set the torque to zero if the states are stale at ``now`` [s]; returns whether that happened in this call.
@@ -365,7 +364,7 @@ class Compensator:
         if mode == "sum":
             return Output(command.effort + self.torque, self.torque)
         with np.errstate(all="ignore"):  # a firmware gain near zero gives arbitrarily large offsets
-            goal = command.position + self.map.velocity(self._loads.goal_offset(command, self._applied))
+            goal = command.position + self.map.velocity(self.loads.goal_offset(command, self._applied))
         return Output(goal, self.torque) if np.isfinite(goal).all() else None
 
     # -- internals
@@ -405,7 +404,7 @@ class Compensator:
         before, self._slewed = self._applied if self._slewed is None else self._slewed, None
         self._applied = self._slew_limited(before, wanted, self._slew, rise)
         self.torque = self._applied if self._straight else self.map.torque(self._applied)
-        self._loads.sent(stamp, self.torque)
+        self.loads.sent(stamp, self.torque)
         return self.torque
 
     def _risen(self, time: float) -> Array:
@@ -423,7 +422,7 @@ class Compensator:
         self._ramp, self._rises, self._rejected = self._zero, True, -math.inf
         self._applied, self._slewed, self.state = self._zero, None, None
         self._admission.forget_slope()
-        self._loads.restart()
+        self.loads.restart()
         self.feed_forward.restart()
 
     def _wanted(self, state: State, effort: Array, arrival: float, dt: float) -> Array:
@@ -439,11 +438,11 @@ class Compensator:
             has_goal = np.isfinite(goal) | np.isfinite(command.velocity)
             wish = Wish(goal, rate, has_goal, age)
         servo_effort = effort if self._straight else self.map.servo_torque(effort)
-        loads = self._loads.loads(state, servo_effort, command, wish.goal, self._applied, dt)
+        loads = self.loads.loads(state, servo_effort, command, wish.goal, self._applied, dt)
         acting = None
         if self._admission.frozen is not None:
             self.feed_forward.suspend()
         # After a clipped time step, accelerations would be mistaken for friction.
-        elif self._loads.observed and dt < LONGEST_STEP:
-            acting = self._loads.acting(state.stamp, effort, self.feed_forward.loop_delay)
+        elif self.loads.observed and dt < LONGEST_STEP:
+            acting = self.loads.acting(state.stamp, effort, self.feed_forward.loop_delay)
         return self.feed_forward.torque(state, wish, loads, acting, self._applied, dt)

@@ -95,6 +95,12 @@ def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> N
             )
 
 
+def steepest_feedback(joints: Sequence[JointModel]) -> float:
+    """Largest :func:`load_feedback` of joints that are compensated [1]."""
+    slopes = (load_feedback(j.law, j.values, j.max_torque) for j in joints if j.enabled)
+    return max(slopes, default=0.0)
+
+
 def largest_scales(joints: Sequence[JointModel], meaning: EffortMeaning) -> Array:
     """Scales beyond which feed-forward at gain 1 would amplify the friction that it causes itself (n,) [1]."""
     slopes = [0.0 if meaning == "none" else load_feedback(j.law, j.values, j.max_torque) for j in joints]

@@ -36,7 +36,8 @@ def figures_of(compensator: Compensator, enabling: EnableState, states: int, gap
     if gap:
         figures["learning"] = f"nothing: {gap}"
     if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:
-        figures["load terms"] = "zero: effort_meaning is none"
+        modelled = compensator.loads.modelled
+        figures["load terms"] = "from the weight of the model" if modelled else "zero: effort_meaning is none"
     return figures
 
 

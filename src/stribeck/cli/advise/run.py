@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stribeck.advise.advice import AdviceSettings, JointAdvice, Value, advise
 from stribeck.advise.rest import UNSEEN, RestAdvice
@@ -18,6 +18,9 @@ from stribeck.errors import ConfigError, check_valid
 from stribeck.files.drives import read_drives
 from stribeck.files.versions import versions
 from stribeck.identify.robot.standstill import RESAMPLINGS
+
+if TYPE_CHECKING:
+    from stribeck.advise.poses import Bearing
 
 ASKED = ("tolerance", "delay")
 """Names that ``--set`` takes."""
@@ -68,6 +71,8 @@ def _advice(
         from stribeck.identify.robot.tree import load_tree
 
         bearings = worst_poses(load_tree(options.model), options.seed)
+        if "" in drives.joints:
+            bearings = {"": _only(bearings, options.model, path)}
         missing = [name for name in drives.joints if name and name not in bearings and name not in excluded]
         if missing:
             raise ConfigError(
@@ -83,6 +88,16 @@ def _advice(
     if not found:
         raise ConfigError(f"all joints of {path} are excluded: leave at least one")
     return found
+
+
+def _only(bearings: Mapping[str, Bearing], model: Path, path: Path) -> Bearing:
+    """What the one joint of a model bears, for a file of a servo, which names no joint."""
+    if len(bearings) != 1:
+        raise ConfigError(
+            f"{path} is of a servo and names no joint, but {model} has {len(bearings)}, {', '.join(bearings)}: give a model with the joint of this servo "
+            "alone, the others fixed"
+        )
+    return next(iter(bearings.values()))
 
 
 def _standstill(

@@ -27,7 +27,5 @@ WORDS = {
     SolverStatus.CONVERGED: "converged",
     SolverStatus.LIMIT: "stopped at the limit of iterations or evaluations before it converged",
     SolverStatus.DIVERGED: "diverged: no finite cost",
-    SolverStatus.KINK: (
-        "stopped at a point where no step lowers the cost, although the derivatives predict a decrease"
-    ),
+    SolverStatus.KINK: ("ended at a kink of the cost, where no step lowers it, as is normal with friction"),
 }

@@ -37,7 +37,7 @@ def print_selection(selection: Selection) -> None:
     """Print the candidates with their errors, and the error to expect under new conditions."""
     print(
         f"{len(selection.variants)} candidates compared by cross-validation, {selection.evaluations} "
-        f"evaluations in {selection.seconds:.0f} s; mean absolute errors in mrad\n"
+        f"evaluations in {selection.seconds:.0f} s; mean absolute errors in mrad, of the best candidate of each law{_strengths(selection)}\n"
     )
     rows = []
     for law in dict.fromkeys((variant.law, variant.effects) for variant in selection.variants):
@@ -54,6 +54,15 @@ def print_selection(selection: Selection) -> None:
         print(
             f"Expected error with a new {kind_words(kind)}: {1e3 * one.value:.0f} mrad ({low:.0f} to {high:.0f})."
         )
+
+
+def _strengths(selection: Selection) -> str:
+    """What the strengths of the prior are, where several were compared."""
+    found = sorted({variant.strength for variant in selection.variants})
+    if len(found) == 1:
+        return ""
+    words = ", ".join(f"{strength:.2g}" for strength in found)
+    return f" (candidates: laws with their prior, what is known of such servos, counted {words} times)"
 
 
 def kind_words(kind: str) -> str:
