@@ -19,7 +19,6 @@ constexpr double learning_period = 0.004;  ///< Shortest period of learning [s].
 constexpr double model_period = 0.005;     ///< Shortest period of evaluating the dynamics [s].
 constexpr double reversed = 0.7;           ///< Smoothed direction above which a reversal is over.
 constexpr double surprise = 0.4;           ///< Deviation of a residual that may be a contact, of the friction at rest.
-constexpr double model_error = 0.1;        ///< Relative error of the model's gravity within which a change is no contact.
 constexpr double surprise_time = 0.3;      ///< Time for which such a deviation is treated as a contact [s].
 constexpr double contact_margin = 1.15;    ///< Ratio to the largest possible friction above which it is a contact.
 constexpr double absurd = 1e100;           ///< Torques beyond this multiple of the friction at rest restart the observer.
@@ -149,13 +148,6 @@ public:
 
   void begin() noexcept { scale.fill(1.0), begun_.fill(false), restart(); }
 
-  /// Largest scale where friction is learnt from momentum, too: both scales together stay within ``most``, 1 at a contact.
-  static double most_beyond(double most, const Scales & learnt, double contact, bool sudden) noexcept
-  {
-    const double beyond = maximum(most / maximum(maximum(learnt.dry, learnt.viscous), least_learnt) - 1.0, 0.0);
-    return sudden ? 1.0 : 1.0 + beyond * maximum(1.0 - contact / untouched, 0.0);
-  }
-
   /// Largest scale to begin with: what is not there of the friction drives a joint beyond its goal for two loop times.
   static double first(double gain, double friction, double loop, double inertia, double ratio) noexcept
   {
@@ -205,7 +197,6 @@ public:
 private:
   static constexpr double fall_time = 0.1, follow_time = 0.5, return_time = 1.0, lead = 0.2;  // [s]
   static constexpr double natural = 0.2;  // of the largest error on the way to the goal
-  static constexpr double least_learnt = 0.5, untouched = 0.25;
   static constexpr double follow_loops = 20.0, reaction = 2.0;  // loop times
   static constexpr double slip_way = 0.02, least_friction = 0.3;  // [rad], of the identified friction
   Vector way_{}, reach_{};
@@ -471,7 +462,6 @@ public:
   Vector external_band{};        ///< half-width of its pointwise band of 97 % [N m]
   Vector external_threshold{};   ///< beyond it, it is a contact [N m]
   Mask contact{};                ///< joints on which more than friction acts against the motion
-  Mask sudden{};                 ///< joints whose residual has just changed by more than friction and model explain
   Mask learning{};               ///< joints that learnt from the last residual
   std::array<Scales, max_joints> scales{}, surely{};  ///< estimates, and lower bounds
   Vector offset{};               ///< residual that the scaled friction does not explain [N m]
@@ -520,7 +510,7 @@ public:
     for (Vector & v : moved_) {
       v.fill(0.0);
     }
-    torque.fill(0.0), contact.fill(false), sudden.fill(false), surprised_.fill(0.0), impulse_.fill(0.0), elapsed_ = 0.0;
+    torque.fill(0.0), contact.fill(false), surprised_.fill(0.0), impulse_.fill(0.0), elapsed_ = 0.0;
     drive_.fill(0.0), driving_.fill(0.0), pushed.fill(0.0);
     external.fill(0.0), external_band.fill(infinity), external_threshold.fill(infinity);
   }
@@ -586,9 +576,6 @@ public:
       const bool surprising = std::abs(innovation) > surprise + 3.0 * filters_[k].deviation;
       surprised_[k] = surprising ? surprised_[k] + elapsed : 0.0;
       foreign = foreign || (surprising && surprised_[k] < surprise_time);
-      const double weight = std::abs(residual.bias[k] / joint.gear);
-      const double explained = surprise + 3.0 * filters_[k].deviation + model_error * weight / joint.level;
-      sudden[k] = std::abs(innovation) > explained && surprised_[k] < surprise_time;
       const bool driven = drive_[k] * direction > driven_share * joint.level && motion.free[k];
       moving[k] = std::abs(direction) > reversed && ((motion.led[k] && motion.follows[k]) || driven) && !foreign;
       calibrate(k, moving[k] ? elapsed : 0.0);

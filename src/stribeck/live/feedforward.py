@@ -28,7 +28,7 @@ from stribeck.live.friction import (
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
-from stribeck.live.learning.tracking import SLIP, TrackingScale, first, most_beyond
+from stribeck.live.learning.tracking import SLIP, TrackingScale, first
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
@@ -199,7 +199,7 @@ class FeedForward:
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
-        if self.closed_loop:
+        if self._dynamics is None and self.closed_loop:
             self._track(wish.rate, behind, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
@@ -230,7 +230,7 @@ class FeedForward:
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
     def _track(self, rate: Array, behind: Array, dt: float) -> None:
-        """Adapt scales of joints to the errors with which they follow their goals; above 1 they count beside learnt friction, too.
+        """Adapt the scales of joints without a model to the errors with which they follow their goals.
 
         They rise above 1 only where the goals are those of a controller that follows them itself, and all friction is to be cancelled: a position
         servo lags behind its goal without any friction, and an impedance controller must yield.
@@ -238,11 +238,8 @@ class FeedForward:
         path, travel, settings = self.path, self.travel, self.settings
         full = min(settings.learned_gain, LARGEST_LEARNED * self.gain) >= WHOLE
         rises = full and settings.adapt and settings.control == "tracking" and settings.mode != "goal_offset"
-        observer, gain = self.observer, max(self.gain if self.observer is None else self._reached, 1e-9)
-        upper = settings.adaptation.scale_upper / gain if rises else 1.0
-        most = np.maximum(np.minimum(upper, self._steepest / gain), 1.0)
-        if observer is not None:
-            most = most_beyond(most, *observer.scales, self.contact.share, observer.sudden)
+        upper = settings.adaptation.scale_upper / max(self.gain, 1e-9) if rises else 1.0
+        most = np.maximum(np.minimum(upper, self._steepest / max(self.gain, 1e-9)), 1.0)
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
         loop = 0.0 if settings.mode == "goal_offset" else self.loop_delay + self._period
@@ -259,7 +256,8 @@ class FeedForward:
         refilled = self._refilled(
             known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
         )
-        drawing, delay = self._moving_at(speed, travel.velocity, moving), self.loop_delay + self._period
+        drawing = self._moving_at(speed, travel.velocity, moving)
+        delay = self.loop_delay + self._period
         self.tank.update(applied, self._guaranteed, drawing, refilled, dt, delay)
         self.speed_limit.update(applied, speed, known & refilled, dt, travel.velocity)
 
@@ -287,11 +285,6 @@ class FeedForward:
         self._solution = self.model.feed_forward(gain, sign, at, *acting, guess, scales, state.position)
         return self._solution
 
-    @property
-    def _reached(self) -> float:
-        """Largest gain with learnt friction."""
-        return max(self.gain, min(self.settings.learned_gain, self.gain * LARGEST_LEARNED))
-
     def _strength(self, known: Mask, led: Array, led_count: int) -> tuple[Array, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
@@ -304,11 +297,10 @@ class FeedForward:
             warm = gain * self.warmth * self.tracking.scale
             warm = formulas.faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
-        reached = self._reached
+        reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
         learned = self._learned_gain(gain, led, observer.certainty, reached)
-        more = np.maximum(self.tracking.scale, 1.0)
-        dry_now = np.minimum(observer.scales.dry * more, self._steepest / max(reached, 1e-9))
-        viscous_now = observer.scales.viscous * more
+        dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
+        viscous_now = observer.scales.viscous
         if fades:
             floor, share = least / np.maximum(learned, 1e-9), self.tank.share
             dry_now, viscous_now = (
@@ -426,9 +418,7 @@ class FeedForward:
         elif self._dynamics is None:
             self._since_tuned = 0.0
         loop = self.loop_delay + self._period
-        scale = np.maximum(self.gain * self.tracking.scale, 1.0)
-        if observer is not None:
-            scale = observer.scales.dry * np.maximum(self.tracking.scale, 1.0)
+        scale = np.maximum(self.gain * self.tracking.scale, 1.0) if observer is None else observer.scales.dry
         friction = scale * self.model.at_rest
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
         self._steep = friction * loop / inertia

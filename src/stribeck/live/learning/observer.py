@@ -50,9 +50,6 @@ SURPRISE = 0.4
 SURPRISE_TIME = 0.3
 """Time for which such a deviation is treated as a contact [s], long enough for a blocked joint to stop."""
 
-MODEL_ERROR = 0.1
-"""Relative error of the model's gravity within which a change of the residual is no contact, for scales of tracking [1]."""
-
 CONTACT_MARGIN = 1.15
 """Ratio to the largest possible friction above which a torque is a contact."""
 
@@ -135,7 +132,6 @@ class FrictionObserver:
         self._dry_part = compiled(_dry_part)
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
-        self._sudden = compiled(_sudden)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
         self._loose = compiled(loose)
         self._whole, self._deviation = compiled(unexplained), compiled(deviation)
@@ -163,8 +159,6 @@ class FrictionObserver:
         """External torque, in the coordinates of the parameter files."""
         self.contact: Mask = np.zeros(n, dtype=np.bool_)
         """Joints on which more than friction acts against the motion."""
-        self.sudden: Mask = np.zeros(n, dtype=np.bool_)
-        """Joints whose residual has just changed by more than friction and an error of the model explain."""
         self._surprised: Array = np.zeros(n)
         self.learning: Mask = np.zeros(n, dtype=np.bool_)
         self._elapsed, self._impulse, self._driving = 0.0, self.torque, self.torque
@@ -208,7 +202,6 @@ class FrictionObserver:
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
         unknown = np.full_like(self.torque, np.inf)
         self.external = ExternalTorque(self.torque, unknown, unknown)
-        self.sudden = np.zeros_like(self.sudden)
         self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
         self._drive.value = self.pushed = np.zeros_like(self._drive.value)
         self._driving = self.torque
@@ -261,8 +254,6 @@ class FrictionObserver:
         surprising = self._surprises(innovation, learned.deviation)
         self._surprised = np.where(surprising, self._surprised + elapsed, 0.0)
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
-        weight = self._map.servo_torque(self.residual.bias)
-        self.sudden = self._sudden(innovation, learned.deviation, self._surprised, weight, level)
         driven = self._driven(self._drive.value, direction, level) & motion.free
         moving = (np.abs(direction) > ONE_WAY) & ((motion.led & motion.follows) | driven) & ~foreign
         self._calibrate(moving * elapsed)
@@ -361,13 +352,6 @@ def _pushed(drive: Any, level: Any) -> Any:
 def _driven(drive: Any, direction: Any, level: Any) -> Any:
     """Joints that a controller drives in the direction of their motion."""
     return drive * direction > DRIVEN * level
-
-
-def _sudden(innovation: Any, deviation: Any, lasting: Any, weight: Any, level: Any) -> Any:
-    """Joints whose residual has just changed by more than friction and an error of the model's gravity explain."""
-    xp = array_namespace(innovation)
-    most = SURPRISE + 3.0 * deviation + MODEL_ERROR * xp.abs(weight) / level
-    return (xp.abs(innovation) > most) & (lasting < SURPRISE_TIME)
 
 
 def _surprises(innovation: Any, deviation: Any) -> Any:

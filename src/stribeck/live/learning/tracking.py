@@ -1,9 +1,7 @@
-r"""Scale of the friction of a joint from the errors with which it follows its goals, without a model of its dynamics.
+r"""Scale of the friction of a joint without a model of its dynamics, from the errors with which it follows its goals.
 
 A joint whose friction is cancelled exactly follows its goal and stops there; with less it lags behind and stops short, with more it
 gets ahead and moves on beyond its goal or swings about it. Neither needs an inertia to be seen.
-
-Beside friction that is learnt from momentum (:mod:`stribeck.live.learning.observer`), scales above 1 make up for what an error of the model hides from it.
 """
 
 from __future__ import annotations
@@ -39,12 +37,6 @@ LEAD = 0.2
 
 RETURN_TIME = 1.0
 """Time constant with which a scale above 1 returns to 1 while a joint stands still before a goal at rest [s]."""
-
-LEAST_LEARNT = 0.5
-"""Learnt scales below this leave as much room as this one [1]."""
-
-UNTOUCHED = 0.25
-"""Degree of contact from which a lag is no friction [1]."""
 
 NATURAL = 0.2
 """Overshoot as a fraction of the largest error on the way to the goal, which a controller makes by itself [1]."""
@@ -134,18 +126,6 @@ def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> A
     xp, time = array_namespace(friction, inertia), REACTION * max(loop, 1e-9)
     allowed = LEAST_FRICTION + 2.0 * slip * inertia / (friction * time * time)
     return xp.minimum(allowed / max(gain, 1e-9), 1.0)
-
-
-def most_beyond(most: Any, dry: Any, viscous: Any, contact: Any, sudden: Any) -> Any:
-    """Largest scale where friction is learnt from momentum, too: both scales together stay within ``most``, and at a contact this one is 1.
-
-    :param dry, viscous: learnt scales [1].
-    :param contact: degree of contact, in [0, 1].
-    :param sudden: joints whose residual has just changed as at a contact.
-    """
-    xp = array_namespace(most, dry)
-    beyond = xp.maximum(most / xp.maximum(xp.maximum(dry, viscous), LEAST_LEARNT) - 1.0, 0.0)
-    return xp.where(sudden, 1.0, 1.0 + beyond * xp.maximum(1.0 - contact / UNTOUCHED, 0.0))
 
 
 def passed(passed: Any, way: Any, before: Any, behind: Any) -> Any:
