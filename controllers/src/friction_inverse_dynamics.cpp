@@ -55,6 +55,9 @@ public:
       const bool has = parameters->has_parameter(prefix + own + "asymmetric");
       const bool asymmetric = has && parameters->get_parameter(prefix + own + "asymmetric").as_bool();
       joints_.push_back(stribeck::joint_friction(joint, value(own + "law").as_string(), asymmetric, number));
+      if (parameters->has_parameter(prefix + own + "enabled")) {
+        joints_.back().enabled = parameters->get_parameter(prefix + own + "enabled").as_bool();
+      }
     }
   }
 

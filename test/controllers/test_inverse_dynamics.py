@@ -96,6 +96,16 @@ def test_friction_is_the_law_and_grows_with_the_torque_of_the_motion(program, dr
         np.testing.assert_array_equal(friction[v == 0.0], 0.0)
 
 
+def test_a_joint_that_is_not_enabled_has_no_friction(program, drives, tmp_path):
+    """The other one has all of it."""
+    states = np.array([[0.3, -0.2, 1.0, -1.5, 0.5, 0.4]])
+    _, found, _ = run(program, parameters(drives, tmp_path, **{"arm.friction.elbow.enabled": False}), states)
+    _, whole, _ = run(program, parameters(drives, tmp_path), states)
+    np.testing.assert_array_equal(found[:, [0, 2]], whole[:, [0, 2]])
+    assert found[0, 1] == 0.0
+    assert found[0, 3] == pytest.approx(0.1 * states[0, 5] + 2.0 * states[0, 1], rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("changes", "part"),
     [

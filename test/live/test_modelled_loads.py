@@ -1,10 +1,13 @@
 """Friction of offset goals that depends on the load, where efforts are not measured but the weight is modelled."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from compensating import model, settings_with
 from cpp_histories import Pair, Setup
+from stribeck.errors import ConfigError
 from stribeck.live.compensator import Compensator
 from stribeck.live.loads import MODELLED_SHARE
 from stribeck.model.bench import Pendulum
@@ -87,6 +90,42 @@ def test_loads_end_where_friction_would_amplify_itself():
     assert found == pytest.approx(settled(steep, None, gain=1.0)[0], rel=1e-9)
     loop.set_gain(0.5)
     assert loop.loads.modelled
+
+
+def test_a_joint_whose_position_is_not_trusted_takes_the_loads_of_all():
+    """The weight of one joint depends on the positions of others: no load while one stands still although it says that it moves."""
+    joints = [model("a", "m4"), model("b", "m4")]
+    settings = settings_with(mode="goal_offset", effort_meaning="none", ramp_time=0.0)
+    loop = Compensator(joints, [JointMap(), JointMap()], settings, dynamics=pendulum(np.array([0.1, 0.1]), 2))
+    for name in loop.names:
+        loop.on_telemetry(name, kp=400.0, supply_voltage=5.0)
+    loop.enable()
+    loads = []
+    for k in range(1200):
+        now, moved = 10.0 + 0.005 * k, 0.5 * np.sin(0.01 * k)
+        speed = np.cos(0.01 * k)
+        at = np.array([1.0 + moved, 1.0 + (moved if k < 400 else 0.3)])
+        loop.on_command(now, now - 0.001, loop.names, at + 0.02, [speed, speed], [])
+        loop.on_state(now, now, loop.names, at, [speed, 1.0 if k >= 400 else speed], [])
+        loads.append(float(loop.loads.latest.motor[0]))
+    assert min(loads[10:400]) > 0.01
+    assert loads[-1] == 0.0
+
+
+def test_a_steep_joint_that_is_not_enabled_limits_no_gain():
+    """Neither at the beginning nor later, in Python and C++."""
+    steep = replace(model("b", "m3", load_friction_base=0.95), enabled=False)
+    pair = Pair(
+        Setup(
+            [model("a", "m3"), steep],
+            [JointMap(), JointMap()],
+            settings_with(mode="sum", effort_meaning="motor", gain=0.5),
+            None,
+        )
+    )
+    assert pair.set_gain(0.95)
+    with pytest.raises(ConfigError, match="gain must be between"):
+        pair.python.set_gain(2.5)
 
 
 @pytest.mark.parametrize("law", ["m3", "m5", "m6"])

@@ -657,14 +657,16 @@ private:
       wish.known[k] = wish.given && (std::isfinite(wish.goal[k]) || std::isfinite(take_.velocity[k]));
     }
     Loads loads{filled(0.0), filled(0.0), matter_};
+    const bool trusted = all_trusted();
     if (loads_modelled()) {
-      model_loads(loads);
+      if (trusted) {  // the weight depends on the positions of all joints
+        model_loads(loads);
+      }
     } else if (matter_ && !estimate_loads(effort, wish.given ? &take_ : nullptr, dt, loads)) {
       return false;
     }
     // After a clipped time step, accelerations would be mistaken for friction.
     Vector acting;
-    const bool trusted = all_trusted();
     const bool known = trusted && observed_ && dt < longest_step && acting_torque(effort, acting);
     if (!trusted) {
       feed_forward_.suspend();

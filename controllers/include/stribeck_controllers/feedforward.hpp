@@ -351,10 +351,10 @@ private:
     const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
     const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;
     // The firmware of a position servo stops the joint by itself, long before its answer is seen.
-    const double loop = settings_->mode == OutputMode::goal_offset ? 0.0 : loop_delay() + period_;
-    const double ratio = std::abs((*joints_)[k].ratio);
-    const double start =
-      TrackingScale::first(maximum(gain, 1e-9), at_rest[k], maximum(loop, 1e-9), rotors_[k], ratio);
+    const bool servo = settings_->mode == OutputMode::goal_offset;
+    const double loop = servo ? 0.0 : loop_delay() + period_, ratio = std::abs((*joints_)[k].ratio);
+    const double start = servo || period_ > 0.0 ?  // else the first state of a sequence
+      TrackingScale::first(maximum(gain, 1e-9), at_rest[k], maximum(loop, 1e-9), rotors_[k], ratio) : not_a_number;
     tracking.update(
       k, behind, slip, path.direction[k], path.moves[k], going, (*joints_)[k].tuning.error_width, maximum(upper, 1.0),
       dt, start, loop);

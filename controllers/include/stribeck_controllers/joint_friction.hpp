@@ -21,12 +21,14 @@ struct JointFriction
   Law law;
   FrictionValues values;
   double max_torque = 0.0;
+  bool enabled = true;  ///< whether there is a torque against its friction
 };
 
 /// Torque against the friction of a motion without load [N m]: sgn(v) tau_f^m(0, 0) - tau_0; 0 at rest, where its direction is open.
 inline double friction_without_load(const JointFriction & joint, double velocity, double position = 0.0) noexcept
 {
-  return cancelling_torque(joint.law, joint.values, sign_of(velocity), velocity, 0.0, 0.0, {}, position);
+  return joint.enabled ?
+         cancelling_torque(joint.law, joint.values, sign_of(velocity), velocity, 0.0, 0.0, {}, position) : 0.0;
 }
 
 /// Torque against the friction of a motion for which the joint needs a torque tau besides [N m].
@@ -39,7 +41,7 @@ inline double friction_under_load(
   const JointFriction & joint, double velocity, double torque, double position = 0.0) noexcept
 {
   constexpr int steps = 8;  // the first step solves pieces without a kink
-  const double share = sign_of(velocity);
+  const double share = joint.enabled ? sign_of(velocity) : 0.0;
   double found = 0.0;
   for (int k = 0; k < steps && share != 0.0; ++k) {
     found = feed_forward_torque(

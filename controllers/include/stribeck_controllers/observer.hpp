@@ -167,14 +167,15 @@ public:
   /// \param going 1 for a joint that moves, 0 at standstill.
   /// \param width error width [rad].
   /// \param most largest scale, not below 1.
-  /// \param start largest scale to begin with.
+  /// \param start largest scale to begin with, not a number while the loop time is not known.
   /// \param loop time until a torque shows in the error [s].
   void update(
     int k, double behind, double slip, double path, double moves, double going, double width, double most, double dt,
     double start, double loop) noexcept
   {
-    scale[k] = begun_[k] ? scale[k] : minimum(scale[k], start);
-    begun_[k] = true;
+    if (!begun_[k] && std::isfinite(start)) {
+      scale[k] = minimum(scale[k], start), begun_[k] = true;
+    }
     const double way = sign_of(path);
     const double along = behind * way, error = along / width, predicted = (behind + lead * slip) * way / width;
     passed_[k] = along >= 0.0 || (way == way_[k] && passed_[k]);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,9 +97,11 @@ class _Watch:
         began = off & ~self.off[-1] if self.off else off
         if began.any():
             names = [name for name, is_new in zip(compensator.names, began.tolist(), strict=True) if is_new]
-            for reason in compensator.off_reasons:
-                if any(name in reason for name in names):
-                    self._say(stamp, f"{names} off", reason)
+            for name in names:
+                for reason in compensator.off_reasons:
+                    if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason):
+                        self._say(stamp, f"{name} off", reason)
+                        break
         self.off.append(off)
         tank = compensator.feed_forward.tank
         if tank.fades:
@@ -115,18 +118,19 @@ class _Watch:
         identified = compensator.model.budget(
             np.sign(now.velocity), now.velocity, motor, external, now.position
         )
-        share = -np.expm1(-1e-9 * (stamp - self._stamp) / self._smooth.time_constant)
+        elapsed = 1e-9 * max(stamp - self._stamp, 0)
+        share = -np.expm1(-elapsed / self._smooth.time_constant)
         self._stamp = stamp
         applied, identified = self._smooth.update(
-            np.array((compensator.map.servo_torque(torque), identified)), np.clip(share, 0.0, 1.0)
+            np.array((compensator.map.servo_torque(torque), identified)), share
         )
         moving = np.abs(now.velocity) > forward.tuning.moving_velocity
         for k, part in enumerate((-seen.torque, identified)):
             self._products[k] += np.where(moving, (applied * part, part * part), 0.0)
 
     def _say(self, stamp: int, key: str, text: str) -> None:
-        if key not in self._said:
-            self._said.add(key)
+        if not {key, text} & self._said:
+            self._said |= {key, text}
             self.warnings.append(Warned(stamp, text))
 
     def replay(self, stamps: list[int], torque: list[Array], doubts: list[str | None]) -> Replay:

@@ -60,8 +60,9 @@ def write(task: ExportTask) -> Written:
         file = servo.parameters
         limit = limits.get(joint, JointLimit(0.0, 0.0))
         known = limit.velocity or file.actuator.datasheet.figures.get("no_load_speed", 0.0)
-        fastest, most = known or FASTEST, limit.effort or stall_torque(file.actuator, file.values)
-        if not known:
+        largest = limit.effort or file.actuator.datasheet.figures.get("peak_torque", 0.0)
+        fastest, most = known or FASTEST, largest or stall_torque(file.actuator, file.values)
+        if not known or (not largest and file.actuator.control.kind == "torque"):
             assumed.append(f"{joint} ±{fastest:g} {SPEED_UNITS[units]}, ±{most:g} {LOAD_UNITS[units]}")
         shape = np.linspace(-1.0, 1.0, SPEEDS)
         velocity = fastest * np.sign(shape) * np.abs(shape) ** 3
@@ -79,6 +80,6 @@ def write(task: ExportTask) -> Written:
     if assumed:
         notes.append(
             f"the limits of the joints are not known, so the table covers {'; '.join(assumed)}: beyond the recorded motion it is extrapolated; "
-            "name the robot's URDF as `model` for a table within its limits"
+            "a URDF with limits of velocity and effort, named as `model`, gives a table within them"
         )
     return Written({task.output: text.getvalue()}, tuple(notes))

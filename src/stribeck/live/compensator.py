@@ -160,7 +160,8 @@ class Compensator:
 
         :raises ConfigError: for a gain that would not be stable; the old one stays.
         """
-        check_gain(self.model.joints, gain, self.settings.effort_meaning)
+        enabled = [joint for joint in self.model.joints if joint.enabled]
+        check_gain(enabled, gain, self.settings.effort_meaning)
         self.feed_forward.gain = self.loads.gain = gain
         self.settings = replace(self.settings, gain=gain)
 
@@ -438,9 +439,10 @@ class Compensator:
             has_goal = np.isfinite(goal) | np.isfinite(command.velocity)
             wish = Wish(goal, rate, has_goal, age)
         servo_effort = effort if self._straight else self.map.servo_torque(effort)
-        loads = self.loads.loads(state, servo_effort, command, wish.goal, self._applied, dt)
+        trusted = self._admission.frozen is None
+        loads = self.loads.loads(state, servo_effort, command, wish.goal, self._applied, dt, trusted)
         acting = None
-        if self._admission.frozen is not None:
+        if not trusted:
             self.feed_forward.suspend()
         # After a clipped time step, accelerations would be mistaken for friction.
         elif self.loads.observed and dt < LONGEST_STEP:

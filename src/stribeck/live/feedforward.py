@@ -242,8 +242,10 @@ class FeedForward:
         most = np.maximum(np.minimum(upper, self._steepest / max(self.gain, 1e-9)), 1.0)
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
-        loop = 0.0 if settings.mode == "goal_offset" else self.loop_delay + self._period
-        start = first(self.gain, self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio))
+        servo = settings.mode == "goal_offset"
+        loop, start = 0.0 if servo else self.loop_delay + self._period, None
+        if servo or self._period > 0.0:  # else the first state of a sequence
+            start = first(self.gain, self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio))
         slip = self._slip(rate, travel.velocity)
         self.tracking.update(
             behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt, start, loop

@@ -109,16 +109,18 @@ class LoadEstimate:
         goal: Array,
         applied: Array,
         dt: float,
+        trusted: bool = True,
     ) -> Loads:
         """Motor torque without the feed-forward torque, and external torque; zero if friction depends on neither.
 
         :param effort: as measured.
         :param applied: feed-forward torque contained in it [N m].
+        :param trusted: whether the positions of all joints are; the modelled weight depends on them.
         :raises DoubtError: for an impossible effort where one is needed.
         """
         self._state = state
         if self._dynamics is not None and self.modelled:
-            self.latest = self._of_model(self._dynamics, state)
+            self.latest = self._of_model(self._dynamics, state) if trusted else self._idle
         else:
             known = self._matter
             self.latest = self._present(state, effort, command, goal, applied, dt) if known else self._idle

@@ -73,7 +73,7 @@ def judge_fits(
             {} if full is None else _estimates(full),
             {} if full is None or arm is None else _sizes(full, motions),
             None if isinstance(fit, LinearFit) else fit.status,
-            widths={} if full is None else friction_widths(full, motions),
+            widths={} if full is None else friction_widths(full, scored.motions["train"]),
             more=(*more, *_resting(scored), *([] if full is None else _no_rotor(full))),
         )
     )

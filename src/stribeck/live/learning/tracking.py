@@ -98,10 +98,10 @@ class TrackingScale:
         :param going: 1 for joints that move, 0 for joints at standstill.
         :param width: error width [rad].
         :param most: largest scales, (n,); not below 1.
-        :param start: largest scales to begin with (:func:`first`), (n,).
+        :param start: largest scales to begin with (:func:`first`), (n,); ``None`` while the loop time is not known.
         :param loop: time until a torque shows in the error [s].
         """
-        if not self._begun:
+        if not self._begun and start is not None:
             self._begun, self.scale = True, np.minimum(self.scale, start)
         way = np.sign(path)
         self._passed = self._passed_of(self._passed, way, self._way, behind)

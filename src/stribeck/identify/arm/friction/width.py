@@ -30,7 +30,7 @@ from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.friction.selection import prepare
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.common.quantiles import normal_quantile
-from stribeck.model.arrays import Array, Mask
+from stribeck.model.arrays import Array, Indices
 from stribeck.model.law import FrictionLaw
 
 LEVEL = 0.95
@@ -52,9 +52,8 @@ def friction_widths(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[st
         developed = run.developed(fit.machine, fit.choice.presliding, fit.rest)
         elements = elements_of(fit.machine.weights, motion.fine, developed, load)
         for k in range(len(joints)):
-            squares[k] += _squares(
-                fit.laws[k], fit.parameters[k], fit.covariances[k], _rows(elements[k], motion, k)
-            )
+            rows = np.arange(len(motion.fine))[motion.pick][motion.moving[:, k]]
+            squares[k] += _squares(fit.laws[k], fit.parameters[k], fit.covariances[k], elements[k], rows)
     level = normal_quantile(LEVEL)
     return {
         joint: level * math.sqrt(variance / friction)
@@ -63,19 +62,13 @@ def friction_widths(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[st
     }
 
 
-def _rows(element: Element, motion: ProcessedMotion, joint: int) -> Element:
-    """An element at the rows in which the joint moves."""
-    moving: Mask = motion.moving[:, joint]
-    return Element(*(np.asarray(part)[motion.pick][moving] for part in element))
-
-
-def _squares(law: FrictionLaw, parameters: Array, covariance: Array, element: Element) -> Array:
-    """Sums of the variance and of the square of the friction over the rows of an element (2,)."""
-    if not len(element.velocity):
-        return np.zeros(2)
-    slopes = element_torque(law, parameters, element).by_parameters.copy()
+def _squares(
+    law: FrictionLaw, parameters: Array, covariance: Array, element: Element, rows: Indices
+) -> Array:
+    """Sums of the variance and of the square of the friction of an element over some of its rows (2,)."""
     others = {"armature", *(name for term in law.of_kind("offset") for name in term.names)}
-    slopes[:, [name in others for name in parameter_names(law)]] = 0.0
-    variance = np.einsum("nk,kl,nl->", slopes, covariance, slopes)
-    friction = friction_part(law, parameters, element)
+    own = [k for k, name in enumerate(parameter_names(law)) if name not in others]
+    slopes = element_torque(law, parameters, element).by_parameters[rows][:, own]
+    variance = np.einsum("nk,kl,nl->", slopes, covariance[np.ix_(own, own)], slopes)
+    friction = friction_part(law, parameters, element)[rows]
     return np.array([max(float(variance), 0.0), float(friction @ friction)])
