@@ -55,10 +55,8 @@ def controller(params: Path, recordings: Path, arm_mass: float) -> np.ndarray:
     runs = batch_for(logs, STEP, "semi-implicit")  # goals as they are at the beginning of each step
     found = np.empty_like(wanted)
     for r, log in enumerate(logs):
-        xml = pendulum(log.setup, file.values["q_offset"], "X")
-        model = mujoco.MjModel.from_xml_string(
-            xml.replace('<include file="X"/>', f'<option timestep="{STEP!r}"/>')
-        )
+        option = f'<option timestep="{STEP!r}"/>'
+        model = mujoco.MjModel.from_xml_string(pendulum(log.setup, file.values["q_offset"], option))
         servo = Controller(model, {"joint": servo_of_run(Servo(file, 1.0), runs, r)})
         data = mujoco.MjData(model)
         data.qpos[0], data.qvel[0] = runs.position[0, r], runs.velocity[0, r]
