@@ -4,7 +4,11 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
     "needs hardware, or stays until it is ended; emulated in test/cli/test_record.py and test/emulator": (
         *("stribeck emulate --link", "stribeck emulate --servo", "stribeck record config/record.yaml --port"),
         *("stribeck record my_servo.yaml",),
-        "python -m stribeck.nodes.servo",
+        *(
+            "python -m stribeck.nodes.servo",
+            "python -m stribeck.nodes.compensation",
+            "python -m stribeck.nodes.guard",
+        ),
     ),
     "the demo is run by .ci/run and test/cli/test_demo.py": ("stribeck demo", "make demo"),
     "needs the ros2 command; test/launch starts the launch files and calls the services": (

@@ -116,13 +116,13 @@ def over_the_position(sources: Mapping[str, Drive], form: Format) -> str | None:
     return f"lost {AWAY:g} rad below and above the middle of the goals, of Coulomb friction there [N m]: {', '.join(told)}"
 
 
-def at_bound(joint: str, source: Drive) -> str | None:
+def armature_remark(joint: str, source: Drive) -> str | None:
     """A warning about an armature whose search ended at a bound: recordings do not determine it, and draws do not vary it."""
     one = source.stated.get("armature")
     if one is None or one.status != "at bound":
         return None
     remedy = (
-        "identify again with `--same` and the joints with equal drives, or record faster motion"
+        "identify the joints with equal drives as such, or record faster motion"
         if source.of_robot
         else "record faster motion"
     )

@@ -226,5 +226,5 @@ def test_a_foreign_bag_is_read_from_its_topics_in_its_units(tmp_path):
     held = np.sin(3.0 * 0.05 * np.floor(one.time / 0.05 + 1e-6))
     np.testing.assert_allclose(one.voltage[:, 0], held, atol=1e-9)
     content["data"]["sensors"][arm].pop("joint")
-    with pytest.raises(ConfigError, match="joint missing"):
+    with pytest.raises(ConfigError, match="joint is missing"):
         model_of(content, tmp_path / "furuta.yaml")

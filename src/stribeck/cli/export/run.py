@@ -29,7 +29,7 @@ from stribeck.evaluate.assessment import stepping_of
 from stribeck.exports.draws import explained
 from stribeck.exports.loss import SCHEMA, Loss, lines_of, loss_of, unsimulated
 from stribeck.exports.projection import (
-    at_bound,
+    armature_remark,
     closest,
     lost,
     missing_terms,
@@ -128,7 +128,7 @@ def _remarks(driven: Sequence[_Driven]) -> list[str]:
             named = len(with_it) < max(len(driven), SEVERAL)
             joints = ", ".join(with_it) if named else f"all {len(with_it)} joints"
             found.append(f"the file cannot contain the {words} of {joints}")
-    found += [text for one in driven if (text := at_bound(one.joint, one.file)) is not None]
+    found += [text for one in driven if (text := armature_remark(one.joint, one.file)) is not None]
     return found
 
 
