@@ -17,7 +17,7 @@ namespace stribeck
 {
 
 constexpr double load_filter = 0.05;      ///< Time constant of the motor torque without the feed-forward torque [s].
-constexpr double modelled_share = 0.5;    ///< Part of a modelled weight that counts as load.
+constexpr double modelled_share = 0.48;    ///< Part of a modelled weight that counts as load.
 constexpr double largest_effort = 10.0;   ///< Efforts beyond this multiple of the stall torque are impossible.
 constexpr double standstill = 1.0;        ///< Without a state for this long, simulated time does not count [s].
 

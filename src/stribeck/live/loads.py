@@ -25,7 +25,7 @@ A delay :math:`\delta` leaves at most :math:`\delta / T` of the feed-forward tor
 20 ms of delay the loop through the robot is a contraction.
 """
 
-MODELLED_SHARE = 0.5
+MODELLED_SHARE = 0.48
 """Part of a modelled weight that counts as load [1].
 
 With it no position servo of `bench/position_servos.py` is worse off than with its weight alone compensated, where friction is
