@@ -197,7 +197,7 @@ class Compensator:
         r"""Goals for position servos, moved so that their firmware applies the torque against friction (n,) [rad].
 
         With a URDF it applies the torque that holds the robot at its goals, too, rising within ``ramp_time`` after the first call. Friction
-        that depends on the load is that under half of this weight, because a model may be wrong
+        that depends on the load is that under about half of this weight, because a model may be wrong
         (:data:`stribeck.live.loads.MODELLED_SHARE`); with ``effort_meaning="motor"`` it is that under the torque of the firmware, and
         ``effort`` adapts it to the present friction.
         With the velocities of the goals they are sent as they will be when the servos answer, after the delay T of a file of ``identify robot``:

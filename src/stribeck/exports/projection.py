@@ -122,7 +122,7 @@ def armature_remark(joint: str, source: Drive) -> str | None:
     if one is None or one.status != "at bound":
         return None
     remedy = (
-        "identify the joints with equal drives as such, or record faster motion"
+        "identify joints with equal drives together (`stribeck identify robot … --same`), or record faster motion"
         if source.of_robot
         else "record faster motion"
     )

@@ -74,9 +74,8 @@ def layer_text(task: ExportTask, layer: Any) -> str:
     """A layer of :func:`over_robot` as text, with the path of the robot relative to the output."""
     model = task.robot("usd")
     relative = Path(os.path.relpath(model.resolve(), task.output.resolve().parent)).as_posix()
-    written = Sdf.Layer.CreateAnonymous(
-        ".usda"
-    )  # a stage that is still open would look for the relative path, and warn
+    # Not in the layer itself: a stage that is still open would look for the relative path, and warn.
+    written = Sdf.Layer.CreateAnonymous(".usda")
     written.TransferContent(layer)
     written.subLayerPaths[0] = relative if relative.startswith(".") else f"./{relative}"
     return str(written.ExportToString())

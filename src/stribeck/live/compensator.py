@@ -67,7 +67,7 @@ class Compensator:
             raise ConfigError("no joints to compensate: name joints and their parameter files")
         if len(names := [joint.name for joint in joints]) != len(set(names)):
             raise ConfigError(f"joint names must differ, found {', '.join(names)}")
-        check_gain([joint for joint in joints if joint.enabled], settings.gain, settings.effort_meaning)
+        check_gain(joints, settings.gain, settings.effort_meaning)
         delay, inertia = settings.timing.loop_delay, inertias(joints, maps, dynamics)
         if settings.mode != "goal_offset":  # which takes the friction at the velocity of the goal then
             check_delay(joints, inertia, delay)
@@ -160,8 +160,7 @@ class Compensator:
 
         :raises ConfigError: for a gain that would not be stable; the old one stays.
         """
-        enabled = [joint for joint in self.model.joints if joint.enabled]
-        check_gain(enabled, gain, self.settings.effort_meaning)
+        check_gain(self.model.joints, gain, self.settings.effort_meaning)
         self.feed_forward.gain = self.loads.gain = gain
         self.settings = replace(self.settings, gain=gain)
 

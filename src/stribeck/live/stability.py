@@ -42,7 +42,7 @@ def inertias(joints: Sequence[JointModel], maps: Sequence[JointMap], dynamics: D
 
 
 def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: EffortMeaning) -> None:
-    """Refuse a gain at which the feed-forward torque would amplify the friction that it causes itself.
+    """Refuse a gain at which the feed-forward torque of a joint that is compensated would amplify the friction that it causes itself.
 
     :raises ConfigError: if the gain is not a number in [0, 2], or gain times :func:`load_feedback`
         reaches :data:`LARGEST_FEEDBACK`.
@@ -51,7 +51,7 @@ def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: Effort
         raise ConfigError(f"gain must be between 0 and 2, found {gain:g}")
     if effort_meaning == "none":
         return
-    for joint in joints:
+    for joint in (joint for joint in joints if joint.enabled):
         slope = load_feedback(joint.law, joint.values, joint.max_torque)
         if gain * slope >= LARGEST_FEEDBACK:
             raise ConfigError(

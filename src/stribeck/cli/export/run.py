@@ -128,9 +128,7 @@ def _remarks(driven: Sequence[_Driven]) -> list[str]:
             named = len(with_it) < max(len(driven), SEVERAL)
             joints = ", ".join(with_it) if named else f"all {len(with_it)} joints"
             found.append(f"the file cannot contain the {words} of {joints}")
-    for one in driven:
-        if (text := armature_remark(one.joint, one.file)) is not None:
-            found.append(f"{text} (`stribeck identify robot … --same`)" if one.file.of_robot else text)
+    found += [text for one in driven if (text := armature_remark(one.joint, one.file)) is not None]
     return found
 
 

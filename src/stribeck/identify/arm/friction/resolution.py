@@ -1,12 +1,12 @@
 r"""Speeds below which filtered torques do not show the friction of an arm's joints.
 
-A joint that reverses with the acceleration a passes the speeds from −v to v in the time :math:`2v/|a|`. Torques filtered at the frequency
+A joint that reverses with the acceleration a reaches the speed v in the time :math:`v/|a|`. Torques filtered at the frequency
 :math:`f_c`, by a robot's driver before recording or by the protocol, do not show what changes within half a period
-:math:`1/(2 f_c)`. Friction is therefore smeared over the reversal below
+:math:`1/(2 f_c)`. Friction is therefore not resolved below
 
 .. math:: v_{min} = \frac{|a|}{2 f_c}
 
-with :math:`1/(2 f_c)` as the time from 0 to v. Friction at rest and the Stribeck term then depend on the filter, friction above does not.
+Friction at rest and the Stribeck term then depend on the filter, friction at higher speeds does not.
 """
 
 from __future__ import annotations
