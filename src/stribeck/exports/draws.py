@@ -139,12 +139,12 @@ def motions_of(drive: Drive, drawn: Mapping[str, Array], runs: Batch, stepping: 
     return motions(model, points)
 
 
-def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> Width:
+def width_for(drive: Drive, runs: Batch, stepping: Stepping) -> Width:
     """How wide draws of a drive are without recordings.
 
     :param runs: with the motion of the drive.
     """
-    alone = spread_of(_trial(drive, 0.0, runs, stepping, seed), runs)
+    alone = spread_of(_trial(drive, 0.0, runs, stepping), runs)
     wanted = _wanted(drive, alone, runs, stepping)
     if wanted is None or wanted <= alone:
         return Width(0.0, alone, alone, wanted)
@@ -152,7 +152,7 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
     next_error = FIRST
     for _ in range(ROUNDS):
         error = min(next_error, LARGEST)
-        reached = spread_of(_trial(drive, error, runs, stepping, seed), runs)
+        reached = spread_of(_trial(drive, error, runs, stepping), runs)
         if abs(reached / wanted - 1.0) < CLOSE or (error == LARGEST and reached < wanted):
             break
         next_error = error * ((wanted**2 - alone**2) / max(reached**2 - alone**2, 1e-6 * wanted**2)) ** 0.5
@@ -167,30 +167,28 @@ def width_of_robot(drive: Drive) -> Width:
     return Width(error, None, None, coverage=drive.loss.draw_coverage, share=share, stated=True)
 
 
-def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
+def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping) -> Width:
     """How wide draws of a drive are that contain recordings and one more run (:mod:`stribeck.exports.draw_width`).
 
     :param recorded: the runs with the measured motion.
     """
     valid, runs = recorded.weight > 0.0, np.arange(len(recorded.logs))
-    alone = spread_of(_trial(drive, 0.0, recorded, stepping, seed), recorded)
+    alone = spread_of(_trial(drive, 0.0, recorded, stepping), recorded)
     estimate = stepping.motion(drive, recorded).position
     like_new = estimate - errors_of_one_more(drive, recorded, stepping)
     sizes = sizes_for(
-        lambda errors, shares: _trial(drive, errors[0], recorded, stepping, seed, shares[0]),
+        lambda errors, shares: _trial(drive, errors[0], recorded, stepping, shares[0]),
         estimate - recorded.position,
         Recorded(like_new, valid, runs, np.zeros_like(runs)),
     )
     error, share = float(sizes.errors[0]), float(sizes.shares[0])
-    found = _trial(drive, error, recorded, stepping, seed, share)
+    found = _trial(drive, error, recorded, stepping, share)
     within = covered(found, recorded.position, valid)
     return Width(error, alone, spread_of(found, recorded), coverage=within, share=share)
 
 
-def _trial(
-    drive: Drive, error: float, runs: Batch, stepping: Stepping, seed: int, share: float = 1.0
-) -> Array:
-    drawn = with_stiffness(drive, draws_of(drive, TRIALS, seed, error=error, share=share))
+def _trial(drive: Drive, error: float, runs: Batch, stepping: Stepping, share: float = 1.0) -> Array:
+    drawn = with_stiffness(drive, draws_of(drive, TRIALS, 0, error=error, share=share))
     return motions_of(drive, drawn, runs, stepping)
 
 
