@@ -20,7 +20,7 @@ import stribeck as sb
 from plants.friction import FloatArray
 from stribeck.files.robots import read_robot
 from stribeck.identify.arm.config import identification_config
-from stribeck.identify.arm.recordings import ArmRecording, read_recordings, velocity_slopes
+from stribeck.identify.arm.recordings import ArmRecording, read_arm_recordings, velocity_slopes
 
 SETTLING = 1.0
 """So long nothing is counted after the start [s]."""
@@ -68,7 +68,7 @@ def main() -> None:
     given = parser.parse_args()
     machine = read_robot(given.machine)
     form = identification_config(machine).recording
-    runs = read_recordings(given.recordings, form, machine.joints, machine.units)
+    runs = read_arm_recordings(given.recordings, form, machine.joints, machine.units)
     urdf = given.urdf or given.recordings[0].parent / machine.urdf
     loop = sb.Compensator(given.drives, urdf, effort_meaning="motor", max_torque=100.0, state_timeout=0.1)
     print(json.dumps([replayed(loop, run, given.rate) for run in runs], indent=1))

@@ -84,7 +84,16 @@ def test_mujoco_gives_the_same_motion(file, tmp_path):
     errors = {}
     for name in ("exponential", "mujoco"):
         path = tmp_path / f"{name}.json"
-        words = ["evaluate", str(tmp_path / "few"), "--params", str(file), "--integrator", name, "--step", "0.001"]
+        words = [
+            "evaluate",
+            str(tmp_path / "few"),
+            "--params",
+            str(file),
+            "--integrator",
+            name,
+            "--step",
+            "0.001",
+        ]
         assert main([*words, "--json", str(path)]) == 0
         errors[name] = json.loads(path.read_text())["results"][0]["mae"]
     assert errors["mujoco"] == pytest.approx(errors["exponential"], rel=0.05)
