@@ -38,9 +38,6 @@ REST = 1e-9
 """Added to the correlation matrix, of which an inverse is needed."""
 
 
-MOTOR = {"voltage": "R", "current": "kt", "torque": "ratio"}
-"""Parameter that scales the torque of the motor, by kind of control."""
-
 STATIC = with_sign("static")
 """Friction beside Coulomb friction that may be negative, but not their sum."""
 
@@ -173,7 +170,7 @@ def draws_of(
     values = {name: drawn.get(name, np.full(count, value)) for name, value in known.items()}
     if error > 0.0:
         friction = [name for name in drive.law.parameter_names if "friction" in name and name != CENTRE]
-        for names in (friction, [MOTOR[drive.actuator.control.kind]]):
+        for names in (friction, [drive.actuator.control.scaled_by]):
             values |= _scaled(drive, {name: values[name] for name in names if name in values}, error, rng)
     return values
 
