@@ -343,7 +343,7 @@ def test_a_chain_is_left_to_its_worker_as_long_as_that_is_heard_of(logs):
 )
 def test_the_dashboard_shows_a_study(logs, new_rollout, url):
     """Optuna's dashboard, started on the storage, answers with its trials, their values and parameters."""
-    incumbent = search(cma(logs, url, 512), new_rollout(), 0, 256, lambda incumbent: None)
+    incumbent = search(cma(logs, url, 512), new_rollout(), 0, 512, lambda incumbent: None)
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     program = Path(sys.executable).with_name("optuna-dashboard")
