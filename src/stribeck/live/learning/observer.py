@@ -16,7 +16,7 @@ import numpy as np
 
 from stribeck.live.formulas import Compiler, as_written, compiled_by
 from stribeck.live.friction import FrictionModel, Scales
-from stribeck.live.learning.adaptation import AdaptationSettings, ScaleFilter
+from stribeck.live.learning.adaptation import MODEL_ERROR, AdaptationSettings, ScaleFilter
 from stribeck.live.learning.external import (
     ASSUMED_TIME,
     QUANTILE,
@@ -130,6 +130,7 @@ class FrictionObserver:
         n = len(model.joints)
         compiled = partial(compiled_by, compiler)
         self._dry_part = compiled(_dry_part)
+        self._offset_limit_of = compiled(_offset_limit)
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
@@ -248,7 +249,9 @@ class FrictionObserver:
         moved = self._moved.update(self._agreement(motion.measured, motion.direction) * now, share)
         self.external = self._external_of(friction, *moved)
         base = self._most(*self._upper, dry, viscous, level)
-        foreign = self._exceeds(friction, direction, base, learned.settings.offset_limit, level)
+        weight = self._map.servo_torque(self.residual.bias)
+        most = self._offset_limit_of(weight, level, learned.settings.offset_limit)
+        foreign = self._exceeds(friction, direction, base, most, level)
         self.contact = self._exceeds(friction, direction, base, self._offset_size, level)
         innovation = learned.innovation(friction, dry, viscous)
         surprising = self._surprises(innovation, learned.deviation)
@@ -257,7 +260,8 @@ class FrictionObserver:
         driven = self._driven(self._drive.value, direction, level) & motion.free
         moving = (np.abs(direction) > ONE_WAY) & ((motion.led & motion.follows) | driven) & ~foreign
         self._calibrate(moving * elapsed)
-        self.learning = learned.update(friction, dry, viscous, moving, self.residual.time_constant, elapsed)
+        constant = self.residual.time_constant
+        self.learning = learned.update(friction, dry, viscous, moving, constant, elapsed, most)
         if True in self.learning.tolist():
             self._fastest = np.where(moving, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
             self._conclude()
@@ -296,6 +300,7 @@ class FrictionObserver:
         upper = settings.scale_upper
         self._upper = np.minimum(dry + spread_dry, upper), np.minimum(viscous + spread_viscous, upper)
         self._offset_size = np.abs(offset)
+        lacking = np.minimum(self._offset_size, settings.offset_limit)
         self.scales = Scales(dry, viscous)
         """Estimated scales of the identified friction."""
         self.offset: Array = offset * self.level
@@ -303,7 +308,7 @@ class FrictionObserver:
         certainty = 1.0 - (self.filter.deviation / (0.5 * prior)) ** 2
         self.certainty: Array = np.maximum(certainty, 0.0)
         """Certainty of the estimate, from 0 before any motion to 1, (n,)."""
-        self.doubtful: Array = spread_dry + self._offset_size + 0.1
+        self.doubtful: Array = spread_dry + lacking + 0.1
         """Largest excess of the friction at rest over the estimate, as a fraction of the identified friction, (n,)."""
         lowest = dry - spread_dry - self._offset_size
         self.surely = Scales(lowest, np.minimum(viscous - spread_viscous, lowest))
@@ -327,6 +332,11 @@ def _dry_part(whole: Any, direction: Any, viscous: Any, offset: Any) -> Any:
 def _without_offset(torque: Any, direction: Any, offset: Any) -> Any:
     """A residual without the law's offset torque, which is not friction."""
     return torque - array_namespace(direction).abs(direction) * offset
+
+
+def _offset_limit(weight: Any, level: Any, least: Any) -> Any:
+    """Bound of the offset, as a fraction of the friction at rest [1]; ``weight`` is the modelled torque without that of accelerations [N m]."""
+    return least + MODEL_ERROR * array_namespace(weight, level).abs(weight) / level
 
 
 def _most(upper_dry: Any, upper_viscous: Any, dry: Any, viscous: Any, level: Any) -> Any:
