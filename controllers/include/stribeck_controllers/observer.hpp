@@ -33,6 +33,7 @@ constexpr double outside_share = 0.03;      ///< Share of the time that torques 
 constexpr double conformal_rate = 1.0;      ///< Relative change of the band's factor while they are outside [1/s].
 constexpr double narrowest = 0.1, widest = 10.0;  ///< Bounds of that factor.
 constexpr double assumed_time = 1.0;        ///< Motion for which the assumed noise counts in the mean [s].
+constexpr double no_friction = 1e-6;        ///< Friction at rest that is none [N m]: bands are fractions of it.
 constexpr double least_error = 0.02;        ///< Least deviation of the external torque, as a fraction of the friction at rest.
 constexpr double sure_deviations = 2.0;    ///< Standard deviations between estimated and guaranteed friction.
 constexpr double recalled_deviation = 0.15;  ///< Standard deviation of the change since an earlier run.
@@ -630,6 +631,9 @@ private:
     external_band[k] = width_[k] + held + (outside ? 0.0 : std::abs(whole));
     loose_[k] = maximum(std::abs(external[k]) - held, 0.0);
     external_threshold[k] = alarm_ * spread + held;
+    if (!(level > no_friction)) {
+      external_band[k] = external_threshold[k] = infinity;
+    }
   }
 
   /// Correct the band of a joint by its torque in a motion that teaches friction. \param taught time of it since the last call [s].

@@ -65,6 +65,9 @@ PUSHED = 2.0 * DRIVEN
 NORMALISED_TIME = 10.0
 """Time constant of the normalised innovation squared, in motions that teach friction [s]."""
 
+NO_FRICTION = 1e-6
+"""Friction at rest that is none [N m]: noise and errors are known as fractions of it, so that no band is known without it."""
+
 LEAST_ERROR = 0.02
 """Least standard deviation of the external torque, as a fraction of the friction at rest [1]."""
 
@@ -141,6 +144,7 @@ class FrictionObserver:
         self._normalised, self._conformal = compiled(normalised), compiled(conformal)
         self._model, self._map = model, joint_map
         self.level = model.at_rest
+        self._rated: Mask = self.level > NO_FRICTION
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
         self.filter = ScaleFilter(self.level, settings)
         self._excess: Array = np.ones(n)
@@ -277,7 +281,11 @@ class FrictionObserver:
         spread = self._deviation(self._excess, self._spread, direction, self.level)
         self._width = QUANTILE * self._factor * spread
         band = self._band(self._width, whole, still)
-        parts = self._external(whole, still), band, self._alarm * spread + still
+        threshold = self._alarm * spread + still
+        parts = (
+            self._external(whole, still),
+            *(np.where(self._rated, part, np.inf) for part in (band, threshold)),
+        )
         return ExternalTorque(*map(np.asarray, parts))
 
     def _calibrate(self, taught: Array) -> None:
