@@ -26,7 +26,14 @@ NEEDS = {
 }
 """Libraries that they import before anything else."""
 
-WITHOUT_ARGUMENTS = {"arm.py", "batch.py", "demo_arm.py", "stop_on_contact.py", "validate_2r.py"}
+WITHOUT_ARGUMENTS = {
+    "arm.py",
+    "batch.py",
+    "demo_arm.py",
+    "reflect_force.py",
+    "stop_on_contact.py",
+    "validate_2r.py",
+}
 """Programs that need none, and run."""
 
 

@@ -18,6 +18,7 @@ namespace stribeck
 constexpr double learning_period = 0.004;  ///< Shortest period of learning [s].
 constexpr double model_period = 0.005;     ///< Shortest period of evaluating the dynamics [s].
 constexpr double reversed = 0.7;           ///< Smoothed direction above which a reversal is over.
+constexpr double model_error = 0.1;        ///< Relative error of the modelled weight that an offset may hold.
 constexpr double surprise = 0.4;           ///< Deviation of a residual that may be a contact, of the friction at rest.
 constexpr double surprise_time = 0.3;      ///< Time for which such a deviation is treated as a contact [s].
 constexpr double contact_margin = 1.15;    ///< Ratio to the largest possible friction above which it is a contact.
@@ -32,6 +33,7 @@ constexpr double outside_share = 0.03;      ///< Share of the time that torques 
 constexpr double conformal_rate = 1.0;      ///< Relative change of the band's factor while they are outside [1/s].
 constexpr double narrowest = 0.1, widest = 10.0;  ///< Bounds of that factor.
 constexpr double assumed_time = 1.0;        ///< Motion for which the assumed noise counts in the mean [s].
+constexpr double no_friction = 1e-6;        ///< Friction at rest that is none [N m]: bands are fractions of it.
 constexpr double least_error = 0.02;        ///< Least deviation of the external torque, as a fraction of the friction at rest.
 constexpr double sure_deviations = 2.0;    ///< Standard deviations between estimated and guaranteed friction.
 constexpr double recalled_deviation = 0.15;  ///< Standard deviation of the change since an earlier run.
@@ -396,8 +398,10 @@ public:
   }
 
   /// Update with a residual; \param moving whether the motion allows learning friction.
+  /// \param offset_limit bound of the offset in this motion, per friction at rest.
   void update(
-    double residual, double coulomb, double viscous, bool moving, double smoothing, double dt) noexcept
+    double residual, double coulomb, double viscous, bool moving, double smoothing, double dt,
+    double offset_limit) noexcept
   {
     const std::array<double, 3> x{coulomb / level_, viscous / level_, 1.0};
     const double surprised = innovation(residual, coulomb, viscous);
@@ -421,7 +425,10 @@ public:
         covariance[i][j] = cov[i][j] - gain * product[j];
       }
     }
-    restrict_state();
+    const double most = moving ? offset_limit : infinity;
+    for (int i = 0; i < 3; ++i) {
+      state[i] = i < 2 ? clip(state[i], settings_.scale_lower, settings_.scale_upper) : clip(state[i], -most, most);
+    }
     if (moving) {
       deviation = std::sqrt(variance * noise / total) / maximum(std::abs(x[0] + x[1]), 0.3);
     }
@@ -535,7 +542,7 @@ public:
     const double elapsed = elapsed_, share = -std::expm1(-elapsed / residual.time_constant);
     elapsed_ = 0.0;
     Mask moving{};
-    Vector unexplained{}, budget{};
+    Vector unexplained{}, budget{}, most{};
     bool any = false, sound = true;
     for (int k = 0; k < n_; ++k) {
       const ObservedJoint & joint = joints[k];
@@ -571,7 +578,8 @@ public:
       separate(k, friction);
       const double base =
         upper_[k].dry * maximum(std::abs(dry), joint.level) + upper_[k].viscous * std::abs(viscous);
-      bool foreign = exceeds(friction, direction, base, settings_.offset_limit, joint.level);
+      most[k] = settings_.offset_limit + model_error * std::abs(residual.bias[k] / joint.gear) / joint.level;
+      bool foreign = exceeds(friction, direction, base, most[k], joint.level);
       contact[k] = exceeds(friction, direction, base, offset_size_[k], joint.level);
       const double innovation = filters_[k].innovation(friction, dry, viscous);
       const bool surprising = std::abs(innovation) > surprise + 3.0 * filters_[k].deviation;
@@ -589,7 +597,8 @@ public:
     }
     for (int k = 0; k < n_; ++k) {
       filters_[k].update(
-        unexplained[k], friction_[0][k], friction_[1][k], moving[k], residual.time_constant, elapsed);
+        unexplained[k], friction_[0][k], friction_[1][k], moving[k], residual.time_constant, elapsed,
+        most[k]);
       fastest_[k] = moving[k] ? maximum(fastest_[k], std::abs(friction_[1][k])) : fastest_[k];
     }
     settle();
@@ -622,6 +631,9 @@ private:
     external_band[k] = width_[k] + held + (outside ? 0.0 : std::abs(whole));
     loose_[k] = maximum(std::abs(external[k]) - held, 0.0);
     external_threshold[k] = alarm_ * spread + held;
+    if (!(level > no_friction)) {
+      external_band[k] = external_threshold[k] = infinity;
+    }
   }
 
   /// Correct the band of a joint by its torque in a motion that teaches friction. \param taught time of it since the last call [s].
@@ -655,7 +667,7 @@ private:
       offset[k] = filter.state[2] * joints[k].level;
       const double spread = filter.deviation / (0.5 * settings_.prior);
       certainty[k] = maximum(1.0 - spread * spread, 0.0);
-      doubtful[k] = spread_dry + offset_size_[k] + 0.1;
+      doubtful[k] = spread_dry + minimum(offset_size_[k], settings_.offset_limit) + 0.1;
       const double lowest = dry - spread_dry - offset_size_[k];
       surely[k] = {lowest, minimum(viscous - spread_viscous, lowest)};
     }
