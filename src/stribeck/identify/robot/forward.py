@@ -91,38 +91,41 @@ def simulate_robot(
     """
     model, data = tree.model, _at_rest(tree, p, start, dt)
     dry = {**p, "friction_viscous": 0.0}
-    changing = law.inputs_beside("viscous") or p["play"].any()
+    changing, loaded = law.inputs_beside("viscous") or p["play"].any(), "external" in law.inputs
     held = goals if isinstance(goals, HeldGoals) else HeldGoals(goals, goals, np.ones_like(goals))
-    means, free = held.mean, p["limit"] - p["stiffness"] * np.abs(held.second - held.first)
+    stiffness, derivative, limit, lag = p["stiffness"], p["derivative"], p["limit"], 0.5 * model.dof_damping
+    means, free = held.mean - p["bias"], limit - stiffness * np.abs(held.second - held.first)
     positions = np.empty((len(means) // every, len(start)))
     gaps = Gaps(tree, law, p, data, dt) if p["play"].any() else None
-    external, before, middle = np.zeros((3, len(start)))
-    stiffness, derivative, limit, bias = p["stiffness"], p["derivative"], p["limit"], p["bias"]
+    external, before, still, half = *np.zeros((3, len(start))), np.full(len(start), 0.5)
+    position, velocity, offset = data.qpos, data.qvel, p["torque_offset"]
     for k, goal in enumerate(means):
         if k % every == 0:
-            positions[k // every] = data.qpos
-        mujoco.mj_step1(model, data)
-        velocity, now = data.qvel.copy(), 1.5 * data.qvel - 0.5 * before
-        lag = data.qfrc_bias - _bias_of(model, data, velocity, now, middle)
-        motor = stiffness * (goal - bias - data.qpos) - derivative * now
+            positions[k // every] = position
+        last = velocity.copy()
+        change = last - before
+        now = last + half * change
+        _begin(model, data, last, now)
+        damped = derivative * now
+        motor = stiffness * (goal - position) - damped
         if (np.abs(motor) > free[k]).any():
             motor = held.limited(k, motor, stiffness, limit)
-        if "external" in law.inputs:
-            external = tree.external(data, (velocity - before) / dt) if k else external
-        before = velocity
+        if loaded:
+            external = tree.external(data, change / dt) if k else external
         if changing or not k:
-            budget = np.maximum(friction_budget(law, dry, motor, external, now, data.qpos)[0], 1e-9)
+            budget = np.maximum(friction_budget(law, dry, motor, external, now, position)[0], 1e-9)
             model.dof_frictionloss[:] = data.efc_frictionloss[data.ne : data.ne + data.nf] = budget
-        data.qfrc_applied[:] = motor + derivative * now + p["torque_offset"] + lag
+        data.qfrc_applied[:] = motor + damped + offset + lag * change
+        before = last
         if gaps is not None:
-            gaps.step(data, goal)
+            gaps.step(data, goal + p["bias"], now)
             continue
         mujoco.mj_step2(model, data)
         if not k:  # from rest: half a step
-            data.qvel[:] *= 0.5
-            data.qpos[:], before = start + dt * data.qvel, -data.qvel
-        if (turned := velocity * data.qvel < 0.0).any():
-            _turn(model, data, velocity, np.flatnonzero(turned))
+            velocity[:] *= 0.5
+            position[:], before = start + dt * velocity, -velocity
+        if (turned := last * velocity < still).any():
+            _turn(model, data, last, np.flatnonzero(turned))
     for values in (model.dof_armature, model.dof_damping, model.dof_frictionloss):
         values[:] = 0.0
     return positions
@@ -143,13 +146,12 @@ def _at_rest(tree: RobotTree, p: Mapping[str, Array], start: Array, dt: float) -
     return data
 
 
-def _bias_of(model: Any, data: Any, velocity: Array, other: Array, found: Array) -> Array:
-    """Coriolis, centrifugal and gravitational torques at ``other`` velocities (J,) than those of the state, put into ``found``."""
-    data.qvel[:] = other
-    mujoco.mj_comVel(model, data)
-    mujoco.mj_rne(model, data, 0, found)
+def _begin(model: Any, data: Any, velocity: Array, now: Array) -> None:
+    """The first half of a step, with Coriolis, centrifugal and damping torques at the velocities ``now`` (J,), dry friction at those of the state."""
+    data.qvel[:] = now
+    mujoco.mj_step1(model, data)
     data.qvel[:] = velocity
-    return found
+    mujoco.mj_referenceConstraint(model, data)
 
 
 def _turn(model: Any, data: Any, before: Array, joints: Any) -> None:
@@ -190,15 +192,19 @@ class Gaps:
         self.apart = np.zeros(len(data.qpos), dtype=bool)
         self.carried = tree.model.dof_armature.copy(), tree.model.dof_damping.copy()
 
-    def step(self, data: Any, goal: Array) -> None:
-        """A step of all joints; the model and its applied torques are those of gears that carry their links."""
+    def step(self, data: Any, goal: Array, now: Array) -> None:
+        """A step of all joints; the model and its applied torques are those of gears that carry their links.
+
+        :param now: velocities half a step later than those of the state (J,) [rad/s].
+        """
         model, p, dt, apart = self.tree.model, self.p, self.dt, self.apart
         for values, carried in zip((model.dof_armature, model.dof_damping), self.carried, strict=True):
             values[:] = np.where(apart, 0.0, carried)
         model.dof_frictionloss[apart] = 1e-9
         data.qfrc_applied[apart] = p["torque_offset"][apart]
         position, velocity = data.qpos.copy(), data.qvel.copy()
-        mujoco.mj_step(model, data)
+        _begin(model, data, velocity, now)
+        mujoco.mj_step2(model, data)
         if apart.any():
             self._cross(data, goal, position)
         acceleration = (data.qvel - velocity) / dt
