@@ -136,13 +136,13 @@ def identify_robot(
         problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
         x = problem.fit(x).point
     decoupled = float(np.sqrt(problem.errors(x).mean()))
-    plain = problem
-    problem, x, scores, coupling = _together(tree, plain, x, good, polish, note)
+    plain, counts = problem, NUMERICAL * half_widths(problem, x, lacking=True)
+    problem, x, scores, coupling = _together(tree, plain, x, good, polish, counts, note)
     step = _error_of_step(tree, problem, x, scores)
-    while _matters(problem, x, step) and finer_of(problem) < FINER:
+    while np.any(step > counts) and finer_of(problem) < FINER:
         plain = replace(plain, finer=2 * plain.finer)
         note("the step of the simulation changes the estimates: halved")
-        problem, x, scores, coupling = _together(tree, plain, x, good, polish, note)
+        problem, x, scores, coupling = _together(tree, plain, x, good, polish, counts, note)
         step = _error_of_step(tree, problem, x, scores)
     note(f"error with all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
@@ -158,17 +158,19 @@ def _together(
     x: Array,
     runs: Sequence[RobotRun],
     polish: bool,
+    counts: Array,
     note: Callable[[str], None],
 ) -> tuple[RobotProblem, Array, list[RunScore], Array]:
     """Fit again under the loads of the simulated motion of all joints, if ``polish``, until that hardly changes the estimates.
 
+    :param counts: changes of the estimates that count (n,).
     :returns: the problem with these loads, its solution, scores, and what the loads of the last motion would change (n,).
     """
     apart, scores = problem, [score(tree, problem, x, run, index) for index, run in enumerate(runs)]
     for rest in range(ROUNDS if polish else 0, -1, -1):
         before, again = _total(scores), together(problem, x, [each.simulated for each in scores])
         change = np.abs(apart.shift(x, again.beyond(apart)))
-        near = apart.distance(again) < COUPLED * before and not _matters(apart, x, change)
+        near = apart.distance(again) < COUPLED * before and not np.any(change > counts)
         if near or not rest:
             break
         note(
@@ -180,11 +182,6 @@ def _together(
             break
         apart, x, scores = again, better, polished
     return apart, x, scores, change
-
-
-def _matters(problem: RobotProblem, x: Array, change: Array) -> bool:
-    """Whether a change of the estimates (n,) counts beside their intervals."""
-    return bool(np.any(change > NUMERICAL * half_widths(problem, x)))
 
 
 def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotRun]:

@@ -45,9 +45,7 @@ def estimates_of(tree: RobotTree, problem: RobotProblem, x: Array, numerical: Ar
 
     :param numerical: what the step and the coupling of the simulation change (n,); it widens the intervals.
     """
-    kept, found, _ = _covariance(problem, x)
-    if not found.rankless.all():
-        found = found.beyond(_lacking(problem, x, kept), _cells(problem) - _largest(problem))
+    kept, found = _with_what_lacks(problem, x)
     widths = np.hypot(found.half_widths(), numerical[kept])
     joints: dict[str, dict[str, Estimate]] = {tree.names[joint]: {} for joint in problem.joints}
     base: dict[str, Estimate] = {}
@@ -68,6 +66,14 @@ def estimates_of(tree: RobotTree, problem: RobotProblem, x: Array, numerical: Ar
         if correlation is not None:
             correlations[tree.names[joint]] = correlation
     return RobotEstimates(joints, base, correlations)
+
+
+def _with_what_lacks(problem: RobotProblem, x: Array) -> tuple[IntArray, ClusterCovariance]:
+    """Indices of the parameters without the shifts of the runs (k,), and their covariance with what the law lacks."""
+    kept, found, _ = _covariance(problem, x)
+    if not found.rankless.all():
+        found = found.beyond(_lacking(problem, x, kept), _cells(problem) - _largest(problem))
+    return kept, found
 
 
 def _largest(problem: RobotProblem) -> int:
@@ -96,9 +102,12 @@ def _lacking(problem: RobotProblem, x: Array, kept: IntArray) -> Lacking:
     return Lacking(found.matrix[:, kept][:, :, kept], found.limit[:, kept])
 
 
-def half_widths(problem: RobotProblem, x: Array) -> Array:
-    """Of the 95 % intervals (n,); infinite where there is none."""
-    kept, found, _ = _covariance(problem, x)
+def half_widths(problem: RobotProblem, x: Array, *, lacking: bool = False) -> Array:
+    """Of the 95 % intervals (n,); infinite where there is none.
+
+    :param lacking: whether they count what the law lacks.
+    """
+    kept, found = _with_what_lacks(problem, x) if lacking else _covariance(problem, x)[:2]
     widths = np.full(len(x), np.inf)
     widths[kept] = found.half_widths()
     return widths
