@@ -66,7 +66,7 @@ class Width:
     :param wanted: that of the band of the fit; ``None`` with recordings, and if the file does not state the error of its model.
     :param coverage: share of the recorded samples within the middle 90 % of the draws, of a robot those of its fit; ``None`` without recordings.
     :param share: of the standard deviations of the posterior that is drawn from.
-    :param stated: whether the file of the drive states error and share.
+    :param stated: whether the file of the drive states error and share; they are those of independent parameters.
     """
 
     error: float
@@ -76,6 +76,27 @@ class Width:
     coverage: float | None = None
     share: float = 1.0
     stated: bool = False
+
+    def drawn(
+        self,
+        drive: Drive,
+        count: int,
+        seed: int | Sequence[int],
+        scatter: Mapping[str, float] | None = None,
+    ) -> dict[str, Array]:
+        """Random values of all parameters of a drive (count,) each, of this width.
+
+        :param scatter: see :func:`stribeck.evaluate.draws.draws_of`.
+        """
+        return draws_of(
+            drive,
+            count,
+            seed,
+            error=self.error,
+            share=self.share,
+            scatter=scatter,
+            correlated=not self.stated,
+        )
 
     def line(self, count: int) -> str:
         """The width in one line."""
