@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what the controller takes from the terms of the Python package: the header terms.hpp, and parameters.
 
-Run it after a change of core/terms; with ``--check`` it writes nothing and exits with 1 if a file is stale.
+Run it after a change of model/terms; with ``--check`` it writes nothing and exits with 1 if a file is stale.
 """
 
 import sys
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     ]
     for path, text in stale:
         if check:
-            sys.stderr.write(f"{path} does not follow core/terms: run controllers/generate.py\n")
+            sys.stderr.write(f"{path} does not follow model/terms: run controllers/generate.py\n")
         else:
             path.write_text(text)
     return 1 if check and stale else 0

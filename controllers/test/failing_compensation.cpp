@@ -12,14 +12,18 @@ using controller_interface::return_type;
 
 std::atomic<Behaviour> FailingCompensation::behaviour{Behaviour::command};
 
-return_type FailingCompensation::update_and_write_commands(const rclcpp::Time & time, const rclcpp::Duration & period)
+return_type FailingCompensation::update_and_write_commands(
+  const rclcpp::Time & time, const rclcpp::Duration & period)
 {
   const Behaviour now = behaviour;
-  if (now == Behaviour::error) {
+  if (now == Behaviour::error)
+  {
     return return_type::ERROR;
   }
-  const return_type result = FrictionCompensationController::update_and_write_commands(time, period);
-  if (now == Behaviour::exception) {
+  const return_type result =
+    FrictionCompensationController::update_and_write_commands(time, period);
+  if (now == Behaviour::exception)
+  {
     throw std::runtime_error("as asked");
   }
   return result;
@@ -27,4 +31,5 @@ return_type FailingCompensation::update_and_write_commands(const rclcpp::Time & 
 
 }  // namespace stribeck_controllers
 
-PLUGINLIB_EXPORT_CLASS(stribeck_controllers::FailingCompensation, controller_interface::ChainableControllerInterface)
+PLUGINLIB_EXPORT_CLASS(
+  stribeck_controllers::FailingCompensation, controller_interface::ChainableControllerInterface)

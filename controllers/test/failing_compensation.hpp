@@ -12,7 +12,8 @@
 namespace stribeck_controllers
 {
 
-/// The controller itself; on demand its updates write nothing and end with an error, or write their commands and throw.
+/// The controller itself; on demand its updates write nothing and end with an error, or write their
+/// commands and throw.
 class FailingCompensation : public FrictionCompensationController
 {
 public:

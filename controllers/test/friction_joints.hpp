@@ -1,6 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Simulated hardware for tests: joints with inertia, Coulomb and viscous friction that stick, commanded by effort.
+/// Simulated hardware for tests: joints with inertia, Coulomb and viscous friction that stick,
+/// commanded by effort.
 #ifndef FRICTION_JOINTS_HPP_
 #define FRICTION_JOINTS_HPP_
 
@@ -32,8 +33,10 @@ class FrictionJoints : public hardware_interface::SystemInterface
 public:
   hardware_interface::CallbackReturn on_init(
     const hardware_interface::HardwareComponentInterfaceParams & params) override;
-  hardware_interface::return_type read(const rclcpp::Time & time, const rclcpp::Duration & period) override;
-  hardware_interface::return_type write(const rclcpp::Time & time, const rclcpp::Duration & period) override;
+  hardware_interface::return_type read(
+    const rclcpp::Time & time, const rclcpp::Duration & period) override;
+  hardware_interface::return_type write(
+    const rclcpp::Time & time, const rclcpp::Duration & period) override;
 };
 
 }  // namespace stribeck_controllers

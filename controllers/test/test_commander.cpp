@@ -9,8 +9,8 @@
 namespace stribeck_controllers
 {
 
-using controller_interface::InterfaceConfiguration;
 using controller_interface::interface_configuration_type;
+using controller_interface::InterfaceConfiguration;
 using controller_interface::return_type;
 
 std::atomic<Behaviour> TestCommander::behaviour{Behaviour::command};
@@ -35,10 +35,12 @@ InterfaceConfiguration TestCommander::state_interface_configuration() const
 return_type TestCommander::update(const rclcpp::Time &, const rclcpp::Duration &)
 {
   const Behaviour now = behaviour;
-  if (now == Behaviour::exception) {
+  if (now == Behaviour::exception)
+  {
     throw std::runtime_error("as asked");
   }
-  if (now == Behaviour::error) {
+  if (now == Behaviour::error)
+  {
     return return_type::ERROR;
   }
   (void)command_interfaces_[0].set_value(
@@ -49,4 +51,5 @@ return_type TestCommander::update(const rclcpp::Time &, const rclcpp::Duration &
 
 }  // namespace stribeck_controllers
 
-PLUGINLIB_EXPORT_CLASS(stribeck_controllers::TestCommander, controller_interface::ControllerInterface)
+PLUGINLIB_EXPORT_CLASS(
+  stribeck_controllers::TestCommander, controller_interface::ControllerInterface)

@@ -1,6 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A controller for tests that commands efforts to references of another, and fails as it is asked to.
+/// A controller for tests that commands efforts to references of another, and fails as it is asked
+/// to.
 #ifndef TEST_COMMANDER_HPP_
 #define TEST_COMMANDER_HPP_
 
@@ -12,9 +13,16 @@ namespace stribeck_controllers
 {
 
 /// What a commander does in an update.
-enum class Behaviour { command, not_a_number, error, exception };
+enum class Behaviour
+{
+  command,
+  not_a_number,
+  error,
+  exception
+};
 
-/// Commands 1 N m to both joints; on demand it gives NaN for the first one, ends with an error, or throws.
+/// Commands 1 N m to both joints; on demand it gives NaN for the first one, ends with an error, or
+/// throws.
 class TestCommander : public controller_interface::ControllerInterface
 {
 public:
@@ -23,7 +31,8 @@ public:
   controller_interface::CallbackReturn on_init() override;
   controller_interface::InterfaceConfiguration command_interface_configuration() const override;
   controller_interface::InterfaceConfiguration state_interface_configuration() const override;
-  controller_interface::return_type update(const rclcpp::Time & time, const rclcpp::Duration & period) override;
+  controller_interface::return_type update(
+    const rclcpp::Time & time, const rclcpp::Duration & period) override;
 };
 
 }  // namespace stribeck_controllers

@@ -1,6 +1,7 @@
-// Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
-// The controller inside a controller_manager, behind other controllers, on simulated joints and in simulated time:
-// a controller manager gives its controllers the time of its node's clock, whatever update() is called with.
+// Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0 The controller inside a
+// controller_manager, behind other controllers, on simulated joints and in simulated time: a
+// controller manager gives its controllers the time of its node's clock, whatever update() is
+// called with.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,21 +43,28 @@ using stribeck_controllers::simulated_joints;
 using stribeck_controllers::TestCommander;
 
 constexpr double rate = 250.0, missing = std::numeric_limits<double>::quiet_NaN();
-const std::string ours = "friction_compensation", type = "stribeck_controllers/FrictionCompensationController";
+const std::string ours = "friction_compensation",
+                  type = "stribeck_controllers/FrictionCompensationController";
 
 std::string robot()
 {
   std::string joints, controlled, parent = "base";
-  for (const std::string name : {"shoulder", "elbow"}) {
-    joints += "<joint name=\"" + name + "\" type=\"revolute\"><parent link=\"" + parent + "\"/><child link=\"" + name +
-      "_link\"/><axis xyz=\"0 1 0\"/><limit lower=\"-3\" upper=\"3\" effort=\"10\" velocity=\"5\"/></joint><link name=\"" +
-      name + "_link\"/>";
-    controlled += "<joint name=\"" + name + "\"><command_interface name=\"effort\"/><state_interface name=\"position\"/>"
-      "<state_interface name=\"velocity\"/></joint>";
+  for (const std::string name : {"shoulder", "elbow"})
+  {
+    joints += "<joint name=\"" + name + "\" type=\"revolute\"><parent link=\"" + parent +
+              "\"/><child link=\"" + name +
+              "_link\"/><axis xyz=\"0 1 0\"/><limit lower=\"-3\" upper=\"3\" effort=\"10\" "
+              "velocity=\"5\"/></joint><link name=\"" +
+              name + "_link\"/>";
+    controlled += "<joint name=\"" + name +
+                  "\"><command_interface name=\"effort\"/><state_interface name=\"position\"/>"
+                  "<state_interface name=\"velocity\"/></joint>";
     parent = name + "_link";
   }
-  return "<robot name=\"test\"><link name=\"base\"/>" + joints + "<ros2_control name=\"joints\" type=\"system\"><hardware>"
-    "<plugin>stribeck_controllers/FrictionJoints</plugin></hardware>" + controlled + "</ros2_control></robot>";
+  return "<robot name=\"test\"><link name=\"base\"/>" + joints +
+         "<ros2_control name=\"joints\" type=\"system\"><hardware>"
+         "<plugin>stribeck_controllers/FrictionJoints</plugin></hardware>" +
+         controlled + "</ros2_control></robot>";
 }
 
 /// Parameters of all controllers; further lines go to ours.
@@ -74,7 +82,8 @@ friction_compensation:
     friction:
       shoulder: {law: m1, friction_base: 0.3, friction_viscous: 0.1, max_torque: 3.0}
       elbow: {law: m1, friction_base: 0.3, friction_viscous: 0.1, max_torque: 3.0}
-)" + further + R"(
+)" + further +
+         R"(
 joint_trajectory_controller:
   ros__parameters:
     type: joint_trajectory_controller/JointTrajectoryController
@@ -102,18 +111,24 @@ public:
   {
     static int count = 0;
     file_ = (std::filesystem::temp_directory_path() /
-      ("stribeck_" + std::to_string(getpid()) + "_" + std::to_string(count++) + ".yaml")).string();
+             ("stribeck_" + std::to_string(getpid()) + "_" + std::to_string(count++) + ".yaml"))
+              .string();
     std::ofstream(file_) << parameters(further);
     auto options = controller_manager::get_cm_node_options();
     options.arguments({"--ros-args", "--params-file", file_});
     executor = std::make_shared<rclcpp::executors::SingleThreadedExecutor>();
     manager = std::make_shared<controller_manager::ControllerManager>(
       executor, robot(), true, "controller_manager", "", options);
-    for (const char * name : {"friction_compensation", "joint_trajectory_controller", "forward", "commander"}) {
+    for (const char * name :
+         {"friction_compensation", "joint_trajectory_controller", "forward", "commander"})
+    {
       const std::string key = std::string(name) + ".params_file";
-      if (!manager->has_parameter(key)) {
+      if (!manager->has_parameter(key))
+      {
         manager->declare_parameter(key, std::vector<std::string>{file_});
-      } else {
+      }
+      else
+      {
         manager->set_parameter(rclcpp::Parameter(key, std::vector<std::string>{file_}));
       }
     }
@@ -126,26 +141,34 @@ public:
 
   ~Managed() { std::filesystem::remove(file_); }
 
-  /// Periods of the loop; after each, messages are served, and `done` is waited for, for 1 s at most.
-  template<typename Condition>
+  /// Periods of the loop; after each, messages are served, and `done` is waited for, for 1 s at
+  /// most.
+  template <typename Condition>
   void step(int count, Condition done)
   {
-    for (int k = 0; k < count; ++k) {
+    for (int k = 0; k < count; ++k)
+    {
       cycle();
       const auto latest = std::chrono::steady_clock::now() + 1s;
-      for (int more = 3; more > 0 && std::chrono::steady_clock::now() < latest; more -= done()) {
-        std::this_thread::sleep_for(100us);  // messages are sent by other threads, and not to all at once
+      for (int more = 3; more > 0 && std::chrono::steady_clock::now() < latest; more -= done())
+      {
+        // messages are sent by other threads, and not to all at once
+        std::this_thread::sleep_for(100us);
         executor->spin_some();
       }
     }
   }
 
-  void step(int count = 1) { step(count, [] { return true; }); }
+  void step(int count = 1)
+  {
+    step(count, [] { return true; });
+  }
 
-  template<typename Condition>
+  template <typename Condition>
   bool until(Condition condition)
   {
-    for (int k = 0; k < 5000 && !condition(); ++k) {
+    for (int k = 0; k < 5000 && !condition(); ++k)
+    {
       step();
     }
     return condition();
@@ -153,18 +176,23 @@ public:
 
   bool loads(const std::string & name, const std::string & kind)
   {
-    return meanwhile([&] {
-      return manager->load_controller(name, kind) != nullptr && manager->configure_controller(name) == return_type::OK;
-    });
+    return meanwhile(
+      [&]
+      {
+        return manager->load_controller(name, kind) != nullptr &&
+               manager->configure_controller(name) == return_type::OK;
+      });
   }
 
-  /// What another thread does while the loop runs. It holds a lock while it waits for the loop to take a new list of
-  /// controllers, and callbacks of the controller manager want that lock: nothing is served meanwhile.
-  template<typename Action>
+  /// What another thread does while the loop runs. It holds a lock while it waits for the loop to
+  /// take a new list of controllers, and callbacks of the controller manager want that lock:
+  /// nothing is served meanwhile.
+  template <typename Action>
   bool meanwhile(Action action)
   {
     auto done = std::async(std::launch::async, action);
-    while (done.wait_for(100us) != std::future_status::ready) {
+    while (done.wait_for(100us) != std::future_status::ready)
+    {
       cycle();
     }
     return done.get();
@@ -177,11 +205,13 @@ public:
 
   bool switches(const std::vector<std::string> & start, const std::vector<std::string> & stop = {})
   {
-    return meanwhile([&] {
-      return manager->switch_controller(
-        start, stop, controller_manager_msgs::srv::SwitchController::Request::STRICT, true,
-        rclcpp::Duration::from_seconds(10.0)) == return_type::OK;
-    });
+    return meanwhile(
+      [&]
+      {
+        return manager->switch_controller(
+                 start, stop, controller_manager_msgs::srv::SwitchController::Request::STRICT, true,
+                 rclcpp::Duration::from_seconds(10.0)) == return_type::OK;
+      });
   }
 
   std::function<void()> after_cycle = [] {};
@@ -206,9 +236,11 @@ private:
     time_ += rclcpp::Duration::from_seconds(1.0 / rate);
     rosgraph_msgs::msg::Clock message;
     message.clock = time_;
-    for (int tries = 0; tries < 100 && manager->now() != time_; ++tries) {
+    for (int tries = 0; tries < 100 && manager->now() != time_; ++tries)
+    {
       clock_->publish(message);
-      for (int k = 0; k < 1000 && manager->now() != time_; ++k) {
+      for (int k = 0; k < 1000 && manager->now() != time_; ++k)
+      {
         std::this_thread::sleep_for(20us);
       }
     }
@@ -220,46 +252,57 @@ private:
   rclcpp::Publisher<rosgraph_msgs::msg::Clock>::SharedPtr clock_;
 };
 
-const std::string jtc = "joint_trajectory_controller", jtc_type = "joint_trajectory_controller/JointTrajectoryController";
+const std::string jtc = "joint_trajectory_controller",
+                  jtc_type = "joint_trajectory_controller/JointTrajectoryController";
 const std::string forward_type = "forward_command_controller/ForwardCommandController";
 
-/// Error of the trajectory controller [rad], in a motion of 8 s, over a whole cycle of 4 s from the third second on.
+/// Error of the trajectory controller [rad], in a motion of 8 s, over a whole cycle of 4 s from the
+/// third second on.
 double tracked(Managed & m, bool compensated)
 {
   auto enable = m.user->create_client<std_srvs::srv::SetBool>("/friction_compensation/enable");
-  auto paths = m.user->create_publisher<trajectory_msgs::msg::JointTrajectory>("/" + jtc + "/joint_trajectory", 10);
+  auto paths = m.user->create_publisher<trajectory_msgs::msg::JointTrajectory>(
+    "/" + jtc + "/joint_trajectory", 10);
   double sum = 0.0;
   int count = 0, heard = 0;
   bool measuring = false;
   auto states = m.user->create_subscription<control_msgs::msg::JointTrajectoryControllerState>(
     "/" + jtc + "/controller_state", rclcpp::SensorDataQoS().keep_last(50),
-    [&](const control_msgs::msg::JointTrajectoryControllerState & state) {
+    [&](const control_msgs::msg::JointTrajectoryControllerState & state)
+    {
       ++heard;
-      for (double error : state.error.positions) {
+      for (double error : state.error.positions)
+      {
         sum += measuring ? error * error : 0.0, count += measuring;
       }
     });
   std::vector<int> codes{255};
-  const auto sound = [&codes] { return std::all_of(codes.begin(), codes.end(), [](auto code) { return code == 0; }); };
+  const auto sound = [&codes]
+  { return std::all_of(codes.begin(), codes.end(), [](auto code) { return code == 0; }); };
   auto states_of_ours = m.user->create_subscription<control_msgs::msg::DynamicJointState>(
-    "/friction_compensation/state", 10, [&](const control_msgs::msg::DynamicJointState & message) {
+    "/friction_compensation/state", 10,
+    [&](const control_msgs::msg::DynamicJointState & message)
+    {
       EXPECT_EQ(message.joint_names, (std::vector<std::string>{"shoulder", "elbow"}));
       EXPECT_GT(rclcpp::Time(message.header.stamp).nanoseconds(), 0);
       codes.clear();
-      for (const auto & joint : message.interface_values) {
+      for (const auto & joint : message.interface_values)
+      {
         EXPECT_EQ(joint.interface_names.back(), "fault");
         EXPECT_TRUE(std::isfinite(joint.values[0])) << joint.interface_names[0];
         codes.push_back(static_cast<int>(joint.values.back()));
       }
     });
-  EXPECT_TRUE(m.until([&] { return enable->service_is_ready() && paths->get_subscription_count() > 0; }));
+  EXPECT_TRUE(
+    m.until([&] { return enable->service_is_ready() && paths->get_subscription_count() > 0; }));
   const auto on = std::make_shared<std_srvs::srv::SetBool::Request>();
   on->data = compensated;
   const auto answer = enable->async_send_request(on);
   EXPECT_TRUE(m.until([&] { return heard > 0 && sound() == compensated; })) << codes[0];
   trajectory_msgs::msg::JointTrajectory path;
   path.joint_names = {"shoulder", "elbow"};
-  for (int k = 1; k <= 400; ++k) {
+  for (int k = 1; k <= 400; ++k)
+  {
     const double t = 0.02 * k, w = 0.5 * M_PI, a = 0.5 * (1.0 - std::cos(w * t));
     const double v = k < 400 ? 0.5 * w * std::sin(w * t) : 0.0;
     trajectory_msgs::msg::JointTrajectoryPoint point;
@@ -268,11 +311,14 @@ double tracked(Managed & m, bool compensated)
     path.points.push_back(point);
   }
   paths->publish(path);
-  const auto go = [&](int steps) {
-      for (int k = 0; k < steps; ++k) {  // goals reach our controller as they would in real time: one period late
-        m.step(1, [&heard, before = heard] { return heard > before; });
-      }
-    };
+  const auto go = [&](int steps)
+  {
+    // goals reach our controller as they would in real time: one period late
+    for (int k = 0; k < steps; ++k)
+    {
+      m.step(1, [&heard, before = heard] { return heard > before; });
+    }
+  };
   go(500);
   measuring = true;
   go(1000);
@@ -280,7 +326,8 @@ double tracked(Managed & m, bool compensated)
   go(550);
   EXPECT_GT(count, 1900);
   EXPECT_TRUE(sound() == compensated) << codes[0];
-  for (const auto & joint : simulated_joints()) {
+  for (const auto & joint : simulated_joints())
+  {
     EXPECT_LT(std::abs(joint.position), 0.05) << "rests at the end of the motion";
   }
   return std::sqrt(sum / count);
@@ -292,13 +339,15 @@ TEST(InControllerManager, ChainsBehindATrajectoryControllerAndCutsItsError)
   ASSERT_TRUE(m.loads(ours, type));
   ASSERT_TRUE(m.loads(jtc, jtc_type));
   ASSERT_TRUE(m.switches({ours, jtc}));
-  for (const auto & controller : m.manager->get_loaded_controllers()) {
+  for (const auto & controller : m.manager->get_loaded_controllers())
+  {
     EXPECT_EQ(controller.c->get_lifecycle_state().label(), "active") << controller.info.name;
     EXPECT_EQ(controller.c->is_in_chained_mode(), controller.info.name == ours);
   }
   const double with = tracked(m, true), without = tracked(m, false);
   RecordProperty("with", std::to_string(with)), RecordProperty("without", std::to_string(without));
-  if (const char * figures = std::getenv("STRIBECK_FIGURES")) {
+  if (const char * figures = std::getenv("STRIBECK_FIGURES"))
+  {
     std::ofstream(figures) << "{\"with\": " << with << ", \"without\": " << without << "}\n";
   }
   EXPECT_LT(with, 0.5 * without);
@@ -307,7 +356,8 @@ TEST(InControllerManager, ChainsBehindATrajectoryControllerAndCutsItsError)
 TEST(InControllerManager, IsUnloadedAndLoadedAgain)
 {
   Managed m;
-  for (int k = 0; k < 2; ++k) {
+  for (int k = 0; k < 2; ++k)
+  {
     ASSERT_TRUE(m.loads(ours, type));
     ASSERT_TRUE(m.switches({ours}));
     m.step(20);
@@ -321,12 +371,14 @@ TEST(InControllerManager, WritesNoEffortWhereAReferenceIsNotANumberOrOld)
   Managed m("    enabled: false\n");
   ASSERT_TRUE(m.loads(ours, type));
   ASSERT_TRUE(m.switches({ours}));
-  auto references = m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/friction_compensation/reference", 10);
+  auto references = m.user->create_publisher<std_msgs::msg::Float64MultiArray>(
+    "/friction_compensation/reference", 10);
   ASSERT_TRUE(m.until([&] { return references->get_subscription_count() > 0; }));
   std_msgs::msg::Float64MultiArray reference;
   reference.data = {0.2, -0.1};
   references->publish(reference);
-  ASSERT_TRUE(m.until([] { return simulated_joints()[0].effort == 0.2 && simulated_joints()[1].effort == -0.1; }));
+  ASSERT_TRUE(m.until(
+    [] { return simulated_joints()[0].effort == 0.2 && simulated_joints()[1].effort == -0.1; }));
   reference.data = {missing, -0.15};
   references->publish(reference);
   ASSERT_TRUE(m.until([] { return simulated_joints()[1].effort == -0.15; }));
@@ -341,7 +393,8 @@ TEST(InControllerManager, WritesNoEffortWhereAReferenceIsNotANumberOrOld)
   ASSERT_TRUE(m.switches({}, {ours}));
   m.step(2);
   ASSERT_TRUE(m.switches({ours}));
-  for (int k = 0; k < 50; ++k) {
+  for (int k = 0; k < 50; ++k)
+  {
     m.step();
     EXPECT_EQ(simulated_joints()[0].effort, 0.0) << "a reference of before the activation";
   }
@@ -353,7 +406,8 @@ TEST(InControllerManager, PassesTheReferenceOnWhileStatesAreNotNumbersAndReturns
   ASSERT_TRUE(m.loads(ours, type));
   ASSERT_TRUE(m.loads("forward", forward_type));
   ASSERT_TRUE(m.switches({ours, "forward"}));
-  auto commands = m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/forward/commands", 10);
+  auto commands =
+    m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/forward/commands", 10);
   ASSERT_TRUE(m.until([&] { return commands->get_subscription_count() > 0; }));
   std_msgs::msg::Float64MultiArray command;
   command.data = {0.5, 0.5};
@@ -362,7 +416,8 @@ TEST(InControllerManager, PassesTheReferenceOnWhileStatesAreNotNumbersAndReturns
   ASSERT_TRUE(m.until(compensated));
   simulated_joints()[0].spoiled = true;
   m.step(2);
-  for (int k = 0; k < 50; ++k) {
+  for (int k = 0; k < 50; ++k)
+  {
     m.step();
     EXPECT_EQ(simulated_joints()[0].effort, 0.5);
     EXPECT_GT(simulated_joints()[1].effort, 0.51) << "the other joint goes on";
@@ -377,7 +432,8 @@ TEST(InControllerManager, LeavesNoEffortWhenItIsDeactivated)
   ASSERT_TRUE(m.loads(ours, type));
   ASSERT_TRUE(m.loads("forward", forward_type));
   ASSERT_TRUE(m.switches({ours, "forward"}));
-  auto commands = m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/forward/commands", 10);
+  auto commands =
+    m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/forward/commands", 10);
   ASSERT_TRUE(m.until([&] { return commands->get_subscription_count() > 0; }));
   std_msgs::msg::Float64MultiArray command;
   command.data = {0.5, 0.5};
@@ -388,7 +444,8 @@ TEST(InControllerManager, LeavesNoEffortWhenItIsDeactivated)
   EXPECT_EQ(simulated_joints()[0].effort, 0.0);
 }
 
-/// Two joints in motion under PD, and the efforts on the hardware after each cycle with the states of both controllers.
+/// Two joints in motion under PD, and the efforts on the hardware after each cycle with the states
+/// of both controllers.
 class InMotion
 {
 public:
@@ -400,30 +457,37 @@ public:
 
   /// \param kind_of_ours the type of our controller, or of one that fails as it is asked to.
   explicit InMotion(
-    Managed & m, const std::string & name = jtc, const std::string & kind = jtc_type, const std::string & kind_of_ours = type)
+    Managed & m, const std::string & name = jtc, const std::string & kind = jtc_type,
+    const std::string & kind_of_ours = type)
   : m_(m)
   {
     TestCommander::behaviour = FailingCompensation::behaviour = Behaviour::command;
     ready = m.loads(ours, kind_of_ours) && m.loads(name, kind) && m.switches({ours, name});
-    for (const auto & controller : m.manager->get_loaded_controllers()) {
+    for (const auto & controller : m.manager->get_loaded_controllers())
+    {
       (controller.info.name == ours ? ours_ : commander_) = controller.c;
     }
-    m.after_cycle = [this] {
-        cycles.push_back({active(commander_), active(ours_), simulated_joints()[0].effort});
-      };
-    if (name == jtc) {
-      paths_ = m.user->create_publisher<trajectory_msgs::msg::JointTrajectory>("/" + jtc + "/joint_trajectory", 10);
+    m.after_cycle = [this]
+    { cycles.push_back({active(commander_), active(ours_), simulated_joints()[0].effort}); };
+    if (name == jtc)
+    {
+      paths_ = m.user->create_publisher<trajectory_msgs::msg::JointTrajectory>(
+        "/" + jtc + "/joint_trajectory", 10);
       ready = ready && m.until([this] { return paths_->get_subscription_count() > 0; });
     }
     goes();
   }
 
-  ~InMotion() { m_.after_cycle = [] {}; }
+  ~InMotion()
+  {
+    m_.after_cycle = [] {};
+  }
 
   /// Command a motion, and wait until it is fast and has a large effort.
   void goes()
   {
-    if (paths_) {
+    if (paths_)
+    {
       trajectory_msgs::msg::JointTrajectory path;
       path.joint_names = {"shoulder", "elbow"};
       trajectory_msgs::msg::JointTrajectoryPoint point;
@@ -432,9 +496,11 @@ public:
       path.points.push_back(point);
       paths_->publish(path);
     }
-    ready = ready && m_.until([] {
-        return std::abs(simulated_joints()[0].velocity) > 0.3 && simulated_joints()[0].effort > 0.3;
-      });
+    ready = ready && m_.until(
+                       [] {
+                         return std::abs(simulated_joints()[0].velocity) > 0.3 &&
+                                simulated_joints()[0].effort > 0.3;
+                       });
   }
 
   bool ready = false;
@@ -451,12 +517,14 @@ private:
   rclcpp::Publisher<trajectory_msgs::msg::JointTrajectory>::SharedPtr paths_;
 };
 
-/// What happens to one of the chain in motion, and what the effort of the first joint then has to be.
+/// What happens to one of the chain in motion, and what the effort of the first joint then has to
+/// be.
 struct Disturbance
 {
   std::string what, commander, kind;
   std::function<bool(Managed &, InMotion &)> begin;
-  std::function<bool(const InMotion::Cycle &)> begun, right;  ///< it holds from the first cycle on, and two cycles later
+  /// it holds from the first cycle on, and two cycles later
+  std::function<bool(const InMotion::Cycle &)> begun, right;
   std::string kind_of_ours = type;
 };
 
@@ -468,35 +536,55 @@ std::vector<Disturbance> disturbances()
   const auto none = [](const InMotion::Cycle & c) { return c.effort == 0.0; };
   const auto commanded = [](const InMotion::Cycle & c) { return c.effort == 1.0; };
   const auto with_friction = [](const InMotion::Cycle & c) { return c.effort >= 1.0; };
-  const auto stops = [](std::vector<std::string> names, std::string unloaded = "") {
-      return [=](Managed & m, InMotion &) { return m.switches({}, names) && (unloaded.empty() || m.unloads(unloaded)); };
+  const auto stops = [](std::vector<std::string> names, std::string unloaded = "")
+  {
+    return [=](Managed & m, InMotion &)
+    { return m.switches({}, names) && (unloaded.empty() || m.unloads(unloaded)); };
+  };
+  const auto restarts = [](std::vector<std::string> names)
+  {
+    return [=](Managed & m, InMotion & motion)
+    {
+      const bool ends = m.switches({}, names);
+      m.step(20);
+      const bool rests = motion.cycles.back().effort == 0.0;
+      motion.cycles.clear();
+      return ends && rests && m.switches(names);
     };
-  const auto restarts = [](std::vector<std::string> names) {
-      return [=](Managed & m, InMotion & motion) {
-          const bool ends = m.switches({}, names);
-          m.step(20);
-          const bool rests = motion.cycles.back().effort == 0.0;
-          motion.cycles.clear();
-          return ends && rests && m.switches(names);
-        };
+  };
+  const auto behaves = [](Behaviour behaviour)
+  {
+    return [=](Managed &, InMotion &)
+    {
+      TestCommander::behaviour = behaviour;
+      return true;
     };
-  const auto behaves = [](Behaviour behaviour) {
-      return [=](Managed &, InMotion &) { TestCommander::behaviour = behaviour; return true; };
+  };
+  const auto tells = [stops](Managed & m, InMotion & motion)
+  {
+    auto references =
+      m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/" + ours + "/reference", 10);
+    std_msgs::msg::Float64MultiArray reference;
+    reference.data = {3.0, 3.0};
+    const bool heard = m.until([&] { return references->get_subscription_count() > 0; });
+    references->publish(reference);
+    const bool received = references->wait_for_all_acked(10s);
+    m.step(5);
+    return heard && received && stops({jtc})(m, motion);
+  };
+  const auto fails = [](Behaviour behaviour)
+  {
+    return [=](Managed &, InMotion &)
+    {
+      FailingCompensation::behaviour = behaviour;
+      return true;
     };
-  const auto tells = [stops](Managed & m, InMotion & motion) {
-      auto references = m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/" + ours + "/reference", 10);
-      std_msgs::msg::Float64MultiArray reference;
-      reference.data = {3.0, 3.0};
-      const bool heard = m.until([&] { return references->get_subscription_count() > 0; });
-      references->publish(reference);
-      const bool received = references->wait_for_all_acked(10s);
-      m.step(5);
-      return heard && received && stops({jtc})(m, motion);
-    };
-  const auto fails = [](Behaviour behaviour) {
-      return [=](Managed &, InMotion &) { FailingCompensation::behaviour = behaviour; return true; };
-    };
-  const auto spoils = [](Managed &, InMotion &) { simulated_joints()[0].spoiled = true; return true; };
+  };
+  const auto spoils = [](Managed &, InMotion &)
+  {
+    simulated_joints()[0].spoiled = true;
+    return true;
+  };
   const std::string other = "commander", other_type = "stribeck_controllers/TestCommander";
   const std::string failing = "stribeck_controllers/FailingCompensation";
   return {
@@ -504,30 +592,41 @@ std::vector<Disturbance> disturbances()
     {"trajectory controller unloaded", jtc, jtc_type, stops({jtc}, jtc), stopped, none},
     {"trajectory controller without states", jtc, jtc_type, spoils, at_once, none},
     {"one that keeps its command stopped", other, other_type, stops({other}), stopped, none},
-    {"one that keeps its command restarted", other, other_type, restarts({other}), started, with_friction},
-    {"one that keeps its command unloaded", other, other_type, stops({other}, other), stopped, none},
-    {"one that keeps its command with an error", other, other_type, behaves(Behaviour::error), stopped, none},
-    {"one that keeps its command with an exception", other, other_type, behaves(Behaviour::exception), stopped, none},
-    {"one that keeps its command gives no number", other, other_type, behaves(Behaviour::not_a_number), at_once, none},
-    {"ours stopped before the trajectory controller", jtc, jtc_type, stops({ours, jtc}), stopped, none},
-    {"ours stopped after the trajectory controller", jtc, jtc_type, stops({jtc, ours}), stopped, none},
+    {"one that keeps its command restarted", other, other_type, restarts({other}), started,
+     with_friction},
+    {"one that keeps its command unloaded", other, other_type, stops({other}, other), stopped,
+     none},
+    {"one that keeps its command with an error", other, other_type, behaves(Behaviour::error),
+     stopped, none},
+    {"one that keeps its command with an exception", other, other_type,
+     behaves(Behaviour::exception), stopped, none},
+    {"one that keeps its command gives no number", other, other_type,
+     behaves(Behaviour::not_a_number), at_once, none},
+    {"ours stopped before the trajectory controller", jtc, jtc_type, stops({ours, jtc}), stopped,
+     none},
+    {"ours stopped after the trajectory controller", jtc, jtc_type, stops({jtc, ours}), stopped,
+     none},
     {"ours restarted", other, other_type, restarts({ours, other}), started, with_friction},
     {"ours unloaded", other, other_type, stops({ours, other}, ours), stopped, none},
     {"ours without states", other, other_type, spoils, at_once, commanded},
-    {"ours with an error behind the trajectory controller", jtc, jtc_type, fails(Behaviour::error), at_once, none, failing},
-    {"ours with an exception behind the trajectory controller", jtc, jtc_type, fails(Behaviour::exception), at_once, none,
-      failing},
-    {"ours with an error behind one that keeps its command", other, other_type, fails(Behaviour::error), at_once, none, failing},
-    {"ours with an exception behind one that keeps its command", other, other_type, fails(Behaviour::exception), at_once, none,
-      failing},
-    {"trajectory controller stopped after a message on ~/reference", jtc, jtc_type, tells, stopped, none},
+    {"ours with an error behind the trajectory controller", jtc, jtc_type, fails(Behaviour::error),
+     at_once, none, failing},
+    {"ours with an exception behind the trajectory controller", jtc, jtc_type,
+     fails(Behaviour::exception), at_once, none, failing},
+    {"ours with an error behind one that keeps its command", other, other_type,
+     fails(Behaviour::error), at_once, none, failing},
+    {"ours with an exception behind one that keeps its command", other, other_type,
+     fails(Behaviour::exception), at_once, none, failing},
+    {"trajectory controller stopped after a message on ~/reference", jtc, jtc_type, tells, stopped,
+     none},
   };
 }
 
 /// After two cycles the effort is zero, or what the other controller commands.
 TEST(InControllerManager, LeavesNoEffortWhateverHappensToOneOfTheChainInMotion)
 {
-  for (const auto & [what, name, kind, begin, begun, right, kind_of_ours] : disturbances()) {
+  for (const auto & [what, name, kind, begin, begun, right, kind_of_ours] : disturbances())
+  {
     SCOPED_TRACE(what);
     Managed m;
     InMotion motion(m, name, kind, kind_of_ours);
@@ -538,22 +637,26 @@ TEST(InControllerManager, LeavesNoEffortWhateverHappensToOneOfTheChainInMotion)
     auto cycle = std::find_if(motion.cycles.begin(), motion.cycles.end(), begun);
     ASSERT_GT(motion.cycles.end() - cycle, 20);
     int wrong = 0;
-    for (int k = 0; cycle != motion.cycles.end(); ++cycle, ++k) {
+    for (int k = 0; cycle != motion.cycles.end(); ++cycle, ++k)
+    {
       wrong = right(*cycle) ? wrong : k + 1;
       EXPECT_TRUE(k < 2 || right(*cycle)) << "after " << k << " cycles: " << cycle->effort;
     }
     std::cout << what << ": right after " << wrong << " cycles\n";
-    if (name != jtc && motion.cycles.back().commander) {
+    if (name != jtc && motion.cycles.back().commander)
+    {
       EXPECT_GE(simulated_joints()[1].effort, 1.0) << "the other joint goes on";
     }
   }
 }
 
-/// Stopped in motion and started again, each of the chain in turn: never the effort of before, but that of the commander.
+/// Stopped in motion and started again, each of the chain in turn: never the effort of before, but
+/// that of the commander.
 TEST(InControllerManager, BeginsAnewWhenTheChainIsRestartedInMotion)
 {
   const std::vector<std::vector<std::string>> orders{{jtc}, {ours, jtc}};
-  for (const auto & stopped : orders) {
+  for (const auto & stopped : orders)
+  {
     Managed m;
     InMotion motion(m);
     ASSERT_TRUE(motion.ready);
@@ -564,7 +667,8 @@ TEST(InControllerManager, BeginsAnewWhenTheChainIsRestartedInMotion)
     motion.cycles.clear();
     ASSERT_TRUE(m.switches(stopped));
     m.step(20);
-    for (const auto & cycle : motion.cycles) {
+    for (const auto & cycle : motion.cycles)
+    {
       EXPECT_LT(std::abs(cycle.effort), 0.5 * before) << "it holds the position where it is";
     }
     motion.goes();
@@ -579,12 +683,14 @@ TEST(InControllerManager, StaysDisabledOverRestarts)
   ASSERT_TRUE(motion.ready);
   auto enable = m.user->create_client<std_srvs::srv::SetBool>("/friction_compensation/enable");
   ASSERT_TRUE(m.until([&] { return enable->service_is_ready(); }));
-  const auto answer = enable->async_send_request(std::make_shared<std_srvs::srv::SetBool::Request>());
+  const auto answer =
+    enable->async_send_request(std::make_shared<std_srvs::srv::SetBool::Request>());
   ASSERT_TRUE(m.until([] { return simulated_joints()[0].effort == 1.0; }));
   ASSERT_TRUE(m.switches({}, {"commander", ours}));
   ASSERT_TRUE(m.switches({ours, "commander"}));
   m.step(5);
-  for (int k = 0; k < 100; ++k) {
+  for (int k = 0; k < 100; ++k)
+  {
     m.step();
     EXPECT_EQ(simulated_joints()[0].effort, 1.0);
   }
@@ -596,7 +702,8 @@ TEST(InControllerManager, CommandsNoMoreThanTheRobotDescriptionAllows)
   ASSERT_TRUE(m.loads(ours, type));
   ASSERT_TRUE(m.loads("forward", forward_type));
   ASSERT_TRUE(m.switches({ours, "forward"}));
-  auto commands = m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/forward/commands", 10);
+  auto commands =
+    m.user->create_publisher<std_msgs::msg::Float64MultiArray>("/forward/commands", 10);
   ASSERT_TRUE(m.until([&] { return commands->get_subscription_count() > 0; }));
   std_msgs::msg::Float64MultiArray command;
   command.data = {20.0, 0.0};

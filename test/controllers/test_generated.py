@@ -18,7 +18,7 @@ def generator():
 
 
 def test_the_generated_files_follow_the_terms():
-    """Run controllers/generate.py after a change of core/terms."""
+    """Run controllers/generate.py after a change of model/terms."""
     for path, text in generator().contents().items():
         assert path.read_text() == text, f"{path} is stale: run controllers/generate.py"
 
@@ -31,7 +31,7 @@ def test_the_check_names_a_stale_file_and_writing_mends_it(tmp_path, capsys):
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text.replace("torque_offset", "torque_set_off"))
     assert module.main(["--check", str(tmp_path)]) == 1
-    assert "terms.hpp does not follow core/terms" in capsys.readouterr().err
+    assert "terms.hpp does not follow model/terms" in capsys.readouterr().err
     assert module.main([str(tmp_path)]) == 0
     assert module.main(["--check", str(tmp_path)]) == 0
     for path, text in module.contents().items():

@@ -1,8 +1,9 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Both ends of a controller that adds friction compensation to the references of another: which references are valid,
-/// what is commanded, and what remains commanded when it stops. Needs the C++ standard library only; nothing here allocates,
-/// locks or throws except the checks of a configuration.
+/// Both ends of a controller that adds friction compensation to the references of another: which
+/// references are valid, what is commanded, and what remains commanded when it stops. Needs the C++
+/// standard library only; nothing here allocates, locks or throws except the checks of a
+/// configuration.
 #ifndef STRIBECK_CONTROLLERS__CHAIN_HPP_
 #define STRIBECK_CONTROLLERS__CHAIN_HPP_
 
@@ -18,14 +19,21 @@ namespace stribeck
 {
 
 /// Code of what is wrong with a joint, as published: a Doubt below 64, or one of these.
-enum class Fault : std::uint8_t { none = 0, no_reference = 64, limited = 65, zero_torque_ended = 66 };
+enum class Fault : std::uint8_t
+{
+  none = 0,
+  no_reference = 64,
+  limited = 65,
+  zero_torque_ended = 66
+};
 
 /// Why a joint cannot be compensated in an output mode, in one line; empty if it can.
 /// \param kp gain of its firmware, \param supply its supply voltage [V].
 inline std::string output_problem(
   const std::string & name, const JointModel & joint, OutputMode mode, double kp, double supply)
 {
-  if (mode != OutputMode::goal_offset) {
+  if (mode != OutputMode::goal_offset)
+  {
     return {};
   }
   const Servo & servo = joint.servo;
@@ -36,12 +44,17 @@ inline std::string output_problem(
     const char * parameter;
     double value;
   } needs[]{
-    {true, "p_gain", kp}, {servo.control != ControlKind::torque, "kt", servo.kt}, {voltage, "R", servo.resistance},
+    {true, "p_gain", kp},
+    {servo.control != ControlKind::torque, "kt", servo.kt},
+    {voltage, "R", servo.resistance},
     {voltage, "supply_voltage", supply}};
-  for (const auto & need : needs) {
-    if (need.needed && !(need.value > 0.0 && std::isfinite(need.value))) {
+  for (const auto & need : needs)
+  {
+    if (need.needed && !(need.value > 0.0 && std::isfinite(need.value)))
+    {
       return "output_mode goal_offset needs friction." + name + "." + need.parameter +
-             " above 0, because the offset of the goal is computed from it: set it, or use output_mode sum";
+             " above 0, because the offset of the goal is computed from it: set it, or use "
+             "output_mode sum";
     }
   }
   return {};
@@ -64,20 +77,28 @@ struct Limits
   /// Why the bounds of a joint cannot be used, empty if they can.
   std::string problem(int k, const std::string & name) const
   {
-    return lower[k] <= upper[k] ? std::string() :
-           "joint " + name + ": its limits contradict each other, lower " + std::to_string(lower[k]) + ", upper " +
-           std::to_string(upper[k]) + ": correct those of the robot description or friction." + name;
+    return lower[k] <= upper[k]
+             ? std::string()
+             : "joint " + name + ": its limits contradict each other, lower " +
+                 std::to_string(lower[k]) + ", upper " + std::to_string(upper[k]) +
+                 ": correct those of the robot description or friction." + name;
   }
 };
 
-/// References from a topic: valid for a time after each message, and never those of before a change of state.
+/// References from a topic: valid for a time after each message, and never those of before a change
+/// of state.
 class TopicReferences
 {
 public:
   double timeout = 0.1;  ///< [s]
 
   /// What to do in an update: write the values of the message, or that there are none, or nothing.
-  enum class Step { nothing, write, expire };
+  enum class Step
+  {
+    nothing,
+    write,
+    expire
+  };
 
   /// Begin anew. \param count of the messages so far, which do not count any more.
   void restart(unsigned count) noexcept { count_ = count, age_ = infinity; }
@@ -85,7 +106,8 @@ public:
   /// \param count of the messages so far, \param dt period of the update [s].
   Step advance(unsigned count, double dt) noexcept
   {
-    if (count != count_) {
+    if (count != count_)
+    {
       count_ = count, age_ = 0.0;
       return Step::write;
     }
@@ -99,7 +121,8 @@ private:
   double age_ = infinity;
 };
 
-/// The value of an interface that another thread may lock at the moment of reading: the last one for one cycle, then NaN.
+/// The value of an interface that another thread may lock at the moment of reading: the last one
+/// for one cycle, then NaN.
 class LastRead
 {
 public:
@@ -116,7 +139,8 @@ private:
   unsigned missed_ = 0;
 };
 
-/// Hands joints over from one compensator to another without a step in the torque, and back; as live/handover.py explains.
+/// Hands joints over from one compensator to another without a step in the torque, and back; as
+/// live/handover.py explains.
 class Handover
 {
 public:
@@ -126,15 +150,17 @@ public:
   double ramp_time = 0.5;           ///< [s]
   double share = 1.0;               ///< of the present one
 
-  /// Let another compensator of the same joints take over, with the present gain; \returns false while another one does, or
-  /// if its gain would not be stable.
+  /// Let another compensator of the same joints take over, with the present gain; \returns false
+  /// while another one does, or if its gain would not be stable.
   bool exchange(Compensator & next) noexcept
   {
-    if (leaving != nullptr || !next.set_gain(present->gain())) {
+    if (leaving != nullptr || !next.set_gain(present->gain()))
+    {
       return false;
     }
     former = present, present = &next;
-    if (former->enabled) {
+    if (former->enabled)
+    {
       next.enable();
       leaving = former, share = 0.0, since_ = -1.0;
     }
@@ -159,8 +185,10 @@ public:
   /// A goal that a controller publishes beside its commands, as Compensator::on_goal().
   void on_goal(double arrival, const double * stamp, const Measurement & goal) noexcept
   {
-    for (Compensator * one : {leaving, present}) {
-      if (one != nullptr) {
+    for (Compensator * one : {leaving, present})
+    {
+      if (one != nullptr)
+      {
         one->on_goal(arrival, stamp, goal);
       }
     }
@@ -168,8 +196,10 @@ public:
 
   void on_telemetry(int joint, double kp, double supply, double temperature) noexcept
   {
-    for (Compensator * one : {former, present}) {
-      if (one != nullptr) {
+    for (Compensator * one : {former, present})
+    {
+      if (one != nullptr)
+      {
         one->on_telemetry(joint, kp, supply, temperature);
       }
     }
@@ -178,7 +208,8 @@ public:
   /// The next state, a time after the last one [s].
   void advance(double dt) noexcept
   {
-    if (leaving != nullptr) {
+    if (leaving != nullptr)
+    {
       since_ = since_ < 0.0 ? 0.0 : since_ + dt;
       const double passed = ramp_time > 0.0 ? since_ / ramp_time - 1.0 : 1.0;
       share = maximum(share, passed < 1.0 ? passed : 1.0);
@@ -194,12 +225,14 @@ public:
   /// Say what was sent; the one that leaves has done so when its share is 0.
   void sent(const Vector & friction) noexcept
   {
-    if (leaving == nullptr) {
+    if (leaving == nullptr)
+    {
       present->sent(friction);
       return;
     }
     leaving->shared(friction), present->shared(friction);
-    if (share >= 1.0) {
+    if (share >= 1.0)
+    {
       end();
     }
   }
@@ -207,7 +240,8 @@ public:
 private:
   void end() noexcept
   {
-    if (leaving != nullptr) {
+    if (leaving != nullptr)
+    {
       leaving->disable();
     }
     leaving = nullptr, share = 1.0;
@@ -218,15 +252,17 @@ private:
 
 /// Commands of joints from references and friction torques.
 ///
-/// An effort without a valid reference is zero. A position without one stays the last reference, without friction. A single
-/// missing value in a succession of references is replaced by the last one.
+/// An effort without a valid reference is zero. A position without one stays the last reference,
+/// without friction. A single missing value in a succession of references is replaced by the last
+/// one.
 class CommandStage
 {
 public:
   Limits limits;
-  Vector reference{};            ///< valid references; without one, 0 as effort and the last or NaN as position
-  Vector command{};              ///< to write; NaN: nothing
-  Vector friction{};             ///< friction torque in the commands [N m]
+  /// valid references; without one, 0 as effort and the last or NaN as position
+  Vector reference{};
+  Vector command{};   ///< to write; NaN: nothing
+  Vector friction{};  ///< friction torque in the commands [N m]
   std::array<Fault, max_joints> fault{};
 
   void configure(int n, bool efforts) noexcept
@@ -249,45 +285,58 @@ public:
   {
     const bool given = value.has_value() && std::isfinite(*value);
     missed_[k] = given ? 0 : missed_[k] <= bridged_cycles ? missed_[k] + 1 : missed_[k];
-    if (given) {
+    if (given)
+    {
       last_[k] = limits.limited(k, *value);
       beyond_[k] = last_[k] != *value;
     }
     reference[k] = valid(k) || !efforts_ ? last_[k] : 0.0;
   }
 
-  /// Without a reference in this update a joint has none from now on: the last one does not count for another cycle.
+  /// Without a reference in this update a joint has none from now on: the last one does not count
+  /// for another cycle.
   void drop(int k) noexcept
   {
-    if (missed_[k] > 0) {
+    if (missed_[k] > 0)
+    {
       missed_[k] = bridged_cycles + 1;
       reference[k] = efforts_ ? 0.0 : last_[k];
     }
   }
 
   /// Whether a joint has a reference.
-  bool valid(int k) const noexcept { return missed_[k] <= bridged_cycles && std::isfinite(last_[k]); }
+  bool valid(int k) const noexcept
+  {
+    return missed_[k] <= bridged_cycles && std::isfinite(last_[k]);
+  }
 
-  /// One update with the references taken before: goals and state go to the compensator, references and its torque into the
-  /// commands. Friction that ends does so at the joint's rate.
+  /// One update with the references taken before: goals and state go to the compensator, references
+  /// and its torque into the commands. Friction that ends does so at the joint's rate.
   /// \param now time of the state, \param dt period of the update [s].
   /// \param goal positions and velocities of a controller that gives goals beside efforts.
   void update(
-    Compensator & compensator, double now, double dt, const Measurement & measured, const Measurement & goal) noexcept
+    Compensator & compensator, double now, double dt, const Measurement & measured,
+    const Measurement & goal) noexcept
   {
     Handover alone;
     alone.present = &compensator;
     update(alone, now, dt, measured, goal);
   }
 
-  void update(Handover & handover, double now, double dt, const Measurement & measured, const Measurement & goal) noexcept
+  void update(
+    Handover & handover, double now, double dt, const Measurement & measured,
+    const Measurement & goal) noexcept
   {
-    const double stamp = now - 0.5 * (dt > 0.0 ? dt : 1e-6);  // the references were made before the state
-    for (Compensator * one : {handover.leaving, handover.present}) {
-      if (one != nullptr) {
+    // the references were made before the state
+    const double stamp = now - 0.5 * (dt > 0.0 ? dt : 1e-6);
+    for (Compensator * one : {handover.leaving, handover.present})
+    {
+      if (one != nullptr)
+      {
         one->on_command(
           now, &stamp,
-          {efforts_ ? goal.position : reference.data(), goal.velocity, efforts_ ? reference.data() : nullptr});
+          {efforts_ ? goal.position : reference.data(), goal.velocity,
+           efforts_ ? reference.data() : nullptr});
         one->on_state(now, now, measured);
       }
     }
@@ -295,11 +344,12 @@ public:
     add(handover, dt);
   }
 
-  /// What remains commanded when the controller stops: no effort, or the position where the joint is; where that is not
-  /// known, the last reference. NaN: leave what is there.
+  /// What remains commanded when the controller stops: no effort, or the position where the joint
+  /// is; where that is not known, the last reference. NaN: leave what is there.
   double final_command(int k, double position) const noexcept
   {
-    if (efforts_) {
+    if (efforts_)
+    {
       return 0.0;
     }
     const double stays = std::isfinite(position) ? position : last_[k];
@@ -313,30 +363,42 @@ private:
     const Compensator & compensator = *handover.present;
     const Compensator * leaving = handover.leaving;
     Vector sent = compensator.torque;
-    for (int k = 0; leaving != nullptr && k < n_; ++k) {
+    for (int k = 0; leaving != nullptr && k < n_; ++k)
+    {
       sent[k] = handover.mixed(leaving->torque[k], sent[k]);
     }
-    const bool fades = compensator.doubt != Doubt::none && compensator.doubt != Doubt::out_of_proportion;
-    for (int k = 0; k < n_; ++k) {
-      const bool referenced = valid(k), ends = !referenced || !compensator.enabled || (fades && sent[k] == 0.0);
-      if (ends) {
+    const bool fades =
+      compensator.doubt != Doubt::none && compensator.doubt != Doubt::out_of_proportion;
+    for (int k = 0; k < n_; ++k)
+    {
+      const bool referenced = valid(k),
+                 ends = !referenced || !compensator.enabled || (fades && sent[k] == 0.0);
+      if (ends)
+      {
         const bool holds = referenced || (!efforts_ && std::isfinite(reference[k]));
         sent[k] = holds ? faded(friction[k], compensator.fading(k) * dt) : 0.0;
       }
       double wanted = reference[k] + sent[k];
-      if (!efforts_) {
+      if (!efforts_)
+      {
         wanted = compensator.goal_with(k, reference[k], sent[k]);
-        wanted = leaving == nullptr ? wanted : handover.mixed(leaving->goal_with(k, reference[k], sent[k]), wanted);
+        wanted = leaving == nullptr
+                   ? wanted
+                   : handover.mixed(leaving->goal_with(k, reference[k], sent[k]), wanted);
       }
       command[k] = std::isfinite(wanted) ? limits.limited(k, wanted) : wanted;
       const bool limited = command[k] < wanted || command[k] > wanted;
-      if (limited && efforts_) {
+      if (limited && efforts_)
+      {
         sent[k] = command[k] - reference[k];
       }
       fault[k] = static_cast<Fault>(compensator.joint_doubt(k));
-      if (!referenced) {
+      if (!referenced)
+      {
         fault[k] = Fault::no_reference;
-      } else if (fault[k] == Fault::none && (limited || beyond_[k])) {
+      }
+      else if (fault[k] == Fault::none && (limited || beyond_[k]))
+      {
         fault[k] = Fault::limited;
       }
     }
@@ -344,7 +406,8 @@ private:
     handover.sent(friction);
   }
 
-  static constexpr int bridged_cycles = 1;  ///< missing values in succession that are replaced by the last
+  /// missing values in succession that are replaced by the last
+  static constexpr int bridged_cycles = 1;
 
   int n_ = 0;
   bool efforts_ = true;

@@ -27,36 +27,42 @@
 #include "std_srvs/srv/trigger.hpp"
 #include "stribeck_controllers/chain.hpp"
 #include "stribeck_controllers/compensator.hpp"
-#include "stribeck_controllers/guiding.hpp"
 #include "stribeck_controllers/friction_compensation_controller_parameters.hpp"
+#include "stribeck_controllers/guiding.hpp"
 
 namespace stribeck_controllers
 {
 
 /// Adds friction torque to the efforts of another controller, or goal offsets to its positions.
 ///
-/// It exports `<name>/<joint>/effort` (mode sum) or `<name>/<joint>/position` (mode goal_offset), and the goal interfaces of
-/// its parameters. What cannot be trusted adds nothing: the reference passes through. Without a reference the effort is zero
-/// and a position stays where it was; when the controller stops, it leaves no effort, or the position where the joint is.
+/// It exports `<name>/<joint>/effort` (mode sum) or `<name>/<joint>/position` (mode goal_offset),
+/// and the goal interfaces of its parameters. What cannot be trusted adds nothing: the reference
+/// passes through. Without a reference the effort is zero and a position stays where it was; when
+/// the controller stops, it leaves no effort, or the position where the joint is.
 ///
-/// With `~/zero_torque` a hand guides the joints, whose weight the controller bears while it has no reference. `~/exchange` lets the
-/// parameters below `friction` as they are set by then take over without a step, `~/revert` those before.
+/// With `~/zero_torque` a hand guides the joints, whose weight the controller bears while it has no
+/// reference. `~/exchange` lets the parameters below `friction` as they are set by then take over
+/// without a step, `~/revert` those before.
 class FrictionCompensationController : public controller_interface::ChainableControllerInterface
 {
 public:
   controller_interface::CallbackReturn on_init() override;
   controller_interface::InterfaceConfiguration command_interface_configuration() const override;
   controller_interface::InterfaceConfiguration state_interface_configuration() const override;
-  controller_interface::CallbackReturn on_configure(const rclcpp_lifecycle::State & previous) override;
-  controller_interface::CallbackReturn on_activate(const rclcpp_lifecycle::State & previous) override;
-  controller_interface::CallbackReturn on_deactivate(const rclcpp_lifecycle::State & previous) override;
+  controller_interface::CallbackReturn on_configure(
+    const rclcpp_lifecycle::State & previous) override;
+  controller_interface::CallbackReturn on_activate(
+    const rclcpp_lifecycle::State & previous) override;
+  controller_interface::CallbackReturn on_deactivate(
+    const rclcpp_lifecycle::State & previous) override;
   controller_interface::return_type update_reference_from_subscribers(
     const rclcpp::Time & time, const rclcpp::Duration & period) override;
   controller_interface::return_type update_and_write_commands(
     const rclcpp::Time & time, const rclcpp::Duration & period) override;
 
 protected:
-  std::vector<hardware_interface::CommandInterface::SharedPtr> on_export_reference_interfaces_list() override;
+  std::vector<hardware_interface::CommandInterface::SharedPtr> on_export_reference_interfaces_list()
+    override;
   bool on_set_chained_mode(bool chained) override;
 
 private:
@@ -64,8 +70,9 @@ private:
   using State = control_msgs::msg::DynamicJointState;
   using Switch = std_srvs::srv::SetBool;
   using Goal = control_msgs::msg::JointTrajectoryControllerState;
-  /// A value from a topic and how many there were; plain, so that the loop neither counts references nor frees memory.
-  template<typename T>
+  /// A value from a topic and how many there were; plain, so that the loop neither counts
+  /// references nor frees memory.
+  template <typename T>
   struct Counted
   {
     T value{};
@@ -79,10 +86,29 @@ private:
     stribeck::RigidBodyModel bodies;
     const stribeck::Dynamics * dynamics = nullptr;  ///< nullptr: not known
   };
-  enum class Change : int { none, exchange, revert };
-  enum class Guide : int { none, begin, leave };
-  /// What the zero-torque mode depends on: not active, not enabled, commanded by a controller, states not trusted; it can begin; it is on.
-  enum class Situation : int { inactive, off, commanded, unknown, ready, guided };
+  enum class Change : int
+  {
+    none,
+    exchange,
+    revert
+  };
+  enum class Guide : int
+  {
+    none,
+    begin,
+    leave
+  };
+  /// What the zero-torque mode depends on: not active, not enabled, commanded by a controller,
+  /// states not trusted; it can begin; it is on.
+  enum class Situation : int
+  {
+    inactive,
+    off,
+    commanded,
+    unknown,
+    ready,
+    guided
+  };
   using Trigger = std_srvs::srv::Trigger;
   using Params = friction_compensation_controller::Params;
   struct TopicGoal
@@ -95,9 +121,9 @@ private:
   {
     stribeck::LastRead position, velocity, effort, goal, goal_velocity;
   };
-  template<typename T>
+  template <typename T>
   using Box = realtime_tools::RealtimeBuffer<Counted<T>>;
-  template<typename Message>
+  template <typename Message>
   using Publisher = realtime_tools::RealtimePublisher<Message>;
 
   std::string configured();
@@ -134,11 +160,13 @@ private:
   stribeck::Handover handover_;
   stribeck::ZeroTorque zero_;
   stribeck::Vector temperature_{};
-  bool referenced_ = false;      ///< another controller gives references
-  bool handing_over_ = false;    ///< a change of drives has begun
-  bool guiding_ended_ = false;   ///< the zero-torque mode has ended by itself, and nobody has commanded since
+  bool referenced_ = false;    ///< another controller gives references
+  bool handing_over_ = false;  ///< a change of drives has begun
+  /// the zero-torque mode has ended by itself, and nobody has commanded since
+  bool guiding_ended_ = false;
   std::atomic<Change> change_{Change::none};
-  std::atomic<bool> changing_{false};  ///< a service prepares other drives, or they take over; then it touches none
+  /// a service prepares other drives, or they take over; then it touches none
+  std::atomic<bool> changing_{false};
   std::atomic<Guide> guide_{Guide::none};
   std::atomic<Situation> situation_{Situation::inactive};
   std::size_t joints_ = 0;
@@ -152,7 +180,7 @@ private:
   double now_ = 0.0;        ///< sum of the periods since activation [s]
   double published_ = 0.0;  ///< [s]
   unsigned goals_taken_ = 0;
-  std::atomic<bool> switched_on_{true};   ///< the last `~/enable`, else the parameter
+  std::atomic<bool> switched_on_{true};    ///< the last `~/enable`, else the parameter
   std::atomic<bool> switched_off_{false};  ///< the last `~/enable` was false
   std::atomic<double> gain_{0.8}, largest_gain_{stribeck::infinity};
 

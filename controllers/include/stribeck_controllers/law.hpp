@@ -1,6 +1,7 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The friction laws M1 to M6 and the torque that cancels them. Needs the C++ standard library only.
+/// The friction laws M1 to M6 and the torque that cancels them. Needs the C++ standard library
+/// only.
 ///
 /// A law gives a budget tau_f^m >= 0, the largest torque with which friction can oppose a motion:
 ///
@@ -12,9 +13,10 @@
 ///     M6  M5 + s Q, Q = K_e^q tau_e^2 if |tau_m| > |tau_e|, K_m^q tau_m^2 if |tau_m| < |tau_e|,
 ///         where tau_m tau_e < 0, else 0
 ///
-/// with the Stribeck weight s = exp(-|v / v_s|^alpha), velocity v [rad/s], motor torque tau_m and external torque tau_e at
-/// the output shaft [N m]. Source: Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo
-/// Actuators", eqs. (3), (6)-(10). The terms are in terms.hpp. The same formulas, in the same order of operations, as model/law.py and
+/// with the Stribeck weight s = exp(-|v / v_s|^alpha), velocity v [rad/s], motor torque tau_m and
+/// external torque tau_e at the output shaft [N m]. Source: Duclusaud et al., "Extended Friction
+/// Models for the Physics Simulation of Servo Actuators", eqs. (3), (6)-(10). The terms are in
+/// terms.hpp. The same formulas, in the same order of operations, as model/law.py and
 /// live/friction.py of the Python package; tests hold the two to each other.
 #ifndef STRIBECK_CONTROLLERS__LAW_HPP_
 #define STRIBECK_CONTROLLERS__LAW_HPP_
@@ -37,10 +39,16 @@ inline double minimum(double a, double b) noexcept { return a <= b || a != a ? a
 inline double maximum(double a, double b) noexcept { return a >= b || a != a ? a : b; }
 
 /// x clipped to +- limit.
-inline double clipped(double x, double limit) noexcept { return minimum(maximum(x, -limit), limit); }
+inline double clipped(double x, double limit) noexcept
+{
+  return minimum(maximum(x, -limit), limit);
+}
 
 /// x clipped to [lower, upper].
-inline double clip(double x, double lower, double upper) noexcept { return minimum(maximum(x, lower), upper); }
+inline double clip(double x, double lower, double upper) noexcept
+{
+  return minimum(maximum(x, lower), upper);
+}
 
 /// -1, 0 or 1; NaN for NaN.
 inline double sign_of(double x) noexcept { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; }
@@ -51,16 +59,19 @@ struct Budget
   double positive, negative;
 };
 
-/// Ratio of present to identified friction [1]: of all friction except viscous friction, and of viscous friction.
+/// Ratio of present to identified friction [1]: of all friction except viscous friction, and of
+/// viscous friction.
 struct Scales
 {
   double dry = 1.0, viscous = 1.0;
 };
 
-constexpr double largest_feedback = 0.9;     ///< Largest friction that feed-forward torque may add by loading the
-                                             ///< transmission, relative to that torque [1].
-constexpr double full_speed = 10.0;          ///< Speed up to which viscous friction counts [rad/s].
-constexpr double probe_share = 1e-7;         ///< Step for the slope of the budget, as a fraction of the torque limit.
+/// Largest friction that feed-forward torque may add by loading the
+constexpr double largest_feedback = 0.9;
+///< transmission, relative to that torque [1].
+constexpr double full_speed = 10.0;  ///< Speed up to which viscous friction counts [rad/s].
+/// Step for the slope of the budget, as a fraction of the torque limit.
+constexpr double probe_share = 1e-7;
 
 /// The budgets of a law (see the head of this file).
 inline Budget friction_budget(
@@ -70,20 +81,24 @@ inline Budget friction_budget(
   const Conditions x{velocity, std::abs(velocity), motor, external, position};
   const double shared = shared_friction(law, p, x);
   const double positive = viscous_part(law, p, x) + static_friction(law, p, x) + shared;
-  if (!differs_by_direction(law)) {
+  if (!differs_by_direction(law))
+  {
     return {positive, positive};
   }
   const FrictionValues q = negative_values(law, p);
   return {positive, viscous_part(law, q, x) + static_friction(law, q, x) + shared};
 }
 
-/// tau_stop = -(J / dt v + tau): torque that stops the joint within one step, tau the sum of all others [N m].
-inline double stopping_torque(double velocity, double net_torque, double inertia, double dt) noexcept
+/// tau_stop = -(J / dt v + tau): torque that stops the joint within one step, tau the sum of all
+/// others [N m].
+inline double stopping_torque(
+  double velocity, double net_torque, double inertia, double dt) noexcept
 {
   return -(inertia / dt * velocity + net_torque);
 }
 
-/// tau_f = clip(tau_stop, [-tau_f^m+, tau_f^m-]) [N m]; + and - are the directions of the next motion.
+/// tau_f = clip(tau_stop, [-tau_f^m+, tau_f^m-]) [N m]; + and - are the directions of the next
+/// motion.
 inline double friction_torque(double stop, const Budget & budget) noexcept
 {
   return clip(stop, -budget.positive, budget.negative);
@@ -94,31 +109,35 @@ inline double viscous_friction(
   const Law & law, const FrictionValues & p, double direction, double velocity) noexcept
 {
   const Conditions x{velocity, std::abs(velocity), 0.0, 0.0, 0.0};
-  return direction < 0.0 && differs_by_direction(law) ?
-         viscous_part(law, negative_values(law, p), x) : viscous_part(law, p, x);
+  return direction < 0.0 && differs_by_direction(law)
+           ? viscous_part(law, negative_values(law, p), x)
+           : viscous_part(law, p, x);
 }
 
 /// Largest slope of the viscous friction at a speed, of both directions [N m s/rad].
-inline double largest_viscous_slope(const Law & law, const FrictionValues & p, double speed) noexcept
+inline double largest_viscous_slope(
+  const Law & law, const FrictionValues & p, double speed) noexcept
 {
   const Conditions x{speed, speed, 0.0, 0.0, 0.0};
   return maximum(viscous_slope(law, p, x), viscous_slope(law, negative_values(law, p), x));
 }
 
-/// share (s_c (tau_f^m - K_v |v|) + s_v K_v |v|) - |share| tau_0: torque that cancels a fraction of the friction [N m].
+/// share (s_c (tau_f^m - K_v |v|) + s_v K_v |v|) - |share| tau_0: torque that cancels a fraction of
+/// the friction [N m].
 ///
 /// \param share gain times direction of the motion, in [-2, 2].
 /// \param motor motor torque, including the feed-forward torque [N m].
 /// \param scales s_c and s_v.
 inline double cancelling_torque(
-  const Law & law, const FrictionValues & p, double share, double velocity, double motor, double external,
-  const Scales & scales = {}, double position = 0.0) noexcept
+  const Law & law, const FrictionValues & p, double share, double velocity, double motor,
+  double external, const Scales & scales = {}, double position = 0.0) noexcept
 {
   const Budget budget = friction_budget(law, p, motor, external, velocity, position);
   double against = share > 0.0 ? budget.positive : budget.negative;
-  against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(law, p, share, velocity);
-  return law.has(offset_terms) ?
-         share * against - std::abs(share) * offset_torque(law, p, {}) : share * against;
+  against = scales.dry * against +
+            (scales.viscous - scales.dry) * viscous_friction(law, p, share, velocity);
+  return law.has(offset_terms) ? share * against - std::abs(share) * offset_torque(law, p, {})
+                               : share * against;
 }
 
 /// A point next to the guess of a torque, on the side of the solution.
@@ -131,37 +150,45 @@ inline double probed(double guess, double probe, double share) noexcept
 ///
 /// \param here, there f at probed(guess, probe, share) and at probed(guess, wider, share).
 inline double fixed_point(
-  double guess, double share, double probe, double wider, double here, double there, double limit) noexcept
+  double guess, double share, double probe, double wider, double here, double there,
+  double limit) noexcept
 {
   const double near = probed(guess, probe, share), other = probed(guess, wider, share);
   const double slope = clipped((there - here) / (other - near), largest_feedback);
   return clipped(near + (here - near) / (1.0 - slope), limit);
 }
 
-/// Largest slope of the budget over motor torque at rest: the sum of the largest slope of each term [1].
+/// Largest slope of the budget over motor torque at rest: the sum of the largest slope of each term
+/// [1].
 inline double load_feedback(const Law & law, const FrictionValues & p, double torque_max) noexcept
 {
   LoadSlopes largest{};
-  for (int i = -4; i <= 4; ++i) {
-    for (int k = -4; k <= 4; ++k) {
+  for (int i = -4; i <= 4; ++i)
+  {
+    for (int k = -4; k <= 4; ++k)
+    {
       widen(largest, law, p, {0.0, 0.0, torque_max * 0.25 * i, 2.0 * torque_max * 0.25 * k, 0.0});
     }
   }
   double sum = 0.0;
-  for (const double slope : largest) {
+  for (const double slope : largest)
+  {
     sum = sum + slope;
   }
   return sum;
 }
 
-/// Feed-forward torque of one joint within +- limit [N m]: g (d tau_f^m(tau_m + tau_ff, tau_e) - |d| tau_0).
+/// Feed-forward torque of one joint within +- limit [N m]: g (d tau_f^m(tau_m + tau_ff, tau_e) -
+/// |d| tau_0).
 ///
 /// \param share gain times direction.
 /// \param motor motor torque of the controller alone [N m].
-/// \param guess feed-forward torque of the previous cycle, from which one Newton step leads to the fixed point [N m].
+/// \param guess feed-forward torque of the previous cycle, from which one Newton step leads to the
+/// fixed point [N m].
 inline double feed_forward_torque(
-  const Law & law, const FrictionValues & p, double share, double velocity, double motor, double external,
-  const Scales & scales, double guess, double limit, double position = 0.0) noexcept
+  const Law & law, const FrictionValues & p, double share, double velocity, double motor,
+  double external, const Scales & scales, double guess, double limit,
+  double position = 0.0) noexcept
 {
   const double probe = probe_share * limit, wider = 2.0 * probe_share * limit;
   const double here = cancelling_torque(

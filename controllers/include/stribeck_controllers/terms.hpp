@@ -1,6 +1,8 @@
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The terms of friction laws: written by controllers/generate.py from core/terms of the Python package; do not edit.
+/// The terms of friction laws: written by controllers/generate.py from model/terms of the Python
+/// package; do not edit.
+// clang-format off
 #ifndef STRIBECK_CONTROLLERS__TERMS_HPP_
 #define STRIBECK_CONTROLLERS__TERMS_HPP_
 
@@ -53,9 +55,13 @@ inline Law law_numbered(int number) noexcept
   switch (number) {
     case 2: return {0x183u};  // coulomb, fading_coulomb, stribeck, viscous
     case 3: return {0x105u};  // coulomb, symmetric_load, viscous
-    case 4: return {0x18fu};  // coulomb, fading_coulomb, symmetric_load, fading_symmetric_load, stribeck, viscous
-    case 5: return {0x1b3u};  // coulomb, fading_coulomb, directional_load, fading_directional_load, stribeck, viscous
-    case 6: return {0x1f3u};  // coulomb, fading_coulomb, directional_load, fading_directional_load, quadratic_load, stribeck, viscous
+    // coulomb, fading_coulomb, symmetric_load, fading_symmetric_load, stribeck, viscous
+    case 4: return {0x18fu};
+    // coulomb, fading_coulomb, directional_load, fading_directional_load, stribeck, viscous
+    case 5: return {0x1b3u};
+    // coulomb, fading_coulomb, directional_load, fading_directional_load, quadratic_load, stribeck,
+    // viscous
+    case 6: return {0x1f3u};
     default: return {0x101u};
   }
 }
@@ -138,11 +144,13 @@ Law law_of(int number, const Parameters & p)
   Law law = law_numbered(number);
   law.set(Term::asymmetric, p.asymmetric);
   law.set(Term::offset, p.torque_offset != 0.0);
-  law.set(Term::position, p.friction_slope != 0.0 || p.friction_curve != 0.0 || p.friction_centre != 0.0);
+  law.set(Term::position, p.friction_slope != 0.0 || p.friction_curve != 0.0 ||
+    p.friction_centre != 0.0);
   return law;
 }
 
-/// A value that cannot be: its name (a null pointer: there is none), what it must be, and what it is.
+/// A value that cannot be: its name (a null pointer: there is none), what it must be, and what it
+/// is.
 struct Refusal
 {
   const char * name = nullptr, * valid = nullptr;
@@ -152,26 +160,60 @@ struct Refusal
 /// The first value that the law cannot have.
 inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept
 {
-  if (!(p.friction_base >= 0.0 && std::isfinite(p.friction_base))) {return {"friction_base", "zero or positive", p.friction_base};}
-  if (!(std::isfinite(p.friction_stribeck))) {return {"friction_stribeck", "finite", p.friction_stribeck};}
-  if (!(p.load_friction_base >= 0.0 && std::isfinite(p.load_friction_base))) {return {"load_friction_base", "zero or positive", p.load_friction_base};}
-  if (!(p.load_friction_stribeck >= 0.0 && std::isfinite(p.load_friction_stribeck))) {return {"load_friction_stribeck", "zero or positive", p.load_friction_stribeck};}
-  if (!(p.load_friction_motor >= 0.0 && std::isfinite(p.load_friction_motor))) {return {"load_friction_motor", "zero or positive", p.load_friction_motor};}
-  if (!(p.load_friction_external >= 0.0 && std::isfinite(p.load_friction_external))) {return {"load_friction_external", "zero or positive", p.load_friction_external};}
-  if (!(p.load_friction_motor_stribeck >= 0.0 && std::isfinite(p.load_friction_motor_stribeck))) {return {"load_friction_motor_stribeck", "zero or positive", p.load_friction_motor_stribeck};}
-  if (!(p.load_friction_external_stribeck >= 0.0 && std::isfinite(p.load_friction_external_stribeck))) {return {"load_friction_external_stribeck", "zero or positive", p.load_friction_external_stribeck};}
-  if (!(p.load_friction_motor_quad >= 0.0 && std::isfinite(p.load_friction_motor_quad))) {return {"load_friction_motor_quad", "zero or positive", p.load_friction_motor_quad};}
-  if (!(p.load_friction_external_quad >= 0.0 && std::isfinite(p.load_friction_external_quad))) {return {"load_friction_external_quad", "zero or positive", p.load_friction_external_quad};}
-  if (!(p.dtheta_stribeck >= 0.0 && std::isfinite(p.dtheta_stribeck))) {return {"dtheta_stribeck", "zero or positive", p.dtheta_stribeck};}
+  if (!(p.friction_base >= 0.0 && std::isfinite(p.friction_base))) {
+    return {"friction_base", "zero or positive", p.friction_base};
+  }
+  if (!(std::isfinite(p.friction_stribeck))) {
+    return {"friction_stribeck", "finite", p.friction_stribeck};
+  }
+  if (!(p.load_friction_base >= 0.0 && std::isfinite(p.load_friction_base))) {
+    return {"load_friction_base", "zero or positive", p.load_friction_base};
+  }
+  if (!(p.load_friction_stribeck >= 0.0 && std::isfinite(p.load_friction_stribeck))) {
+    return {"load_friction_stribeck", "zero or positive", p.load_friction_stribeck};
+  }
+  if (!(p.load_friction_motor >= 0.0 && std::isfinite(p.load_friction_motor))) {
+    return {"load_friction_motor", "zero or positive", p.load_friction_motor};
+  }
+  if (!(p.load_friction_external >= 0.0 && std::isfinite(p.load_friction_external))) {
+    return {"load_friction_external", "zero or positive", p.load_friction_external};
+  }
+  if (!(p.load_friction_motor_stribeck >= 0.0 && std::isfinite(p.load_friction_motor_stribeck))) {
+    return {"load_friction_motor_stribeck", "zero or positive", p.load_friction_motor_stribeck};
+  }
+  if (!(p.load_friction_external_stribeck >= 0.0 &&
+    std::isfinite(p.load_friction_external_stribeck))) {
+    return {"load_friction_external_stribeck", "zero or positive",
+      p.load_friction_external_stribeck};
+  }
+  if (!(p.load_friction_motor_quad >= 0.0 && std::isfinite(p.load_friction_motor_quad))) {
+    return {"load_friction_motor_quad", "zero or positive", p.load_friction_motor_quad};
+  }
+  if (!(p.load_friction_external_quad >= 0.0 && std::isfinite(p.load_friction_external_quad))) {
+    return {"load_friction_external_quad", "zero or positive", p.load_friction_external_quad};
+  }
+  if (!(p.dtheta_stribeck >= 0.0 && std::isfinite(p.dtheta_stribeck))) {
+    return {"dtheta_stribeck", "zero or positive", p.dtheta_stribeck};
+  }
   if (!(p.alpha >= 0.0 && std::isfinite(p.alpha))) {return {"alpha", "zero or positive", p.alpha};}
-  if (!(p.friction_viscous >= 0.0 && std::isfinite(p.friction_viscous))) {return {"friction_viscous", "zero or positive", p.friction_viscous};}
-  if (!(p.friction_base_negative >= 0.0 && std::isfinite(p.friction_base_negative))) {return {"friction_base_negative", "zero or positive", p.friction_base_negative};}
-  if (!(p.friction_viscous_negative >= 0.0 && std::isfinite(p.friction_viscous_negative))) {return {"friction_viscous_negative", "zero or positive", p.friction_viscous_negative};}
+  if (!(p.friction_viscous >= 0.0 && std::isfinite(p.friction_viscous))) {
+    return {"friction_viscous", "zero or positive", p.friction_viscous};
+  }
+  if (!(p.friction_base_negative >= 0.0 && std::isfinite(p.friction_base_negative))) {
+    return {"friction_base_negative", "zero or positive", p.friction_base_negative};
+  }
+  if (!(p.friction_viscous_negative >= 0.0 && std::isfinite(p.friction_viscous_negative))) {
+    return {"friction_viscous_negative", "zero or positive", p.friction_viscous_negative};
+  }
   if (!(std::isfinite(p.torque_offset))) {return {"torque_offset", "finite", p.torque_offset};}
   if (!(std::isfinite(p.friction_slope))) {return {"friction_slope", "finite", p.friction_slope};}
   if (!(std::isfinite(p.friction_curve))) {return {"friction_curve", "finite", p.friction_curve};}
-  if (!(std::isfinite(p.friction_centre))) {return {"friction_centre", "finite", p.friction_centre};}
-  if (law.has(Term::stribeck) && !(p.dtheta_stribeck > 0.0)) {return {"dtheta_stribeck", "positive", p.dtheta_stribeck};}
+  if (!(std::isfinite(p.friction_centre))) {
+    return {"friction_centre", "finite", p.friction_centre};
+  }
+  if (law.has(Term::stribeck) && !(p.dtheta_stribeck > 0.0)) {
+    return {"dtheta_stribeck", "positive", p.dtheta_stribeck};
+  }
   if (law.has(Term::stribeck) && !(p.alpha > 0.0)) {return {"alpha", "positive", p.alpha};}
   return {};
 }
@@ -179,7 +221,10 @@ inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept
 /// The values that count for motion in negative direction.
 inline FrictionValues negative_values(const Law & law, FrictionValues p) noexcept
 {
-  if (law.has(Term::asymmetric)) {p.friction_base = p.friction_base_negative; p.friction_viscous = p.friction_viscous_negative;}
+  if (law.has(Term::asymmetric)) {
+    p.friction_base = p.friction_base_negative;
+    p.friction_viscous = p.friction_viscous_negative;
+  }
   return p;
 }
 
@@ -220,14 +265,16 @@ inline double directional_load(const FrictionValues & p, const Conditions & x) n
 }
 inline double fading_directional_load(const FrictionValues & p, const Conditions & x) noexcept
 {
-  const double t0 = (p.load_friction_motor_stribeck * x.motor) - (p.load_friction_external_stribeck * x.external);
+  const double t0 = (p.load_friction_motor_stribeck * x.motor) -
+    (p.load_friction_external_stribeck * x.external);
   return std::abs(t0);
 }
 inline double quadratic_load(const FrictionValues & p, const Conditions & x) noexcept
 {
   const double t0 = std::abs(x.motor);
   const double t1 = std::abs(x.external);
-  const double t2 = (t0 > t1) ? ((p.load_friction_external_quad * x.external) * x.external) : ((t0 < t1) ? ((p.load_friction_motor_quad * x.motor) * x.motor) : 0.0);
+  const double t2 = (t0 > t1) ? ((p.load_friction_external_quad * x.external) * x.external)
+    : ((t0 < t1) ? ((p.load_friction_motor_quad * x.motor) * x.motor) : 0.0);
   return ((x.motor * x.external) < 0.0) ? t2 : 0.0;
 }
 inline double stribeck(const FrictionValues & p, const Conditions & x) noexcept
@@ -279,14 +326,16 @@ inline double directional_load(const FrictionValues & p, const Conditions & x) n
 }
 inline double fading_directional_load(const FrictionValues & p, const Conditions & x) noexcept
 {
-  const double t0 = (x.motor * p.load_friction_motor_stribeck) + (-(p.load_friction_external_stribeck * x.external));
+  const double t0 = (x.motor * p.load_friction_motor_stribeck) +
+    (-(p.load_friction_external_stribeck * x.external));
   return p.load_friction_motor_stribeck * (t0 > 0.0 ? 1.0 : t0 < 0.0 ? -1.0 : t0);
 }
 inline double quadratic_load(const FrictionValues & p, const Conditions & x) noexcept
 {
   const double t0 = std::abs(x.motor);
   const double t1 = std::abs(x.external);
-  const double t2 = (t0 < t1) ? ((p.load_friction_motor_quad * x.motor) + (x.motor * p.load_friction_motor_quad)) : 0.0;
+  const double t2 = (t0 < t1)
+    ? ((p.load_friction_motor_quad * x.motor) + (x.motor * p.load_friction_motor_quad)) : 0.0;
   return ((x.motor * x.external) < 0.0) ? ((t0 > t1) ? 0.0 : t2) : 0.0;
 }
 }  // namespace motor_slope
@@ -301,7 +350,8 @@ constexpr std::uint32_t loaded_terms = 0x7cu;
 constexpr std::uint32_t offset_terms = 0x400u;
 
 /// Coulomb friction and terms without fixed sign, together at least zero [N m].
-inline double static_friction(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+inline double static_friction(const Law & law, const FrictionValues & p,
+  const Conditions & x) noexcept
 {
   double total = 0.0;
   if (law.has(Term::coulomb)) {total = total + value::coulomb(p, x);}
@@ -310,7 +360,8 @@ inline double static_friction(const Law & law, const FrictionValues & p, const C
 }
 
 /// Dry friction that is the same in both directions [N m].
-inline double shared_friction(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+inline double shared_friction(const Law & law, const FrictionValues & p,
+  const Conditions & x) noexcept
 {
   double total = 0.0;
   if (law.has(Term::symmetric_load)) {total = total + value::symmetric_load(p, x);}
@@ -318,8 +369,12 @@ inline double shared_friction(const Law & law, const FrictionValues & p, const C
   if (law.has(Term::stribeck)) {
     double fading = 0.0;
     if (law.has(Term::fading_coulomb)) {fading = fading + value::fading_coulomb(p, x);}
-    if (law.has(Term::fading_symmetric_load)) {fading = fading + value::fading_symmetric_load(p, x);}
-    if (law.has(Term::fading_directional_load)) {fading = fading + value::fading_directional_load(p, x);}
+    if (law.has(Term::fading_symmetric_load)) {
+      fading = fading + value::fading_symmetric_load(p, x);
+    }
+    if (law.has(Term::fading_directional_load)) {
+      fading = fading + value::fading_directional_load(p, x);
+    }
     if (law.has(Term::quadratic_load)) {fading = fading + value::quadratic_load(p, x);}
     total = total + value::stribeck(p, x) * fading;
   }
@@ -335,7 +390,8 @@ inline double viscous_part(const Law & law, const FrictionValues & p, const Cond
 }
 
 /// Slope of the viscous friction [N m s/rad].
-inline double viscous_slope(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+inline double viscous_slope(const Law & law, const FrictionValues & p,
+  const Conditions & x) noexcept
 {
   double total = 0.0;
   if (law.has(Term::viscous)) {total = total + speed_slope::viscous(p, x);}
@@ -343,7 +399,8 @@ inline double viscous_slope(const Law & law, const FrictionValues & p, const Con
 }
 
 /// Torque beside motor and external torque [N m].
-inline double offset_torque(const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+inline double offset_torque(const Law & law, const FrictionValues & p,
+  const Conditions & x) noexcept
 {
   double total = 0.0;
   if (law.has(Term::offset)) {total = total + value::offset(p, x);}
@@ -354,16 +411,23 @@ inline double offset_torque(const Law & law, const FrictionValues & p, const Con
 using LoadSlopes = std::array<double, 5>;
 
 /// Raise the largest slopes to those at some conditions.
-inline void widen(LoadSlopes & largest, const Law & law, const FrictionValues & p, const Conditions & x) noexcept
+inline void widen(LoadSlopes & largest, const Law & law, const FrictionValues & p,
+  const Conditions & x) noexcept
 {
   const auto larger = [](double a, double b) {return std::abs(b) > a ? std::abs(b) : a;};
-  largest[0] = law.has(Term::symmetric_load) ? larger(largest[0], motor_slope::symmetric_load(p, x)) : 0.0;
-  largest[1] = law.has(Term::fading_symmetric_load) ? larger(largest[1], motor_slope::fading_symmetric_load(p, x)) : 0.0;
-  largest[2] = law.has(Term::directional_load) ? larger(largest[2], motor_slope::directional_load(p, x)) : 0.0;
-  largest[3] = law.has(Term::fading_directional_load) ? larger(largest[3], motor_slope::fading_directional_load(p, x)) : 0.0;
-  largest[4] = law.has(Term::quadratic_load) ? larger(largest[4], motor_slope::quadratic_load(p, x)) : 0.0;
+  largest[0] = law.has(Term::symmetric_load)
+    ? larger(largest[0], motor_slope::symmetric_load(p, x)) : 0.0;
+  largest[1] = law.has(Term::fading_symmetric_load)
+    ? larger(largest[1], motor_slope::fading_symmetric_load(p, x)) : 0.0;
+  largest[2] = law.has(Term::directional_load)
+    ? larger(largest[2], motor_slope::directional_load(p, x)) : 0.0;
+  largest[3] = law.has(Term::fading_directional_load)
+    ? larger(largest[3], motor_slope::fading_directional_load(p, x)) : 0.0;
+  largest[4] = law.has(Term::quadratic_load)
+    ? larger(largest[4], motor_slope::quadratic_load(p, x)) : 0.0;
 }
 
 }  // namespace stribeck
+// clang-format on
 
 #endif  // STRIBECK_CONTROLLERS__TERMS_HPP_

@@ -6,6 +6,7 @@ Both are written from :mod:`stribeck.model.terms` by ``controllers/generate.py``
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -21,7 +22,9 @@ from stribeck.model.trace.expressions import Tracer
 _HEAD = """\
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
 /// \\file
-/// The terms of friction laws: written by controllers/generate.py from core/terms of the Python package; do not edit.
+/// The terms of friction laws: written by controllers/generate.py from model/terms of the Python
+/// package; do not edit.
+// clang-format off
 #ifndef STRIBECK_CONTROLLERS__TERMS_HPP_
 #define STRIBECK_CONTROLLERS__TERMS_HPP_
 
@@ -62,6 +65,9 @@ struct Conditions
   double velocity, speed, motor, external, position;
 };
 """
+
+_WIDTH = 100
+"""Most characters in a line of C++, as in the packages of ros2_control."""
 
 _VALID = {
     "positive": ("p.{0} >= 0.0 && std::isfinite(p.{0})", "zero or positive"),
@@ -130,9 +136,10 @@ def terms_header() -> str:
             "offset_torque", "Torque beside motor and external torque [N m].", _of_kind("offset"), "value"
         ),
         _load_slopes(),
-        "\n}  // namespace stribeck\n\n#endif  // STRIBECK_CONTROLLERS__TERMS_HPP_\n",
+        "\n}  // namespace stribeck\n// clang-format on\n\n#endif  // STRIBECK_CONTROLLERS__TERMS_HPP_\n",
     ]
-    return "\n".join(block.rstrip("\n") for block in blocks) + "\n"
+    text = "\n".join(block.rstrip("\n") for block in blocks) + "\n"
+    return "\n".join(piece for line in text.split("\n") for piece in _folded(line))
 
 
 def controller_parameters() -> str:
@@ -152,6 +159,40 @@ def controller_parameters() -> str:
             f"{name}: {{ type: double, default_value: {one.value!r}, description: {json.dumps(text)}{valid} }}"
         )
     return "".join(f"      {line}\n" for line in lines)
+
+
+def _folded(line: str) -> Iterator[str]:
+    """A line of C++ in pieces of at most :data:`_WIDTH` characters; a long condition has its block on lines of its own."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    if len(line) <= _WIDTH:
+        yield line
+    elif block := re.fullmatch(r" *(if \(.*\)) \{(.*)\}", line):
+        yield from _folded(f"{indent}{block[1]} {{")
+        for statement in block[2].split("; "):
+            yield from _folded(f"{indent}  {statement.rstrip(';')};")
+        yield indent + "}"
+    elif comment := re.search(r"(?<=;)  // .*", line):
+        yield from _folded(indent + comment[0].strip())
+        yield from _folded(line[: comment.start()])
+    else:
+        further = re.match(r" *//+ ", line)
+        end = _break(line)
+        yield line[:end].rstrip()
+        yield from _folded((further[0] if further else indent + "  ") + line[end:].lstrip())
+
+
+def _break(line: str) -> int:
+    """Where a line is broken: at the last possible place with the fewest open brackets around it."""
+    if line.lstrip().startswith("//"):
+        return line.rindex(" ", 0, _WIDTH + 1)
+    places, depth = [], 0
+    for token in re.finditer(
+        r'"[^"]*"|[({]|[)}]|(?<=[,|]) |(?<=&&) |(?<= [-+*=]) | (?=[?:] )', line[:_WIDTH]
+    ):
+        depth += (token[0] in "({") - (token[0] in ")}")
+        if token[0] == " ":
+            places.append((-depth, token.start()))
+    return max(places)[1]
 
 
 def _of_kind(*kinds: Kind) -> list[Term]:
