@@ -32,21 +32,13 @@ import pinocchio as pin
 import stribeck as sb
 from plants.arm import COULOMB, HOME, JOINTS, ROTOR, VISCOUS, ur5
 from plants.friction import FloatArray, FrictionValues, Side
-from stribeck.evaluate.draws import draws_of
+from steady_friction import drawn_friction, points
 from stribeck.model.joint import Drive
-from stribeck.model.law import friction_budget, with_offset
 
 STEP, EVERY = 1e-3, 5
 """Step of the plant [s], and steps per row."""
 
 COUNT = 2.0 * np.pi / 2.0**17
-SPEEDS = (0.1, 0.25, 0.5, 0.9)
-"""Stated speeds, as shares of the speed that 98 % of the moving rows do not exceed."""
-
-LOADS = (0.1, 0.5, 0.9)
-"""Stated loads, as quantiles of those of the moving rows."""
-
-DRAWS = 400
 USABLE, GOOD = 0.2, 0.1
 """Errors held out, relative to the torque, above which no joint may be called usable, and below which it should be."""
 
@@ -152,35 +144,6 @@ def recorded(lab: Lab, motion: Motion, rigid: FloatArray, rng: np.random.Generat
         "dq": v + 2e-3 * noise[0],
         "tau": torque + 0.02 * np.sqrt(np.mean(torque**2, axis=0)) * noise[1],
     }
-
-
-def drawn_friction(
-    drive: Drive, v: FloatArray, load: FloatArray, places: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Friction (P,) of a drive in even motion at speeds and loads (P,), and of draws from it (D, P), means over places."""
-
-    def at(values: Any, v: FloatArray, load: FloatArray) -> FloatArray:
-        return np.asarray(np.mean([at_place(values, v, load, place) for place in places], axis=0))
-
-    def at_place(values: Any, v: FloatArray, load: FloatArray, place: float) -> FloatArray:
-        found = np.zeros(np.broadcast_shapes(np.shape(values["armature"]), v.shape))
-        for _ in range(4):  # the motor carries the load and the friction
-            motor = load + np.sign(v) * found
-            positive, negative = friction_budget(drive.law, values, motor, -load, v, place)
-            found = np.asarray(np.where(v < 0.0, negative, positive)) + np.zeros_like(found)
-        return np.asarray(found - np.sign(v) * with_offset(drive.law, values, 0.0))
-
-    drawn = {name: value[:, None] for name, value in draws_of(drive, DRAWS, 0).items()}
-    return at(dict(drive.values), v, load), at(drawn, v[None], load[None])
-
-
-def points(v: FloatArray, load: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Stated speeds in both directions and loads of recorded rows (N,), all combinations (P,)."""
-    moving = np.abs(v) > 0.02 * np.max(np.abs(v))
-    fast = float(np.quantile(np.abs(v[moving]), 0.98))
-    speeds = np.array([sign * share * fast for share in SPEEDS for sign in (1.0, -1.0)])
-    loads = np.quantile(load[moving], LOADS)
-    return np.repeat(speeds, len(loads)), np.tile(loads, len(speeds))
 
 
 def compared(

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator, Simulator
 from stribeck.identify.mechanism.model_file import MechanismModel, read_model
-from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.recordings import on_grid, read_mechanism_recordings
 from stribeck.report.style import drawing, save
 
 SHOWN = {"ratio": "weight ratio", "regularization": "compliance and slip", "step": "time step"}
@@ -32,7 +32,7 @@ def changed(model: MechanismModel, method: str, factor: float) -> MechanismModel
 def estimate(model: MechanismModel, files: list[Path]) -> tuple[MechanismEstimate, dict[str, float]]:
     """An estimation from the values of the model file, and the largest RMSE of each signal, simulated from the first sample."""
     mechanism, step = model.mechanism, model.settings.step
-    runs = [on_grid(recording, mechanism, step) for recording in read_recordings(files, model)]
+    runs = [on_grid(recording, mechanism, step) for recording in read_mechanism_recordings(files, model)]
     found = MechanismEstimator(mechanism, runs, step, model.settings.ratio).estimate()
     simulator = Simulator(mechanism, step, max(len(run.path) for run in runs))
     errors = [simulator.errors(run, found.solution.point.chi) for run in runs]

@@ -38,12 +38,6 @@ from stribeck.identify.servo.rollout import Inputs, Rollout
 from stribeck.identify.servo.simulated import Pool, apart
 from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
-from stribeck.model.actuator import (
-    firmware_output,
-    initial_control_state,
-    next_control_state,
-    output_torque,
-)
 from stribeck.model.bench import gravity_torque, inertia
 from stribeck.model.law import friction_budget, law_named
 from stribeck.model.log import Log
@@ -121,22 +115,22 @@ class Effect:
         actuator, gains = plant.actuator, plant.gains
         middle = at.position + 0.5 * dt * at.velocity
         seen = self.seen(p, middle, at.velocity, state)
-        halfway = next_control_state(actuator, gains, at.control, command.goal, seen, 0.5 * dt)
+        halfway = actuator.control.next_state(gains, at.control, command.goal, seen, 0.5 * dt)
         p = self.values(p, middle, at.velocity, state, now)
         change = 0.5 * dt * at.velocity - (halfway.goal - at.control.goal)
         reach = jnp.abs(change) if plant.stiff else None
 
         def motor(velocity: Any) -> Any:
-            output = firmware_output(actuator, p, gains, halfway, command.goal, seen, velocity, reach)
+            output = actuator.control.output(p, gains, halfway, command.goal, seen, velocity, reach)
             duty = self.duty(p, output)
-            torque = output_torque(actuator, p, duty, command, velocity)
+            torque = actuator.control.torque(p, duty, command, velocity)
             return self.torque(p, torque, duty, command, velocity)
 
         external = gravity_torque(plant.pendulum, middle, p["q_offset"])
         external = self.external(p, external, middle, at.velocity)
         mobility = 1.0 / self.inertia(p, inertia(plant.pendulum, p["armature"]))
         velocity, distance = self.moved(plant, p, mobility, at.velocity, motor, external, state, dt)
-        control = next_control_state(actuator, gains, halfway, command.goal, seen, 0.5 * dt)
+        control = actuator.control.next_state(gains, halfway, command.goal, seen, 0.5 * dt)
         after = PlantState(at.position + distance, velocity, control)
         return after, self.next(p, state, at, after, motor(velocity), now, dt)
 
@@ -418,11 +412,11 @@ class Presliding(Substepped):
         actuator, gains, h = plant.actuator, plant.gains, dt / self.substeps
         moment = inertia(plant.pendulum, p["armature"])
         position, velocity, z = at.position, at.velocity, state[0]
-        control = next_control_state(actuator, gains, at.control, command.goal, position, dt)
+        control = actuator.control.next_state(gains, at.control, command.goal, position, dt)
         for _ in range(self.substeps):
             middle = position + 0.5 * h * velocity
-            duty = firmware_output(actuator, p, gains, control, command.goal, middle, velocity)
-            motor = output_torque(actuator, p, duty, command, velocity)
+            duty = actuator.control.output(p, gains, control, command.goal, middle, velocity)
+            motor = actuator.control.torque(p, duty, command, velocity)
             external = gravity_torque(plant.pendulum, middle, p["q_offset"])
             dry, viscous = self.friction(plant, p, motor, external, velocity)
             slope = viscous + command.torque_enable * p["kt"] ** 2 / p["R"]
@@ -457,9 +451,9 @@ class TwoMass(Substepped):
         stiffness = 1.0 / (p["compliance"] + 1.5 * h * h / reduced)
         damping = 0.6 * jnp.sqrt(stiffness * reduced)
         position, velocity, twist, rotor = at.position, at.velocity, state[0], state[1]
-        control = next_control_state(actuator, gains, at.control, command.goal, position, dt)
+        control = actuator.control.next_state(gains, at.control, command.goal, position, dt)
         for _ in range(self.substeps):
-            duty = firmware_output(actuator, p, gains, control, command.goal, position, velocity)
+            duty = actuator.control.output(p, gains, control, command.goal, position, velocity)
             stretch = jnp.sign(twist) * jnp.maximum(jnp.abs(twist) - p["play"], 0.0)
             touching = 1.0 - jnp.exp(-jnp.abs(stretch) / 1e-4)
             spring = stiffness * stretch + touching * damping * (rotor - velocity)
@@ -470,7 +464,7 @@ class TwoMass(Substepped):
                 1.0 / p["armature"],
                 p,
                 rotor,
-                lambda v: output_torque(actuator, p, duty, command, v),  # noqa: B023
+                lambda v: actuator.control.torque(p, duty, command, v),  # noqa: B023
                 -spring,
                 h,
             )
@@ -614,7 +608,7 @@ class ExtendedRollout(Rollout):
         return state
 
     def _first(self, inputs: Inputs) -> Any:
-        control = initial_control_state(self._plant.actuator, self._array(self.batch.goal[0]))
+        control = self._plant.actuator.control.first_state(self._array(self.batch.goal[0]))
         start = inputs["velocity"][0]
         own = [jnp.zeros_like(start) for _ in range(self.effect.states)]
         if isinstance(self.effect, TwoMass):

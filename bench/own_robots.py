@@ -38,7 +38,7 @@ from stribeck.files.robots import example_robots, read_robot
 from stribeck.identify.arm.config import identification_config
 from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.identify.arm.motion import motion_of
-from stribeck.identify.arm.recordings import read_recordings
+from stribeck.identify.arm.recordings import read_arm_recordings
 from stribeck.identify.arm.scores import relative_error
 from stribeck.rigid.urdf import MOVABLE
 from stribeck.session.excitation_file import read_excitation_file
@@ -186,7 +186,7 @@ def floor(machine: Path, joints: tuple[str, ...], bag: Path, clean: Path) -> flo
     motions = [
         motion_of(run, config.protocol)
         for run in (
-            read_recordings([path], config.recording, joints, robot.units)[0] for path in (bag, clean)
+            read_arm_recordings([path], config.recording, joints, robot.units)[0] for path in (bag, clean)
         )
     ]
     moving = motions[0].moving

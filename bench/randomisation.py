@@ -163,7 +163,7 @@ def robot_cases(name: str, law: str, given: argparse.Namespace) -> Iterator[Case
             f"{joint}/{key}": values
             for k, (joint, drive) in enumerate(drives.items())
             for key, values in with_stiffness(
-                drive, draws_of(drive, DRAWS, k, error=errors[k], share=shares[k])
+                drive, draws_of(drive, DRAWS, k, error=errors[k], share=shares[k], correlated=False)
             ).items()
         }
 

@@ -24,7 +24,7 @@ from stribeck.identify.mechanism.estimation import MechanismEstimator, Simulator
 from stribeck.identify.mechanism.mechanism import Mechanism
 from stribeck.identify.mechanism.model_file import read_model
 from stribeck.identify.mechanism.problem import EstimationProblem, GridRun
-from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.recordings import on_grid, read_mechanism_recordings
 from stribeck.model.arrays import Array
 
 
@@ -161,7 +161,8 @@ def main() -> None:
     model = read_model(sys.argv[1])
     files = [Path(name) for name in sys.argv[2:]]
     runs = [
-        on_grid(one, model.mechanism, model.settings.step) for one in read_recordings(files, model, print)
+        on_grid(one, model.mechanism, model.settings.step)
+        for one in read_mechanism_recordings(files, model, print)
     ]
     start = model.mechanism.parameters.vector()
     ours = MechanismEstimator(model.mechanism, runs, model.settings.step, model.settings.ratio).solve(start)

@@ -1,12 +1,15 @@
 """Recovery and coverage of ``identify-robot`` on synthetic robots, simulated in MuJoCo with known parameters.
 
 Each repetition draws drives (armature, friction of the law, encoder bias, command delay; stiffness where gains are not given;
-backlash), moves the robot of a model file through multisines of all joints, quantises its positions, and identifies it. With backlash,
-motors are inertias of their own that touch their links at both ends of the gap. Printed are the median error of the
-parameters that count as determined, and the share of 95 % intervals that hold the truth, those of loosely determined ones included.
+backlash), moves the robot of a model file through multisines of all joints, quantises its positions, and identifies it. With backlash or
+elastic gears, motors are inertias of their own that push their links through a gap or a spring. With ``--lugre`` friction is that of bristles
+(``plants.friction``), with ``--ripple`` it varies over the angle; neither is a law that is identified. Printed are the median error of the
+parameters that count as determined, the share of 95 % intervals that hold the truth, those of loosely determined ones included, and both
+for the friction in even motion at stated speeds and loads (:mod:`steady_friction`).
 
     python bench/synthetic_robots.py --model go2.xml --repetitions 40 [--law m6] [--backlash 0.002] [--noise 0.002] [--json F]
     python bench/synthetic_robots.py --model so101_new_calib.xml --drives servos --law m6 --backlash 0.01
+    python bench/synthetic_robots.py --model so101_new_calib.xml --drives servos --lugre --ripple 0.05 --elastic 300
     python bench/synthetic_robots.py --pool F F …
 """
 
@@ -21,15 +24,22 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import paths  # noqa: F401
 import mujoco
 import numpy as np
 from scipy.signal import lfilter
 
-from stribeck.identify.robot.identify import identify_robot
+from plants.friction import FrictionValues, LuGre
+from steady_friction import drawn_friction, even_friction, points
+from stribeck.identify.robot.drives import robot_drives
+from stribeck.identify.robot.identify import RobotFit, identify_robot
+from stribeck.identify.robot.problem import CUTOFF, motion_of
 from stribeck.identify.robot.recordings import RobotRun
 from stribeck.identify.robot.rollout import Array, mean_goals
 from stribeck.identify.robot.tree import RobotTree, load_tree
+from stribeck.identify.robot.verdict import judge_robot
 from stribeck.model.law import LAWS, friction_budget
+from stribeck.model.terms import FRICTION_PARAMETERS
 
 STEP = 1e-4
 """Of the simulation of a synthetic robot [s]."""
@@ -44,6 +54,7 @@ SHARES = {
     "friction_stribeck": (0.2, 0.6),
     "dtheta_stribeck": (0.1, 0.4),
     "load_friction_base": (0.03, 0.12),
+    "load_friction_stribeck": (0.02, 0.08),
     "load_friction_motor": (0.03, 0.12),
     "load_friction_external": (0.03, 0.12),
     "load_friction_motor_stribeck": (0.02, 0.08),
@@ -103,10 +114,27 @@ DRIVES = {
 """Like those of the Go2 and the SO-101."""
 
 
-def drawn(
-    generator: np.random.Generator, drives: Drives, law: str, play: float, count: int
-) -> dict[str, Array]:
+@dataclass(frozen=True)
+class Plant:
+    """What the joints of a robot are, besides their drives.
+
+    :param law: of the friction, whose terms are drawn.
+    :param lugre: whether friction is that of bristles with these values.
+    :param play: largest width of the gap [rad].
+    :param elastic: least stiffness of gears [N m/rad], 0 for rigid ones; joints have up to three times as much.
+    :param ripple: largest share by which dry friction varies over the angle.
+    """
+
+    law: str
+    lugre: bool = False
+    play: float = 0.0
+    elastic: float = 0.0
+    ripple: float = 0.0
+
+
+def drawn(generator: np.random.Generator, drives: Drives, plant: Plant, count: int) -> dict[str, Array]:
     """Drives of all joints; those of law M3 are the same as without the terms of others."""
+    law = plant.law
     truth = {name: generator.uniform(*drives.ranges[name], count) for name in ("armature", "friction_base")}
     truth["friction_viscous"] = generator.uniform(*drives.ranges["friction_viscous"], count)
     load = generator.uniform(*SHARES["load_friction_base"], count)
@@ -116,14 +144,47 @@ def drawn(
             truth[name] = generator.uniform(*SHARES[name], count) if name != "load_friction_base" else load
     if "friction_stribeck" in truth:
         truth["friction_stribeck"] *= truth["friction_base"]
-    truth["play"] = generator.uniform(0.5, 1.0, count) * play
+    truth["play"] = generator.uniform(0.5, 1.0, count) * plant.play
+    truth["elastic"] = generator.uniform(1.0, 3.0, count) * plant.elastic
+    truth["ripple"] = generator.uniform(0.0, 1.0, count) * plant.ripple
+    truth["ripple_wave"] = generator.uniform(2.0, 60.0, count)
+    truth["presliding"] = 10.0 ** generator.uniform(-3.7, -2.5, count)
     return truth
+
+
+def bristles(truth: dict[str, Array]) -> LuGre:
+    """Friction with the values of a law, whose way before it slips is ``presliding`` [rad]."""
+    base = truth["friction_base"]
+    return LuGre(
+        FrictionValues(
+            coulomb=base,
+            stiction=base + truth["friction_stribeck"],
+            viscous=truth["friction_viscous"],
+            stribeck_velocity=truth["dtheta_stribeck"],
+            presliding=truth["presliding"],
+            inertia=truth["armature"],
+            asymmetry=0.0 * base,
+            ripple=truth["ripple"],
+            ripple_wave=truth["ripple_wave"],
+            load_share=truth["load_friction_base"],
+        )
+    )
+
+
+def steady(plant: Plant, truth: dict[str, Array], joint: int, v: Array, load: Array) -> Array:
+    """Friction of a joint against an even motion at speeds and loads (P,) [N m], without ripple."""
+    values = {name: each[joint] for name, each in truth.items()}
+    if not plant.lugre:
+        return even_friction(LAWS[plant.law], values, v, load, np.zeros(1))
+    weight = np.exp(-((v / values["dtheta_stribeck"]) ** 2))
+    dry = values["friction_base"] + values["friction_stribeck"] * weight
+    return np.asarray(dry + values["friction_viscous"] * abs(v) + values["load_friction_base"] * abs(load))
 
 
 def moved(
     tree: RobotTree,
     drives: Drives,
-    law: str,
+    plant: Plant,
     truth: dict[str, Array],
     generator: np.random.Generator,
     name: str,
@@ -140,8 +201,8 @@ def moved(
     ]
     goal = 0.5 * (lower + upper) + amplitude * sum(parts) / 2.0
     wanted = mean_goals(goal, truth["delay"] + 0.5 * STEP, inner, drives.dt) - truth["bias"]
-    follow = _with_play if truth["play"].any() else _rigid
-    position = follow(tree, drives, law, truth, wanted, goal[0])[::inner]
+    follow = _with_gears if truth["play"].any() or truth["elastic"].any() else _rigid
+    position = follow(tree, drives, plant, truth, wanted, goal[0])[::inner]
     gains = (truth["stiffness"], np.full(count, drives.derivative)) if drives.known else (None, None)
     kept = np.exp(-drives.dt / CORRELATION)
     error = generator.normal(0.0, noise, position.shape)
@@ -160,16 +221,22 @@ def _prepared(tree: RobotTree, start: Array) -> Any:
     return data
 
 
+def _wave(truth: dict[str, Array], angle: Array) -> Array:
+    """Factor of dry friction at angles (J,)."""
+    return np.asarray(1.0 + truth["ripple"] * np.sin(truth["ripple_wave"] * angle))
+
+
 def _rigid(
-    tree: RobotTree, drives: Drives, law: str, truth: dict[str, Array], wanted: Array, start: Array
+    tree: RobotTree, drives: Drives, plant: Plant, truth: dict[str, Array], wanted: Array, start: Array
 ) -> Array:
-    """Without backlash: MuJoCo's own dry friction, implicit damping (T, J)."""
-    model, data = tree.model, _prepared(tree, start)
-    damping = truth["friction_viscous"] + drives.derivative
+    """Links that move as their motors: MuJoCo's own dry friction, implicit damping (T, J)."""
+    model, data, law = tree.model, _prepared(tree, start), LAWS[plant.law]
+    friction = bristles(truth) if plant.lugre else None
+    damping = truth["friction_viscous"] * (friction is None) + drives.derivative
     model.dof_armature[:], model.dof_damping[:] = truth["armature"] - 0.5 * STEP * damping, damping
     model.dof_solimp[:] = (0.9999, 0.9999, 0.001, 0.5, 2.0)
     model.dof_solref[:] = (2.0 * STEP, 1.0)
-    model.dof_frictionloss[:] = 1.0
+    model.dof_frictionloss[:] = 1.0 if friction is None else 0.0
     mujoco.mj_setConst(model, data)
     data.qpos[:] = start
     position, previous = np.empty_like(wanted), np.zeros(len(start))
@@ -179,55 +246,96 @@ def _rigid(
         motor = np.clip(truth["stiffness"] * (goal - data.qpos), -tree.limits, tree.limits)
         external = tree.external(data, (data.qvel - previous) / STEP)
         previous = data.qvel.copy()
-        acting = motor - drives.derivative * data.qvel
-        model.dof_frictionloss[:] = friction_budget(LAWS[law], dry, acting, external, data.qvel)[0]
         data.qfrc_applied[:] = motor
+        if friction is None:
+            acting = motor - drives.derivative * data.qvel
+            budget = friction_budget(law, dry, acting, external, data.qvel)[0]
+            model.dof_frictionloss[:] = budget * _wave(truth, data.qpos)
+        else:
+            friction.modulate(data.qpos, external)
+            data.qfrc_applied[:] -= friction.torque(data.qvel.copy(), STEP)
         mujoco.mj_step(model, data)
     for values in (model.dof_armature, model.dof_damping, model.dof_frictionloss):
         values[:] = 0.0
     return position
 
 
-def _with_play(
-    tree: RobotTree, drives: Drives, law: str, truth: dict[str, Array], wanted: Array, start: Array
+def _with_gears(
+    tree: RobotTree, drives: Drives, plant: Plant, truth: dict[str, Array], wanted: Array, start: Array
 ) -> Array:
-    """Motors with friction, and links that they push through a gap; the trapezoidal rule for damping (T, J)."""
-    model, data = tree.model, _prepared(tree, start)
+    """Motors with friction, and links that they push through a gap or a spring; the trapezoidal rule for damping (T, J)."""
+    model, data, law = tree.model, _prepared(tree, start), LAWS[plant.law]
     mujoco.mj_forward(model, data)
-    link = data.M[tree.diagonal]
-    spring = CONTACT**2 * link * truth["armature"] / (link + truth["armature"])
-    damper = 0.6 * spring / CONTACT
-    half = 0.5 * STEP * (truth["friction_viscous"] + drives.derivative)
-    dry = {**truth, "friction_viscous": 0.0}
+    link, friction = data.M[tree.diagonal], bristles(truth) if plant.lugre else None
+    both = link * truth["armature"] / (link + truth["armature"])
+    spring = truth["elastic"] if plant.elastic else CONTACT**2 * both
+    damper = (0.05 if plant.elastic else 0.6) * np.sqrt(spring * both)
+    viscous = truth["friction_viscous"] * (friction is None) + drives.derivative
+    half, dry = 0.5 * STEP * viscous, {**truth, "friction_viscous": 0.0}
     position, angle, speed, previous = np.empty_like(wanted), start.copy(), 0.0 * start, 0.0 * start
     for k, goal in enumerate(wanted):
         position[k] = angle if drives.geared else data.qpos
         gap = angle - data.qpos
         squeezed = gap - np.clip(gap, -0.5 * truth["play"], 0.5 * truth["play"])
         push = spring * squeezed + damper * (speed - data.qvel)
-        push = np.where(push * squeezed > 0.0, push, 0.0)
+        if truth["play"].any():
+            push = np.where(push * squeezed > 0.0, push, 0.0)
         motor = np.clip(truth["stiffness"] * (goal - position[k]), -tree.limits, tree.limits)
         external = tree.external(data, (data.qvel - previous) / STEP)
         previous = data.qvel.copy()
-        acting = motor - drives.derivative * speed
-        budget = STEP * friction_budget(LAWS[law], dry, acting, external, speed)[0]
         momentum = (truth["armature"] - half) * speed + STEP * (motor - push)
         angle += 0.5 * STEP * speed
-        speed = (momentum - np.clip(momentum, -budget, budget)) / (truth["armature"] + half)
+        if friction is None:
+            budget = friction_budget(law, dry, motor - drives.derivative * speed, external, speed)[0]
+            budget = STEP * budget * _wave(truth, angle)
+            momentum -= np.clip(momentum, -budget, budget)
+        else:
+            friction.modulate(angle, external)
+            momentum -= STEP * friction.torque(speed, STEP)
+        speed = momentum / (truth["armature"] + half)
         angle += 0.5 * STEP * speed
         data.qfrc_applied[:] = push
         mujoco.mj_step(model, data)
     return position
 
 
+def compared(
+    tree: RobotTree, plant: Plant, truth: dict[str, Array], runs: Sequence[RobotRun], fit: RobotFit
+) -> list[list[Any]]:
+    """Of each joint and stated point true friction, that of the fit, and the ends of the 95 % band of draws."""
+    motions = [motion_of(run.position, run.dt, CUTOFF) for run in runs]
+    parts = [tree.loads(*motion) for motion in motions]
+    gravity = [-9.80665 * each.gravity[..., 2] for each in parts]
+    load = -np.concatenate([each.torque + pull for each, pull in zip(parts, gravity, strict=True)])
+    position, velocity = (np.concatenate([motion[k] for motion in motions]) for k in (0, 1))
+    rows = []
+    for name, drive in robot_drives(fit, judge_robot(fit)).joints.items():
+        joint = tree.names.index(name)
+        speed, carried = points(velocity[:, joint], load[:, joint])
+        places = np.quantile(position[:, joint], np.linspace(0.05, 0.95, 7))
+        found, draws = drawn_friction(drive, speed, carried, places)
+        low, high = np.quantile(draws, (0.025, 0.975), axis=0)
+        true = steady(plant, truth, joint, speed, carried)
+        rows += [
+            [name, *each] for each in zip(*(part.tolist() for part in (true, found, low, high)), strict=True)
+        ]
+    return rows
+
+
 def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Parameters of one robot: truth, value, interval and status by joint."""
     generator, drives = np.random.default_rng(seed), DRIVES[options.drives]
-    truth = drawn(generator, drives, options.law, options.backlash, len(tree.names))
+    plant = Plant(
+        "m4" if options.lugre else options.law,
+        options.lugre,
+        options.backlash,
+        options.elastic,
+        options.ripple,
+    )
+    truth = drawn(generator, drives, plant, len(tree.names))
     started = time.perf_counter()
     runs = [
-        moved(tree, drives, options.law, truth, generator, f"run{k}", options.noise)
-        for k in range(options.runs)
+        moved(tree, drives, plant, truth, generator, f"run{k}", options.noise) for k in range(options.runs)
     ]
     simulated = time.perf_counter() - started
     note = print if options.verbose else (lambda text: None)
@@ -236,12 +344,13 @@ def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[
     rows = []
     for joint, found in fit.estimates.items():
         for name, each in found.items():
-            if name in truth:
+            if name in truth and not (plant.lugre and name in FRICTION_PARAMETERS):
                 true = float(truth[name][tree.names.index(joint)])
                 rows.append([joint, name, true, each.value, each.interval, each.status])
     rms = float(np.sqrt(np.mean([score.squares.mean() for score in fit.train])))
     seconds = [simulated, time.perf_counter() - started - simulated]
-    return {"seed": seed, "rms": rms, "seconds": seconds, "rows": rows}
+    even = compared(tree, plant, truth, runs, fit)
+    return {"seed": seed, "rms": rms, "seconds": seconds, "rows": rows, "even": even}
 
 
 def told(repetitions: Sequence[dict[str, Any]]) -> str:
@@ -268,6 +377,12 @@ def told(repetitions: Sequence[dict[str, Any]]) -> str:
         error = f"{np.median(errors[name]):.2%}" if errors[name] else "-"
         held = f"{np.mean(hits[name]):.1%} of {len(hits[name])}" if hits[name] else "none"
         lines.append(f"  {name:32s} {error:>8s}  {held}, {total - len(hits[name])} not reported")
+    true, found, low, high = np.array([row[1:] for each in repetitions for row in each["even"]]).T
+    held = np.mean((low <= true) & (true <= high))
+    lines.append(
+        f"  friction in even motion: median error {np.median(abs(found / true - 1.0)):.2%}, bands hold {held:.1%} of {len(true)}, "
+        f"median half-width {np.median(0.5 * (high - low) / true):.2%}"
+    )
     return "\n".join(lines)
 
 
@@ -278,8 +393,13 @@ def main() -> None:
     parser.add_argument("--drives", default="legs", choices=tuple(DRIVES))
     parser.add_argument("--repetitions", type=int, default=40)
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--law", default="m3", choices=tuple(LAWS))
+    parser.add_argument("--law", default="m3", choices=(*LAWS, "auto"))
     parser.add_argument("--backlash", type=float, default=0.0, help="largest width of the gap [rad]")
+    parser.add_argument("--lugre", action="store_true", help="friction of bristles")
+    parser.add_argument("--elastic", type=float, default=0.0, help="least stiffness of the gears [N m/rad]")
+    parser.add_argument(
+        "--ripple", type=float, default=0.0, help="share of dry friction that varies over the angle"
+    )
     parser.add_argument("--seek-backlash", action="store_true", help="identify with backlash")
     parser.add_argument("--noise", type=float, default=0.0, help="of positions, correlated over 50 ms [rad]")
     parser.add_argument("--first", type=int, default=0, help="seed of the first repetition")

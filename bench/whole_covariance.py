@@ -25,7 +25,7 @@ from stribeck.identify.arm.config import Protocol, identification_config
 from stribeck.identify.arm.least_squares import fit_linear
 from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.identify.arm.motion import motion_of, segments
-from stribeck.identify.arm.recordings import ArmRecording, read_recordings
+from stribeck.identify.arm.recordings import ArmRecording, read_arm_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of, structural_base
 from stribeck.model.arrays import Array
 
@@ -52,7 +52,7 @@ def main() -> None:
     first, rest = (
         [
             part
-            for run in read_recordings(paths, config.recording, machine.joints, robot.units)
+            for run in read_arm_recordings(paths, config.recording, machine.joints, robot.units)
             for part in segments(run, config.protocol)
         ]
         if paths

@@ -53,7 +53,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import ConfigError
-from stribeck.model.actuator import Actuator, ServoCommand, initial_control_state, motor_torque
+from stribeck.model.actuator import Actuator, ServoCommand, motor_torque
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import FrictionLaw, friction_budget, friction_torque, stopping_torque
@@ -295,9 +295,7 @@ def _rollout(arm: TwoLinkArm, dt: float, substeps: int) -> Any:
         state = tuple(
             jax.tree.map(
                 partial(jnp.asarray, dtype=jnp.float64),
-                PlantState(
-                    position[j], velocity[j], initial_control_state(arm.servos[j].actuator, goals[0, j])
-                ),
+                PlantState(position[j], velocity[j], arm.servos[j].actuator.control.first_state(goals[0, j])),
             )
             for j in (0, 1)
         )

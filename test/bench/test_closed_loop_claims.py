@@ -6,7 +6,7 @@ import pytest
 from closed_loop import measured
 from plants.arm import ArmClosedLoop, ArmCondition
 from plants.baselines import METHODS
-from plants.conditions import guided_later, holds, tracking, walls
+from plants.conditions import guided_later, holds, light, tracking, walls
 from plants.joints import Condition
 from plants.loop import ClosedLoop
 from plants.table import hunts, label
@@ -129,3 +129,17 @@ def test_the_whole_benchmark():
         assert (own <= 0.05).all()
         assert (added <= most).all()
     assert_easy(conditions["guided"], figures["guided"])
+
+
+def test_joints_with_little_friction_follow_better_with_a_wrong_model_than_without_one():
+    """Friction of 3 % of the weight, weight wrong by 10 %: the observer learns the error as an offset; 24 runs.
+
+    Goals as in a graph: 0.15 of the error of no compensation, without a model 0.26.
+    """
+    chosen = {name: METHODS[name] for name in ("none", "ours_graph", "ours_graph_static")}
+    figures = ClosedLoop(light(quick=True), chosen, 7.0, COARSE).run()
+    with_model, without = (figures["rms"] / figures["rms"][0])[1:]
+    assert with_model.mean() <= 0.17
+    assert with_model.mean() < without.mean() <= 0.3
+    assert max(with_model.max(), without.max()) <= 1.0
+    assert not hunts(figures["counts"]).any()

@@ -15,7 +15,7 @@ from stribeck.files.robots import example_robots, read_robot
 from stribeck.identify.arm.config import identification_config
 from stribeck.identify.arm.inertia import consistency
 from stribeck.identify.arm.model import load_arm
-from stribeck.identify.arm.recordings import read_recordings
+from stribeck.identify.arm.recordings import read_arm_recordings
 from stribeck.identify.arm.signals import ZeroPhase
 from stribeck.recordings.bags.messages import JOINT_STATES, RawMessage, Topic, joint_state
 from stribeck.recordings.bags.storage import write_messages
@@ -145,7 +145,9 @@ def test_units_and_signs(run, tmp_path, factors, sources):
     robot = read_robot(str(tmp_path / "m.yaml"))
     found = robot.section("identification")["recording"]
     assert (found["position"], found["velocity"], found["effort"]) == sources
-    (read,) = read_recordings([tmp_path / "bag"], identification_config(robot).recording, JOINTS, "rotary")
+    (read,) = read_arm_recordings(
+        [tmp_path / "bag"], identification_config(robot).recording, JOINTS, "rotary"
+    )
     for name in ("position", "velocity", "effort"):
         assert np.allclose(getattr(read, name), getattr(run, name))
 
@@ -200,7 +202,9 @@ def test_a_driver_without_velocities_reports_zeros(run, tmp_path):
     write_bag(tmp_path / "bag", run, factors=(1.0, 0.0, 1.0))
     assert set_up(tmp_path, "--data", str(tmp_path / "bag")) == 0
     robot = read_robot(str(tmp_path / "m.yaml"))
-    (read,) = read_recordings([tmp_path / "bag"], identification_config(robot).recording, JOINTS, "rotary")
+    (read,) = read_arm_recordings(
+        [tmp_path / "bag"], identification_config(robot).recording, JOINTS, "rotary"
+    )
     assert read.velocity is None
 
 

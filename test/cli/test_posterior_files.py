@@ -15,7 +15,7 @@ from stribeck.identify.arm.config import identification_config
 from stribeck.identify.arm.inertia import consistency
 from stribeck.identify.arm.model import INERTIALS, load_arm
 from stribeck.identify.arm.motion import motion_of
-from stribeck.identify.arm.recordings import read_recordings
+from stribeck.identify.arm.recordings import read_arm_recordings
 from stribeck.identify.arm.regressor import design, machine_of
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.posterior.arm_result import QUANTITIES
@@ -50,7 +50,7 @@ def rest():
     config = identification_config(robot)
     arm = load_arm(robot.find_urdf([TX40]), robot.joints)
     machine = machine_of(arm.joints, arm, config.couplings)
-    (run,) = read_recordings([TX40], config.recording, machine.joints, robot.units)
+    (run,) = read_arm_recordings([TX40], config.recording, machine.joints, robot.units)
     cut = int(np.searchsorted(run.time, run.time[0] + SECONDS))
     return machine, config.protocol, motion_of(run.between(cut, len(run.time)), config.protocol)
 

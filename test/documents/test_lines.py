@@ -3,8 +3,6 @@
 import os
 import re
 import shlex
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from documented import all_lines
 from helpers import REPOSITORY
 from line_files import furnish
 from stribeck.cli.main import main
+from usage import answers
 
 pytest.importorskip("jax", reason="most commands need the fit: pip install '.[fit]'")
 
@@ -48,25 +47,29 @@ def test_reasons_name_tests_that_are_there():
     assert not [word for word in named if not (REPOSITORY / word).exists()]
 
 
-@cache
-def help_of(program):
-    """What a program prints for --help."""
-    found = subprocess.run(
-        [sys.executable, program, "--help"], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+PROGRAMS = [line for line in lines() if line.startswith(("python examples/", "python bench/"))]
+"""Lines of programs, which run for minutes to hours."""
 
 
-@pytest.mark.parametrize(
-    "line", [line for line in lines() if line.startswith(("python examples/", "python bench/"))]
-)
-def test_programs_have_the_options_of_their_lines(line):
-    """And the choices, where the line gives one as first argument; the programs themselves run for minutes to hours."""
+def program_of(line):
+    return str(REPOSITORY / shlex.split(line, comments=True)[1])
+
+
+@pytest.fixture(scope="module")
+def helps():
+    """What the programs print for --help."""
     for library in ("mujoco", "pinocchio"):
         pytest.importorskip(library)
-    _, program, *words = shlex.split(line, comments=True)
-    text = help_of(str(REPOSITORY / program))
+    programs = sorted({program_of(line) for line in PROGRAMS})
+    found = dict(zip(programs, answers([(program, ("--help",)) for program in programs]), strict=True))
+    assert {code for code, _, _ in found.values()} == {0}, found
+    return {program: text for program, (_, text, _) in found.items()}
+
+
+@pytest.mark.parametrize("line", PROGRAMS)
+def test_programs_have_the_options_of_their_lines(line, helps):
+    """And the choices, where the line gives one as first argument."""
+    words, text = shlex.split(line, comments=True)[2:], helps[program_of(line)]
     known = set(re.findall(r"--[a-z][a-z-]*", text))
     assert {word for word in words if word.startswith("--")} <= known
     choices = re.search(r"\n  \{([^}]*)\}", text)

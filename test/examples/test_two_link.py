@@ -13,7 +13,7 @@ from simulation import _gauss_seidel
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
 from stribeck.model import LAWS
-from stribeck.model.actuator import ServoCommand, initial_control_state
+from stribeck.model.actuator import ServoCommand
 from stribeck.model.control_laws import Gains
 from stribeck.model.log import Setup, batch_of
 from stribeck.model.step import PlantState
@@ -52,7 +52,7 @@ def loose(**changes):
 def rest(arm, position, velocity=(0.0, 0.0)):
     """State of one arm."""
     return tuple(
-        PlantState(np.full(1, q), np.full(1, v), initial_control_state(s.actuator, np.full(1, q)))
+        PlantState(np.full(1, q), np.full(1, v), s.actuator.control.first_state(np.full(1, q)))
         for q, v, s in zip(position, velocity, arm.servos, strict=True)
     )
 

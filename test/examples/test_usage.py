@@ -1,11 +1,11 @@
 """Programs of the folder examples answer --help, and a call without arguments, with their usage."""
 
-import subprocess
-import sys
+from importlib.util import find_spec
 
 import pytest
 
 from helpers import REPOSITORY
+from usage import answers
 
 PROGRAMS = sorted(
     path
@@ -26,29 +26,41 @@ NEEDS = {
 }
 """Libraries that they import before anything else."""
 
-WITHOUT_ARGUMENTS = {"arm.py", "batch.py", "demo_arm.py", "stop_on_contact.py", "validate_2r.py"}
+WITHOUT_ARGUMENTS = {
+    "arm.py",
+    "batch.py",
+    "demo_arm.py",
+    "reflect_force.py",
+    "stop_on_contact.py",
+    "validate_2r.py",
+}
 """Programs that need none, and run."""
 
 
-def answered(path, *words):
-    """Exit code, output and errors of a program."""
-    found = subprocess.run(
-        [sys.executable, str(path), *words], capture_output=True, text=True, timeout=120, check=False
-    )
-    return found.returncode, found.stdout, found.stderr
+def installed(path):
+    return path.name not in NEEDS or find_spec(NEEDS[path.name]) is not None
+
+
+@pytest.fixture(scope="module")
+def answered():
+    """Answers to --help, and to no words, by program."""
+    programs = [path for path in PROGRAMS if installed(path)]
+    alone = [path for path in programs if path.name not in WITHOUT_ARGUMENTS]
+    calls = [*((path, ("--help",)) for path in programs), *((path, ()) for path in alone)]
+    return dict(zip(calls, answers([(str(path), words) for path, words in calls]), strict=True))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
-def test_a_program_states_its_usage(path):
+def test_a_program_states_its_usage(path, answered):
     """--help on stdout with exit code 0; without the arguments that it needs, usage and the reason with exit code 2."""
     if path.name in NEEDS:
         pytest.importorskip(NEEDS[path.name])
-    code, out, err = answered(path, "--help")
+    code, out, err = answered[path, ("--help",)]
     assert (code, err) == (0, "")
     assert out.startswith(f"usage: {path.name}")
     if path.name in WITHOUT_ARGUMENTS:
         return
-    code, out, err = answered(path)
+    code, out, err = answered[path, ()]
     assert (code, out) == (2, "")
     assert err.startswith(f"usage: {path.name}")
     assert err.splitlines()[-1].startswith(f"{path.name}: error: the following arguments are required")

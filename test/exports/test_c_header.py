@@ -14,7 +14,7 @@ from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
 from stribeck.live.friction import cancelling_torque
-from stribeck.model.actuator import ServoCommand, output_torque
+from stribeck.model.actuator import ServoCommand
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import LAWS, friction_budget, friction_torque, law_named, stopping_torque
 
@@ -137,7 +137,7 @@ def expected(joint: JointServo, s: dict[str, np.ndarray]) -> np.ndarray:
     net = s["motor"] + s["external"] + p.get("torque_offset", 0.0)
     friction = friction_torque(stopping_torque(s["velocity"], net, 0.01, 0.002), budget)
     cancelling = cancelling_torque(law, p, s["share"], s["velocity"], s["motor"], s["external"])
-    motor = output_torque(file.actuator, p, s["output"], ServoCommand(0.0, 1.0, 7.4), s["velocity"])
+    motor = file.actuator.control.torque(p, s["output"], ServoCommand(0.0, 1.0, 7.4), s["velocity"])
     return np.stack([*budget, friction, cancelling, motor])
 
 

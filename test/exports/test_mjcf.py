@@ -20,7 +20,7 @@ from stribeck.exports.task import JointServo
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import write_drive
 from stribeck.model import LAWS, Setup, law_named
-from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
+from stribeck.model.actuator import ServoCommand, motor_torque
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.control_laws import Gains
 from stribeck.model.joint import Drive, Servo
@@ -61,7 +61,7 @@ def test_the_numbers_are_the_control_law(name, kp, kd, fastest):
     inside = plain.stiffness * errors - plain.feedback * speeds
     ours = np.clip(inside, -plain.force, plain.force) - plain.damping * speeds
     actuator = servo.parameters.actuator
-    state = initial_control_state(actuator, errors)
+    state = actuator.control.first_state(errors)
     command = ServoCommand(errors, 1.0, servo.voltage)
     theirs, _ = motor_torque(actuator, p, Gains(kp, 0.0, kd), state, command, np.zeros(500), speeds, 0.0)
     np.testing.assert_allclose(

@@ -19,6 +19,7 @@ from stribeck.identify.robot.problem import problem_of
 from stribeck.identify.robot.recordings import read_runs
 from stribeck.identify.robot.tree import load_tree
 from stribeck.model.estimate import at_bound, estimate_of, fixed
+from stribeck.model.joint import CorrelationMatrix
 from stribeck.model.law import LAWS
 from stribeck.model.provenance import Provenance, SearchRecord
 
@@ -176,6 +177,21 @@ def test_draws_are_as_wide_as_the_file_states(drives, capsys):
     _, stiffness, damping = map(float, line.split('biasprm="')[1].split('"')[0].split())
     scale = table["hip/ratio"][3]
     assert (stiffness, damping) == pytest.approx((-20.0 * scale, -0.5 * scale), rel=1e-4)
+
+
+def test_draws_of_a_stated_width_are_independent(drives):
+    """What happened: along the correlations of a fit the motion hardly changes, so draws had to be widened by friction and torque, and were wider
+    than a range of all parameters. What must happen: with a width that the motion gave they are independent, and of the parameters alone correlated."""
+    hip = read_drives(drives).joints["hip"]
+    hip = replace(
+        hip, correlation=CorrelationMatrix(("friction_base", "friction_viscous"), ((1.0, -0.9), (-0.9, 1.0)))
+    )
+    sized = replace(hip, loss=replace(hip.loss, draw_error=0.0, draw_share=0.5))
+    for drive, expected, share in ((hip, -0.9, 1.0), (sized, 0.0, 0.5)):
+        drawn = width_of_robot(drive).drawn(drive, 4000, 0)
+        found = np.corrcoef(drawn["friction_base"], drawn["friction_viscous"])[0, 1]
+        assert found == pytest.approx(expected, abs=0.05)
+        assert np.std(drawn["friction_base"]) == pytest.approx(share * 0.1 * 0.3 / 1.96, rel=0.05)
 
 
 def test_the_coverage_of_each_joint_is_stated(drives, capsys):

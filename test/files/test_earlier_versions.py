@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stribeck.files.drives import read_drive, write_drive
-from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
+from stribeck.model.actuator import ServoCommand, motor_torque
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import friction_budget
 from stribeck.model.log import batch_of
@@ -33,7 +33,7 @@ def test_torques_are_those_of_then(name):
     """Motor torque and the friction in both directions, at rest and in motion, under load."""
     file = read_drive(KEPT / f"{name}.json")
     at = {key: np.array(values) for key, values in EXPECTED["states"].items()}
-    state = initial_control_state(file.actuator, at["goal"])
+    state = file.actuator.control.first_state(at["goal"])
     command = ServoCommand(at["goal"], 1.0, at["supply"])
     gains = Gains(at["kp"], 0.0, 0.0)
     motor, _ = motor_torque(

@@ -94,6 +94,16 @@ def test_scales_end_at_their_bounds(dry: float, bound: float) -> None:
     assert learnt(dry, dry, seconds=20.0).state[0, 0] == pytest.approx(bound)
 
 
+def test_an_error_of_the_model_is_learnt_as_an_offset_within_its_own_bound() -> None:
+    """Five times the friction at rest beside the friction, with bounds of 0.6 and 2.5; a joint that does not move keeps its offset."""
+    found, one = ScaleFilter(np.ones(3), SETTINGS), np.ones(3)
+    found.state[2, 2] = 2.0
+    limits, moving = np.array([0.6, 2.5, 0.6]), np.array([True, True, False])
+    for _ in range(2000):
+        found.update(-6.0 * one, one, 0.0 * one, moving, SMOOTHING * one, DT, limits)
+    np.testing.assert_allclose(found.state[:, 2], [0.6, 2.5, 2.0], rtol=1e-12)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(-2.0, 4.0))
 def test_states_stay_bounded_and_covariances_covariances(seed: int, magnitude: float) -> None:

@@ -13,12 +13,7 @@ from stribeck.model.actuator import (
     ControlState,
     ServoCommand,
     Supply,
-    current_torque,
-    firmware_output,
-    initial_control_state,
     motor_torque,
-    next_control_state,
-    voltage_torque,
 )
 from stribeck.model.control_laws import CurrentControl, Gains, TorqueControl, VoltageControl
 from stribeck.model.electrics import motor_current
@@ -38,15 +33,15 @@ def servo(control) -> Actuator:
 
 def duty_cycle(control, gains, state, goal, position, velocity, dt):
     """Duty and next state of a voltage law."""
-    state = next_control_state(servo(control), gains, state, goal, position, dt)
-    return firmware_output(servo(control), MOTOR, gains, state, goal, position, velocity), state
+    state = servo(control).control.next_state(gains, state, goal, position, dt)
+    return servo(control).control.output(MOTOR, gains, state, goal, position, velocity), state
 
 
 def torque_of(control, goal, position, velocity, *, p=MOTOR, kp=10.0, enable=1.0, ki=0.0, kd=0.0):
     """Motor torque at 10 V for a fresh firmware."""
     command = ServoCommand(goal, enable, 10.0)
     actuator = servo(control)
-    state = initial_control_state(actuator, goal)
+    state = actuator.control.first_state(goal)
     return motor_torque(actuator, p, Gains(kp, ki, kd), state, command, position, velocity, DT)[0]
 
 
@@ -88,7 +83,7 @@ def test_a_coasting_bridge_lets_the_back_emf_act_for_the_driven_share_only(duty,
     """k_t |d| (sign(d) V - k_t v) / R against k_t (d V - k_t v) / R; at full duty they are one."""
     for bridge, torque in (("brake", brake), ("coast", coast)):
         control = VoltageControl(gain=0.1, duty_max=1.0, bridge=bridge)
-        assert voltage_torque(control, MOTOR, duty, ON, velocity) == pytest.approx(torque, rel=1e-14)
+        assert control.torque(MOTOR, duty, ON, velocity) == pytest.approx(torque, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -104,19 +99,19 @@ def test_a_coasting_bridge_lets_the_back_emf_act_for_the_driven_share_only(duty,
 def test_a_current_limit_bounds_the_phase_current_as_far_as_the_supply_allows(duty, velocity, torque):
     """|U - k_t v| <= R I_max with I_max = 1 A, and |U| <= V whatever happens."""
     limited = {**MOTOR, "current_limit": 1.0}
-    assert voltage_torque(VOLTAGE, limited, duty, ON, velocity) == pytest.approx(torque, rel=1e-14)
+    assert VOLTAGE.torque(limited, duty, ON, velocity) == pytest.approx(torque, rel=1e-14)
 
 
 def test_a_saturated_torque_is_that_of_the_current_by_hand_and_gives_the_current_back():
     """k_t I/(1 + c |I|), with the back-EMF of the unsaturated constant; torque off and c = 0 as without."""
     saturated = {**MOTOR, "torque_saturation": 0.2}
     for duty, velocity in ((0.5, 0.0), (-0.7, 2.0), (1.0, -3.0)):
-        plain = voltage_torque(VOLTAGE, MOTOR, duty, ON, velocity)
+        plain = VOLTAGE.torque(MOTOR, duty, ON, velocity)
         current = plain / MOTOR["kt"]
-        torque = voltage_torque(VOLTAGE, saturated, duty, ON, velocity)
+        torque = VOLTAGE.torque(saturated, duty, ON, velocity)
         assert torque == pytest.approx(MOTOR["kt"] * current / (1.0 + 0.2 * abs(current)))
         assert motor_current(saturated, torque) == pytest.approx(current)
-        assert voltage_torque(VOLTAGE, {**MOTOR, "torque_saturation": 0.0}, duty, ON, velocity) == plain
+        assert VOLTAGE.torque({**MOTOR, "torque_saturation": 0.0}, duty, ON, velocity) == plain
 
 
 def test_the_saturation_of_the_xl330_reproduces_its_stall_points():
@@ -132,8 +127,8 @@ def test_the_saturation_of_the_xl330_reproduces_its_stall_points():
 def test_a_current_limit_out_of_reach_changes_nothing():
     """A limit above V / R = 2.5 A at rest is never felt."""
     for duty in (-0.9, -0.2, 0.0, 0.7):
-        limited = voltage_torque(VOLTAGE, {**MOTOR, "current_limit": 2.6}, duty, ON, 0.0)
-        assert limited == voltage_torque(VOLTAGE, MOTOR, duty, ON, 0.0)
+        limited = VOLTAGE.torque({**MOTOR, "current_limit": 2.6}, duty, ON, 0.0)
+        assert limited == VOLTAGE.torque(MOTOR, duty, ON, 0.0)
 
 
 CURRENT = CurrentControl(gain=1.0, damping=0.5, current_max=3.0)
@@ -161,17 +156,15 @@ def test_the_current_law_is_what_the_equation_gives_by_hand(goal, velocity, kt, 
 def test_the_heat_limit_wins_where_the_current_interval_is_empty(velocity, current):
     """Back-EMF of 32 V against 10 V would drive 5.5 A at least; I_max = 3 A wins, whatever is wanted."""
     for wanted in (-10.0, 0.0, 10.0):
-        torque = current_torque(CURRENT, {"kt": 4.0, "R": 4.0}, wanted, ON, velocity)
+        torque = CURRENT.torque({"kt": 4.0, "R": 4.0}, wanted, ON, velocity)
         assert torque == pytest.approx(4.0 * current, rel=1e-14)
 
 
 def test_torque_off_is_zero_current_and_no_open_circuit_for_a_servo_driven_by_current():
     """I* = 0, which a back-EMF above the supply still overcomes."""
     off = ServoCommand(0.0, 0.0, 10.0)
-    assert current_torque(CURRENT, {"kt": 4.0, "R": 4.0}, 2.0, off, 1.0) == 0.0
-    assert current_torque(CURRENT, {"kt": 4.0, "R": 4.0}, 2.0, off, 3.0) == pytest.approx(
-        4.0 * -0.5, rel=1e-14
-    )
+    assert CURRENT.torque({"kt": 4.0, "R": 4.0}, 2.0, off, 1.0) == 0.0
+    assert CURRENT.torque({"kt": 4.0, "R": 4.0}, 2.0, off, 3.0) == pytest.approx(4.0 * -0.5, rel=1e-14)
 
 
 def test_without_a_known_resistance_only_heat_bounds_the_current():
@@ -204,7 +197,7 @@ def test_feetech_servos_ramp_the_goal_at_3400_counts_per_second(name):
     """A far goal is approached by 3400 counts/s (4096 a turn) times dt per step, either way."""
     control = load_actuator(name).control
     reach = 3400.0 * 2.0 * math.pi / 4096.0 * DT
-    state = initial_control_state(load_actuator(name), 1.0)
+    state = load_actuator(name).control.first_state(1.0)
     assert state.goal == 1.0
     for goal, sign in ((2.0, 1.0), (-2.0, -1.0)):
         _, first = duty_cycle(control, Gains(0.0, 0.0, 0.0), state, goal, 0.0, 0.0, DT)
@@ -278,7 +271,7 @@ def test_integral_and_derivative_gains_act_in_a_whole_simulation(gain, sign):
 
 def test_a_firmware_without_ramp_and_integral_remembers_nothing():
     """Its state is plain zeros, which cost nothing."""
-    assert initial_control_state(servo(VOLTAGE), np.ones(3)) == ControlState(0.0, 0.0)
-    remembered = initial_control_state(servo(PID), np.ones(3))
+    assert servo(VOLTAGE).control.first_state(np.ones(3)) == ControlState(0.0, 0.0)
+    remembered = servo(PID).control.first_state(np.ones(3))
     assert remembered.goal == 0.0
     assert np.array_equal(remembered.integral, np.zeros(3))

@@ -11,7 +11,7 @@ from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.folders import shared_directory
-from stribeck.model.actuator import ServoCommand, voltage_torque
+from stribeck.model.actuator import ServoCommand
 from stribeck.model.control_laws import VoltageControl
 from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
@@ -58,7 +58,7 @@ def integrated(inductance, duty, velocity, steps=4000, periods=60):
 def test_the_mean_torque_is_that_of_the_circuit(duty, velocity, inductance):
     """L/R from a twentieth of the period to five periods: within 0.2 % of the largest torque."""
     wanted = integrated(inductance, duty, velocity)
-    found = voltage_torque(coasting(inductance), MOTOR, duty, ON, velocity)
+    found = coasting(inductance).torque(MOTOR, duty, ON, velocity)
     assert found == pytest.approx(wanted, abs=2e-3 * MOTOR["kt"] * SUPPLY / MOTOR["R"])
 
 
@@ -67,13 +67,13 @@ def test_both_limits_are_known_laws(duty):
     """A tiny inductance is the law without one; a large one drives with the mean of +V and -V."""
     for velocity in (0.0, 2.0, -3.0):
         plain = VoltageControl(gain=0.1, duty_max=1.0, bridge="coast")
-        assert voltage_torque(coasting(1e-12), MOTOR, duty, ON, velocity) == pytest.approx(
-            voltage_torque(plain, MOTOR, duty, ON, velocity), abs=1e-6
+        assert coasting(1e-12).torque(MOTOR, duty, ON, velocity) == pytest.approx(
+            plain.torque(MOTOR, duty, ON, velocity), abs=1e-6
         )
     if abs(duty) > 0.6:
         turn = np.sign(duty)
         mean = turn * (2.0 * abs(duty) - 1.0) * SUPPLY
-        found = voltage_torque(coasting(1.0), MOTOR, duty, ON, 0.5)
+        found = coasting(1.0).torque(MOTOR, duty, ON, 0.5)
         assert found == pytest.approx(MOTOR["kt"] * (mean - MOTOR["kt"] * 0.5) / MOTOR["R"], rel=1e-9)
 
 
@@ -81,14 +81,14 @@ def test_the_formula_is_that_of_jax_and_its_values_are_finite_everywhere():
     """Also beyond the speed at which the motor generates more than the supply."""
     control = coasting(2e-4)
     duty, velocity = (part.ravel() for part in np.meshgrid(np.linspace(-1, 1, 21), np.linspace(-12, 12, 25)))
-    found = voltage_torque(control, MOTOR, duty, ON, velocity)
+    found = control.torque(MOTOR, duty, ON, velocity)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(
-        np.asarray(voltage_torque(control, MOTOR, jnp.asarray(duty), ON, jnp.asarray(velocity))),
+        np.asarray(control.torque(MOTOR, jnp.asarray(duty), ON, jnp.asarray(velocity))),
         found,
         atol=1e-5,
     )
-    np.testing.assert_allclose(voltage_torque(control, MOTOR, -duty, ON, -velocity), -found, atol=1e-12)
+    np.testing.assert_allclose(control.torque(MOTOR, -duty, ON, -velocity), -found, atol=1e-12)
 
 
 @pytest.mark.parametrize(

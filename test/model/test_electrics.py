@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stribeck.model.actuator import ServoCommand, voltage_torque
+from stribeck.model.actuator import ServoCommand
 from stribeck.model.control_laws import VoltageControl
 from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 
@@ -40,7 +40,7 @@ def test_the_current_of_an_impossible_torque_is_finite_and_has_its_sign():
 def test_the_duty_for_a_current_drives_that_current(current, velocity, supply):
     """The motor equation with that duty gives the current back, where the supply suffices."""
     duty = duty_for_current(MOTOR, current, supply, velocity)
-    torque = voltage_torque(BRIDGE, MOTOR, duty, ServoCommand(0.0, 1.0, supply), velocity)
+    torque = BRIDGE.torque(MOTOR, duty, ServoCommand(0.0, 1.0, supply), velocity)
     if abs(duty) < 1.0:
         assert motor_current(MOTOR, torque) == pytest.approx(current, abs=1e-12)
     else:

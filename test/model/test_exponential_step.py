@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from helpers import FRICTIONLESS, published
 from stribeck.files.actuators import load_actuator
 from stribeck.model import LAWS, Log, Series, Setup, simulate, trajectory_named
-from stribeck.model.actuator import ControlState, ServoCommand, duty_of, initial_control_state
+from stribeck.model.actuator import ControlState, ServoCommand
 from stribeck.model.bench import Pendulum, gravity_amplitude, inertia
 from stribeck.model.control_laws import Gains
 from stribeck.model.step import Plant, PlantState, batch_for, plant_of, step, velocity_step
@@ -167,11 +167,11 @@ def test_the_error_falls_with_the_square_of_the_step(name, law, setup):
 def test_the_limited_duty_is_its_mean_over_the_positions_of_a_step(value, spread):
     """Against 20 001 values of the clipped duty, for limits crossed on one side, on both, and not at all."""
     control, gains = XL330.control, Gains(1.0 / XL330.control.gain, 0.0, 0.0)
-    found = duty_of(control, gains, NO_MEMORY, value, 0.0, 0.0, spread)
+    found = control.duty(gains, NO_MEMORY, value, 0.0, 0.0, spread)
     values = np.clip(value + spread * np.linspace(-1.0, 1.0, 20_001), -control.duty_max, control.duty_max)
     trapezoids = 0.5 * np.sum(values[1:] + values[:-1]) / 20_000  # numpy 1.26 has no trapezoid
     assert found == pytest.approx(trapezoids, abs=1e-6)
-    assert duty_of(control, gains, NO_MEMORY, value, 0.0, 0.0, 0.0) == np.clip(value, -1.0, 1.0)
+    assert control.duty(gains, NO_MEMORY, value, 0.0, 0.0, 0.0) == np.clip(value, -1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_stiff_control_that_crosses_its_limits_within_a_step_costs_little_accura
         batch = batch_for([log], dt, "exponential")
         bench = replace(plant_of(batch, servo, LAWS["m1"]), stiff=stiff)
         rest, positions = np.zeros(1), []
-        state = PlantState(rest, rest, initial_control_state(servo, batch.goal[0]))
+        state = PlantState(rest, rest, servo.control.first_state(batch.goal[0]))
         for goal, enable, supply in zip(batch.goal, batch.torque_enable, batch.supply_voltage, strict=True):
             positions.append(state.position)
             state = step(bench, values, state, ServoCommand(goal, enable, supply), dt)

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import PUBLISHED, SETUP, published, setup_for
 from stribeck.files.actuators import actuator_names, load_actuator
-from stribeck.model.actuator import ControlState, ServoCommand, initial_control_state
+from stribeck.model.actuator import ControlState, ServoCommand
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import LAWS, friction_budget
@@ -100,7 +100,7 @@ def test_a_step_of_every_servo_agrees(name):
         values["current_limit"] = 0.3
     gains = Gains(setup.kp, 0.3 * setup.kp, 0.2 * setup.kp)
     plant = Plant(servo, LAWS["m6"], Pendulum(setup.mass, setup.length, setup.arm_mass), gains)
-    control = initial_control_state(servo, np.linspace(-1.0, 1.0, COUNT))
+    control = servo.control.first_state(np.linspace(-1.0, 1.0, COUNT))
     assert_step_agrees(plant, values, control, setup.supply_voltage)
 
 

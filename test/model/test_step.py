@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers import FRICTIONLESS, SETUP, driven, free_swings, published, refusal
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import ControlState, ServoCommand, initial_control_state
+from stribeck.model.actuator import ControlState, ServoCommand
 from stribeck.model.bench import STANDARD_GRAVITY, Pendulum, gravity_torque, inertia
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import LAWS
@@ -267,7 +267,7 @@ def test_a_simulation_is_one_step_after_the_other(name, law, effects, integrator
     found = simulate(batch, servo, LAWS[law], values, integrator=integrator, with_torques=True)
     plant, supply = plant_of(batch, servo, LAWS[law], integrator), batch.supply(servo.uses_measured_supply)
     state = PlantState(
-        batch.position[0], batch.velocity[0], initial_control_state(plant.actuator, batch.goal[0])
+        batch.position[0], batch.velocity[0], plant.actuator.control.first_state(batch.goal[0])
     )
     for k in range(len(batch.time)):
         np.testing.assert_array_equal([found.position[k], found.velocity[k]], state[:2])

@@ -10,7 +10,7 @@ from mechanisms import BLOCK, changed
 from stribeck.identify.mechanism import assembly
 from stribeck.identify.mechanism.model_file import model_of
 from stribeck.identify.mechanism.problem import EstimationProblem, GridSamples, Point
-from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.recordings import on_grid, read_mechanism_recordings
 
 STEP, COUNT = 0.01, 200
 ANGLE = np.linspace(0.0, 5.0 * np.pi, COUNT)
@@ -44,7 +44,7 @@ def read(folder, sensor):
     wrapped = np.angle(np.exp(1j * ANGLE))
     rows = np.column_stack([STEP * np.arange(COUNT), wrapped, np.zeros(COUNT)])
     np.savetxt(path, rows, delimiter=",", header="time,angle,place", comments="")
-    (recording,) = read_recordings([path], model)
+    (recording,) = read_mechanism_recordings([path], model)
     return EstimationProblem(model.mechanism, STEP), recording
 
 

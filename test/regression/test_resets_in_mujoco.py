@@ -7,6 +7,7 @@ import pytest
 from helpers import published
 from stribeck.cli.main import main
 from stribeck.files.folders import shared_directory
+from stribeck.recordings.bags.bag import read_bag, write_bag
 
 BAGS = shared_directory("bags") / "xl330_simulated" / "m0.1_l0.1"
 
@@ -16,13 +17,14 @@ def test_resets_are_those_of_our_own_steps(tmp_path):
     pytest.importorskip("mujoco", reason="MuJoCo is not installed: pip install '.[mujoco]'")
     values = {**published("xl330", "m4"), "q_offset": 0.0}
     values["friction_base"] *= 3.0
+    write_bag(tmp_path / "few", read_bag(BAGS)[:4])
     file = tmp_path / "m4.json"
     file.write_text(json.dumps({**values, "model": "m4", "actuator": "xl330"}))
 
     def error(*words):
         given = [
             "evaluate",
-            str(BAGS),
+            str(tmp_path / "few"),
             "--params",
             str(file),
             "--step",

@@ -9,7 +9,7 @@ import pytest
 from helpers import SETUP, published, refusal
 from sessions import DROP, DT, SHORT, TROUBLES, WIDE, Follower, drive, session_of
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import ServoCommand, initial_control_state
+from stribeck.model.actuator import ServoCommand
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import LAWS
@@ -363,7 +363,7 @@ class SimulatedServo:
         pendulum = Pendulum(SETUP.mass * 0.3, SETUP.length, SETUP.arm_mass * 0.4)
         self.plant = Plant(self.actuator, LAWS["m6"], pendulum, Gains(kp, 0.0, 0.0))
         self.values = published("xl330", "m6")
-        self.state = PlantState(np.float64(0.1), np.float64(0.0), initial_control_state(self.actuator, 0.0))
+        self.state = PlantState(np.float64(0.1), np.float64(0.0), self.actuator.control.first_state(0.0))
         self.position = np.array([0.1])
         self.trace = []
 

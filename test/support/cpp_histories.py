@@ -15,8 +15,8 @@ from stribeck.live.compensator import Compensator
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.friction import EFFORT_MEANINGS, JointModel
 from stribeck.live.settings import OUTPUT_MODES, Settings, Timing
-from stribeck.model.actuator import VoltageControl
 from stribeck.model.bench import Pendulum
+from stribeck.model.control_laws import VoltageControl
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS
 from stribeck.rigid.dynamics import IndependentJoints

@@ -1,9 +1,9 @@
 """Documented lines that no test executes as they stand, by the reason; each entry is the beginning of lines."""
 
 NOT_RUN: dict[str, tuple[str, ...]] = {
-    "needs hardware, or stays until it is ended; emulated in test/cli/test_record.py and test/emulator": (
+    "needs hardware, or stays until it is ended; emulated in test/cli/test_record.py, test/examples/test_two_link_recordings.py and test/emulator": (
         *("stribeck emulate --link", "stribeck emulate --servo", "stribeck record config/record.yaml --port"),
-        *("stribeck record my_servo.yaml",),
+        *("stribeck record my_servo.yaml", "stribeck record record.yaml"),
         *(
             "python -m stribeck.nodes.servo",
             "python -m stribeck.nodes.compensation",

@@ -51,11 +51,11 @@ def goals(rows, phase):
     return np.repeat(np.stack([hip, knee], axis=1)[::2], 2, axis=0)[:rows]
 
 
-def recorded(folder, name, phase, *, seconds=8.0, late=0.0):
-    """A run as npz: MuJoCo's own step of 1 ms, ``frictionloss``, ``damping`` and position servos."""
+def recorded(folder, name, phase, *, seconds=8.0, late=0.0, inner=INNER):
+    """A run as npz: MuJoCo's own steps, ``inner`` per row of 5 ms, ``frictionloss``, ``damping`` and position servos."""
     text = MODEL.replace("<freejoint/>", "").replace('<geom type="mesh" mesh="trunk"/>', "")
     model = mujoco.MjModel.from_xml_string(text.split("<actuator>")[0] + "</mujoco>")
-    model.opt.timestep = DT / INNER
+    model.opt.timestep = DT / inner
     for joint, (_, p) in enumerate(TRUE.items()):
         model.dof_armature[joint] = p["armature"]
         model.dof_frictionloss[joint] = p["friction_base"]
@@ -67,7 +67,7 @@ def recorded(folder, name, phase, *, seconds=8.0, late=0.0):
     positions = np.empty((rows, 2))
     for k in range(rows):
         positions[k] = data.qpos
-        for step in range(INNER):
+        for step in range(inner):
             row = max(int(np.floor((k * DT + step * model.opt.timestep - DELAY - late) / DT + 1e-9)), 0)
             data.qfrc_applied[:] = KP * (wanted[row] - data.qpos)
             mujoco.mj_step(model, data)

@@ -18,6 +18,8 @@ namespace stribeck
 constexpr double learning_period = 0.004;  ///< Shortest period of learning [s].
 constexpr double model_period = 0.005;     ///< Shortest period of evaluating the dynamics [s].
 constexpr double reversed = 0.7;           ///< Smoothed direction above which a reversal is over.
+/// Relative error of the modelled weight that an offset may hold.
+constexpr double model_error = 0.1;
 /// Deviation of a residual that may be a contact, of the friction at rest.
 constexpr double surprise = 0.4;
 /// Time for which such a deviation is treated as a contact [s].
@@ -43,6 +45,8 @@ constexpr double conformal_rate = 1.0;
 constexpr double narrowest = 0.1, widest = 10.0;  ///< Bounds of that factor.
 /// Motion for which the assumed noise counts in the mean [s].
 constexpr double assumed_time = 1.0;
+/// Friction at rest that is none [N m]: bands are fractions of it.
+constexpr double no_friction = 1e-6;
 /// Least deviation of the external torque, as a fraction of the friction at rest.
 constexpr double least_error = 0.02;
 /// Standard deviations between estimated and guaranteed friction.
@@ -447,9 +451,10 @@ public:
   }
 
   /// Update with a residual; \param moving whether the motion allows learning friction.
+  /// \param offset_limit bound of the offset in this motion, per friction at rest.
   void update(
-    double residual, double coulomb, double viscous, bool moving, double smoothing,
-    double dt) noexcept
+    double residual, double coulomb, double viscous, bool moving, double smoothing, double dt,
+    double offset_limit) noexcept
   {
     const std::array<double, 3> x{coulomb / level_, viscous / level_, 1.0};
     const double surprised = innovation(residual, coulomb, viscous);
@@ -478,7 +483,12 @@ public:
         covariance[i][j] = cov[i][j] - gain * product[j];
       }
     }
-    restrict_state();
+    const double most = moving ? offset_limit : infinity;
+    for (int i = 0; i < 3; ++i)
+    {
+      state[i] = i < 2 ? clip(state[i], settings_.scale_lower, settings_.scale_upper)
+                       : clip(state[i], -most, most);
+    }
     if (moving)
     {
       deviation = std::sqrt(variance * noise / total) / maximum(std::abs(x[0] + x[1]), 0.3);
@@ -611,7 +621,7 @@ public:
     const double elapsed = elapsed_, share = -std::expm1(-elapsed / residual.time_constant);
     elapsed_ = 0.0;
     Mask moving{};
-    Vector unexplained{}, budget{};
+    Vector unexplained{}, budget{}, most{};
     bool any = false, sound = true;
     for (int k = 0; k < n_; ++k)
     {
@@ -653,7 +663,9 @@ public:
       separate(k, friction);
       const double base =
         upper_[k].dry * maximum(std::abs(dry), joint.level) + upper_[k].viscous * std::abs(viscous);
-      bool foreign = exceeds(friction, direction, base, settings_.offset_limit, joint.level);
+      most[k] = settings_.offset_limit +
+                model_error * std::abs(residual.bias[k] / joint.gear) / joint.level;
+      bool foreign = exceeds(friction, direction, base, most[k], joint.level);
       contact[k] = exceeds(friction, direction, base, offset_size_[k], joint.level);
       const double innovation = filters_[k].innovation(friction, dry, viscous);
       const bool surprising = std::abs(innovation) > surprise + 3.0 * filters_[k].deviation;
@@ -675,7 +687,7 @@ public:
     {
       filters_[k].update(
         unexplained[k], friction_[0][k], friction_[1][k], moving[k], residual.time_constant,
-        elapsed);
+        elapsed, most[k]);
       fastest_[k] = moving[k] ? maximum(fastest_[k], std::abs(friction_[1][k])) : fastest_[k];
     }
     settle();
@@ -709,6 +721,10 @@ private:
     external_band[k] = width_[k] + held + (outside ? 0.0 : std::abs(whole));
     loose_[k] = maximum(std::abs(external[k]) - held, 0.0);
     external_threshold[k] = alarm_ * spread + held;
+    if (!(level > no_friction))
+    {
+      external_band[k] = external_threshold[k] = infinity;
+    }
   }
 
   /// Correct the band of a joint by its torque in a motion that teaches friction. \param taught
@@ -747,7 +763,7 @@ private:
       offset[k] = filter.state[2] * joints[k].level;
       const double spread = filter.deviation / (0.5 * settings_.prior);
       certainty[k] = maximum(1.0 - spread * spread, 0.0);
-      doubtful[k] = spread_dry + offset_size_[k] + 0.1;
+      doubtful[k] = spread_dry + minimum(offset_size_[k], settings_.offset_limit) + 0.1;
       const double lowest = dry - spread_dry - offset_size_[k];
       surely[k] = {lowest, minimum(viscous - spread_viscous, lowest)};
     }

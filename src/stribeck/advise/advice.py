@@ -49,9 +49,6 @@ SLOWEST_ERROR, HUNTS_ERROR = 0.15, 0.04
 MARGIN = 0.5
 """Largest advised gain as a share of the one that hunts."""
 
-GOOD_ENOUGH = 1.0 / 3.0
-"""Offset goals are advised if they leave less than this share of the error."""
-
 
 class Value(NamedTuple):
     """A number with its 90 % interval; the interval is NaN where the fit states none."""

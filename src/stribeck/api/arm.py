@@ -27,7 +27,7 @@ from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Sco
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.motion import held_out, usable_parts
 from stribeck.identify.arm.plausibility import check_positions, check_torques
-from stribeck.identify.arm.recordings import ArmRecording, read_recordings
+from stribeck.identify.arm.recordings import ArmRecording, read_arm_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
 from stribeck.identify.arm.still import MovingJoints, moving_joints
 from stribeck.identify.arm.survey.machine import RECORDINGS, survey
@@ -198,7 +198,7 @@ def _recordings(
     """Recordings to fit, and to predict only, without their gaps."""
 
     def read(paths: Sequence[Path]) -> list[ArmRecording]:
-        return read_recordings(paths, config.recording, joints, units)
+        return read_arm_recordings(paths, config.recording, joints, units)
 
     runs = read(question.data)
     others = read_usable(question.validate, read, note) if question.validate else []

@@ -195,15 +195,15 @@ class Fit:
         :returns: values by parameter (count,); those that are known exactly are constant.
         :raises ConfigError: for a fit of several joints, or without drives; with ``model_error`` also for one that states none.
         """
-        from stribeck.evaluate.draws import draws_of
-
         drive = self.drive("draws")
         if not model_error:
+            from stribeck.evaluate.draws import draws_of
+
             return draws_of(drive, count, seed)
         from stribeck.exports.draws import width_of
 
         width = width_of(drive, self.runs.logs if self.runs and not drive.of_robot else ())
-        return draws_of(drive, count, seed, error=width.error, share=width.share)
+        return width.drawn(drive, count, seed)
 
     def predict(
         self, run: Given | Log, *, model: PathLike | None = None, machine: str | None = None

@@ -14,7 +14,7 @@ from stribeck.identify.mechanism.drives import mechanism_drives, values_to_start
 from stribeck.identify.mechanism.estimation import MechanismEstimate, MechanismEstimator, Simulator
 from stribeck.identify.mechanism.model_file import MechanismModel, read_model
 from stribeck.identify.mechanism.problem import GridRun
-from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.recordings import on_grid, read_mechanism_recordings
 from stribeck.identify.mechanism.verdict import judge_mechanism
 
 
@@ -50,7 +50,7 @@ def mechanism_model(
 def grid_runs(paths: tuple[Path, ...], model: MechanismModel, note: Callable[[str], None]) -> list[GridRun]:
     """Recordings of a mechanism on the time grid of its model; none for no paths."""
     step = model.settings.step
-    return [on_grid(run, model.mechanism, step) for run in read_recordings(paths, model, note)]
+    return [on_grid(run, model.mechanism, step) for run in read_mechanism_recordings(paths, model, note)]
 
 
 def unfinished(estimation: MechanismEstimate) -> str | None:

@@ -138,10 +138,13 @@ COMMANDS: dict[str, CommandEntry] = {
             "progress"
         ),
     ),
-    "identify fleet": CommandEntry(
-        "identify.fleet",
-        "identify many servos with many laws, in processes or on a Dask cluster",
-        ("identify fleet config/fleet.yaml", "identify fleet config/fleet.yaml --output fits --workers 4"),
+    "identify joint": CommandEntry(
+        "identify.joint",
+        "identify the friction of one joint from tables of motion and torque",
+        (
+            "identify joint sweep.csv --output joint.json",
+            "identify joint log.csv --columns position=q:deg,current=i:A --set kt=0.1 --plot friction.png",
+        ),
     ),
     "identify arm": CommandEntry(
         "identify.arm",
@@ -166,14 +169,6 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         computing=True,
     ),
-    "identify joint": CommandEntry(
-        "identify.joint",
-        "identify the friction of one joint from tables of motion and torque",
-        (
-            "identify joint sweep.csv --output joint.json",
-            "identify joint log.csv --columns position=q:deg,current=i:A --set kt=0.1 --plot friction.png",
-        ),
-    ),
     "identify mechanism": CommandEntry(
         "identify.mechanism",
         "estimate the parameters of a mechanism from its recorded motion",
@@ -183,6 +178,11 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         computing=True,
         extra="arm",
+    ),
+    "identify fleet": CommandEntry(
+        "identify.fleet",
+        "identify many servos with many laws, in processes or on a Dask cluster",
+        ("identify fleet config/fleet.yaml", "identify fleet config/fleet.yaml --output fits --workers 4"),
     ),
     "identify transmission": CommandEntry(
         "identify.transmission",
@@ -289,28 +289,17 @@ GROUPS = {
 }
 """First words of commands of two words."""
 
-MAP = (
-    ("try", ("demo", "doctor", "emulate")),
-    (
-        "record",
-        (
-            "record",
-            "data import",
-            "data describe",
-            "data suggest",
-            "data library",
-            "design trajectory",
-            "design poses",
-            "design sweep",
-        ),
-    ),
-    (
-        "identify",
-        (
-            *("identify servo", "identify joint", "identify arm", "identify robot", "identify mechanism"),
-            *("identify fleet", "identify transmission", "identify geometry"),
-        ),
-    ),
-    ("use", ("evaluate", "simulate", "advise", "replay", "export", "import-model")),
-)
+STAGES = {
+    "try": ("demo", "doctor", "emulate"),
+    "record": ("record", "data", "design"),
+    "identify": ("identify",),
+}
+"""First words of the commands of each stage of work; those of all others belong to ``use``."""
+
+
+def _stage_of(name: str) -> str:
+    return next((stage for stage, words in STAGES.items() if name.split()[0] in words), "use")
+
+
+MAP = {stage: [name for name in COMMANDS if _stage_of(name) == stage] for stage in (*STAGES, "use")}
 """Commands in the order in which the map shows them."""

@@ -69,7 +69,7 @@ def meant(word: str, valid: Sequence[str]) -> str:
 def map_of_commands() -> str:
     """What there is, in the order in which it is used."""
     lines = [ABOUT, "", "usage: stribeck COMMAND …", ""]
-    for title, names in MAP:
+    for title, names in MAP.items():
         lines.append(title)
         lines += [f"  {name:22s} {COMMANDS[name].text}" for name in names]
     more = [

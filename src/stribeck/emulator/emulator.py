@@ -174,13 +174,13 @@ class EmulatedBus:
         """Apply an external torque [N m] to a shaft for a time [s]."""
         self._call("push", servo_id, torque, duration)
 
-    def set_voltage(self, voltage: float, servo_id: int | None = None) -> None:
-        """Change the open-circuit supply voltage [V] of one servo or all."""
-        self._call("set_voltage", voltage, servo_id)
+    def set_voltage(self, voltage: float) -> None:
+        """Change the open-circuit supply voltage [V]."""
+        self._call("set_voltage", voltage)
 
-    def set_temperature(self, temperature: float, servo_id: int | None = None) -> None:
-        """Change the temperature [°C] of one servo or all."""
-        self._call("set_temperature", temperature, servo_id)
+    def set_temperature(self, temperature: float) -> None:
+        """Change the temperature of all servos [°C]."""
+        self._call("set_temperature", temperature)
 
     def fail(self, servo_id: int, error: str) -> None:
         """Raise a hardware error, by its name in the model's ``error_bits``."""

@@ -18,9 +18,6 @@ from stribeck.files.actuators import actuator_names, load_actuator
 from stribeck.model.actuator import (
     ControlState,
     ServoCommand,
-    duty_of,
-    next_voltage_control_state,
-    voltage_torque,
 )
 from stribeck.model.bench import Pendulum, gravity_torque, inertia
 from stribeck.model.control_laws import Gains, VoltageControl
@@ -144,7 +141,7 @@ def counted_duty(
     xp = array_namespace(position, velocity, c["resolution"])
     counted = c["resolution"] * xp.floor(position / c["resolution"] + 0.5)
     error = state.goal - counted
-    duty = duty_of(kind.control, gains, state, state.goal, counted, velocity)
+    duty = kind.control.duty(gains, state, state.goal, counted, velocity)
     # Half a count more, as the error is a whole number of counts but for rounding.
     outside = xp.abs(error) > c["dead_zone"] + 0.5 * c["resolution"]
     least = xp.where(error > 0.0, xp.maximum(duty, c["punch"]), xp.minimum(duty, -c["punch"]))
@@ -157,7 +154,7 @@ def _position_duty(
     """Duty of the firmware's law, with or without counts."""
     if kind.counted:
         return counted_duty(kind, c, gains, state, velocity, position)
-    return duty_of(kind.control, gains, state, c["goal"], position, velocity)
+    return kind.control.duty(gains, state, c["goal"], position, velocity)
 
 
 def joint_step(
@@ -186,7 +183,7 @@ def joint_step(
         """The firmware's state half a step later; without a limit of speed its goal is at once the commanded one."""
         if drive != "position":
             return before
-        after = next_voltage_control_state(control, gains, before, goal, middle, 0.5 * dt)
+        after = control.next_state(gains, before, goal, middle, 0.5 * dt)
         ramped = goal if control.goal_speed is None else after.goal
         return ControlState(
             xp.where(supplied, ramped, before.goal), xp.where(supplied, after.integral, before.integral)
@@ -202,7 +199,7 @@ def joint_step(
         else:
             duty = goal if drive == "pwm" else duty_for_current(p, goal, usable, velocity)
         duty = xp.clip(duty, -c["duty_limit"], c["duty_limit"])
-        return voltage_torque(control, p, duty, command, velocity)
+        return control.torque(p, duty, command, velocity)
 
     pendulum = Pendulum(c["mass"], c["length"], c["arm_mass"])
     external = gravity_torque(pendulum, middle, p["q_offset"]) + c["push"]

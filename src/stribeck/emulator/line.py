@@ -75,13 +75,13 @@ class EmulatedLine:
         """Apply an external torque [N m] to a shaft for a time [s]."""
         self._do(lambda: self.servo(servo_id).push(torque, duration))
 
-    def set_voltage(self, voltage: float, servo_id: int | None = None) -> None:
-        """Change the open-circuit supply voltage [V] of one servo or all."""
-        self._do_each(servo_id, lambda servo: servo.set_voltage(voltage))
+    def set_voltage(self, voltage: float) -> None:
+        """Change the open-circuit supply voltage [V]."""
+        self._do_each(lambda servo: servo.set_voltage(voltage))
 
-    def set_temperature(self, temperature: float, servo_id: int | None = None) -> None:
-        """Change the temperature [°C] of one servo or all."""
-        self._do_each(servo_id, lambda servo: servo.set_temperature(temperature))
+    def set_temperature(self, temperature: float) -> None:
+        """Change the temperature of all servos [°C]."""
+        self._do_each(lambda servo: servo.set_temperature(temperature))
 
     def fail(self, servo_id: int, error: str) -> None:
         """Raise a hardware error, by its name in the model's ``error_bits``."""
@@ -122,9 +122,8 @@ class EmulatedLine:
         self._check(fault)
         self._do(lambda: self._faults.add(fault, self._clock))
 
-    def _do_each(self, servo_id: int | None, action: Callable[[EmulatedServo], object]) -> None:
-        servos = self.servos if servo_id is None else (self.servo(servo_id),)
-        self._do(lambda: [action(servo) for servo in servos])
+    def _do_each(self, action: Callable[[EmulatedServo], object]) -> None:
+        self._do(lambda: [action(servo) for servo in self.servos])
 
     def _check(self, fault: Fault) -> None:
         concerned = [servo for servo in self.servos if fault.concerns(servo.id)]

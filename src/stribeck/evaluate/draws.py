@@ -10,6 +10,9 @@ torque controller), cut off where a parameter would leave its bounds. :math:`\va
 Most draws are normal ones that happen to lie within the bounds. Where hardly any do, the others are moved there by Gibbs
 sampling, one coordinate after another from its conditional distribution (Geweke 1991, "Efficient simulation from the
 multivariate normal and Student-t distributions subject to linear constraints").
+
+Draws that stand for what a law lacks are independent of each other where their size is chosen by the motion (joints of robots,
+:mod:`stribeck.exports.robot_draws`): combinations of parameters that correlations leave open are those that hardly move it.
 """
 
 from __future__ import annotations
@@ -37,9 +40,6 @@ SWEEPS = 50
 REST = 1e-9
 """Added to the correlation matrix, of which an inverse is needed."""
 
-
-MOTOR = {"voltage": "R", "current": "kt", "torque": "ratio"}
-"""Parameter that scales the torque of the motor, by kind of control."""
 
 STATIC = with_sign("static")
 """Friction beside Coulomb friction that may be negative, but not their sum."""
@@ -153,12 +153,14 @@ def draws_of(
     error: float = 0.0,
     share: float = 1.0,
     scatter: Mapping[str, float] | None = None,
+    correlated: bool = True,
 ) -> dict[str, Array]:
     """Random values of all parameters of a drive (count,) each; those that are known exactly are constant.
 
     :param error: relative standard deviation of friction and motor torque beyond the posterior, for what the law lacks.
     :param share: of the standard deviations of the posterior, where recordings show that these are too large.
     :param scatter: standard deviation between units of uncertain parameters, in their units.
+    :param correlated: whether parameters are drawn with the correlations of the fit, or independently.
     :raises ConfigError: for a negative number of draws.
     """
     if count < 1:
@@ -166,14 +168,15 @@ def draws_of(
     known: Mapping[str, float] = {name: one.value for name, one in drive.estimates.items()}
     uncertain = uncertain_of(drive)
     between = np.array([(scatter or {}).get(name, 0.0) for name in uncertain.names])
-    uncertain = uncertain._replace(covariance=share**2 * uncertain.covariance + np.diag(between**2))
+    covariance = uncertain.covariance if correlated else np.diag(np.diag(uncertain.covariance))
+    uncertain = uncertain._replace(covariance=share**2 * covariance + np.diag(between**2))
     rng = np.random.default_rng(seed)
     points = _within(uncertain, count, rng)
     drawn = dict(zip(uncertain.names, points.T, strict=True))
     values = {name: drawn.get(name, np.full(count, value)) for name, value in known.items()}
     if error > 0.0:
         friction = [name for name in drive.law.parameter_names if "friction" in name and name != CENTRE]
-        for names in (friction, [MOTOR[drive.actuator.control.kind]]):
+        for names in (friction, [drive.actuator.control.scaled_by]):
             values |= _scaled(drive, {name: values[name] for name in names if name in values}, error, rng)
     return values
 

@@ -36,11 +36,8 @@ class DriveFriction(NamedTuple):
     high: Array | None
 
 
-def drive_friction(drive: Drive, seed: int = 0) -> DriveFriction:
-    """Friction of a drive over speed; where it depends on the position, at the position around which it varies.
-
-    :param seed: of the draws for the band.
-    """
+def drive_friction(drive: Drive) -> DriveFriction:
+    """Friction of a drive over speed; where it depends on the position, at the position around which it varies."""
     fastest = FASTEST[drive.actuator.units]
     if "dtheta_stribeck" in drive.values:
         fastest = max(fastest, STRIBECK * drive.values["dtheta_stribeck"])
@@ -48,7 +45,7 @@ def drive_friction(drive: Drive, seed: int = 0) -> DriveFriction:
     place = drive.values.get("friction_centre", 0.0)
     budget = np.asarray(friction_budget(drive.law, drive.values, 0.0, 0.0, speed, place)[0] + 0.0 * speed)
     try:
-        drawn = draws_of(drive, DRAWS, seed)
+        drawn = draws_of(drive, DRAWS, 0)
     except ConfigError:
         return DriveFriction(speed, budget, None, None)
     values = {name: np.asarray(drawn.get(name, value))[..., None] for name, value in drive.values.items()}

@@ -24,10 +24,6 @@ from stribeck.identify.common.correlation import correlation_time
 from stribeck.model.actuator import (
     ControlState,
     ServoCommand,
-    firmware_output,
-    initial_control_state,
-    next_control_state,
-    output_torque,
 )
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum, gravity_torque, inertia
@@ -132,8 +128,8 @@ def acting_torques(samples: Samples, drive: Drive, p: Mapping[str, float]) -> tu
     else:
         gains = Gains(log.setup.kp, log.setup.ki, log.setup.kd)
         state = _firmware_states(samples, drive, gains)
-        output = firmware_output(actuator, p, gains, state, samples.goal, samples.position, velocity)
-    return np.asarray(output_torque(actuator, p, output, command, velocity)), load
+        output = actuator.control.output(p, gains, state, samples.goal, samples.position, velocity)
+    return np.asarray(actuator.control.torque(p, output, command, velocity)), load
 
 
 def _pendulum(log: Log) -> Pendulum:
@@ -142,10 +138,10 @@ def _pendulum(log: Log) -> Pendulum:
 
 def _firmware_states(samples: Samples, drive: Drive, gains: Gains) -> ControlState:
     """State of the firmware at each row: its goal after the ramp, and the integral of the error (N,)."""
-    state = initial_control_state(drive.actuator, float(samples.goal[0]))
+    state = drive.actuator.control.first_state(float(samples.goal[0]))
     rows = []
     for goal, position in zip(samples.goal.tolist(), samples.position.tolist(), strict=True):
-        state = next_control_state(drive.actuator, gains, state, goal, position, samples.dt)
+        state = drive.actuator.control.next_state(gains, state, goal, position, samples.dt)
         rows.append(state)
     return ControlState(*(np.array(part, dtype=np.float64) for part in zip(*rows, strict=True)))
 
@@ -232,14 +228,13 @@ def _slope(samples: Samples, drive: Drive, position: float, velocity: float) -> 
     """Change of the motor's torque per change of position or velocity, at the goal [N m/rad or N m s/rad]."""
     setup, actuator = samples.log.setup, drive.actuator
     gains = Gains(setup.kp, setup.ki, setup.kd)
-    state = initial_control_state(actuator, 0.0)
+    state = actuator.control.first_state(0.0)
     command = ServoCommand(0.0, 1.0, setup.supply_voltage, math.nan)
     torque = [
         float(
-            output_torque(
-                actuator,
+            actuator.control.torque(
                 drive.values,
-                firmware_output(actuator, drive.values, gains, state, 0.0, at * position, at * velocity),
+                actuator.control.output(drive.values, gains, state, 0.0, at * position, at * velocity),
                 command,
                 at * velocity,
             )

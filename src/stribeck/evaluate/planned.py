@@ -43,15 +43,11 @@ def trajectory_of(word: str) -> Trajectory:
     return Trajectory(path.stem, path.name, float(time[-1]), goal.at, until)
 
 
-def planned_run(trajectory: Trajectory, setup: Setup, actuator: str, start: float | None = None) -> Log:
-    """A run as it would be commanded, from rest; the position is known at its start alone, and constant here.
-
-    :param start: first position [rad]; by default the first goal.
-    """
+def planned_run(trajectory: Trajectory, setup: Setup, actuator: str) -> Log:
+    """A run as it would be commanded, from rest; the position is known at its start alone, and constant here."""
     count = round(trajectory.duration / FINEST) + 1
     time = FINEST * np.arange(count, dtype=np.float64)
     goal = np.asarray(trajectory.goal(time), dtype=np.float64)
-    first = float(goal[0]) if start is None else start
 
     def constant(value: float) -> Series:
         return Series(time, np.full(count, value), held=False)
@@ -61,7 +57,7 @@ def planned_run(trajectory: Trajectory, setup: Setup, actuator: str, start: floa
         actuator,
         trajectory.name,
         setup,
-        constant(first),
+        constant(float(goal[0])),
         constant(0.0),
         Series(time, goal, held=True),
         Series(time, trajectory.torque_enable(time), held=True),

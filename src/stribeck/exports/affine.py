@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
-from stribeck.model.control_laws import CurrentControl, TorqueControl, VoltageControl
+from stribeck.model.actuator import ServoCommand, motor_torque
+from stribeck.model.control_laws import TorqueControl
 from stribeck.model.joint import Drive, Servo
 
 SMALL = 1e-6
@@ -69,12 +69,9 @@ def as_torque_control(servo: Servo) -> Drive:
 
 
 def _speed(servo: Servo) -> float | None:
-    control, p = servo.parameters.actuator.control, servo.parameters.values
-    if isinstance(control, VoltageControl):
-        return control.duty_max * servo.voltage / p["kt"]
-    if isinstance(control, CurrentControl) and "R" in p:
-        return servo.voltage / p["kt"]
-    return servo.parameters.actuator.datasheet.figures.get("no_load_speed")
+    actuator, p = servo.parameters.actuator, servo.parameters.values
+    known = actuator.control.no_load_speed(p, servo.voltage)
+    return actuator.datasheet.figures.get("no_load_speed") if known is None else known
 
 
 def _torque(servo: Servo, error: float, velocity: float) -> float:
@@ -82,7 +79,7 @@ def _torque(servo: Servo, error: float, velocity: float) -> float:
     actuator = servo.parameters.actuator.with_used_terms(servo.gains)
     values = dict(servo.parameters.values)
     command = ServoCommand(error, 1.0, servo.voltage)
-    state = initial_control_state(actuator, error)
+    state = actuator.control.first_state(error)
     torque, _ = motor_torque(actuator, values, servo.gains, state, command, 0.0, velocity, 0.0)
     return float(torque)
 

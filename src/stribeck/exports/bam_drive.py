@@ -28,7 +28,7 @@ import numpy as np
 from stribeck.errors import ConfigError
 from stribeck.exports.task import JointServo
 from stribeck.files.schema import NotNegative, Positive, Schema
-from stribeck.model.actuator import ServoCommand, initial_control_state, motor_torque
+from stribeck.model.actuator import ServoCommand, motor_torque
 from stribeck.model.arrays import Array
 from stribeck.model.bench import gravity_torque, inertia
 from stribeck.model.control_laws import VoltageControl
@@ -250,7 +250,7 @@ def drive_motion(
     position, velocity = runs.position[0], runs.velocity[0]
     applied = np.zeros_like(position)
     external = gravity_torque(grid.pendulum, position, p["q_offset"])
-    state = initial_control_state(file.actuator, grid.goal[0])
+    state = file.actuator.control.first_state(grid.goal[0])
     found = np.empty_like(grid.goal)
     for k in range(len(grid.time)):
         found[k] = position

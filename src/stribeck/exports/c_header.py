@@ -5,7 +5,7 @@ For every joint J, with :math:`\tau_m` the motor torque, :math:`\tau_e` the exte
 - ``J_friction_budget``: :math:`\tau_f^{m+}, \tau_f^{m-}` (:func:`stribeck.model.law.friction_budget`),
 - ``J_friction_torque``: :math:`\tau_f` over one time step (:func:`stribeck.model.law.friction_torque`),
 - ``J_cancelling_torque``: feed-forward torque (:func:`stribeck.live.friction.cancelling_torque`),
-- ``J_motor_torque``: torque of the motor for the firmware's output (:func:`stribeck.model.actuator.output_torque`).
+- ``J_motor_torque``: torque of the motor for the firmware's output (:func:`stribeck.model.control_laws.VoltageControl.torque`).
 
 ``double`` is used, or ``float`` after ``#define STRIBECK_FLOAT``. Constants are written with 17 digits.
 """

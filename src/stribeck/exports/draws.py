@@ -66,7 +66,7 @@ class Width:
     :param wanted: that of the band of the fit; ``None`` with recordings, and if the file does not state the error of its model.
     :param coverage: share of the recorded samples within the middle 90 % of the draws, of a robot those of its fit; ``None`` without recordings.
     :param share: of the standard deviations of the posterior that is drawn from.
-    :param stated: whether the file of the drive states error and share.
+    :param stated: whether the file of the drive states error and share; they are those of independent parameters.
     """
 
     error: float
@@ -76,6 +76,27 @@ class Width:
     coverage: float | None = None
     share: float = 1.0
     stated: bool = False
+
+    def drawn(
+        self,
+        drive: Drive,
+        count: int,
+        seed: int | Sequence[int],
+        scatter: Mapping[str, float] | None = None,
+    ) -> dict[str, Array]:
+        """Random values of all parameters of a drive (count,) each, of this width.
+
+        :param scatter: see :func:`stribeck.evaluate.draws.draws_of`.
+        """
+        return draws_of(
+            drive,
+            count,
+            seed,
+            error=self.error,
+            share=self.share,
+            scatter=scatter,
+            correlated=not self.stated,
+        )
 
     def line(self, count: int) -> str:
         """The width in one line."""
@@ -139,12 +160,12 @@ def motions_of(drive: Drive, drawn: Mapping[str, Array], runs: Batch, stepping: 
     return motions(model, points)
 
 
-def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> Width:
+def width_for(drive: Drive, runs: Batch, stepping: Stepping) -> Width:
     """How wide draws of a drive are without recordings.
 
     :param runs: with the motion of the drive.
     """
-    alone = spread_of(_trial(drive, 0.0, runs, stepping, seed), runs)
+    alone = spread_of(_trial(drive, 0.0, runs, stepping), runs)
     wanted = _wanted(drive, alone, runs, stepping)
     if wanted is None or wanted <= alone:
         return Width(0.0, alone, alone, wanted)
@@ -152,7 +173,7 @@ def width_for(drive: Drive, runs: Batch, stepping: Stepping, seed: int = 0) -> W
     next_error = FIRST
     for _ in range(ROUNDS):
         error = min(next_error, LARGEST)
-        reached = spread_of(_trial(drive, error, runs, stepping, seed), runs)
+        reached = spread_of(_trial(drive, error, runs, stepping), runs)
         if abs(reached / wanted - 1.0) < CLOSE or (error == LARGEST and reached < wanted):
             break
         next_error = error * ((wanted**2 - alone**2) / max(reached**2 - alone**2, 1e-6 * wanted**2)) ** 0.5
@@ -167,30 +188,28 @@ def width_of_robot(drive: Drive) -> Width:
     return Width(error, None, None, coverage=drive.loss.draw_coverage, share=share, stated=True)
 
 
-def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping, seed: int = 0) -> Width:
+def width_of_recorded(drive: Drive, recorded: Batch, stepping: Stepping) -> Width:
     """How wide draws of a drive are that contain recordings and one more run (:mod:`stribeck.exports.draw_width`).
 
     :param recorded: the runs with the measured motion.
     """
     valid, runs = recorded.weight > 0.0, np.arange(len(recorded.logs))
-    alone = spread_of(_trial(drive, 0.0, recorded, stepping, seed), recorded)
+    alone = spread_of(_trial(drive, 0.0, recorded, stepping), recorded)
     estimate = stepping.motion(drive, recorded).position
     like_new = estimate - errors_of_one_more(drive, recorded, stepping)
     sizes = sizes_for(
-        lambda errors, shares: _trial(drive, errors[0], recorded, stepping, seed, shares[0]),
+        lambda errors, shares: _trial(drive, errors[0], recorded, stepping, shares[0]),
         estimate - recorded.position,
         Recorded(like_new, valid, runs, np.zeros_like(runs)),
     )
     error, share = float(sizes.errors[0]), float(sizes.shares[0])
-    found = _trial(drive, error, recorded, stepping, seed, share)
+    found = _trial(drive, error, recorded, stepping, share)
     within = covered(found, recorded.position, valid)
     return Width(error, alone, spread_of(found, recorded), coverage=within, share=share)
 
 
-def _trial(
-    drive: Drive, error: float, runs: Batch, stepping: Stepping, seed: int, share: float = 1.0
-) -> Array:
-    drawn = with_stiffness(drive, draws_of(drive, TRIALS, seed, error=error, share=share))
+def _trial(drive: Drive, error: float, runs: Batch, stepping: Stepping, share: float = 1.0) -> Array:
+    drawn = with_stiffness(drive, draws_of(drive, TRIALS, 0, error=error, share=share))
     return motions_of(drive, drawn, runs, stepping)
 
 

@@ -111,7 +111,7 @@ def _actuator(servo: JointServo) -> IsaacActuator:
     file = servo.servo.parameters
     control, p, motor = file.actuator.control, file.values, affine(servo.servo)
     voltage = isinstance(control, VoltageControl)
-    if isinstance(control, VoltageControl) and control.bridge == "coast":
+    if control.bridge == "coast":
         raise ConfigError(
             f"isaaclab does not support a drive/coast bridge, found joint {servo.joint!r} with {file.actuator.name}: choose the format c or bam"
         )

@@ -117,7 +117,7 @@ def exported(servo: Servo, by_torque: bool = False, *, dc_motor: bool = DC_MOTOR
     :raises ConfigError: for laws, terms and effects that plain MJCF cannot express.
     """
     control, p = servo.parameters.actuator.control, servo.parameters.values
-    motor = isinstance(control, VoltageControl) and control.bridge == "brake" and dc_motor
+    motor = control.bridge == "brake" and dc_motor
     _check_expressible(servo, dc_motor=motor)
     motor_law = affine(servo)
     plain = PlainJoint(
@@ -168,7 +168,7 @@ def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
         (file.law.name != "m1", f"law {file.law.name.upper()} ({file.law.title})"),
         *((True, term.title) for term in file.law.of_kind("sides", "offset")),
         (bool(effects), f"the effect {', '.join(effects)}"),
-        (isinstance(control, VoltageControl) and control.bridge == "coast", "a drive/coast bridge"),
+        (control.bridge == "coast", "a drive/coast bridge"),
         (bool(servo.ki) and not dc_motor, "an integral gain"),
         (bool(servo.supply_resistance), "the voltage drop of a supply under load"),
         (servo.period is not None, "a firmware period"),

@@ -62,7 +62,7 @@ def lost(source: Drive, form: Format, gains: Gains = ONLY_PROPORTIONAL) -> tuple
     """
     control = source.actuator.control
     falls = not form.falling_limit and isinstance(control, VoltageControl)
-    ramps = not form.ramp and getattr(control, "goal_speed", None) is not None
+    ramps = not form.ramp and control.goal_speed is not None
     words = {
         "the decrease of the torque limit with speed": falls,
         "the speed limit of the firmware's goal (the sender of goals must keep it)": ramps,

@@ -86,7 +86,6 @@ def _friction(joint: JointServo, by_torque: bool) -> dict[str, object]:
     """Law, servo and limits of a joint, as the controller of ros2_control takes them."""
     servo, file = joint.servo, joint.servo.parameters
     control, law, values = file.actuator.control, file.law, file.values
-    outputs = {"voltage": "duty_max", "current": "current_max", "torque": "torque_max"}
     found: dict[str, object] = {
         "law": law.name,
         **({"asymmetric": True} if "asymmetric" in law.optional_terms else {}),
@@ -97,7 +96,7 @@ def _friction(joint: JointServo, by_torque: bool) -> dict[str, object]:
         "servo": control.kind,
         "control_gain": float(control.gain * values.get("ratio", 1.0)),
         "control_damping": float(getattr(control, "damping", 0.0)),
-        "output_max": float(getattr(control, outputs[control.kind])),
+        "output_max": float(control.output_max),
         **_position_control(servo, by_torque),
         **{name: float(values[name]) for name in _MOTOR if name in values},
     }

@@ -12,7 +12,6 @@ from stribeck.evaluate.draws import CENTRE
 from stribeck.live.friction import stall_torque
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
-from stribeck.model.control_laws import CurrentControl, VoltageControl
 from stribeck.model.joint import Drive
 from stribeck.model.law import friction_budget
 from stribeck.model.log import Batch, Log, Series, Setup
@@ -35,11 +34,7 @@ def usual_gain(file: Drive) -> float:
     if file.gains is not None:
         return float(file.gains.kp)
     control = file.actuator.control
-    if isinstance(control, VoltageControl):
-        full = control.duty_max
-    else:
-        full = control.current_max if isinstance(control, CurrentControl) else control.torque_max
-    return full / (control.gain * FULL_OUTPUT_AT)
+    return control.output_max / (control.gain * FULL_OUTPUT_AT)
 
 
 def rest_friction(file: Drive) -> float:

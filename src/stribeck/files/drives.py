@@ -204,7 +204,7 @@ def read_drives(path: Path, actuator: Actuator | None = None) -> Drives:
         return _many(convert(data, ManyJointsFile, where, ParameterFileError), actuator, where)
     if "per_joint" in data:
         robot = convert(data, EarlierRobotFile, where, ParameterFileError)
-        return Drives(robot.drives(), MachineParameters("", robot.base))
+        return Drives(robot.drives(), MachineParameters("", robot.base), verdict=robot.stated)
     if data.get("kind") == "mechanism":
         mechanism = convert(data, EarlierMechanismFile, where, ParameterFileError)
         estimates = {name: entry.estimate for name, entry in mechanism.parameters.items()}

@@ -30,6 +30,7 @@ from stribeck.model.provenance import (
     SimulationSettings,
     Spread,
 )
+from stribeck.model.verdict import Reason, Verdict
 
 INVERSE = "inverse_dynamics"
 """Key of ``simulation`` in files of ``identify-arm``, whose other keys there are settings."""
@@ -198,7 +199,7 @@ class EarlierJoint(Schema):
 
 
 class EarlierRobotFile(Schema):
-    """What ``identify-robot`` wrote.
+    """What ``identify-robot`` wrote, and what ``identify robot --json`` writes.
 
     :param rms: total errors [rad].
     :param per_joint: by name of the joint.
@@ -208,6 +209,8 @@ class EarlierRobotFile(Schema):
     :param not_determined: what the data tell least.
     :param same: mean and scatter of parameters of joints with equal drives.
     :param seconds: time that the fit took.
+    :param reasons: against the result or single joints; ``None`` in files without a verdict.
+    :param verdict, verdicts: uses that follow from them.
     """
 
     schema: Literal[1]
@@ -219,6 +222,9 @@ class EarlierRobotFile(Schema):
     not_determined: Any = None
     same: Any = None
     seconds: float = 0.0
+    reasons: tuple[Reason, ...] | None = None
+    verdict: Any = None
+    verdicts: Any = None
 
     def __post_init__(self) -> None:
         missing = [name for name in self.per_joint if name not in self.laws]
@@ -226,6 +232,11 @@ class EarlierRobotFile(Schema):
             raise ValueError(
                 f"no parameters of the law {', '.join(missing)}; laws in the file: {', '.join(self.laws) or 'none'}"
             )
+
+    @property
+    def stated(self) -> Verdict | None:
+        """The verdict on all joints."""
+        return None if self.reasons is None else Verdict(self.reasons, tuple(self.per_joint))
 
     def drives(self) -> dict[str, Drive]:
         """The drives by joint; the model's torque limits and the resolution of the positions are not in the file."""
@@ -236,7 +247,8 @@ class EarlierRobotFile(Schema):
             law = law_named(self.laws[name]).with_parameters(estimates)
             if "friction_centre" in law.parameter_names:
                 estimates["friction_centre"] = fixed(joint.centre, "rad")
-            found[name] = torque_drive(actuator, law, estimates)
+            own = None if self.stated is None else self.stated.of(name)
+            found[name] = torque_drive(actuator, law, estimates, verdict=own)
         return found
 
 

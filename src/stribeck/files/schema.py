@@ -10,7 +10,7 @@ converts and checks; this module translates its errors.
         margin: NotNegative = 0.0
 
 
-    limits = read_yaml(path, Limits, ConfigError)
+    limits = read_yaml(path, Limits)
 
 Unknown, missing and duplicate keys, wrong types, values out of range and numbers that are not finite are
 one-line errors. A class may check several keys together in ``__post_init__`` and raise :class:`ValueError`.
@@ -79,12 +79,12 @@ class Key(NamedTuple):
     description: str
 
 
-def read_yaml(path: Path, kind: type[Kind], error: type[StribeckError] = ConfigError) -> Kind:
+def read_yaml(path: Path, kind: type[Kind]) -> Kind:
     """Read a YAML file in the format that the class ``kind`` declares.
 
-    :raises StribeckError: of the given type, if the file cannot be read or is invalid.
+    :raises ConfigError: if the file cannot be read or is invalid.
     """
-    return convert(strict.parse_yaml(strict.read_text(path, error), path, error), kind, str(path), error)
+    return convert(strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError), kind, str(path))
 
 
 def read_json(path: Path, kind: type[Kind], error: type[StribeckError] = ConfigError) -> Kind:

@@ -21,7 +21,7 @@ from stribeck.live.direction.motion import Tuning, clipped
 from stribeck.live.formulas import Compiler, Formula, as_written, compiled_by
 from stribeck.model.actuator import Actuator, ControlState, ServoCommand, motor_torque
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.control_laws import CurrentControl, Gains, VoltageControl
+from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.electrics import motor_current
 from stribeck.model.law import (
     FrictionLaw,
@@ -126,8 +126,7 @@ def goal_offset(
     if isinstance(control, VoltageControl):
         current = motor_current(p, acting + torque) - motor_current(p, acting)
         return current * p["R"] / (supply_voltage * control.gain * kp)
-    factor = p["kt"] if isinstance(control, CurrentControl) else p["ratio"]
-    return torque / (factor * control.gain * kp)
+    return torque / (p[control.scaled_by] * control.gain * kp)
 
 
 def stall_torque(actuator: Actuator, p: Mapping[str, Any]) -> float:
@@ -254,7 +253,11 @@ class FrictionModel:
             if math.isfinite(goal[k]) and kp[k] > 0.0:
                 gains = Gains(float(kp[k]), 0.0, 0.0)
                 command = ServoCommand(float(goal[k]), 1.0, float(supply[k]))
-                state = ControlState(float(goal[k]), 0.0) if _ramps(joint.actuator) else rest
+                state = (
+                    ControlState(float(goal[k]), 0.0)
+                    if joint.actuator.control.goal_speed is not None
+                    else rest
+                )
                 at, speed = float(position[k]), float(velocity[k])
                 found[k], _ = motor_torque(
                     joint.actuator, joint.values, gains, state, command, at, speed, 0.0
@@ -363,7 +366,3 @@ def _of_joints(
         return formula(dict(zip(names, arguments, strict=False)), *arguments[len(names) :])
 
     return partial(compiler(joined, (*names, *further)), *arrays)
-
-
-def _ramps(actuator: Actuator) -> bool:
-    return isinstance(actuator.control, VoltageControl) and actuator.control.goal_speed is not None

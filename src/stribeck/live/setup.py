@@ -207,9 +207,9 @@ def _of_urdf(
     return robot.model(names, gravity=gravity, armature=_rotors(joints)), (*words, *robot.doubts)
 
 
-def base_link_of(parameters: CompensationParameters, base: Path | None = None) -> str:
+def base_link_of(parameters: CompensationParameters) -> str:
     """The root link of the URDF, in whose frame wrenches are."""
-    frames = read_urdf(_beside(base, Path(parameters.urdf).expanduser())).tree.frames
+    frames = read_urdf(Path(parameters.urdf).expanduser()).tree.frames
     return next((name for name, (body, _) in frames.items() if body == BASE), "")
 
 

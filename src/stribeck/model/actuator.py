@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from stribeck.errors import ConfigError, check_valid
-from stribeck.model.control_laws import Control, CurrentControl, Gains, VoltageControl
-from stribeck.model.freewheeling import freewheeling_voltage
+from stribeck.model.control_laws import Control, Gains
+from stribeck.model.control_laws import ControlState as ControlState
+from stribeck.model.control_laws import ServoCommand as ServoCommand
 from stribeck.model.law import FrictionLaw
-from stribeck.model.namespace import array_namespace
 from stribeck.model.parameters import Parameter, ParameterSet
 from stribeck.model.temperature import TEMPERATURE_PARAMETERS
 from stribeck.model.terms import FRICTION_PARAMETERS
@@ -39,31 +39,6 @@ EFFECT_PARAMETERS = {
 """The parameter that each effect adds; it stays at its datasheet value unless freed."""
 
 EFFECT_UNITS = {"current_limit": "A", "command_delay": "s", "torque_saturation": "1/A"}
-
-
-class ServoCommand(NamedTuple):
-    """Inputs of the firmware during one step.
-
-    :param torque_enable: 1 with torque on, 0 with torque off.
-    :param supply_voltage: supply voltage V [V].
-    :param temperature: of the servo [°C]; ``None``: that of the reference.
-    """
-
-    goal: Any
-    torque_enable: Any
-    supply_voltage: Any
-    temperature: Any = None
-
-
-class ControlState(NamedTuple):
-    """State of the firmware between steps.
-
-    :param goal: goal position after the firmware's ramp [rad].
-    :param integral: integral of the position error [rad s].
-    """
-
-    goal: Any
-    integral: Any
 
 
 MOTOR_UNITS = {
@@ -167,7 +142,7 @@ class Actuator:
         return tuple(
             name
             for name, term in terms.items()
-            if np.any(getattr(gains, name)) and getattr(self.control, term, None) is None
+            if np.any(getattr(gains, name)) and getattr(self.control, term) is None
         )
 
     @property
@@ -208,8 +183,6 @@ class Actuator:
 
     def with_used_terms(self, gains: Gains) -> Actuator:
         """The actuator without the firmware terms whose gain is zero in every run."""
-        if not isinstance(self.control, VoltageControl):
-            return self
         return replace(self, control=self.control.with_used_terms(gains))
 
     @property
@@ -274,19 +247,6 @@ class Actuator:
         return tuple(n for n in TEMPERATURE_PARAMETERS if voltage or n != "resistance_per_kelvin")
 
 
-def initial_control_state(actuator: Actuator, goal: Any) -> ControlState:
-    """The firmware's state at the start of a run: the goal ramp at the first goal, the integral at zero.
-
-    :param goal: first goal of the run [rad], an array for several runs.
-
-    State variables that a firmware does not have are 0.0.
-    """
-    control = actuator.control
-    ramps = isinstance(control, VoltageControl) and control.goal_speed is not None
-    integrates = isinstance(control, VoltageControl) and control.integral_gain is not None
-    return ControlState(goal if ramps else 0.0, 0.0 * goal if integrates else 0.0)
-
-
 def motor_torque(
     actuator: Actuator,
     p: Values,
@@ -302,145 +262,6 @@ def motor_torque(
     :param p: values of the motor parameters (and ``current_limit`` while that effect is on).
     :param dt: time step [s].
     """
-    state = next_control_state(actuator, gains, state, command.goal, position, dt)
-    output = firmware_output(actuator, p, gains, state, command.goal, position, velocity)
-    return output_torque(actuator, p, output, command, velocity), state
-
-
-def next_control_state(
-    actuator: Actuator, gains: Gains, state: ControlState, goal: Any, position: Any, dt: float
-) -> ControlState:
-    """The firmware's state a time ``dt`` [s] later: its goal ramp and the integral of the position error.
-
-    The integral is clipped where it alone would saturate the duty.
-    """
-    control = actuator.control
-    if not isinstance(control, VoltageControl):
-        return state
-    return next_voltage_control_state(control, gains, state, goal, position, dt)
-
-
-def next_voltage_control_state(
-    control: VoltageControl, gains: Gains, state: ControlState, goal: Any, position: Any, dt: float
-) -> ControlState:
-    """:func:`next_control_state` of a firmware that sets a duty."""
-    xp = array_namespace(position, goal)
-    ramped, integral = state
-    if control.goal_speed is not None:
-        reach = control.goal_speed * dt
-        goal = ramped = xp.clip(goal, ramped - reach, ramped + reach)
-    if control.integral_gain is not None:
-        limit = control.duty_max / xp.maximum(control.integral_gain * gains.ki, 1e-12)
-        integral = xp.clip(integral + (goal - position) * dt, -limit, limit)
-    return ControlState(ramped, integral)
-
-
-def firmware_output(
-    actuator: Actuator,
-    p: Values,
-    gains: Gains,
-    state: ControlState,
-    goal: Any,
-    position: Any,
-    velocity: Any,
-    reach: Any = None,
-) -> Any:
-    """Output of the firmware in a given state (a duty in [-1, 1], a current [A] or a torque [N m]).
-
-    :param reach: mean over position errors up to so much smaller and larger [rad] instead of the value at ``position``.
-    """
-    control = actuator.control
-    if isinstance(control, VoltageControl):
-        return duty_of(control, gains, state, goal, position, velocity, reach)
-    xp = array_namespace(position, velocity, goal, *p.values())
-    error = goal - position
-    if isinstance(control, CurrentControl):
-        return control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity
-    damping = control.damping + (control.derivative_gain or 0.0) * gains.kd
-    stiffness = p["ratio"] * control.gain * gains.kp
-    return _clipped(
-        stiffness * error - damping * velocity,
-        control.torque_max,
-        None if reach is None else stiffness * reach,
-    )
-
-
-def duty_of(
-    control: VoltageControl,
-    gains: Gains,
-    state: ControlState,
-    goal: Any,
-    position: Any,
-    velocity: Any,
-    reach: Any = None,
-) -> Any:
-    """Duty of the bridge in a given state of the firmware (see :class:`VoltageControl` and :func:`firmware_output`)."""
-    goal = goal if control.goal_speed is None else state.goal
-    duty = control.gain * gains.kp * (goal - position)
-    if control.integral_gain is not None:
-        duty = duty + control.integral_gain * gains.ki * state.integral
-    if control.derivative_gain is not None:
-        duty = duty - control.derivative_gain * gains.kd * velocity
-    return _clipped(duty, control.duty_max, None if reach is None else control.gain * gains.kp * reach)
-
-
-def _clipped(value: Any, limit: float, spread: Any = None) -> Any:
-    r"""A value :math:`x` clipped to :math:`\pm L`, or its mean while x moves evenly from :math:`x - s` to :math:`x + s`.
-
-    The mean is :math:`clip(x) + b(x + L) - b(x - L)` with :math:`b(u) = \max(s - |u|, 0)^2 / 4s`. A stiff controller
-    crosses its limits within a step, and the value in the middle would be off by up to :math:`s/4`.
-
-    :param spread: s, not negative.
-    """
-    xp = array_namespace(value)
-    clipped = xp.clip(value, -limit, limit)
-    if spread is None:
-        return clipped
-    low, high = (xp.maximum(spread - xp.abs(value + side), 0.0) for side in (limit, -limit))
-    return clipped + (low - high) * (low + high) / (4.0 * xp.maximum(spread, 1e-9))
-
-
-def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoCommand, velocity: Any) -> Any:
-    """Motor torque at the output shaft [N m] for a firmware output (:func:`firmware_output`)."""
-    control = actuator.control
-    if isinstance(control, VoltageControl):
-        return voltage_torque(control, p, output, command, velocity)
-    if isinstance(control, CurrentControl):
-        return current_torque(control, p, output, command, velocity)
-    return command.torque_enable * output
-
-
-def voltage_torque(
-    control: VoltageControl, p: Values, duty: Any, command: ServoCommand, velocity: Any
-) -> Any:
-    r"""Torque of a motor driven by a bridge [N m] (see :class:`VoltageControl`; paper, eq. 13).
-
-    If the values include ``current_limit``, the firmware bounds the phase current,
-    :math:`|U - k_t\dot\theta| \le R I_{max}`, as far as the supply allows. If they include ``torque_saturation`` c
-    [1/A], the iron saturates: :math:`\tau_m = k_t I / (1 + c|I|)`, with the back-EMF of the unsaturated constant.
-    """
-    xp = array_namespace(duty, velocity, *p.values())
-    supply = command.supply_voltage
-    back_emf = p["kt"] * velocity
-    voltage = duty * supply
-    if "current_limit" in p:
-        reach = p["R"] * p["current_limit"]
-        voltage = xp.clip(xp.clip(voltage, back_emf - reach, back_emf + reach), -supply, supply)
-    driven = 1.0 if control.bridge == "brake" else xp.abs(voltage) / supply
-    net = voltage - driven * back_emf - freewheeling_voltage(control, p, voltage, supply, back_emf)
-    torque = command.torque_enable * (p["kt"] / p["R"]) * net
-    if "torque_saturation" in p:
-        torque = torque / (1.0 + p["torque_saturation"] / p["kt"] * xp.abs(torque))
-    return torque
-
-
-def current_torque(
-    control: CurrentControl, p: Values, wanted: Any, command: ServoCommand, velocity: Any
-) -> Any:
-    """Torque of a motor driven by a current loop [N m] (see :class:`CurrentControl`; paper, eqs. 14-15)."""
-    xp = array_namespace(wanted, velocity, *p.values())
-    current = command.torque_enable * wanted
-    if "R" in p:
-        supply, back_emf = command.supply_voltage, p["kt"] * velocity
-        current = xp.clip(current, (-supply - back_emf) / p["R"], (supply - back_emf) / p["R"])
-    return p["kt"] * xp.clip(current, -control.current_max, control.current_max)
+    state = actuator.control.next_state(gains, state, command.goal, position, dt)
+    output = actuator.control.output(p, gains, state, command.goal, position, velocity)
+    return actuator.control.torque(p, output, command, velocity), state

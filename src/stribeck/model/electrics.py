@@ -1,7 +1,7 @@
 r"""Electrical equations of a servo with a voltage bridge: current, duty and supply voltage.
 
 They give the quantities that a servo measures, and the inverse of the motor equation
-(:func:`stribeck.model.actuator.voltage_torque`). They hold for a drive/brake bridge, whose winding always carries
+(:func:`stribeck.model.control_laws.VoltageControl`). They hold for a drive/brake bridge, whose winding always carries
 :math:`I = \tau_m / k_t = (d V - k_t\dot\theta) / R`.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.model.actuator import ControlState, duty_of
+from stribeck.model.actuator import ControlState
 from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.log import Log
 from stribeck.model.namespace import array_namespace
@@ -89,7 +89,7 @@ def duty_ratio(log: Log, control: VoltageControl) -> float | None:
     gains = Gains(setup.kp, 0.0, 0.0)
     goal, position = log.goal.at(reported.time), log.position.at(reported.time)
     control = control.with_used_terms(gains)
-    duty = duty_of(control, gains, ControlState(0.0, 0.0), goal, position, 0.0)
+    duty = control.duty(gains, ControlState(0.0, 0.0), goal, position, 0.0)
     lowest, highest = COMPARED_DUTY
     used = (log.torque_enable.at(reported.time) > 0.0) & (np.abs(duty) > lowest)
     used &= (np.abs(duty) < highest * control.duty_max) & (np.abs(reported.value) < highest)

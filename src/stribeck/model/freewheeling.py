@@ -18,25 +18,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from stribeck.model.control_laws import VoltageControl
 from stribeck.model.namespace import array_namespace
-from stribeck.model.terms.term import Values
 
 
-def freewheeling_voltage(control: VoltageControl, p: Values, voltage: Any, supply: Any, back_emf: Any) -> Any:
-    """Mean voltage against the current while a bridge is open [V], 0 without an inductance; see the module.
+def freewheeling_voltage(tau: Any, voltage: Any, supply: Any, back_emf: Any) -> Any:
+    """Mean voltage against the current while a bridge is open [V]; see the module.
 
-    :param p: values of the motor parameters.
+    :param tau: time constant of the winding in periods of the PWM, :math:`L / (R T)`.
     :param voltage: mean voltage of the driven part of the period, signed [V].
     :param supply: [V].
     :param back_emf: of the motor, signed [V].
     """
-    if control.inductance is None or control.pwm_period is None:
-        return 0.0
-    xp = array_namespace(voltage, back_emf, *p.values())
+    xp = array_namespace(voltage, back_emf, tau)
     turn = xp.sign(voltage)
     share, against = xp.abs(voltage) / supply, supply + turn * back_emf
-    tau = control.inductance / (p["R"] * control.pwm_period)
     # A current against the drive, at speeds beyond the supply, does not decay through the diodes.
     peak = xp.maximum(supply - turn * back_emf, 0.0) * (1.0 - xp.exp(-share / tau))
     decay = tau * xp.log(1.0 + peak / xp.maximum(against, 1e-9 * supply))

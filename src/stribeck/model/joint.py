@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stribeck.errors import ConfigError
 from stribeck.model.actuator import Actuator
-from stribeck.model.control_laws import CurrentControl, Gains, VoltageControl
+from stribeck.model.control_laws import Gains
 from stribeck.model.estimate import Estimate, Interval
 from stribeck.model.law import FrictionLaw
 from stribeck.model.provenance import ModelErrors, Provenance, Spread
@@ -183,8 +183,7 @@ class Servo:
             raise ConfigError(
                 f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}: set it to 0"
             )
-        bridged = isinstance(control, VoltageControl) and control.bridge == "brake"
-        driven = bridged or (isinstance(control, CurrentControl) and "R" in self.parameters.values)
+        driven = "R" in self.parameters.values and control.bridge != "coast"
         if self.supply_resistance and not driven:
             raise ConfigError(
                 f"{actuator.name}: the voltage drop of the supply needs a drive/brake bridge and the parameter R: set supply_resistance to 0"

@@ -43,15 +43,11 @@ from stribeck.model.actuator import (
     Actuator,
     ControlState,
     ServoCommand,
-    firmware_output,
-    initial_control_state,
     motor_torque,
-    next_control_state,
-    output_torque,
 )
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum, gravity_torque, inertia
-from stribeck.model.control_laws import CurrentControl, Gains, VoltageControl
+from stribeck.model.control_laws import Gains
 from stribeck.model.law import (
     FrictionLaw,
     friction_budget,
@@ -143,18 +139,18 @@ def _exponential_step(
     actuator, gains = plant.actuator, plant.gains
     travel = 0.5 * dt * state.velocity
     middle = state.position + travel
-    halfway = next_control_state(actuator, gains, state.control, command.goal, middle, 0.5 * dt)
+    halfway = actuator.control.next_state(gains, state.control, command.goal, middle, 0.5 * dt)
     error = travel - (halfway.goal - state.control.goal)
     reach = array_namespace(error).abs(error) if plant.stiff else None
 
     def motor(velocity: Any) -> Any:
-        output = firmware_output(actuator, p, gains, halfway, command.goal, middle, velocity, reach)
-        return output_torque(actuator, p, output, command, velocity)
+        output = actuator.control.output(p, gains, halfway, command.goal, middle, velocity, reach)
+        return actuator.control.torque(p, output, command, velocity)
 
     external = gravity_torque(plant.pendulum, middle, p["q_offset"])
     mobility = 1.0 / inertia(plant.pendulum, p["armature"])
     velocity, distance = velocity_step(plant.law, mobility, p, state.velocity, motor, external, dt, middle)
-    control = next_control_state(actuator, gains, halfway, command.goal, middle, 0.5 * dt)
+    control = actuator.control.next_state(gains, halfway, command.goal, middle, 0.5 * dt)
     return PlantState(state.position + distance, velocity, control)
 
 
@@ -371,10 +367,8 @@ def plant_of(
 def crosses_limits(actuator: Actuator, gains: Gains, dt: float) -> bool:
     """Whether a joint at 1 rad/s changes the firmware's output by more than :data:`CROSSING` of its limit in a step."""
     control = actuator.control
-    if isinstance(control, CurrentControl):
-        return False
-    limit = control.duty_max if isinstance(control, VoltageControl) else control.torque_max
-    return bool(np.max(gains.kp) * control.gain * dt > CROSSING * limit)
+    step = np.max(gains.kp) * control.gain * dt
+    return control.clips_output and bool(step > CROSSING * control.output_max)
 
 
 def simulate(
@@ -401,7 +395,7 @@ def simulate(
     delay = p.get("command_delay")
     following = _compiled_step(plant, p, batch.dt, with_torques)
     position, velocity = batch.position[0], batch.velocity[0]
-    ramped, integral = initial_control_state(plant.actuator, batch.goal[0])
+    ramped, integral = plant.actuator.control.first_state(batch.goal[0])
     positions, velocities = np.empty_like(batch.position), np.empty_like(batch.velocity)
     acting = np.empty((2, *batch.position.shape)) if with_torques else None
     for k in range(len(batch.time)):

@@ -26,10 +26,6 @@ from stribeck.errors import ConfigError
 from stribeck.model.actuator import (
     ControlState,
     ServoCommand,
-    firmware_output,
-    initial_control_state,
-    next_control_state,
-    output_torque,
 )
 from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.model.joint import Servo
@@ -100,7 +96,7 @@ class SteppedServo:
         if self.delay:
             xp = _array_library(goal)
             commands = xp.tile(xp.stack([goal, torque_enable]), (int(self.delay / self.dt) + 2, 1))
-        return ServoMemory(initial_control_state(self.actuator, goal), 0.0 * goal, 0.0 * goal, commands)
+        return ServoMemory(self.actuator.control.first_state(goal), 0.0 * goal, 0.0 * goal, commands)
 
     def act(
         self,
@@ -138,18 +134,17 @@ class SteppedServo:
             halfway = self._advanced(control, goal, position)
             control = self._advanced(halfway, goal, position)
         elif due is not False:
-            sampled = next_control_state(
-                self.actuator, self.gains, control, goal, position, self.every * self.dt
+            sampled = self.actuator.control.next_state(
+                self.gains, control, goal, position, self.every * self.dt
             )
-            now = firmware_output(self.actuator, self.motor, self.gains, sampled, goal, position, velocity)
+            now = self.actuator.control.output(self.motor, self.gains, sampled, goal, position, velocity)
             output, control = _chosen(due, (now, sampled), (output, control))
 
         def motor(v: Any) -> Any:
             held = output
             if self.every == 1:
-                law = (self.actuator, self.motor, self.gains, halfway)
-                held = firmware_output(*law, goal, position, v)
-            return output_torque(self.actuator, self.motor, held, command, v)
+                held = self.actuator.control.output(self.motor, self.gains, halfway, goal, position, v)
+            return self.actuator.control.torque(self.motor, held, command, v)
 
         mean = mean_velocity(self.law, mobility, self.friction, velocity, motor, external, self.dt, position)
         torque = motor(mean)
@@ -160,7 +155,7 @@ class SteppedServo:
 
     def _advanced(self, control: ControlState, goal: Any, position: Any) -> ControlState:
         """The firmware's state half a step later."""
-        return next_control_state(self.actuator, self.gains, control, goal, position, 0.5 * self.dt)
+        return self.actuator.control.next_state(self.gains, control, goal, position, 0.5 * self.dt)
 
     def _action(self, motor: Any, external: Any, velocity: Any, position: Any) -> Action:
         positive, negative = friction_budget(self.law, self.friction, motor, external, velocity, position)

@@ -87,7 +87,7 @@ def _sides(curve: Array) -> Sequence[Array]:
     return [part for part in (curve[curve[:, 0] < 0.0], curve[curve[:, 0] > 0.0]) if len(part)]
 
 
-def evenly(lower: float, upper: float, count: int = 200) -> Array:
+def evenly(lower: float, upper: float) -> Array:
     """Velocities of both directions, dense near rest."""
-    speeds = np.geomspace(lower, upper, count)
+    speeds = np.geomspace(lower, upper, 200)
     return np.concatenate([-speeds[::-1], speeds])

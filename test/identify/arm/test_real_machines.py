@@ -9,7 +9,7 @@ from stribeck.identify.arm.config import identification_config
 from stribeck.identify.arm.identify import Identification, standstill
 from stribeck.identify.arm.inertia import consistency
 from stribeck.identify.arm.model import load_arm
-from stribeck.identify.arm.recordings import read_recordings
+from stribeck.identify.arm.recordings import read_arm_recordings
 from stribeck.identify.arm.regressor import machine_of
 from stribeck.identify.arm.residuals import explain
 
@@ -26,7 +26,7 @@ def identification(name, train, validation=(), part=None):
     machine = machine_of(
         robot.joints, None if path is None else load_arm(path, robot.joints), config.couplings
     )
-    read = lambda paths: read_recordings(paths, config.recording, robot.joints, robot.units)  # noqa: E731
+    read = lambda paths: read_arm_recordings(paths, config.recording, robot.joints, robot.units)  # noqa: E731
     runs, others = read(train), read(validation) if validation else []
     if part is not None:
         end = int(part * len(runs[0].time))

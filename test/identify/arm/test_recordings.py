@@ -10,7 +10,7 @@ from moving_arms import JOINTS, arm, recording
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.files.robots import read_robot
 from stribeck.identify.arm.config import identification_config
-from stribeck.identify.arm.recordings import read_recordings
+from stribeck.identify.arm.recordings import read_arm_recordings
 from stribeck.recordings.bags.messages import JOINT_STATES, RawMessage, Topic, joint_state
 from stribeck.recordings.bags.storage import write_messages
 
@@ -59,7 +59,7 @@ def write_csv(path, columns, head="", delimiter=","):
 def test_text_in_any_of_its_forms(tmp_path, run, head, delimiter):
     """With or without a line of names, separated by commas, semicolons or blanks."""
     path = write_csv(tmp_path / "run.csv", table(run), head, delimiter)
-    (found,) = read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+    (found,) = read_arm_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
     assert found.name == "run"
     for name in ("time", "position", "velocity", "effort"):
         assert np.array_equal(getattr(found, name), getattr(run, name))
@@ -78,14 +78,14 @@ def test_signals_in_files_of_their_own(tmp_path, run):
         write_csv(tmp_path / name / "pos.csv", np.rad2deg(run.position))
         write_csv(tmp_path / name / "cur.csv", run.effort / [2, 3, 4])
         (tmp_path / name / "notes.txt").write_text("nothing")
-    found = read_recordings([tmp_path / "a", tmp_path / "b"], form_of(tmp_path, text), JOINTS, "rotary")
+    found = read_arm_recordings([tmp_path / "a", tmp_path / "b"], form_of(tmp_path, text), JOINTS, "rotary")
     assert [one.name for one in found] == ["a", "b"]
     assert np.allclose(found[1].position, run.position)
     assert np.allclose(found[1].effort, run.effort)
     assert found[0].time[1] == 0.002
     (tmp_path / "a" / "cur.csv").unlink()
     with pytest.raises(RecordingError, match=r"cur\.csv missing"):
-        read_recordings([tmp_path / "a"], form_of(tmp_path, text), JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "a"], form_of(tmp_path, text), JOINTS, "rotary")
 
 
 def test_motor_side_is_brought_to_the_joints(tmp_path, run):
@@ -102,13 +102,13 @@ def test_motor_side_is_brought_to_the_joints(tmp_path, run):
     )
     text = COLUMNS + f"    gears: {gears.tolist()}\n    offset: {offset.tolist()}\n"
     path = write_csv(tmp_path / "run.csv", motor)
-    (found,) = read_recordings([path], form_of(tmp_path, text), JOINTS, "rotary")
+    (found,) = read_arm_recordings([path], form_of(tmp_path, text), JOINTS, "rotary")
     assert np.allclose(found.position, run.position)
     assert np.allclose(found.effort, run.effort)
     power = [np.sum(r.velocity * r.effort, axis=1) for r in (found, run)]
     assert np.allclose(*power)
     with pytest.raises(RecordingError, match="or that of the motor"):
-        read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+        read_arm_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
 
 
 def test_mat_files(tmp_path, run):
@@ -117,11 +117,11 @@ def test_mat_files(tmp_path, run):
         tmp_path / "run.mat", {"t": run.time, "q": run.position, "u": run.effort / 7.0, "g": 7.0}
     )
     text = "    format: mat\n    time: {variable: t}\n    position: {variable: q}\n    effort: {variable: u, scale: g}\n"
-    (found,) = read_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
+    (found,) = read_arm_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
     assert np.allclose(found.effort, run.effort)
     assert np.allclose(found.time, run.time)
     with pytest.raises(RecordingError, match="time has 3 columns"):
-        read_recordings(
+        read_arm_recordings(
             [tmp_path / "run.mat"],
             form_of(tmp_path, text.replace("variable: t", "variable: q")),
             JOINTS,
@@ -129,10 +129,10 @@ def test_mat_files(tmp_path, run):
         )
     wrong = text.replace("variable: u", "variable: w")
     with pytest.raises(RecordingError, match="no numeric column 'w'; found: t, q, u, g"):
-        read_recordings([tmp_path / "run.mat"], form_of(tmp_path, wrong), JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "run.mat"], form_of(tmp_path, wrong), JOINTS, "rotary")
     (tmp_path / "run.mat").write_bytes(b"no MAT file")
     with pytest.raises(RecordingError, match="not a MAT file"):
-        read_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
 
 
 def write_bag(path, run, names=JOINTS, effort=True):
@@ -150,17 +150,17 @@ def test_bags_by_joint_names(tmp_path, run):
     """Joint states in another order, by their header stamps."""
     write_bag(tmp_path / "bags" / "one", run, names=JOINTS[::-1])
     form = form_of(tmp_path, "    format: bag\n")
-    (found,) = read_recordings([tmp_path / "bags"], form, JOINTS, "rotary")
+    (found,) = read_arm_recordings([tmp_path / "bags"], form, JOINTS, "rotary")
     assert np.allclose(found.effort, run.effort)
     assert np.allclose(found.time - found.time[0], run.time, atol=1e-6)
     with pytest.raises(RecordingError, match="no joint wrist on /joint_states; found: elbow, shoulder, base"):
-        read_recordings([tmp_path / "bags"], form, ("base", "shoulder", "wrist"), "rotary")
+        read_arm_recordings([tmp_path / "bags"], form, ("base", "shoulder", "wrist"), "rotary")
 
 
 def test_bags_without_torque_are_refused(tmp_path, run):
     write_bag(tmp_path / "one", run, effort=False)
     with pytest.raises(RecordingError, match="can be identified only from torques"):
-        read_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_mistakes_that_can_be_noticed(tmp_path, run, spoil, said):
     """Degrees, motor side, dead channels, clocks that go back: one line, and no fit."""
     path = write_csv(tmp_path / "run.csv", table(spoil(run)))
     with pytest.raises(RecordingError, match=said) as caught:
-        read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+        read_arm_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
     assert "\n" not in str(caught.value)
 
 
@@ -197,19 +197,19 @@ def test_text_that_is_no_recording(tmp_path, content, said):
     path = tmp_path / "run.csv"
     path.write_text(content)
     with pytest.raises(RecordingError, match=said):
-        read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+        read_arm_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
 
 
 def test_files_that_are_not_there(tmp_path):
     form = form_of(tmp_path, COLUMNS)
     with pytest.raises(RecordingError, match="no such file"):
-        read_recordings([tmp_path / "run.csv"], form, JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "run.csv"], form, JOINTS, "rotary")
     (tmp_path / "empty").mkdir()
     with pytest.raises(RecordingError, match=r"expected \.csv or \.txt"):
-        read_recordings([tmp_path / "empty"], form, JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "empty"], form, JOINTS, "rotary")
     (tmp_path / "run.zip").touch()
     with pytest.raises(RecordingError, match=r"run\.zip: expected \.csv or \.txt"):
-        read_recordings([tmp_path / "run.zip"], form, JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "run.zip"], form, JOINTS, "rotary")
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_units_scales_and_signs_count_for_bags_too(tmp_path, run):
         data = joint_state(stamp, JOINTS, [], [], 1e3 * np.array(shifted) / gain)
         messages.append(RawMessage(currents, stamp, data))
     write_messages(tmp_path / "bag", [drives, currents], messages)
-    (found,) = read_recordings([tmp_path / "bag"], form_of(tmp_path, BAG), JOINTS, "rotary")
+    (found,) = read_arm_recordings([tmp_path / "bag"], form_of(tmp_path, BAG), JOINTS, "rotary")
     assert np.allclose(found.position, run.position[1:])
     assert np.allclose(found.velocity, run.velocity[1:])
     off = np.abs(found.effort - run.effort[1:])  # friction jumps where a joint reverses
@@ -273,11 +273,11 @@ def test_a_default_place_may_have_a_unit(tmp_path, run):
     """Sources that name no topic are fields of the joint states."""
     write_bag(tmp_path / "one", replace(run, position=np.rad2deg(run.position), effort=run.effort / 2.0))
     text = "    format: bag\n    position: {unit: deg}\n    effort: {scale: 2}\n"
-    (found,) = read_recordings([tmp_path / "one"], form_of(tmp_path, text), JOINTS, "rotary")
+    (found,) = read_arm_recordings([tmp_path / "one"], form_of(tmp_path, text), JOINTS, "rotary")
     assert np.allclose(found.position, run.position)
     assert np.allclose(found.effort, run.effort)
     with pytest.raises(RecordingError, match="degrees"):
-        read_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
 
 
 def test_arm_and_gripper_may_publish_on_one_topic(tmp_path, run):
@@ -295,11 +295,11 @@ def test_arm_and_gripper_may_publish_on_one_topic(tmp_path, run):
             messages.append(RawMessage(JOINT_STATES, stamp, joint_state(stamp, names, *state)))
     write_messages(tmp_path / "bag", [JOINT_STATES], messages)
     form = form_of(tmp_path, "    format: bag\n")
-    (found,) = read_recordings([tmp_path / "bag"], form, JOINTS, "rotary")
+    (found,) = read_arm_recordings([tmp_path / "bag"], form, JOINTS, "rotary")
     assert len(found.time) == len(run.time) - 1
     assert np.allclose(found.position, run.position[1:], atol=1e-3)
     with pytest.raises(RecordingError, match="found: base, shoulder, elbow, gripper"):
-        read_recordings([tmp_path / "bag"], form, ("wrist",), "rotary")
+        read_arm_recordings([tmp_path / "bag"], form, ("wrist",), "rotary")
 
 
 def test_two_publishers_of_one_joint_are_refused(tmp_path, run):
@@ -313,7 +313,7 @@ def test_two_publishers_of_one_joint_are_refused(tmp_path, run):
     with pytest.raises(
         RecordingError, match=r"position of base has two values, .* do two publishers send the same joint"
     ):
-        read_recordings([tmp_path / "bag"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
+        read_arm_recordings([tmp_path / "bag"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
 
 
 def test_gaps_of_one_signal_are_left_out_and_not_bridged(tmp_path, run):
@@ -327,7 +327,7 @@ def test_gaps_of_one_signal_are_left_out_and_not_bridged(tmp_path, run):
             messages.append(RawMessage(drives, stamp, joint_state(stamp, JOINTS, [], [], run.effort[k])))
     write_messages(tmp_path / "bag", [states, drives], messages)
     text = "    format: bag\n    effort: {topic: /drives, names: name, values: effort}\n"
-    (found,) = read_recordings([tmp_path / "bag"], form_of(tmp_path, text), JOINTS, "rotary")
+    (found,) = read_arm_recordings([tmp_path / "bag"], form_of(tmp_path, text), JOINTS, "rotary")
     assert not np.any((found.time > 0.401) & (found.time < 0.699))
     assert np.any(found.time < 0.4)
     assert np.any(found.time > 0.7)
@@ -338,7 +338,9 @@ def test_a_velocity_that_is_nan_once_stays_measured_elsewhere(tmp_path, run):
     velocity = run.velocity.copy()
     velocity[100, 1] = np.nan
     write_bag(tmp_path / "one", replace(run, velocity=velocity))
-    (found,) = read_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
+    (found,) = read_arm_recordings(
+        [tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary"
+    )
     known = ~np.isnan(velocity)
     assert np.array_equal(found.velocity[known], velocity[known])
     assert np.isclose(found.velocity[100, 1], run.velocity[100, 1], atol=0.05)
@@ -354,14 +356,14 @@ def test_a_recording_at_rest_is_called_that(tmp_path, run):
     )
     path = write_csv(tmp_path / "run.csv", table(still))
     with pytest.raises(RecordingError, match=r"no joint moves by more than 0\.00\d+ rad"):
-        read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+        read_arm_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
 
 
 def test_a_gap_is_no_wrong_unit_of_the_velocity(tmp_path, run):
     """Nothing is known of the motion in a gap, so the velocity is not compared with the positions around it."""
     later = np.where(np.arange(len(run.time)) < len(run.time) // 2, 0.0, 3.0)
     path = write_csv(tmp_path / "run.csv", table(replace(run, time=run.time + later)))
-    (found,) = read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+    (found,) = read_arm_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
     assert len(found.time) == len(run.time)
 
 
@@ -372,7 +374,7 @@ def test_a_joint_at_rest_beside_one_that_moves_has_no_wrong_velocity(tmp_path, r
     position[:, 0] = 1e-3 * rng.standard_normal(len(position))
     velocity[:, 0] = 0.0
     path = write_csv(tmp_path / "run.csv", table(replace(run, position=position, velocity=velocity)))
-    (found,) = read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+    (found,) = read_arm_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
     assert np.array_equal(found.velocity, velocity)
 
 
@@ -388,6 +390,6 @@ def test_columns_by_name_with_a_placeholder_for_the_joint(tmp_path, run):
         "    format: csv\n    time: {column: t}\n    position: {column: '{joint}.q'}\n"
         "    effort: {columns: [base.u, shoulder.u, elbow.u]}\n"
     )
-    (found,) = read_recordings([path], form_of(tmp_path, text), JOINTS, "rotary")
+    (found,) = read_arm_recordings([path], form_of(tmp_path, text), JOINTS, "rotary")
     assert np.array_equal(found.position, run.position)
     assert np.array_equal(found.effort, run.effort)

@@ -8,7 +8,6 @@ from mechanisms import hanging
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.mechanism.dynamics import MultibodyDynamics
 from stribeck.identify.mechanism.model_file import read_model
-from stribeck.model.actuator import initial_control_state
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
 from stribeck.model.law import law_named
@@ -24,7 +23,7 @@ def core_angles(h, steps, start, coulomb, viscous, armature, mass, length):
     actuator = load_actuator("xl330")
     plant = Plant(actuator, law, Pendulum(mass, length, 0.0), Gains(0.0, 0.0, 0.0))
     p = {"friction_base": coulomb, "friction_viscous": viscous, "armature": armature, "q_offset": 0.0}
-    state = CoreState(start, 0.0, initial_control_state(actuator, np.float64(start)))
+    state = CoreState(start, 0.0, actuator.control.first_state(np.float64(start)))
     found = []
     for _ in range(steps):
         found.append(state.position)

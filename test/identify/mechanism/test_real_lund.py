@@ -8,7 +8,7 @@ import pytest
 from helpers import DATA
 from stribeck.identify.mechanism.estimation import MechanismEstimator, Simulator
 from stribeck.identify.mechanism.model_file import read_model
-from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.recordings import on_grid, read_mechanism_recordings
 
 RECORDING = DATA / "furuta_lund" / "FurutaData.mat"
 STARTS = 10
@@ -31,7 +31,7 @@ def found():
     """Solutions and errors simulated over all 40 s, from each start."""
     model = read_model("furuta_lund")
     mechanism, step = model.mechanism, model.settings.step
-    (run,) = [on_grid(one, mechanism, step) for one in read_recordings([RECORDING], model)]
+    (run,) = [on_grid(one, mechanism, step) for one in read_mechanism_recordings([RECORDING], model)]
     estimator = MechanismEstimator(mechanism, [run], step, model.settings.ratio)
     simulator = Simulator(mechanism, step, len(run.path))
     solutions = [estimator.solve(chi) for chi in starts(mechanism.parameters.vector())]

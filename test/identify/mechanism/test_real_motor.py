@@ -9,7 +9,7 @@ from helpers import DATA
 from stribeck.identify.mechanism.drives import motors_of
 from stribeck.identify.mechanism.estimation import MechanismEstimator, Simulator
 from stribeck.identify.mechanism.model_file import read_model
-from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.recordings import on_grid, read_mechanism_recordings
 
 FOLDER = DATA / "furuta_motor"
 LEFT_OUT = "step_response_4V.csv"
@@ -36,7 +36,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def runs(model):
-    recordings = read_recordings([FOLDER], model)
+    recordings = read_mechanism_recordings([FOLDER], model)
     return {one.name: on_grid(one, model.mechanism, model.settings.step) for one in recordings}
 
 

@@ -10,7 +10,7 @@ from helpers import REPOSITORY, refusal
 from stribeck.errors import ConfigError, RecordingError, TooShortError
 from stribeck.identify.mechanism.dynamics import MultibodyDynamics
 from stribeck.identify.mechanism.model_file import model_of, read_model
-from stribeck.identify.mechanism.recordings import on_grid, read_recordings
+from stribeck.identify.mechanism.recordings import on_grid, read_mechanism_recordings
 
 
 def written(path, rows, head="time,arm,pendulum,voltage"):
@@ -31,7 +31,7 @@ def rows(count=200, h=0.01, **changes):
 
 
 def read(path, note=lambda _: None):
-    return read_recordings([path], read_model("furuta"), note)[0]
+    return read_mechanism_recordings([path], read_model("furuta"), note)[0]
 
 
 def test_samples_come_back_on_the_grid(tmp_path):
@@ -168,7 +168,7 @@ def test_a_clamped_joint_has_its_brake_and_a_release_its_start(tmp_path):
     model = model_of(text, tmp_path / "m.yaml")
     dynamics = MultibodyDynamics(model.mechanism)
     for name, torque in (("held", 2.0), ("free", 0.0)):
-        (one,) = read_recordings([written(tmp_path / f"{name}.csv", rows())], model)
+        (one,) = read_mechanism_recordings([written(tmp_path / f"{name}.csv", rows())], model)
         run = on_grid(one, model.mechanism, 0.01)
         np.testing.assert_allclose(run.samples.voltage[:, 1], torque)
         np.testing.assert_allclose(run.path[0], [0.1, 0.7])
@@ -211,13 +211,15 @@ def test_a_foreign_bag_is_read_from_its_topics_in_its_units(tmp_path):
     content["data"]["motors"] = {motor: {**place, "topic": "/drive", "joint": "a", "unit": "mV"}}
     model = model_of(content, tmp_path / "furuta.yaml")
     whole = bag.write(tmp_path / "bag")
-    (one,) = read_recordings([whole], model)
+    (one,) = read_mechanism_recordings([whole], model)
     bag.bench(0.0, run_id="late")
     bag.text(2.1, json.dumps({"run_id": "late", "event": "end", "aborted": "joint states stopped"}))
     disturbed = bag.write(tmp_path / "disturbed")
-    assert len(read_recordings([whole, disturbed], model)) == 1
+    assert len(read_mechanism_recordings([whole, disturbed], model)) == 1
     refusal(
-        lambda: read_recordings([disturbed], model), "was disturbed (joint states stopped)", "record it again"
+        lambda: read_mechanism_recordings([disturbed], model),
+        "was disturbed (joint states stopped)",
+        "record it again",
     )
     first = np.isfinite(one.signals[:, 0])
     assert first.sum() == 200

@@ -11,7 +11,7 @@ from stribeck.files.actuators import load_actuator
 from stribeck.files.robots import read_robot
 from stribeck.identify.arm.config import identification_config
 from stribeck.identify.arm.model import load_arm
-from stribeck.identify.arm.recordings import read_recordings as read_motion
+from stribeck.identify.arm.recordings import read_arm_recordings as read_motion
 from stribeck.identify.arm.regressor import machine_of
 from stribeck.identify.posterior.few_data import few_data
 from stribeck.identify.posterior.knowledge import cad

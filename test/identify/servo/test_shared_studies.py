@@ -136,17 +136,17 @@ def cma(logs, url, trials, **settings):
 
 def test_two_workers_fill_a_study_and_agree_on_its_best(logs, new_rollout, url):
     """Both end when the study has its trials; the best they know is the study's; both have contributed."""
-    task = cma(logs, url, 1000, join=True)
+    task = cma(logs, url, 512, join=True)
     rollouts = [new_rollout(), new_rollout()]
 
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(lambda mine: search(task, mine, 0, 1000, lambda incumbent: None), rollouts)
+        one, other = pool.map(lambda mine: search(task, mine, 0, 512, lambda incumbent: None), rollouts)
     found = trials_in(url)
-    assert len(found) == 1000
+    assert len(found) == 512
     assert {trial.state for trial in found} == {TrialState.COMPLETE, TrialState.PRUNED}
-    assert one.evaluations() == other.evaluations() == 1000
+    assert one.evaluations() == other.evaluations() == 512
     assert one.loss == other.loss == best_of(found)
-    assert all(64 <= rollout.meter.evaluations < 1000 for rollout in rollouts)
+    assert all(64 <= rollout.meter.evaluations < 512 for rollout in rollouts)
     assert {trial.user_attrs[SAMPLED]["restart"] for trial in found} >= {0, 1}, "a chain for each"
 
 
@@ -181,20 +181,20 @@ def test_a_worker_that_is_killed_costs_its_batch_and_no_more(logs, new_rollout, 
 
 
 def test_resuming_goes_on_where_the_study_is(logs, new_rollout, tmp_path):
-    """After 640 of 1280 trials a search is resumed: same chain, a better point, the trials that lacked, no more."""
+    """After 320 of 640 trials a search is resumed: same chain, a better point, the trials that lacked, no more."""
     url = f"sqlite:///{tmp_path / 'study.db'}"
-    search(cma(logs, url, 640), new_rollout(), 0, 640, lambda incumbent: None)
+    search(cma(logs, url, 320), new_rollout(), 0, 320, lambda incumbent: None)
     before = trials_in(url)
-    resumed = search(cma(logs, url, 1280, resume=True), new_rollout(), 0, 1280, lambda incumbent: None)
+    resumed = search(cma(logs, url, 640, resume=True), new_rollout(), 0, 640, lambda incumbent: None)
     found = trials_in(url)
-    assert len(found) == 1280
-    assert found[:640] == before
+    assert len(found) == 640
+    assert found[:320] == before
     assert resumed.loss == best_of(found) < best_of(before)
     tags = [trial.user_attrs[SAMPLED] for trial in found]
     assert {tag["restart"] for tag in tags} == {0}
-    assert [tag["generation"] for tag in tags[::64]] == list(range(20)), "the distribution went on"
+    assert [tag["generation"] for tag in tags[::64]] == list(range(10)), "the distribution went on"
     idle = new_rollout()
-    again = search(cma(logs, url, 1280, resume=True), idle, 0, 1280, lambda incumbent: None)
+    again = search(cma(logs, url, 640, resume=True), idle, 0, 640, lambda incumbent: None)
     assert (again.loss, idle.meter.evaluations) == (resumed.loss, 0), "a full study is read, not worked on"
 
 

@@ -17,7 +17,7 @@ from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import task_for
 from stribeck.identify.servo.uncertainty import estimate_at_points
 from stribeck.model import LAWS, Series, Setup, trajectory_named
-from stribeck.model.actuator import ServoCommand, initial_control_state
+from stribeck.model.actuator import ServoCommand
 from stribeck.model.step import PlantState, batch_for, plant_of, simulate, step
 from virtual import Encoder, record
 
@@ -40,7 +40,7 @@ def recorded():
     batch = batch_for(logs, 0.005, "exponential")
     rise = 25.0 + 4.0 * (np.arange(len(logs)) + batch.time[:, None] / 6.0)
     plant = plant_of(batch, XL330, LAW)
-    state = PlantState(batch.position[0], batch.velocity[0], initial_control_state(XL330, batch.goal[0]))
+    state = PlantState(batch.position[0], batch.velocity[0], XL330.control.first_state(batch.goal[0]))
     positions = []
     for k, warm in enumerate(rise - 37.0):
         positions.append(state.position)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from stribeck.cli.export.options import ExportOptions
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Stepping
-from stribeck.evaluate.draws import draws_of
 from stribeck.exports.draws import (
     Width,
     check_uncertain,
@@ -96,7 +95,7 @@ def drawn_of(
         further = any(one.source is unit for unit in units)
         centre = replace(one.source, values={**one.source.values, **means}) if further else one.source
         between = scatters if further else None
-        drawn = draws_of(centre, count, seed, error=width.error, share=width.share, scatter=between)
+        drawn = width.drawn(centre, count, seed, between)
         drawn = with_stiffness(centre, drawn)
         beside = {name: drawn[name] for name in BESIDE_LAW if name in drawn}
         if one.runs is None:

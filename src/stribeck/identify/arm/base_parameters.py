@@ -91,9 +91,9 @@ def base_parameters(regressor: Array, names: Sequence[str]) -> BaseParameters:
     return BaseParameters(tuple(names), tuple(chosen), projection, float(singular[0] / singular[-1]))
 
 
-def structural_base_parameters(arm: ArmModel, seed: int = 0) -> BaseParameters:
+def structural_base_parameters(arm: ArmModel) -> BaseParameters:
     """Base parameters of an arm's inertials for any motion, from random states."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     shape = (20 * len(arm), len(arm))
     states = (rng.uniform(-np.pi, np.pi, shape), rng.uniform(-3.0, 3.0, shape), rng.uniform(-9.0, 9.0, shape))
     regressor = arm.regressor(*states)

@@ -16,7 +16,7 @@ from stribeck.identify.arm.friction.full_fit import FullFit, coupled_law
 from stribeck.identify.arm.friction.selection import ModelChoice
 from stribeck.identify.arm.model import INERTIALS, load_arm
 from stribeck.identify.arm.motion import motion_of, usable_parts
-from stribeck.identify.arm.recordings import ArmRecording, read_recordings
+from stribeck.identify.arm.recordings import ArmRecording, read_arm_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
 from stribeck.identify.arm.still import MovingJoints
 from stribeck.identify.common.machine_motion import MachineMotion
@@ -48,7 +48,9 @@ def predict_arm(
             f"the file contains drives of {', '.join(content.joints) or 'no joint'}, but {robot.path} has the joints {', '.join(names)}"
         )
     joints = tuple(joint for joint in names if joint in content.joints)
-    runs = read_usable(paths, lambda some: read_recordings(some, config.recording, names, robot.units), note)
+    runs = read_usable(
+        paths, lambda some: read_arm_recordings(some, config.recording, names, robot.units), note
+    )
     parts, lines = usable_parts(runs, config.protocol)
     for line in lines:
         note(line)

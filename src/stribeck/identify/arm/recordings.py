@@ -58,7 +58,7 @@ class ArmRecording:
         )
 
 
-def read_recordings(
+def read_arm_recordings(
     paths: Sequence[Path], form: RecordingFormat, joints: Sequence[str], units: str
 ) -> list[ArmRecording]:
     """Read the runs in files, folders and bags; if the signals of a run are in several files, each folder is a run.

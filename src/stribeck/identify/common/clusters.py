@@ -135,7 +135,7 @@ def between_conditions(
     :param precision: curvature of a prior (n, n).
     :param count: number of cells; without a prior more than parameters are needed.
     """
-    matrices, limits = [], []
+    kinds = []
     for kind in range(parts[0][2].shape[1]):
         scores, curvatures = [], []
         for jacobian, residual, conditions in parts:
@@ -143,8 +143,16 @@ def between_conditions(
             for rows in (cell == index for index in range(count)):
                 scores.append(jacobian[rows].T @ residual[rows])
                 curvatures.append(jacobian[rows].T @ jacobian[rows])
-        whitening = _Whitening.of(np.array(curvatures), precision)
-        matrices.append(whitening.left_out(np.array(scores), LEAST_ELSEWHERE))
+        kinds.append((np.array(scores), np.array(curvatures)))
+    return between_cells(kinds, precision)
+
+
+def between_cells(kinds: Sequence[tuple[Array, Array]], precision: Array | None = None) -> Lacking:
+    """The same from the scores (G, n) and curvatures (G, n, n) of the cells of each condition."""
+    matrices, limits = [], []
+    for scores, curvatures in kinds:
+        whitening = _Whitening.of(curvatures, precision)
+        matrices.append(whitening.left_out(scores, LEAST_ELSEWHERE))
         limits.append(whitening.limit(LEAST_ELSEWHERE))
     return Lacking(np.array(matrices), np.array(limits))
 

@@ -14,7 +14,7 @@ from stribeck.identify.joint.recording import Recording
 from stribeck.identify.joint.run import JointRun, joined
 from stribeck.identify.joint.selection import StructureSelection, Trial, final_fit
 from stribeck.identify.joint.sweeps import Plateau, is_sweep, plateaus_of, rows_in
-from stribeck.identify.joint.uncertainty import JointUncertainty, measured_torque, uncertainty_of
+from stribeck.identify.joint.uncertainty import JointUncertainty, uncertainty_of
 from stribeck.identify.joint.verdict import FileError, error_of, judge_joint
 from stribeck.model.estimate import CONFIDENCE, estimates_to_json
 from stribeck.model.verdict import Reason, Verdict
@@ -101,7 +101,7 @@ def identify_joint(
     best, trials = StructureSelection(fitted, law, terms, excluded, tell).choose()
     fit = final_fit(fitted, best)
     known = uncertainty_of(fit, fitted)
-    scale = measured_torque(fitted)
+    scale = float(np.sqrt(np.mean(measured(fitted) ** 2)))
     left_out = {kind: error / scale for kind, error in best.errors.items()}
     train = _errors(fit, recordings, fitted)
     unseen = [_kept(one.runs, plateaus_of(one.runs) if plateaus else []) for one in validation]

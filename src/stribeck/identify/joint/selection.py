@@ -59,9 +59,6 @@ ELEMENTS = 2
 LEAST_HEAT = 5.0
 """Range of temperatures from which on their effect is tried [K]."""
 
-Parts = Mapping[str, tuple[Mask, ...]]
-"""Rows that are left out together, by kind."""
-
 
 @dataclass(frozen=True)
 class Trial:

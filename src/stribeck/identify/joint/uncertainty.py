@@ -17,7 +17,7 @@ import numpy as np
 from stribeck.identify.common.clusters import between_conditions, leave_one_out
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.identify.common.quantiles import estimate_about
-from stribeck.identify.joint.fit import JointFit, measured, shape_bounds
+from stribeck.identify.joint.fit import JointFit, shape_bounds
 from stribeck.identify.joint.model import columns_of, signed, unit_of
 from stribeck.identify.joint.run import JointRun, joined, thinned
 from stribeck.model.arrays import Array
@@ -128,8 +128,3 @@ def spread_of(fit: JointFit, known: JointUncertainty, run: JointRun) -> Array:
     """Standard deviation of a predicted torque by the uncertainty of the parameters (N,)."""
     jacobian = np.stack([_slope(fit, [run], name) for name in known.names], axis=1)
     return np.asarray(np.sqrt(np.maximum(np.sum((jacobian @ known.covariance) * jacobian, axis=1), 0.0)))
-
-
-def measured_torque(runs: Sequence[JointRun]) -> float:
-    """Root mean square of the torque to explain [N m]."""
-    return float(np.sqrt(np.mean(measured(runs) ** 2)))

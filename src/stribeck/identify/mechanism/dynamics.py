@@ -41,7 +41,7 @@ from stribeck.identify.mechanism.contacts import BoundedImpulses, ContactRows, c
 from stribeck.identify.mechanism.kinematics import Layout, Pose, stacked
 from stribeck.identify.mechanism.mechanism import Mechanism, Physical, inertia_matrices
 from stribeck.identify.mechanism.vectors import Vector, add, cos, cross, mul, scale, sin, split, sub
-from stribeck.model.actuator import ServoCommand, voltage_torque
+from stribeck.model.actuator import ServoCommand
 from stribeck.model.control_laws import VoltageControl
 
 BRIDGE = VoltageControl(gain=1.0, duty_max=1.0)
@@ -120,7 +120,7 @@ class MultibodyDynamics:
             constants = {"kt": physical.kt[k], "R": physical.resistance[k]}
 
             def torque(u: Any, speed: float, constants: Any = constants) -> Any:
-                return voltage_torque(BRIDGE, constants, 1.0, ServoCommand(0.0, 1.0, u), speed)
+                return BRIDGE.torque(constants, 1.0, ServoCommand(0.0, 1.0, u), speed)
 
             stall[motor.joint] = stall[motor.joint] + torque(voltage[k] + physical.voltage_offset[k], 0.0)
             damping[motor.joint] = damping[motor.joint] - torque(0.0, 1.0)

@@ -51,7 +51,7 @@ class MechanismRecording:
     lead: tuple[Array, Array] | None = None
 
 
-def read_recordings(
+def read_mechanism_recordings(
     paths: Sequence[Path], model: MechanismModel, note: Note = lambda _: None
 ) -> list[MechanismRecording]:
     """Read the runs in files, bags, or folders of them.

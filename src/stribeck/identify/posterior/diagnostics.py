@@ -97,9 +97,9 @@ def summarise(names: Sequence[str], draws: Array) -> Summary:
     )
 
 
-def interval_levels(confidence: float = CONFIDENCE) -> tuple[float, float]:
+def interval_levels() -> tuple[float, float]:
     """Lower and upper quantile of an interval."""
-    return 0.5 * (1.0 - confidence), 0.5 * (1.0 + confidence)
+    return 0.5 * (1.0 - CONFIDENCE), 0.5 * (1.0 + CONFIDENCE)
 
 
 def worst(draws: Array) -> tuple[float, float]:

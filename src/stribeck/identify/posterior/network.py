@@ -146,9 +146,9 @@ def inertia_regressor(arm: ArmModel, position: Array) -> Array:
     return rows
 
 
-def inertia_base(arm: ArmModel, seed: int = 0) -> BaseParameters:
+def inertia_base(arm: ArmModel) -> BaseParameters:
     """Base parameters Λ of the axis inertias, from random poses."""
-    poses = np.random.default_rng(seed).uniform(-np.pi, np.pi, (40 * len(arm), len(arm)))
+    poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (40 * len(arm), len(arm)))
     rows = inertia_regressor(arm, poses)
     names = (*arm.parameter_names, *(f"J_{joint}" for joint in arm.joints))
     return base_parameters(rows.reshape(-1, rows.shape[-1]), names)

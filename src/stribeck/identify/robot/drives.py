@@ -54,6 +54,7 @@ def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
             law,
             estimates,
             bounds=bounds,
+            correlation=fit.correlations.get(name),
             verdict=verdict.of(name),
             loss=loss,
         )
@@ -89,7 +90,7 @@ def _provenance(fit: RobotFit) -> Provenance:
             method=ROBOT_METHOD,
             settings={
                 "each_joint_alone": fit.decoupled,
-                "time_step": fit.problem.runs[0].dt / fit.problem.kind.substeps,
+                "time_step": fit.problem.runs[0].dt / (fit.problem.kind.substeps * fit.problem.finer),
             },
         ),
         versions=versions("numpy", "scipy", "jax", "mujoco"),

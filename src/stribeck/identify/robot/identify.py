@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.identify.common.population import Population
-from stribeck.identify.robot.choice import fitted
-from stribeck.identify.robot.forward import simulate_robot
-from stribeck.identify.robot.intervals import alike, estimates_of
+from stribeck.identify.robot.choice import FINER, fitted
+from stribeck.identify.robot.forward import held_goals, simulate_robot
+from stribeck.identify.robot.intervals import alike, estimates_of, half_widths
 from stribeck.identify.robot.problem import RobotProblem, problem_of, series_of, substeps_of, together
 from stribeck.identify.robot.recordings import RobotRun
-from stribeck.identify.robot.rollout import Array, mean_goals
+from stribeck.identify.robot.rollout import Array
 from stribeck.identify.robot.tree import RobotTree
 from stribeck.model.estimate import Estimate
+from stribeck.model.joint import CorrelationMatrix
 
 FORWARD_STEP, FORWARD_STEPS = 0.004, 4
-"""Largest step of the simulation of the whole robot [s], and fewest steps per row."""
+"""Largest step of the simulation of the whole robot [s], and fewest steps per row, of which there is an even number."""
 
 ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
@@ -29,6 +30,9 @@ ROWS_LATE = 4
 COUPLED, ROUNDS = 0.2, 3
 """Distance between the motions of all joints together and of each alone, as a share of the error, from which on the fit is
 repeated (it adds 2 % to an error that it is independent of), and how often."""
+
+NUMERICAL = 0.2
+"""Share of the half-width of an interval above which what the step or the coupling changes counts (below it widens the interval by 2 %)."""
 
 CLEARLY = 0.8
 """Goals count as late only if that lowers the error to this share."""
@@ -71,6 +75,7 @@ class RobotFit:
     :param estimates: by joint and parameter.
     :param base: of parameters of the base.
     :param populations: of joints with equal drives, by parameter.
+    :param correlations: of the estimates of each joint.
     """
 
     tree: RobotTree
@@ -83,6 +88,7 @@ class RobotFit:
     doubts: tuple[Doubt, ...]
     decoupled: float
     populations: Mapping[str, Population]
+    correlations: Mapping[str, CorrelationMatrix] = field(default_factory=dict)
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -130,25 +136,52 @@ def identify_robot(
         problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
         x = problem.fit(x).point
     decoupled = float(np.sqrt(problem.errors(x).mean()))
-    apart, scores = problem, [score(tree, problem, x, run, index) for index, run in enumerate(good)]
-    for _ in range(ROUNDS if polish else 0):
+    plain, counts = problem, NUMERICAL * half_widths(problem, x, lacking=True)
+    problem, x, scores, coupling = _together(tree, plain, x, good, polish, counts, note)
+    step = _error_of_step(tree, problem, x, scores)
+    while np.any(step > counts) and finer_of(problem) < FINER:
+        plain = replace(plain, finer=2 * plain.finer)
+        note("the step of the simulation changes the estimates: halved")
+        problem, x, scores, coupling = _together(tree, plain, x, good, polish, counts, note)
+        step = _error_of_step(tree, problem, x, scores)
+    note(f"error with all joints together {_total(scores) * 1e3:.2f} mrad")
+    unseen = [predicted(tree, problem, x, run) for run in validation]
+    found = estimates_of(tree, problem, x, np.hypot(step, coupling))
+    scored, doubts = (tuple(scores), tuple(unseen)), _doubts(tree, problem, x)
+    parts = (*scored, found.joints, found.base, doubts, decoupled, populations, found.correlations)
+    return RobotFit(tree, problem, x, *parts)
+
+
+def _together(
+    tree: RobotTree,
+    problem: RobotProblem,
+    x: Array,
+    runs: Sequence[RobotRun],
+    polish: bool,
+    counts: Array,
+    note: Callable[[str], None],
+) -> tuple[RobotProblem, Array, list[RunScore], Array]:
+    """Fit again under the loads of the simulated motion of all joints, if ``polish``, until that hardly changes the estimates.
+
+    :param counts: changes of the estimates that count (n,).
+    :returns: the problem with these loads, its solution, scores, and what the loads of the last motion would change (n,).
+    """
+    apart, scores = problem, [score(tree, problem, x, run, index) for index, run in enumerate(runs)]
+    for rest in range(ROUNDS if polish else 0, -1, -1):
         before, again = _total(scores), together(problem, x, [each.simulated for each in scores])
-        if apart.distance(again) < COUPLED * before:
+        change = np.abs(apart.shift(x, again.beyond(apart)))
+        near = apart.distance(again) < COUPLED * before and not np.any(change > counts)
+        if near or not rest:
             break
         note(
             f"error with all joints together {before * 1e3:.2f} mrad; fitted again, corrected by the difference from the simulation of single joints"
         )
         better = again.fit(x).point
-        polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]
+        polished = [score(tree, again, better, run, index) for index, run in enumerate(runs)]
         if _total(polished) >= before:
             break
         apart, x, scores = again, better, polished
-    problem = apart
-    note(f"error with all joints together {_total(scores) * 1e3:.2f} mrad")
-    unseen = [predicted(tree, problem, x, run) for run in validation]
-    found = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
-    scored, doubts = (tuple(scores), tuple(unseen)), _doubts(tree, problem, x)
-    return RobotFit(tree, problem, x, *scored, *found, doubts, decoupled, populations)
+    return apart, x, scores, change
 
 
 def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotRun]:
@@ -192,12 +225,13 @@ def score(
     if run.stiffness is not None and run.derivative is not None:
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
-    finer = (2 * _finer(problem) if _finer(problem) > 1 else 1) * (2 if problem.kind.play else 1)
-    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer // coarse
-    delay = p["delay"] + rows_late * run.dt + 0.5 * run.dt / every
-    goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
-    held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
-    goals[:, held] = run.position[0, held]
+    exact = problem.kind.substeps // substeps_of(problem.runs[0].dt)
+    finer = (2 * exact if exact > 1 else 1) * (2 if problem.kind.play else 1) * problem.finer
+    every = max(2 * int(np.ceil(0.5 * run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer // coarse
+    goal, still = np.nan_to_num(run.goal), np.ones(len(tree.names), dtype=bool)
+    still[list(problem.joints)] = False
+    goal[:, still] = run.position[0, still]
+    goals = held_goals(goal, p["delay"] + rows_late * run.dt, every, run.dt)
     simulated = simulate_robot(tree, problem.kind.law, p, goals, run.position[0], run.dt / every, every)
     if not np.isfinite(simulated).all():
         raise ConfigError(
@@ -263,18 +297,16 @@ def left_out(fit: RobotFit, note: Callable[[str], None] = lambda text: None) -> 
     return tuple(found)
 
 
-def _finer(problem: RobotProblem) -> int:
-    """By how much steps are smaller than usual, see :func:`stribeck.identify.robot.choice.fitted`."""
-    return problem.kind.substeps // substeps_of(problem.runs[0].dt)
+def finer_of(problem: RobotProblem) -> int:
+    """By how much steps are smaller than usual, see :func:`stribeck.identify.robot.choice.fitted` and ``finer``."""
+    return problem.finer * problem.kind.substeps // substeps_of(problem.runs[0].dt)
 
 
 def _error_of_step(tree: RobotTree, problem: RobotProblem, x: Array, scores: Sequence[RunScore]) -> Array:
-    """Change of the parameters if the simulation of the whole robot had twice its step, where that counts (n,)."""
-    if _finer(problem) == 1:
-        return np.zeros(len(x))
+    """Change of the parameters if the simulation of the whole robot had twice its step (n,)."""
     coarse = [score(tree, problem, x, each.run, index, coarse=2) for index, each in enumerate(scores)]
     apart = [fine.simulated - other.simulated for fine, other in zip(scores, coarse, strict=True)]
-    return problem.shift(x, series_of(problem, apart))
+    return np.abs(problem.shift(x, series_of(problem, apart)))
 
 
 def _total(scores: Sequence[RunScore]) -> float:

@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stribeck.identify.common.clusters import ClusterCovariance, bias_reduced
+from stribeck.identify.common.clusters import (
+    CELLS,
+    ClusterCovariance,
+    Lacking,
+    between_cells,
+    bias_reduced,
+    cells_of,
+    correlation_of,
+)
 from stribeck.identify.common.population import Population, population_of
 from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.robot.problem import ALIKE, UNKNOWNS, IntArray, RobotProblem
 from stribeck.identify.robot.rollout import Array
 from stribeck.identify.robot.tree import RobotTree
 from stribeck.model.estimate import Estimate
+from stribeck.model.joint import CorrelationMatrix
+
+MORE = 2
+"""Cells of velocities, and of positions, for each parameter of a joint: with no more than parameters nothing could be left out."""
 
 LEAST_SCATTER = 1e-3
 """Of a population, relative to its mean."""
 
 
-def estimates_of(
-    tree: RobotTree, problem: RobotProblem, x: Array, step: Array
-) -> tuple[dict[str, dict[str, Estimate]], dict[str, Estimate]]:
-    """Values by joint and of the base, with intervals that count runs as independent.
+@dataclass(frozen=True)
+class RobotEstimates:
+    """Estimates by joint and of the base, and the correlation of those of each joint."""
 
-    :param step: what twice the step of the simulation changes (n,); it widens the intervals.
+    joints: dict[str, dict[str, Estimate]]
+    base: dict[str, Estimate]
+    correlations: dict[str, CorrelationMatrix]
+
+
+def estimates_of(tree: RobotTree, problem: RobotProblem, x: Array, numerical: Array) -> RobotEstimates:
+    """Values with intervals that count runs as independent, and what the law lacks.
+
+    :param numerical: what the step and the coupling of the simulation change (n,); it widens the intervals.
     """
-    kept, found, _ = _covariance(problem, x)
-    widths = np.hypot(found.half_widths(), step[kept])
+    kept, found = _with_what_lacks(problem, x)
+    widths = np.hypot(found.half_widths(), numerical[kept])
     joints: dict[str, dict[str, Estimate]] = {tree.names[joint]: {} for joint in problem.joints}
     base: dict[str, Estimate] = {}
     for width, index in zip(widths, kept, strict=True):
@@ -39,12 +58,56 @@ def estimates_of(
             ends = max(estimate.interval[0], bounds[0]), min(estimate.interval[1], bounds[1])
             estimate = replace(estimate, interval=ends)
         (base if owner < 0 else joints[tree.names[owner]])[name] = estimate
-    return joints, base
+    correlations = {}
+    for joint in problem.joints:
+        own = [k for k, index in enumerate(kept) if problem.columns[index][1] == joint]
+        names = [problem.columns[kept[k]][0] for k in own]
+        correlation = correlation_of(names, found.matrix[np.ix_(own, own)], ~found.rankless[own])
+        if correlation is not None:
+            correlations[tree.names[joint]] = correlation
+    return RobotEstimates(joints, base, correlations)
 
 
-def half_widths(problem: RobotProblem, x: Array) -> Array:
-    """Of the 95 % intervals (n,); infinite where there is none."""
+def _with_what_lacks(problem: RobotProblem, x: Array) -> tuple[IntArray, ClusterCovariance]:
+    """Indices of the parameters without the shifts of the runs (k,), and their covariance with what the law lacks."""
     kept, found, _ = _covariance(problem, x)
+    if not found.rankless.all():
+        found = found.beyond(_lacking(problem, x, kept), _cells(problem) - _largest(problem))
+    return kept, found
+
+
+def _largest(problem: RobotProblem) -> int:
+    """Number of parameters of the joint that has most."""
+    owners = [owner for name, owner in problem.columns if owner >= 0 and name != "shift"]
+    return int(np.bincount(owners).max())
+
+
+def _cells(problem: RobotProblem) -> int:
+    """Number of cells of each condition of a joint."""
+    return max(CELLS, MORE * _largest(problem))
+
+
+def _lacking(problem: RobotProblem, x: Array, kept: IntArray) -> Lacking:
+    """What the law lacks where a joint is as fast, or at the same angle, from cells of these conditions of each joint."""
+    count, lanes, places = _cells(problem), problem.lanes, problem.blocks()[1]
+    position, weight = np.asarray(lanes.position, dtype=float), np.asarray(lanes.weight) > 0.0
+    kinds = []
+    for condition in (np.gradient(position, lanes.dt, axis=0), position):
+        cells = np.zeros(condition.shape, dtype=int)
+        for place in range(len(problem.joints)):
+            rows = weight & (places == place)
+            cells[rows] = cells_of(condition[rows], count)
+        kinds.append(problem.in_cells(x, cells, count))
+    found = between_cells(kinds, np.diag(problem.priors()[0]))
+    return Lacking(found.matrix[:, kept][:, :, kept], found.limit[:, kept])
+
+
+def half_widths(problem: RobotProblem, x: Array, *, lacking: bool = False) -> Array:
+    """Of the 95 % intervals (n,); infinite where there is none.
+
+    :param lacking: whether they count what the law lacks.
+    """
+    kept, found = _with_what_lacks(problem, x) if lacking else _covariance(problem, x)[:2]
     widths = np.full(len(x), np.inf)
     widths[kept] = found.half_widths()
     return widths

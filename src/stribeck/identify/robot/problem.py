@@ -25,6 +25,7 @@ from stribeck.identify.robot.rollout import (
     LaneEquations,
     Lanes,
     equations,
+    equations_in_cells,
     simulate_lanes,
 )
 from stribeck.identify.robot.tree import RobotTree
@@ -113,6 +114,7 @@ class RobotProblem:
     :param columns: parameter and joint (-1: all; for ``shift``: run) of each element of the vector.
     :param free: rows of the parameters whose derivatives are computed, free or not.
     :param prior: weights, means and standard deviations of normal priors besides that of the shifts (n,) [rad²/unit², unit, unit].
+    :param finer: by how much the steps of the simulation of the whole robot are smaller than usual.
     :param maps: parameters of lane l are ``fixed[:, l]``, plus ``maps[l] @ x`` in the rows ``free`` (L, F, n).
     """
 
@@ -126,6 +128,7 @@ class RobotProblem:
     fixed: Array
     maps: Array
     prior: tuple[Array, Array, Array] | None = None
+    finer: int = 1
 
     def values(self, x: Array) -> Array:
         """Parameters of all lanes (N, L)."""
@@ -153,6 +156,21 @@ class RobotProblem:
             counts = np.array([segment.run in runs for segment in self.segments], dtype=np.float32)
             lanes = lanes._replace(weight=lanes.weight * np.repeat(counts, len(self.joints)))
         return equations(self.kind, lanes, self.values(x), self.free)
+
+    def in_cells(self, x: Array, cells: IntArray, count: int) -> tuple[Array, Array]:
+        """Scores (G, n) and curvatures (G, n, n) of the rows of each joint in each of ``count`` cells, G = J' · count.
+
+        :param cells: number of the cell of each row (T, L).
+        """
+        gradient, hessian = equations_in_cells(self.kind, self.lanes, self.values(x), self.free, cells, count)
+        lane = self.blocks()[1]
+        scores, curvatures = [], []
+        for place in range(len(self.joints)):
+            own = lane == place
+            maps = self.maps[own]
+            scores += list(np.einsum("lfn,clf->cn", maps, gradient[:, own]))
+            curvatures += [np.tensordot(maps, each[own] @ maps, ((0, 1), (0, 1))) for each in hessian]
+        return np.array(scores), np.array(curvatures)
 
     def blocks(self) -> tuple[IntArray, IntArray]:
         """Position of the joint of each element, -1 if all share it, and of each lane."""
@@ -228,9 +246,13 @@ class RobotProblem:
         squares = ((simulated - np.asarray(self.lanes.position)) ** 2 * weight).sum(axis=0)
         return np.asarray(squares / np.maximum(weight.sum(axis=0), 1.0)).reshape(len(self.segments), -1)
 
+    def beyond(self, other: RobotProblem) -> Array:
+        """How much higher the measured positions of the lanes are than those of another problem (T, L) [rad]."""
+        return np.asarray(np.subtract(self.lanes.position, other.lanes.position), dtype=np.float64)
+
     def distance(self, other: RobotProblem) -> float:
         """Root mean square of what the measured positions of both problems differ [rad]."""
-        apart = np.asarray(self.lanes.position) - np.asarray(other.lanes.position)
+        apart = self.beyond(other)
         return float(np.sqrt(np.average(apart**2, weights=np.asarray(self.lanes.weight))))
 
     def drives(self, x: Array, run: int, count: int) -> dict[str, Array]:

@@ -195,21 +195,37 @@ def positions(kind: Kind, lanes: Lanes, values: Any) -> Any:
     return jax.lax.scan(one_row, start, rows)[1]
 
 
-@partial(jax.jit, static_argnums=(0, 3, 4))
-def _equations(kind: Kind, lanes: Lanes, values: Any, free: tuple[int, ...], dt: float) -> Any:
-    lanes = lanes._replace(dt=dt)
+def _slopes(kind: Kind, lanes: Lanes, values: Any, free: tuple[int, ...]) -> tuple[Any, Any]:
+    """Weighted errors (T, L) and their derivatives (F, T, L)."""
     directions = jnp.eye(len(kind.names))[jnp.array(free)][:, :, None] * jnp.ones_like(values)
     simulated, slopes = jax.vmap(
         lambda direction: jax.jvp(partial(positions, kind, lanes), (values,), (direction,)),
         out_axes=(None, 0),
     )(directions)
-    error = lanes.weight * (simulated - lanes.position)
-    slopes = slopes * lanes.weight
+    return lanes.weight * (simulated - lanes.position), slopes * lanes.weight
+
+
+@partial(jax.jit, static_argnums=(0, 3, 4))
+def _equations(kind: Kind, lanes: Lanes, values: Any, free: tuple[int, ...], dt: float) -> Any:
+    error, slopes = _slopes(kind, lanes._replace(dt=dt), values, free)
     return (
         jnp.sum(error**2, axis=0),
         jnp.einsum("ftl,tl->lf", slopes, error),
         jnp.einsum("ftl,gtl->lfg", slopes, slopes),
     )
+
+
+@partial(jax.jit, static_argnums=(0, 3, 4, 6))
+def _in_cells(
+    kind: Kind, lanes: Lanes, values: Any, free: tuple[int, ...], dt: float, cells: Any, count: int
+) -> Any:
+    error, slopes = _slopes(kind, lanes._replace(dt=dt), values, free)
+
+    def of(cell: Any) -> Any:
+        inside = slopes * (cells == cell)
+        return jnp.einsum("ftl,tl->lf", inside, error), jnp.einsum("ftl,gtl->lfg", inside, slopes)
+
+    return jax.lax.map(of, jnp.arange(count))
 
 
 @partial(jax.jit, static_argnums=(0, 3))
@@ -225,6 +241,18 @@ def equations(kind: Kind, lanes: Lanes, values: Array, free: Sequence[int]) -> L
     """Squares and derivatives of lanes with the parameters ``values`` (N, L)."""
     found = _equations(kind, lanes, jnp.asarray(values, jnp.float32), tuple(free), lanes.dt)
     return LaneEquations(*(np.asarray(part, dtype=float) for part in found))
+
+
+def equations_in_cells(
+    kind: Kind, lanes: Lanes, values: Array, free: Sequence[int], cells: Any, count: int
+) -> tuple[Array, Array]:
+    """Gradients (C, L, F) and Hessians (C, L, F, F) of the rows in each of ``count`` cells.
+
+    :param cells: number of the cell of each row (T, L).
+    """
+    single = jnp.asarray(values, jnp.float32)
+    found = _in_cells(kind, lanes, single, tuple(free), lanes.dt, jnp.asarray(cells), count)
+    return np.asarray(found[0], dtype=float), np.asarray(found[1], dtype=float)
 
 
 def simulate_lanes(kind: Kind, lanes: Lanes, values: Array) -> Array:

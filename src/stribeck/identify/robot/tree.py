@@ -139,6 +139,8 @@ def load_tree(path: Path) -> RobotTree:
     flags = mujoco.mjtDisableBit
     for flag in (flags.mjDSBL_CONTACT, flags.mjDSBL_LIMIT, flags.mjDSBL_ACTUATION):
         model.opt.disableflags |= flag
+    # The solver reads the friction of islands from copies, which do not follow a friction that changes within a step.
+    model.opt.disableflags |= getattr(flags, "mjDSBL_ISLAND", 0)
     return RobotTree(path, model, _joint_names(model), limits, hung)
 
 

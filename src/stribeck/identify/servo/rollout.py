@@ -25,7 +25,7 @@ from stribeck.identify.servo.objective import (
     smooth_absolute_weight,
 )
 from stribeck.identify.servo.programs import Program, Programs
-from stribeck.model.actuator import Actuator, ServoCommand, initial_control_state
+from stribeck.model.actuator import Actuator, ServoCommand
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
@@ -324,7 +324,7 @@ class Rollout:
 
     def _initial(self, unit: jax.Array, inputs: Inputs) -> PlantState:
         """The first state, broadcast to the shapes that a step returns."""
-        control = initial_control_state(self._plant.actuator, self._array(self.batch.goal[0]))
+        control = self._plant.actuator.control.first_state(self._array(self.batch.goal[0]))
         state = PlantState(inputs["position"][0], inputs["velocity"][0], control)
         state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=self.dtype), state)
         first = jax.tree.map(lambda leaf: leaf[0], inputs)

@@ -256,10 +256,10 @@ class LeftOutErrors:
         return found
 
 
-def expected_of(errors: FloatArray, confidence: float = CONFIDENCE) -> Expected:
+def expected_of(errors: FloatArray) -> Expected:
     """Mean of errors (L,) [rad], and the interval of one more."""
     scatter = one_more(np.log(np.maximum(errors, 1e-9)))
-    mean, half = scatter.mean, scatter.scale * student_quantile(scatter.freedom, confidence)
+    mean, half = scatter.mean, scatter.scale * student_quantile(scatter.freedom, CONFIDENCE)
     return Expected(float(np.mean(errors)), (float(np.exp(mean - half)), float(np.exp(mean + half))))
 
 

@@ -90,9 +90,7 @@ class Uncertainty:
         return {name: one.side for name, one in self.estimates.items() if one.side is not None}
 
 
-def estimate_uncertainty(
-    rollout: Rollout, unit: Array, residual: Array, confidence: float = CONFIDENCE
-) -> Uncertainty:
+def estimate_uncertainty(rollout: Rollout, unit: Array, residual: Array) -> Uncertainty:
     """Confidence intervals at an optimum, parameters at bounds, and statements about what the data do not determine.
 
     :param unit: the optimum in the unit cube of the free parameters (n,).
@@ -100,7 +98,7 @@ def estimate_uncertainty(
     """
     length = cluster_length(rollout, unit, residual)
     scores = rollout.scores(unit[None], length)
-    estimated = _estimated(rollout, unit, scores, 0, length, confidence)
+    estimated = _estimated(rollout, unit, scores, 0, length)
     return replace(estimated, step_errors=_step_errors(rollout, unit, residual, scores, length))
 
 
@@ -163,9 +161,7 @@ def _step_errors(
     return dict(zip(names, (order * shift * widths).tolist(), strict=True))
 
 
-def estimate_at_points(
-    rollout: Rollout, points: Array, measured: Array, confidence: float = CONFIDENCE
-) -> list[Uncertainty]:
+def estimate_at_points(rollout: Rollout, points: Array, measured: Array) -> list[Uncertainty]:
     """Uncertainties of many parallel fits to recordings of the same commands.
 
     :param points: the optima (S, n).
@@ -173,7 +169,7 @@ def estimate_at_points(
     """
     length = cluster_length(rollout, points[0], measured[0] - np.mean(measured, axis=0))
     scores = rollout.scores(points, length, measured)
-    return [_estimated(rollout, point, scores, k, length, confidence) for k, point in enumerate(points)]
+    return [_estimated(rollout, point, scores, k, length) for k, point in enumerate(points)]
 
 
 def _by_run(rollout: Rollout, unit: Array) -> bool:
@@ -190,9 +186,7 @@ def cluster_length(rollout: Rollout, unit: Array, residual: Array) -> float:
     return min(max(SHORTEST_BLOCK, batch.dt * correlation_time(residual.T)), half)
 
 
-def _estimated(
-    rollout: Rollout, unit: Array, scores: Scores, point: int, length: float, confidence: float
-) -> Uncertainty:
+def _estimated(rollout: Rollout, unit: Array, scores: Scores, point: int, length: float) -> Uncertainty:
     parameters, batch = rollout.parameters, rollout.batch
     at_bounds = parameters.sides(parameters.from_unit(unit))
     runs = len(batch.logs)
@@ -201,13 +195,11 @@ def _estimated(
     bounded = np.array([name in at_bounds for name in parameters.free_names])
     inner, covariance = _covariance(scores, point, bounded, bias_reduced if by_run else leave_one_out)
     widths = np.zeros(len(bounded))
-    widths[inner] = covariance.half_widths(confidence)[: int(np.sum(inner))]
+    widths[inner] = covariance.half_widths(CONFIDENCE)[: int(np.sum(inner))]
     whole = np.zeros((len(inner), len(inner)))
     whole[np.ix_(inner, inner)] = covariance.matrix
     held = bounded & ~(inner & np.array([at_bounds.get(name) == "upper" for name in parameters.free_names]))
-    estimates = _estimates(
-        parameters, unit, widths, held, together_in(batch.logs, parameters), clusters, confidence
-    )
+    estimates = _estimates(parameters, unit, widths, held, together_in(batch.logs, parameters), clusters)
     chosen = [name for name, varies in zip(parameters.free_names, inner, strict=True) if varies]
     return Uncertainty(
         estimates=estimates,
@@ -267,7 +259,6 @@ def _estimates(
     held: Mask,
     together: frozenset[str],
     clusters: str,
-    confidence: float,
 ) -> dict[str, Estimate]:
     """Estimates of the free parameters.
 
@@ -288,7 +279,7 @@ def _estimates(
                 "one load only: constant and load-dependent friction cannot be distinguished",
             )
         estimates[name] = estimate_about(
-            value, parameter.unit, half, bounds=bounds, confidence=confidence, reason=reason, held=stays
+            value, parameter.unit, half, bounds=bounds, confidence=CONFIDENCE, reason=reason, held=stays
         )
     return estimates
 

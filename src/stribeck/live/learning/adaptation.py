@@ -4,7 +4,8 @@ The residual torque of a moving joint is modelled as :math:`r = -(s_c\,\varphi_c
 :math:`\varphi_v` is the viscous part of the identified friction at the measured motion and :math:`\varphi_c` the rest
 of it, both filtered like r; b is the identified friction at rest. The scales :math:`s_c, s_v` drift slowly; the
 offset o, which also absorbs model errors, may change faster. All states are bounded, and residuals that do not look
-like friction are ignored.
+like friction are ignored. The bound of the offset is :data:`MODEL_ERROR` of the modelled weight wider: of a joint whose friction is small beside its
+weight, the residual is the error of that weight.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from stribeck.model.arrays import Array, Mask
 STATES = 3
 """Coulomb scale, viscous scale, offset."""
 
+MODEL_ERROR = 0.1
+"""Relative error of the modelled weight that the offset may hold beside errors of the friction [1]."""
+
 
 @dataclass(frozen=True)
 class AdaptationSettings:
@@ -25,7 +29,7 @@ class AdaptationSettings:
 
     :param scale_lower: lower bound of both scales [1].
     :param scale_upper: upper bound of both scales [1].
-    :param offset_limit: bound of the offset, as a fraction of the friction at rest [1].
+    :param offset_limit: bound of the offset, as a fraction of the friction at rest, without an error of the model [1].
     :param prior: standard deviation of the scales before any motion [1].
     :param drift: standard deviation of the change of a scale after one second of motion [1/√s].
     :param together: correlation of both scales before any motion [1].
@@ -91,6 +95,7 @@ class ScaleFilter:
         moving: Mask,
         smoothing: Array,
         dt: float,
+        offset_limit: Array | None = None,
     ) -> Mask:
         """Update the filters with a residual; returns which joints learnt from it.
 
@@ -100,6 +105,7 @@ class ScaleFilter:
         :param moving: joints whose motion allows learning friction.
         :param smoothing: time constant of the residual [s]; errors within it are correlated.
         :param dt: time since the last step [s].
+        :param offset_limit: bounds of the offsets in this motion, per friction at rest, (n,); by default that of the settings.
         """
         if True not in moving.tolist():
             return moving
@@ -112,7 +118,12 @@ class ScaleFilter:
         total = variance + noise
         gain = product * (moving / total)[:, None]
         state = self.state + gain * innovation[:, None]
-        self.state = np.minimum(np.maximum(state, self._lower), self._upper)
+        lower, upper = self._lower, self._upper
+        if offset_limit is not None:
+            most = np.where(moving, offset_limit, np.inf)
+            lower, upper = np.tile(lower, (len(most), 1)), np.tile(upper, (len(most), 1))
+            lower[:, 2], upper[:, 2] = -most, most
+        self.state = np.minimum(np.maximum(state, lower), upper)
         self.covariance = cov - gain[:, :, None] * product[:, None, :]
         whole = np.maximum(np.abs(regressors[:, 0] + regressors[:, 1]), 0.3)
         self.deviation = np.where(moving, np.sqrt(variance * noise / total) / whole, self.deviation)

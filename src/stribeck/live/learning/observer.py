@@ -16,7 +16,7 @@ import numpy as np
 
 from stribeck.live.formulas import Compiler, as_written, compiled_by
 from stribeck.live.friction import FrictionModel, Scales
-from stribeck.live.learning.adaptation import AdaptationSettings, ScaleFilter
+from stribeck.live.learning.adaptation import MODEL_ERROR, AdaptationSettings, ScaleFilter
 from stribeck.live.learning.external import (
     ASSUMED_TIME,
     QUANTILE,
@@ -64,6 +64,9 @@ PUSHED = 2.0 * DRIVEN
 
 NORMALISED_TIME = 10.0
 """Time constant of the normalised innovation squared, in motions that teach friction [s]."""
+
+NO_FRICTION = 1e-6
+"""Friction at rest that is none [N m]: noise and errors are known as fractions of it, so that no band is known without it."""
 
 LEAST_ERROR = 0.02
 """Least standard deviation of the external torque, as a fraction of the friction at rest [1]."""
@@ -130,6 +133,7 @@ class FrictionObserver:
         n = len(model.joints)
         compiled = partial(compiled_by, compiler)
         self._dry_part = compiled(_dry_part)
+        self._offset_limit_of = compiled(_offset_limit)
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
@@ -140,6 +144,7 @@ class FrictionObserver:
         self._normalised, self._conformal = compiled(normalised), compiled(conformal)
         self._model, self._map = model, joint_map
         self.level = model.at_rest
+        self._rated: Mask = self.level > NO_FRICTION
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
         self.filter = ScaleFilter(self.level, settings)
         self._excess: Array = np.ones(n)
@@ -248,7 +253,9 @@ class FrictionObserver:
         moved = self._moved.update(self._agreement(motion.measured, motion.direction) * now, share)
         self.external = self._external_of(friction, *moved)
         base = self._most(*self._upper, dry, viscous, level)
-        foreign = self._exceeds(friction, direction, base, learned.settings.offset_limit, level)
+        weight = self._map.servo_torque(self.residual.bias)
+        most = self._offset_limit_of(weight, level, learned.settings.offset_limit)
+        foreign = self._exceeds(friction, direction, base, most, level)
         self.contact = self._exceeds(friction, direction, base, self._offset_size, level)
         innovation = learned.innovation(friction, dry, viscous)
         surprising = self._surprises(innovation, learned.deviation)
@@ -257,7 +264,8 @@ class FrictionObserver:
         driven = self._driven(self._drive.value, direction, level) & motion.free
         moving = (np.abs(direction) > ONE_WAY) & ((motion.led & motion.follows) | driven) & ~foreign
         self._calibrate(moving * elapsed)
-        self.learning = learned.update(friction, dry, viscous, moving, self.residual.time_constant, elapsed)
+        constant = self.residual.time_constant
+        self.learning = learned.update(friction, dry, viscous, moving, constant, elapsed, most)
         if True in self.learning.tolist():
             self._fastest = np.where(moving, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
             self._conclude()
@@ -273,7 +281,11 @@ class FrictionObserver:
         spread = self._deviation(self._excess, self._spread, direction, self.level)
         self._width = QUANTILE * self._factor * spread
         band = self._band(self._width, whole, still)
-        parts = self._external(whole, still), band, self._alarm * spread + still
+        threshold = self._alarm * spread + still
+        parts = (
+            self._external(whole, still),
+            *(np.where(self._rated, part, np.inf) for part in (band, threshold)),
+        )
         return ExternalTorque(*map(np.asarray, parts))
 
     def _calibrate(self, taught: Array) -> None:
@@ -296,6 +308,7 @@ class FrictionObserver:
         upper = settings.scale_upper
         self._upper = np.minimum(dry + spread_dry, upper), np.minimum(viscous + spread_viscous, upper)
         self._offset_size = np.abs(offset)
+        lacking = np.minimum(self._offset_size, settings.offset_limit)
         self.scales = Scales(dry, viscous)
         """Estimated scales of the identified friction."""
         self.offset: Array = offset * self.level
@@ -303,7 +316,7 @@ class FrictionObserver:
         certainty = 1.0 - (self.filter.deviation / (0.5 * prior)) ** 2
         self.certainty: Array = np.maximum(certainty, 0.0)
         """Certainty of the estimate, from 0 before any motion to 1, (n,)."""
-        self.doubtful: Array = spread_dry + self._offset_size + 0.1
+        self.doubtful: Array = spread_dry + lacking + 0.1
         """Largest excess of the friction at rest over the estimate, as a fraction of the identified friction, (n,)."""
         lowest = dry - spread_dry - self._offset_size
         self.surely = Scales(lowest, np.minimum(viscous - spread_viscous, lowest))
@@ -327,6 +340,11 @@ def _dry_part(whole: Any, direction: Any, viscous: Any, offset: Any) -> Any:
 def _without_offset(torque: Any, direction: Any, offset: Any) -> Any:
     """A residual without the law's offset torque, which is not friction."""
     return torque - array_namespace(direction).abs(direction) * offset
+
+
+def _offset_limit(weight: Any, level: Any, least: Any) -> Any:
+    """Bound of the offset, as a fraction of the friction at rest [1]; ``weight`` is the modelled torque without that of accelerations [N m]."""
+    return least + MODEL_ERROR * array_namespace(weight, level).abs(weight) / level
 
 
 def _most(upper_dry: Any, upper_viscous: Any, dry: Any, viscous: Any, level: Any) -> Any:

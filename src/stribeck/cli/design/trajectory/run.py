@@ -60,8 +60,11 @@ class Design:
 
     @property
     def sigma_ratio(self) -> float:
-        """Median standard deviation relative to the best random trajectory."""
-        return float(np.median(self.sigmas) / np.median(self.random_sigmas))
+        """Median over the base parameters of the standard deviation relative to that of the best random trajectory.
+
+        Base parameters have different units (kg, kg m, kg m²), so each is compared with itself.
+        """
+        return float(np.median(self.sigmas / self.random_sigmas))
 
 
 def run(options: DesignTrajectoryOptions) -> int:
@@ -215,7 +218,7 @@ def _tell(config: RobotConfig, design: Design) -> None:
         ("log det of the information", f"{summary['log_det']:.2f}"),
         (f"best of {summary['random']['count']} random", f"{summary['random']['best_log_det']:.2f}"),
         ("gain", f"{summary['gain']:+.2f}"),
-        ("median sigma / random's", f"{summary['median_sigma_ratio']:.3f}"),
+        ("median of sigma / random's", f"{summary['median_sigma_ratio']:.3f}"),
         *((f"largest {name} / limit", f"{share:.4f}") for name, share in largest.items()),
         (f"violations in {design.report.samples} samples", str(sum(design.report.violations.values()))),
         ("seconds", f"{design.seconds:.1f}"),

@@ -17,7 +17,7 @@ from stribeck.identify.arm.config import IdentificationConfig, identification_co
 from stribeck.identify.arm.least_squares import fit_rows
 from stribeck.identify.arm.model import ArmModel
 from stribeck.identify.arm.motion import ProcessedMotion, motion_of, segments
-from stribeck.identify.arm.recordings import ArmRecording, read_recordings
+from stribeck.identify.arm.recordings import ArmRecording, read_arm_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
 from stribeck.identify.posterior.arm import ArmDraws, Posterior, infer
 from stribeck.identify.posterior.inertia_file import read_inertias
@@ -57,7 +57,7 @@ class ArmStudy:
 
     def runs(self, paths: Sequence[Path]) -> list[ArmRecording]:
         """Read recordings."""
-        return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
+        return read_arm_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
 
     def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
         """Read recordings, cut them at gaps, and filter them with the identification protocol."""
