@@ -45,8 +45,8 @@ public:
     solver_ = loader_.createSharedInstance(value("rigid_solver").as_string());
     solver_->initialize(parameters, space, robot_description);
     joints_.clear();
-    const std::vector<std::string> names =
-      value("joints").as_string_array();  // of a temporary, which the loop would outlive
+    // A copy, because the loop would outlive the parameter that contains the names.
+    const std::vector<std::string> names = value("joints").as_string_array();
     for (const std::string & joint : names)
     {
       const std::string own = "friction." + joint + ".";

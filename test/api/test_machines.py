@@ -50,10 +50,10 @@ def test_errors_are_those_that_the_fit_announced(folder, capsys):
     assert "not used" in told.err
     assert "relative error of torque [%], rows with motion" in told.out
     (found,) = json.loads((folder / "r.json").read_text())["results"]
-    (last,) = (line.split() for line in told.out.splitlines() if line.startswith("all recordings"))
-    of_joints = [found["per_joint"][joint]["relative"] for joint in JOINTS]
-    assert float(last[-1]) == pytest.approx(100.0 * np.sqrt(np.mean(np.square(of_joints))), abs=0.01)
     announced = json.loads((folder / "fit.json").read_text())["fits"]["full"]
+    for name, part in (("one", "train"), ("two", "validation")):
+        (row,) = (line.split() for line in told.out.splitlines() if line.startswith(f"{name} "))
+        assert float(row[-1]) == pytest.approx(100.0 * announced[part]["moving"]["all"], abs=0.01)
     for entry, part in zip(found["per_file"], ("train", "validation"), strict=True):
         errors = [entry["per_joint"][joint]["relative"] for joint in JOINTS]
         assert errors == pytest.approx(announced[part]["moving"]["per_joint"], rel=1e-6)

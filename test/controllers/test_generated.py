@@ -1,6 +1,7 @@
 """What controllers/generate.py writes is what the terms of the Python package are today."""
 
 import importlib.util
+import re
 
 from helpers import REPOSITORY
 from stribeck.model.law import LAWS
@@ -43,4 +44,12 @@ def test_the_header_knows_every_term_and_every_parameter():
     text = (REPOSITORY / "controllers/include/stribeck_controllers/terms.hpp").read_text()
     assert all(f"  {name} = 1u << {place}," in text for place, name in enumerate(TERMS))
     assert all(f"  double {name} = " in text for name in FRICTION_PARAMETERS)
-    assert all(f"// {', '.join(t.name for t in law.terms)}\n" in text for law in list(LAWS.values())[1:])
+    unfolded = re.sub(r",\n *// ", ", ", text)
+    assert all(f"// {', '.join(t.name for t in law.terms)}\n" in unfolded for law in list(LAWS.values())[1:])
+
+
+def test_no_line_of_c_plus_plus_is_longer_than_100_characters():
+    """The limit of ament_cpplint and ament_uncrustify, also in the generated header."""
+    sources = [path for path in (REPOSITORY / "controllers").rglob("*.?pp") if "build" not in path.parts]
+    assert len(sources) > 20
+    assert not [path for path in sources if max(map(len, path.read_text().splitlines())) > 100]

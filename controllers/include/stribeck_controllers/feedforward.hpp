@@ -421,11 +421,11 @@ private:
     // The firmware of a position servo stops the joint by itself, long before its answer is seen.
     const bool servo = settings_->mode == OutputMode::goal_offset;
     const double loop = servo ? 0.0 : loop_delay() + period_, ratio = std::abs((*joints_)[k].ratio);
-    const double start =
-      servo || period_ > 0.0 ?  // else the first state of a sequence
-        TrackingScale::first(
-          maximum(gain, 1e-9), at_rest[k], maximum(loop, 1e-9), rotors_[k], ratio)
-                             : not_a_number;
+    // Without a period this is the first state of a sequence.
+    const double start = servo || period_ > 0.0 ? TrackingScale::first(
+                                                    maximum(gain, 1e-9), at_rest[k],
+                                                    maximum(loop, 1e-9), rotors_[k], ratio)
+                                                : not_a_number;
     tracking.update(
       k, behind, slip, path.direction[k], path.moves[k], going, (*joints_)[k].tuning.error_width,
       maximum(upper, 1.0), dt, start, loop);

@@ -66,9 +66,9 @@ struct Scales
   double dry = 1.0, viscous = 1.0;
 };
 
-/// Largest friction that feed-forward torque may add by loading the
+/// Largest friction that feed-forward torque may add by loading the transmission, relative to that
+/// torque [1].
 constexpr double largest_feedback = 0.9;
-///< transmission, relative to that torque [1].
 constexpr double full_speed = 10.0;  ///< Speed up to which viscous friction counts [rad/s].
 /// Step for the slope of the budget, as a fraction of the torque limit.
 constexpr double probe_share = 1e-7;

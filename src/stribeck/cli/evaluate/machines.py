@@ -14,7 +14,7 @@ from stribeck.cli.inputs import display_name, warn, write_json
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.drives import Drives, read_drives
-from stribeck.identify.common.machine_motion import MachineMotion, errors_of
+from stribeck.identify.common.machine_motion import MachineMotion, errors_of, overall_error
 
 SCHEMA = 1
 
@@ -85,7 +85,7 @@ def _result(path: Path, motions: Sequence[MachineMotion]) -> dict[str, Any]:
 
 
 def _print(motions: Sequence[MachineMotion]) -> None:
-    """One row for each recording and one for all, a column for each joint and one for the root mean square over the joints."""
+    """One row for each recording and one for all, a column for each joint and one for all joints together."""
     title, factor = UNIT[motions[0].quantity]
     several = len(motions[0].joints) > 1
 
@@ -93,9 +93,7 @@ def _print(motions: Sequence[MachineMotion]) -> None:
         errors = errors_of(some).values()
         values = [error.relative if motions[0].quantity == "torque" else error.rms for error in errors]
         if several:
-            alike = motions[0].quantity == "torque" or len(set(motions[0].units)) == 1
-            known = [value for value in values if np.isfinite(value)]
-            values.append(float(np.sqrt(np.mean(np.square(known)))) if known and alike else np.nan)
+            values.append(overall_error(some))
         return ["-" if not np.isfinite(value) else f"{factor * value:.2f}" for value in values]
 
     rows = [[motion.name, *cells([motion])] for motion in motions]

@@ -56,6 +56,22 @@ class JointErrors:
         }
 
 
+def overall_error(motions: Sequence[MachineMotion]) -> float:
+    r"""Error over all joints and rows that count: of torque :math:`\|y - \hat y\|/\|y\|`, of position the root mean square.
+
+    NaN for positions with different units, and if nothing counts.
+
+    :param motions: one or more recordings with the same joints.
+    """
+    is_torque = motions[0].quantity == "torque"
+    if not is_torque and len(set(motions[0].units)) > 1:
+        return float("nan")
+    measured = np.concatenate([one.measured[one.counted] for one in motions])
+    error = np.concatenate([(one.predicted - one.measured)[one.counted] for one in motions])
+    size = float(np.linalg.norm(measured)) if is_torque else np.sqrt(len(error))
+    return float(np.linalg.norm(error) / size) if size > 0.0 else float("nan")
+
+
 def errors_of(motions: Sequence[MachineMotion]) -> dict[str, JointErrors]:
     r"""Errors by joint over all rows that count: :math:`\|y - \hat y\|/\sqrt N` and :math:`\|y - \hat y\|/\|y\|`.
 
