@@ -27,7 +27,7 @@ REACTION = 2.0
 """Time until the torque of a joint that gets ahead of its goal has fallen, in loop times [1]."""
 
 SLIP = 0.02
-"""Way beyond its goal that a joint may be driven by too large a scale at its first motion, before the error shows it [rad]."""
+"""How far too large a scale may drive a joint beyond its goal in its first motion, before the error shows it [rad]."""
 
 LEAST_FRICTION = 0.3
 """Fraction of the identified friction that is there at least, for :func:`first` [1]."""
