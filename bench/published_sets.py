@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.files.drives import Drives, read_drives
-from stribeck.identify.robot.forward import simulate_robot
+from stribeck.identify.robot.forward import held_goals, simulate_robot
 from stribeck.identify.robot.problem import FIXED, HELD
 from stribeck.identify.robot.recordings import RobotRun, read_runs
-from stribeck.identify.robot.rollout import DRIVE, mean_goals
+from stribeck.identify.robot.rollout import DRIVE
 from stribeck.identify.robot.tree import RobotTree, load_tree
 from stribeck.model.law import LAWS
 
@@ -150,14 +150,14 @@ def drives_of_fit(fit: Drives, tree: RobotTree) -> dict[str, Array]:
 
 def motion(tree: RobotTree, law: str, drives: Mapping[str, Array], run: RobotRun, used: list[int]) -> Array:
     """Free-running motion (T, J) [rad]."""
-    goals = mean_goals(np.nan_to_num(run.goal), drives["delay"] + 0.5 * run.dt / EVERY, EVERY, run.dt)
-    held = [joint for joint in range(len(tree.names)) if joint not in used]
-    goals[:, held] = run.position[0, held]
+    goal = np.nan_to_num(run.goal)
+    still = [joint for joint in range(len(tree.names)) if joint not in used]
+    goal[:, still] = run.position[0, still]
     return simulate_robot(
         tree,
         LAWS[law].with_terms(position="friction_slope" in drives),
         drives,
-        goals,
+        held_goals(goal, drives["delay"], EVERY, run.dt),
         run.position[0],
         run.dt / EVERY,
         EVERY,

@@ -24,7 +24,7 @@ import numpy as np
 from plants.friction import FloatArray, FrictionValues, LuGre
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.joint import Firmware
-from stribeck.model.actuator import ControlState
+from stribeck.model.control_laws import ControlState
 from stribeck.model.step import PlantState
 
 PLAY_INERTIA, PLAY_DAMPING = 1e-5, 2e-3

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.joint import BARE, EmulatedJoint, Firmware
-from stribeck.model.actuator import ControlState, ServoCommand
+from stribeck.model.control_laws import ControlState, ServoCommand
 from stribeck.model.joint import Drive
 from two_link import Link, Servo, TwoLinkArm, step
 

@@ -53,9 +53,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import ConfigError
-from stribeck.model.actuator import Actuator, ServoCommand, motor_torque
+from stribeck.model.actuator import Actuator, motor_torque
 from stribeck.model.bench import STANDARD_GRAVITY
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.law import FrictionLaw, friction_budget, friction_torque, stopping_torque
 from stribeck.model.namespace import array_namespace
 from stribeck.model.step import PlantState, Torques

@@ -19,9 +19,8 @@ from stribeck.emulator.joint import (
     published_parameters,
 )
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import ControlState
 from stribeck.model.bench import Pendulum
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import ControlState, Gains
 from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS
 from stribeck.model.terms import FRICTION_PARAMETERS

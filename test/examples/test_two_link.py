@@ -13,8 +13,7 @@ from simulation import _gauss_seidel
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
 from stribeck.model import LAWS
-from stribeck.model.actuator import ServoCommand
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.log import Setup, batch_of
 from stribeck.model.step import PlantState
 from stribeck.model.step import simulate as simulate_pendulum

@@ -14,7 +14,7 @@ from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.files.actuators import load_actuator
 from stribeck.live.friction import cancelling_torque
-from stribeck.model.actuator import ServoCommand
+from stribeck.model.control_laws import ServoCommand
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import LAWS, friction_budget, friction_torque, law_named, stopping_torque
 

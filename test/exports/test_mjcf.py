@@ -20,9 +20,9 @@ from stribeck.exports.task import JointServo
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import write_drive
 from stribeck.model import LAWS, Setup, law_named
-from stribeck.model.actuator import ServoCommand, motor_torque
+from stribeck.model.actuator import motor_torque
 from stribeck.model.bench import STANDARD_GRAVITY
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.step import simulate
 

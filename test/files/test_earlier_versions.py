@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from stribeck.files.drives import read_drive, write_drive
-from stribeck.model.actuator import ServoCommand, motor_torque
-from stribeck.model.control_laws import Gains
+from stribeck.model.actuator import motor_torque
+from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.law import friction_budget
 from stribeck.model.log import batch_of
 from stribeck.model.step import simulate

@@ -19,8 +19,8 @@ from stribeck.live.friction import (
     stall_torque,
 )
 from stribeck.live.stability import check_gain, load_feedback
-from stribeck.model.actuator import ControlState, ServoCommand, motor_torque
-from stribeck.model.control_laws import Gains, VoltageControl
+from stribeck.model.actuator import motor_torque
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand, VoltageControl
 from stribeck.model.law import LAWS, FrictionLaw, friction_budget
 from stribeck.model.terms import FRICTION_PARAMETERS
 

@@ -7,9 +7,9 @@ import pytest
 
 from compensating import M1, NAN, STEP, XL330, Driven, model
 from stribeck.live.settings import OUTPUT_MODES, Settings
-from stribeck.model.actuator import ControlState, motor_torque
-from stribeck.model.actuator import ServoCommand as FirmwareCommand
-from stribeck.model.control_laws import Gains
+from stribeck.model.actuator import motor_torque
+from stribeck.model.control_laws import ControlState, Gains
+from stribeck.model.control_laws import ServoCommand as FirmwareCommand
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS
 

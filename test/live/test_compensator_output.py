@@ -12,9 +12,9 @@ from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import JointModel, goal_offset
 from stribeck.live.settings import Settings, Timing
-from stribeck.model.actuator import ControlState, motor_torque
-from stribeck.model.actuator import ServoCommand as FirmwareCommand
-from stribeck.model.control_laws import Gains
+from stribeck.model.actuator import motor_torque
+from stribeck.model.control_laws import ControlState, Gains
+from stribeck.model.control_laws import ServoCommand as FirmwareCommand
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS
 

@@ -8,14 +8,15 @@ import pytest
 
 from helpers import driven, setup_for
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import (
-    Actuator,
+from stribeck.model.actuator import Actuator, Supply, motor_torque
+from stribeck.model.control_laws import (
     ControlState,
+    CurrentControl,
+    Gains,
     ServoCommand,
-    Supply,
-    motor_torque,
+    TorqueControl,
+    VoltageControl,
 )
-from stribeck.model.control_laws import CurrentControl, Gains, TorqueControl, VoltageControl
 from stribeck.model.electrics import motor_current
 from stribeck.model.law import LAWS
 from stribeck.model.step import plant_of, simulate

@@ -11,8 +11,7 @@ from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.folders import shared_directory
-from stribeck.model.actuator import ServoCommand
-from stribeck.model.control_laws import VoltageControl
+from stribeck.model.control_laws import ServoCommand, VoltageControl
 from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 

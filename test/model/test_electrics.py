@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stribeck.model.actuator import ServoCommand
-from stribeck.model.control_laws import VoltageControl
+from stribeck.model.control_laws import ServoCommand, VoltageControl
 from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 
 MOTOR = {"kt": 0.4, "R": 3.0}

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from helpers import FRICTIONLESS, published
 from stribeck.files.actuators import load_actuator
 from stribeck.model import LAWS, Log, Series, Setup, simulate, trajectory_named
-from stribeck.model.actuator import ControlState, ServoCommand
 from stribeck.model.bench import Pendulum, gravity_amplitude, inertia
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand
 from stribeck.model.step import Plant, PlantState, batch_for, plant_of, step, velocity_step
 from stribeck.model.terms.stribeck import stribeck_slope, stribeck_weight
 

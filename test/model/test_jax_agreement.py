@@ -5,9 +5,8 @@ import pytest
 
 from helpers import PUBLISHED, SETUP, published, setup_for
 from stribeck.files.actuators import actuator_names, load_actuator
-from stribeck.model.actuator import ControlState, ServoCommand
 from stribeck.model.bench import Pendulum
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand
 from stribeck.model.law import LAWS, friction_budget
 from stribeck.model.step import INTEGRATORS, Plant, PlantState, delayed, step
 from stribeck.model.terms.stribeck import stribeck_weight

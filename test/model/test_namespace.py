@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from helpers import published
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import ControlState, ServoCommand
 from stribeck.model.bench import Pendulum
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand
 from stribeck.model.law import LAWS, friction_budget
 from stribeck.model.namespace import array_namespace, sine
 from stribeck.model.step import Plant, PlantState, step

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from helpers import FRICTIONLESS, SETUP, driven, free_swings, published, refusal
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import ControlState, ServoCommand
 from stribeck.model.bench import STANDARD_GRAVITY, Pendulum, gravity_torque, inertia
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand
 from stribeck.model.law import LAWS
 from stribeck.model.step import INTEGRATORS, Plant, PlantState, delayed, plant_of, simulate, step, torques
 from stribeck.model.temperature import at_temperature

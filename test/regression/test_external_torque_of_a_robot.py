@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("jax")
 
-from stribeck.identify.robot.forward import simulate_robot
+from stribeck.identify.robot.forward import held_goals, simulate_robot
 from stribeck.identify.robot.problem import problem_of
 from stribeck.identify.robot.recordings import RobotRun
-from stribeck.identify.robot.rollout import mean_goals, simulate_lanes
+from stribeck.identify.robot.rollout import simulate_lanes
 from stribeck.identify.robot.tree import load_tree
 from stribeck.model.law import LAWS
 from swinging_leg import goals, write_model
@@ -52,7 +52,7 @@ def test_a_joint_alone_moves_as_in_the_whole_robot(tmp_path):
     p |= {"armature": np.array([0.02, 0.03]), "stiffness": np.full(2, 30.0), "derivative": np.full(2, 1.0)}
     p |= {"friction_base": np.array([0.05, 0.05]), "friction_viscous": np.array([0.1, 0.2])}
     p["load_friction_base"] = np.array([0.2, 0.2])
-    held = mean_goals(wanted, np.full(2, 0.5 * dt / every), every, dt)
+    held = held_goals(wanted, np.zeros(2), every, dt)
     simulated = simulate_robot(tree, law, p, held, wanted[0], dt / every, every)
     run = RobotRun(Path("run"), dt, wanted, simulated, p["stiffness"], p["derivative"])
     problem = problem_of(tree, [run], [0, 1], law, free=["armature"])

@@ -9,9 +9,8 @@ import pytest
 from helpers import SETUP, published, refusal
 from sessions import DROP, DT, SHORT, TROUBLES, WIDE, Follower, drive, session_of
 from stribeck.files.actuators import load_actuator
-from stribeck.model.actuator import ServoCommand
 from stribeck.model.bench import Pendulum
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.law import LAWS
 from stribeck.model.step import Plant, PlantState, step
 from stribeck.model.trajectories import trajectory_named

@@ -146,8 +146,8 @@ def arm(folder: Path, law, term: str, parameter: str, value: float) -> None:
 
 def robot(folder: Path, law, term: str, parameter: str, value: float) -> None:
     """`identify-robot` finds the value in the knee, with an interval."""
-    from stribeck.identify.robot.forward import simulate_robot
-    from stribeck.identify.robot.rollout import DRIVE, mean_goals
+    from stribeck.identify.robot.forward import held_goals, simulate_robot
+    from stribeck.identify.robot.rollout import DRIVE
     from stribeck.identify.robot.tree import load_tree
 
     path = swinging_leg.write_model(folder)
@@ -160,7 +160,7 @@ def robot(folder: Path, law, term: str, parameter: str, value: float) -> None:
     runs = []
     for k in range(3):
         wanted = swinging_leg.goals(1600, 0.7 * k)
-        held = mean_goals(wanted, np.full(2, 0.012 + 0.5 * 0.005 / every), every, 0.005)
+        held = held_goals(wanted, np.full(2, 0.012), every, 0.005)
         moved = simulate_robot(tree, law, p, held, wanted[0], 0.005 / every, every)
         runs.append(folder / f"run{k}.npz")
         gains = {"kp": np.full(2, 30.0), "kd": np.full(2, 1.0)}

@@ -12,9 +12,9 @@ from compensating import settings_with
 from stribeck.files.actuators import load_actuator
 from stribeck.live.compensator import Compensator
 from stribeck.live.friction import JointModel, goal_offset
-from stribeck.model.actuator import Actuator, ControlState, ServoCommand, motor_torque
+from stribeck.model.actuator import Actuator, motor_torque
 from stribeck.model.bench import Pendulum, gravity_torque
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand
 from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS, FrictionLaw, friction_budget
 from stribeck.model.step import Plant, PlantState, Torques, advance, torques

@@ -15,12 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import actuator_names, load_actuator
-from stribeck.model.actuator import (
-    ControlState,
-    ServoCommand,
-)
 from stribeck.model.bench import Pendulum, gravity_torque, inertia
-from stribeck.model.control_laws import Gains, VoltageControl
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand, VoltageControl
 from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.model.joint import Drive
 from stribeck.model.law import FrictionLaw, law_named

@@ -21,13 +21,9 @@ from scipy.ndimage import maximum_filter1d, minimum_filter1d, uniform_filter1d
 from scipy.signal import lsim, lti
 
 from stribeck.identify.common.correlation import correlation_time
-from stribeck.model.actuator import (
-    ControlState,
-    ServoCommand,
-)
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum, gravity_torque, inertia
-from stribeck.model.control_laws import Gains, VoltageControl
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand, VoltageControl
 from stribeck.model.joint import Drive
 from stribeck.model.law import friction_budget, viscous_slope
 from stribeck.model.log import Log, Samples

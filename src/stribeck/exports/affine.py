@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stribeck.model.actuator import ServoCommand, motor_torque
-from stribeck.model.control_laws import TorqueControl
+from stribeck.model.actuator import motor_torque
+from stribeck.model.control_laws import ServoCommand, TorqueControl
 from stribeck.model.joint import Drive, Servo
 
 SMALL = 1e-6

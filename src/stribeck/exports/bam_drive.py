@@ -28,10 +28,10 @@ import numpy as np
 from stribeck.errors import ConfigError
 from stribeck.exports.task import JointServo
 from stribeck.files.schema import NotNegative, Positive, Schema
-from stribeck.model.actuator import ServoCommand, motor_torque
+from stribeck.model.actuator import motor_torque
 from stribeck.model.arrays import Array
 from stribeck.model.bench import gravity_torque, inertia
-from stribeck.model.control_laws import VoltageControl
+from stribeck.model.control_laws import ServoCommand, VoltageControl
 from stribeck.model.joint import Drive, Servo
 from stribeck.model.law import FrictionLaw, friction_budget, friction_torque, stopping_torque
 from stribeck.model.log import Batch

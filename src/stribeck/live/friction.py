@@ -19,9 +19,9 @@ import numpy as np
 
 from stribeck.live.direction.motion import Tuning, clipped
 from stribeck.live.formulas import Compiler, Formula, as_written, compiled_by
-from stribeck.model.actuator import Actuator, ControlState, ServoCommand, motor_torque
+from stribeck.model.actuator import Actuator, motor_torque
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.control_laws import Gains, VoltageControl
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand, VoltageControl
 from stribeck.model.electrics import motor_current
 from stribeck.model.law import (
     FrictionLaw,

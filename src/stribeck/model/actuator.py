@@ -13,9 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stribeck.errors import ConfigError, check_valid
-from stribeck.model.control_laws import Control, Gains
-from stribeck.model.control_laws import ControlState as ControlState
-from stribeck.model.control_laws import ServoCommand as ServoCommand
+from stribeck.model.control_laws import Control, ControlState, Gains, ServoCommand
 from stribeck.model.law import FrictionLaw
 from stribeck.model.parameters import Parameter, ParameterSet
 from stribeck.model.temperature import TEMPERATURE_PARAMETERS

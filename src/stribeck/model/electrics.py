@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.model.actuator import ControlState
-from stribeck.model.control_laws import Gains, VoltageControl
+from stribeck.model.control_laws import ControlState, Gains, VoltageControl
 from stribeck.model.log import Log
 from stribeck.model.namespace import array_namespace
 from stribeck.model.terms.term import Values

@@ -39,15 +39,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from stribeck.errors import check_valid
-from stribeck.model.actuator import (
-    Actuator,
-    ControlState,
-    ServoCommand,
-    motor_torque,
-)
+from stribeck.model.actuator import Actuator, motor_torque
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum, gravity_torque, inertia
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import ControlState, Gains, ServoCommand
 from stribeck.model.law import (
     FrictionLaw,
     friction_budget,

@@ -23,10 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.model.actuator import (
-    ControlState,
-    ServoCommand,
-)
+from stribeck.model.control_laws import ControlState, ServoCommand
 from stribeck.model.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.model.joint import Servo
 from stribeck.model.law import friction_budget, with_offset

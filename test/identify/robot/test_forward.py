@@ -64,7 +64,7 @@ def test_error_of_the_step_is_of_second_order(tmp_path):
 
     def motion(every):
         step = 0.005 / every
-        held = mean_goals(wanted, np.full(2, 0.012 + 0.5 * step), every, 0.005)
+        held = held_goals(wanted, np.full(2, 0.012), every, 0.005)
         return simulate_robot(tree, law, p, held, wanted[0], step, every)
 
     exact = motion(64)

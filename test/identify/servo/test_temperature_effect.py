@@ -17,7 +17,7 @@ from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import task_for
 from stribeck.identify.servo.uncertainty import estimate_at_points
 from stribeck.model import LAWS, Series, Setup, trajectory_named
-from stribeck.model.actuator import ServoCommand
+from stribeck.model.control_laws import ServoCommand
 from stribeck.model.step import PlantState, batch_for, plant_of, simulate, step
 from virtual import Encoder, record
 

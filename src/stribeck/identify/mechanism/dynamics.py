@@ -41,8 +41,7 @@ from stribeck.identify.mechanism.contacts import BoundedImpulses, ContactRows, c
 from stribeck.identify.mechanism.kinematics import Layout, Pose, stacked
 from stribeck.identify.mechanism.mechanism import Mechanism, Physical, inertia_matrices
 from stribeck.identify.mechanism.vectors import Vector, add, cos, cross, mul, scale, sin, split, sub
-from stribeck.model.actuator import ServoCommand
-from stribeck.model.control_laws import VoltageControl
+from stribeck.model.control_laws import ServoCommand, VoltageControl
 
 BRIDGE = VoltageControl(gain=1.0, duty_max=1.0)
 """A voltage source at the winding."""

@@ -75,7 +75,7 @@ def simulate_robot(
     tree: RobotTree,
     law: FrictionLaw,
     p: Mapping[str, Array],
-    goals: Array | HeldGoals,
+    goals: HeldGoals,
     start: Array,
     dt: float,
     every: int,
@@ -83,8 +83,7 @@ def simulate_robot(
     """Free-running motion of the robot from rest (T, J).
 
     :param p: parameters of the drives by name (J,), see :data:`stribeck.identify.robot.rollout.DRIVE`, and of the law.
-    :param goals: around the beginning of each step, late by their delay; means (K, J) [rad] do not see a torque limit that acts for
-        a part of a step.
+    :param goals: around the beginning of each step, late by their delay.
     :param start: positions at the first row (J,) [rad].
     :param dt: step [s].
     :param every: steps per row.
@@ -92,9 +91,8 @@ def simulate_robot(
     model, data = tree.model, _at_rest(tree, p, start, dt)
     dry = {**p, "friction_viscous": 0.0}
     changing, loaded = law.inputs_beside("viscous") or p["play"].any(), "external" in law.inputs
-    held = goals if isinstance(goals, HeldGoals) else HeldGoals(goals, goals, np.ones_like(goals))
     stiffness, derivative, limit, lag = p["stiffness"], p["derivative"], p["limit"], 0.5 * model.dof_damping
-    means, free = held.mean - p["bias"], limit - stiffness * np.abs(held.second - held.first)
+    means, free = goals.mean - p["bias"], limit - stiffness * np.abs(goals.second - goals.first)
     positions = np.empty((len(means) // every, len(start)))
     gaps = Gaps(tree, law, p, data, dt) if p["play"].any() else None
     external, before, still, half = *np.zeros((3, len(start))), np.full(len(start), 0.5)
@@ -109,7 +107,7 @@ def simulate_robot(
         damped = derivative * now
         motor = stiffness * (goal - position) - damped
         if (np.abs(motor) > free[k]).any():
-            motor = held.limited(k, motor, stiffness, limit)
+            motor = goals.limited(k, motor, stiffness, limit)
         if loaded:
             external = tree.external(data, change / dt) if k else external
         if changing or not k:

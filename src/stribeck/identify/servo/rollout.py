@@ -25,10 +25,10 @@ from stribeck.identify.servo.objective import (
     smooth_absolute_weight,
 )
 from stribeck.identify.servo.programs import Program, Programs
-from stribeck.model.actuator import Actuator, ServoCommand
+from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
-from stribeck.model.control_laws import Gains
+from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.law import FrictionLaw
 from stribeck.model.log import Batch
 from stribeck.model.parameters import ParameterSet
