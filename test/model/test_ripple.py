@@ -128,7 +128,7 @@ def test_a_servo_needs_the_order(capsys):
     """It is not searched: one line says how to state it."""
     bags = str(REPOSITORY / "bags" / "xl330_simulated")
     assert main(["identify", "servo", bags, "--servo", "xl330", "--law", "m1", "--terms", "ripple"]) == 1
-    assert "add --set ripple_order=VALUE [1]" in capsys.readouterr().err
+    assert "ripple_order, which is not searched: fix it to a value [1]" in capsys.readouterr().err
 
 
 @pytest.mark.slow

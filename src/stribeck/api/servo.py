@@ -136,7 +136,7 @@ def variants_of(question: ServoQuestion, logs: Sequence[Log]) -> list[ServoQuest
         for one in TERMS[name].parameters:
             if one.given and one.name not in question.fixed:
                 raise ConfigError(
-                    f"the term {name} needs its {one.name}, which is not searched: add --set {one.name}=VALUE [{one.unit('rotary')}]"
+                    f"the term {name} needs its {one.name}, which is not searched: fix it to a value [{one.unit('rotary')}]"
                 )
     if question.law != AUTO or question.effects or question.free:
         return [question]
