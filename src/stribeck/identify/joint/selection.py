@@ -161,8 +161,11 @@ class StructureSelection:
         wanted = ["inertia"] if "inertia" not in self.excluded else []
         if "angle" not in self.excluded and "gravity" not in now.rest:
             wanted += ["curve"] if "line" in now.rest else ["line"]
-            far = self.frame.upper - self.frame.lower > ARC and "line" not in now.rest
-            wanted += ["gravity"] if far else []
+            if (
+                self.frame.upper - self.frame.lower > ARC
+            ):  # a line, the first to be taken, gives way to gravity
+                others = now.without(("line", "curve"))
+                found.append(replace(others, rest=(*others.rest, "gravity")))
         found += [replace(now, rest=(*now.rest, name)) for name in wanted if name not in now.rest]
         pairs = [(one, frame) for one in found]
         if "ripple" not in now.rest and "ripple" not in self.excluded and now.presliding:
