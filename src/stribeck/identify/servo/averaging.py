@@ -79,7 +79,8 @@ def members_of(found: Sequence[Found], task: FitTask, point: Array, loss: float)
     :param point: the best fit in the unit cube (n,).
     :param loss: of the best fit.
     """
-    samples, listed, best = len(task.split.train), list[tuple[float, FitTask, Array]](), 0.0
+    listed: list[tuple[float, FitTask, Array]] = []
+    samples, best = len(task.split.train), 0.0
     for one in found:
         points, losses = one.points, one.losses
         chosen = _same_candidate(one.task, task)

@@ -97,7 +97,9 @@ def identify(
     unit, residual = checked_point(rollout, incumbent.best_points)
     uncertainty = None
     if not interrupted:
-        task, unit, uncertainty, seconds = _uncertain(task, rollout, unit, residual, incumbent, left_out, found)
+        task, unit, uncertainty, seconds = _uncertain(
+            task, rollout, unit, residual, incumbent, left_out, found
+        )
         compile_seconds += seconds
     minima = equally_good(task.parameters, unit, incumbent)
     if uncertainty is not None:
@@ -139,7 +141,12 @@ def _uncertain(
     problem = problem_of(task, rollout)
     prior = problem.prior if isinstance(problem, WithPrior) else None
     members = members_of(found, searched, unit, incumbent.loss)
-    return task, unit, with_prediction(uncertainty, rollout, unit, residual, prior, left_out, members), seconds
+    return (
+        task,
+        unit,
+        with_prediction(uncertainty, rollout, unit, residual, prior, left_out, members),
+        seconds,
+    )
 
 
 def _stopping(

@@ -334,11 +334,16 @@ def _mixed(members: Sequence[Member], best: FloatArray, model: Model) -> Mixed:
     others = np.empty((*best.shape, len(members)))
     for index in alike(members):
         one = members[index[0]]
-        law, actuator = law_named(one.model).with_parameters(one.values), model.actuator.with_effects(one.effects)
+        law, actuator = (
+            law_named(one.model).with_parameters(one.values),
+            model.actuator.with_effects(one.effects),
+        )
         names = [name for name in one.values if len({members[k].values[name] for k in index}) > 1]
         parameters = actuator.parameters(law).fixed(one.values).freed(names)
         points = np.array([[members[k].values[name] for name in parameters.free_names] for k in index])
-        others[:, :, index] = motions(model._replace(actuator=actuator, law=law, parameters=parameters), points)
+        others[:, :, index] = motions(
+            model._replace(actuator=actuator, law=law, parameters=parameters), points
+        )
     return mixed(best, others, np.array([one.weight for one in members]))
 
 

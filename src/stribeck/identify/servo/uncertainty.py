@@ -123,7 +123,9 @@ def with_prediction(
         rollout.integrator,
         rollout.reset_period,
     )
-    prediction = prediction_of(model, unit, residual, scores, uncertainty.covariance, prior, left_out, members)
+    prediction = prediction_of(
+        model, unit, residual, scores, uncertainty.covariance, prior, left_out, members
+    )
     if not np.all(np.isfinite([*prediction.factors.values()])):  # of a joint at rest
         return uncertainty
     return replace(uncertainty, prediction=prediction)
