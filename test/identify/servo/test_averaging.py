@@ -8,6 +8,7 @@ import pytest
 
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.api.prediction import predicted
+from stribeck.cli.main import main
 from stribeck.errors import ParameterFileError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
@@ -19,6 +20,7 @@ from stribeck.identify.servo.task import task_for
 from stribeck.model import law_named
 from stribeck.model.joint import Drive, Member, Prediction
 from stribeck.model.step import batch_for, simulate
+from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder
 
 BENCH = Bench("mx106", (0.5,), 0.15, 0.05, (8.0, 32.0), 15.0)
@@ -218,3 +220,23 @@ def test_bands_widen_with_the_distance_from_the_recorded_gains(logs):
 
     found = [factor(kp) for kp in (8.0, 20.0, 4.0, 40.0, 64.0, 128.0)]
     np.testing.assert_allclose(found, [1.0, 2.0, 2.0, 3.0, 3.0, 5.0])
+
+
+def test_evaluate_states_the_error_of_the_mean_and_that_of_the_law_alone(logs, drive, tmp_path, capsys):
+    """A file whose law is wrong, averaged with the truth: the mean is closer, and both errors are told."""
+    write_bag(tmp_path / "bag", logs)
+    wrong = replace(drive, values=more_friction(drive, 3.0))
+    write_drive(tmp_path / "alone.json", wrong)
+    write_drive(tmp_path / "file.json", with_members(wrong, Member(0.75, "m1", (), dict(drive.values))))
+    output = tmp_path / "e.json"
+    files = [str(tmp_path / name) for name in ("alone.json", "file.json")]
+    assert main(["evaluate", str(tmp_path / "bag"), "--params", *files, "--json", str(output)]) == 0
+    alone, several = json.loads(output.read_text())["results"]
+    assert "averaged" not in alone
+    assert several["averaged"] == 2
+    assert several["mae_best"] == pytest.approx(alone["mae"])
+    assert several["mae"] < 0.9 * alone["mae"]
+    assert (
+        f"file: mean motion of 2 fits that predict about as well; the law of the file alone has {1e3 * alone['mae']:.2f} mrad"
+        in capsys.readouterr().out
+    )
