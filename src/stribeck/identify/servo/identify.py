@@ -89,9 +89,7 @@ def identify(
         if interrupted:
             raise KeyboardInterrupt
         raise StribeckError("all simulations of these recordings diverge: check masses, lengths and gains")
-    outcome: Outcome = "converged" if incumbent.converged else "budget spent"
-    if interrupted:
-        outcome = "interrupted"
+    finished: Outcome = "converged" if incumbent.converged else "budget spent"
     # If the search ran in workers, this process has compiled nothing yet.
     before = rollout.meter.compile_seconds
     unit, residual = checked_point(rollout, incumbent.best_points)
@@ -105,7 +103,7 @@ def identify(
     if uncertainty is not None:
         uncertainty = with_minima(uncertainty, task.parameters, minima)
     search = FitSearch(
-        outcome,
+        "interrupted" if interrupted else finished,
         evaluations,
         minima=minima,
         descent=incumbent.status,
