@@ -219,6 +219,12 @@ class LeftOutErrors:
             raise ValueError("this subset was not fitted, or contains no run")
         return np.asarray(np.mean(self.by_run[:, index][:, runs], axis=1))
 
+    @property
+    def fitted(self) -> FloatArray:
+        """Mean error of the fits to all runs (V,)."""
+        every = np.ones(self.by_run.shape[2], dtype=bool)
+        return self.on(every, every)
+
     def left_out(self, without: tuple[int, int] | None = None) -> list[FloatArray]:
         """Errors under each condition left out, (V, L) for each kind.
 
@@ -314,8 +320,7 @@ def select(
     :param on_progress: called with the number of evaluations after every batch; may raise to end the comparison.
     :raises ConfigError: if there is one run only.
     """
-    begin = time.perf_counter()
-    logs = groups[0][0].split.train
+    begin, logs = time.perf_counter(), groups[0][0].split.train
     kinds = kinds_of(logs)
     if not kinds:
         raise ConfigError("a single run: nothing can be left out")
@@ -350,18 +355,16 @@ def select(
         if chosen not in rollouts:  # compiled beside the comparison with smaller sets of effects
             rollouts[chosen] = tasks[chosen].rollout()
             prepare_for(rollouts[chosen], minima[chosen](0)[0][0])
-    every = np.ones(len(logs), dtype=bool)
+    own = minima[chosen]
     return Selection(
         task=tasks[chosen],
-        start=minima[chosen](0)[0][0],
+        start=own(0)[0][0],
         rollout=rollouts[chosen].with_own_meter(),
         variants=tuple(variants),
         chosen=chosen,
-        fitted=judged.on(every, every),
+        fitted=judged.fitted,
         left_out=dict(zip((kind.name for kind in kinds), judged.left_out(), strict=True)),
-        minima={
-            name: [minima[chosen](index)[0] for index in indices] for name, indices in subsets.left_out(kinds)
-        },
+        minima={name: [own(index)[0] for index in rows] for name, rows in subsets.left_out(kinds)},
         found=tuple(_found(judged, tasks, minima, chosen)),
         kinds=tuple(kinds),
         expected=judged.expected(),
