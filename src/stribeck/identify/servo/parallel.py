@@ -15,7 +15,14 @@ from scipy.stats import qmc
 from stribeck.identify.common.minimise import BatchEquations, minimise_batch
 from stribeck.identify.servo.descent import random_steps
 from stribeck.identify.servo.objective import EQUALLY_GOOD
-from stribeck.identify.servo.simulated import APART, MOST_MINIMA, Pool, SimulatedPoints, apart
+from stribeck.identify.servo.simulated import (
+    APART,
+    LOSS_OF_ROUNDING,
+    MOST_MINIMA,
+    Pool,
+    SimulatedPoints,
+    apart,
+)
 from stribeck.identify.servo.subset_losses import IntArray, Rows, SubsetLosses
 from stribeck.model.arrays import Array
 
@@ -67,9 +74,6 @@ WITH_STRENGTHS = Stage(1, 2, 0)
 
 QUASI_RANDOM = 512
 """Quasi-random points of each law, of which a search starts from the best; a power of 2."""
-
-LOSS_OF_ROUNDING = 1e-8
-"""Losses of exact fits are rounding errors of this size [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
