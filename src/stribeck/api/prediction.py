@@ -15,7 +15,7 @@ from stribeck.evaluate.assessment import Recordings as Resampled
 from stribeck.evaluate.assessment import simulated, stepping_of
 from stribeck.files.drives import Drives
 from stribeck.identify.common.machine_motion import JointErrors, MachineMotion, errors_of
-from stribeck.identify.servo.prediction import COVERAGE, half_widths
+from stribeck.identify.servo.prediction import COVERAGE, averaged, half_widths
 from stribeck.model.arrays import Array
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
@@ -31,7 +31,7 @@ class Prediction:
 
     :ivar name: of the run.
     :ivar time: since the start of the run (T,) [s].
-    :ivar position: predicted (T,) [rad].
+    :ivar position: predicted (T,) [rad], the weighted mean of the fits in the file.
     :ivar band: half-width of the 90 % band around it (T,) [rad], NaN if the file of the fit states no prediction.
     :ivar measured: measured position (T,) [rad], NaN in gaps.
     :ivar goal: goal position (T,) [rad].
@@ -78,13 +78,14 @@ class Prediction:
 
 
 def predicted(drive: Drive, run: Log, where: str) -> Prediction:
-    """The motion of a drive in a run, with the simulation settings of its fit.
+    """The motion of a drive in a run, with the simulation settings of its fit: the mean of all fits in its file.
 
     :param where: file of the drive, for messages.
     :raises ParameterFileError: if the simulation diverges.
     """
     stepping = stepping_of(drive)
     batch, position = simulated(Path(where or "fit"), drive, Resampled([run]), stepping)
+    position = averaged(drive, batch, stepping.integrator, stepping.reset_period, position).mean
     band = half_widths(drive, batch, stepping.integrator, stepping.reset_period)
     measured = np.where(batch.weight > 0.0, batch.position, np.nan)
     error = float(batch.mean_absolute_errors(position)[0])

@@ -181,6 +181,7 @@ def fitted(
         stop=stop,
         start=selection.start,
         left_out=selection.minima,
+        found=selection.found,
         rollout=selection.rollout,
     )
     return replace(result, selection=selection.choice())

@@ -15,7 +15,7 @@ from stribeck.evaluate.diagram import SPEEDS, DiagramCurve, diagram_curve
 from stribeck.evaluate.friction_range import CURVE_POINTS, MARGIN, Friction, friction_of
 from stribeck.evaluate.trends import Trend, trends
 from stribeck.identify.servo.objective import EQUALLY_GOOD
-from stribeck.identify.servo.prediction import half_widths
+from stribeck.identify.servo.prediction import averaged, half_widths
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.model.estimate import DETERMINED, LOOSE, Status, disagreements
@@ -331,7 +331,8 @@ def _assessed(
     batch, position = simulated(path, file, recordings, stepping)
     errors = batch.mean_absolute_errors(position)
     residual = np.where(batch.weight > 0.0, position - batch.position, np.nan)
-    widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
+    between = averaged(file, batch, stepping.integrator, stepping.reset_period, position).about(position)
+    widths = half_widths(file, batch, stepping.integrator, stepping.reset_period, between)
     roles, matched, same_data = _roles(file, recordings)
     largest_load = MARGIN * max(float(np.max(gravity_amplitude(batch.pendulum))), 1e-3)
     return Assessed(

@@ -24,7 +24,7 @@ from stribeck.files.actuators import (
 from stribeck.files.schema import Schema, check_keys, convert
 from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.model.estimate import Estimate, Interval, estimates_to_json
-from stribeck.model.joint import CorrelationMatrix, Drive, Prediction
+from stribeck.model.joint import CorrelationMatrix, Drive, Member, Prediction
 from stribeck.model.law import FrictionLaw, law_named
 from stribeck.model.provenance import ModelErrors, Spread
 from stribeck.model.temperature import TEMPERATURE_PARAMETERS
@@ -122,6 +122,8 @@ def drive_of(
             f"{where}: terms lists {', '.join(block.terms)}, but the values belong to {', '.join(terms)}"
         )
     verdict = None if block.verdict is None else Verdict(block.verdict.reasons)
+    for number, member in enumerate(() if block.prediction is None else block.prediction.members):
+        _check_member(member, actuator, f"{where}: prediction: members[{number}]")
     return Drive(
         actuator,
         law,
@@ -221,6 +223,16 @@ def _check_values(values: Mapping[str, float], actuator: Actuator, law: Friction
     for name, value in values.items():
         check_possible(name, value, where)
     _check_static(values, where)
+
+
+def _check_member(member: Member, actuator: Actuator, where: str) -> None:
+    """Refuse another fit of a mixture that cannot be simulated."""
+    try:
+        law, servo = law_named(member.model), actuator.with_effects(member.effects)
+    except ConfigError as problem:
+        raise ParameterFileError(f"{where}: {problem}") from None
+    values = {name: value for name, value in member.values.items() if name != "q_offset"}
+    _check_values(member.values, servo, law.with_parameters(values), where)
 
 
 def check_possible(name: str, value: float, what: str) -> None:

@@ -45,6 +45,26 @@ class CorrelationMatrix:
 
 
 @dataclass(frozen=True)
+class Member:
+    """Another fit to the same runs that predicts about as well (:mod:`stribeck.identify.servo.averaging`).
+
+    :param weight: in averages of predictions; the fit of the file has the rest of 1.
+    :param model: name of its law.
+    :param effects: effects beyond the paper that are on.
+    :param values: of all its parameters.
+    """
+
+    weight: float
+    model: str
+    effects: tuple[str, ...]
+    values: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.weight < 1.0:
+            raise ValueError(f"weight: must be between 0 and 1, found {self.weight:g}")
+
+
+@dataclass(frozen=True)
 class Prediction:
     """Predictive distribution of motions (:mod:`stribeck.identify.servo.prediction`).
 
@@ -54,6 +74,7 @@ class Prediction:
     :param correlation_time: of that error [s].
     :param factors: on the standard deviation: under recorded conditions, and under a new one of each kind.
     :param conditions: recorded conditions of each kind.
+    :param members: other fits that predict about as well; the distribution is the mixture of all.
     """
 
     names: tuple[str, ...]
@@ -62,6 +83,12 @@ class Prediction:
     correlation_time: float
     factors: Mapping[str, float]
     conditions: Mapping[str, tuple[str, ...]]
+    members: tuple[Member, ...] = ()
+
+    def __post_init__(self) -> None:
+        total = sum(one.weight for one in self.members)
+        if not total < 1.0:
+            raise ValueError(f"members: the sum of their weights must be below 1, found {total:g}")
 
 
 @dataclass(frozen=True)

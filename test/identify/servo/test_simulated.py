@@ -98,6 +98,15 @@ def test_a_law_is_out_of_reach_by_its_loss_on_all_runs(excess, expected):
     assert simulated.within_reach().tolist() == [True, expected]
 
 
+def test_laws_that_fit_exactly_are_within_reach():
+    """Losses of -1e-9 everywhere, by rounding: none is more than 1.5 times the least, and no law at all was searched any further."""
+    subsets = np.concatenate([np.ones((1, 2), dtype=bool), np.eye(2, dtype=bool)])
+    made = SimpleNamespace(tasks=(0, 1), subsets=subsets, strengths=(1.0,), dimension=1)
+    simulated = SimulatedPoints(made)
+    simulated.best_by_run[0], simulated.best_by_run[1] = -1e-9, 2.0
+    assert simulated.within_reach().tolist() == [True, False]
+
+
 def test_searches_go_on_from_the_lowest_point_of_all():
     """Of two searches in one valley with a wall between them, the one behind the wall ends at the other's minimum."""
     best, found = np.array([0.2]), {}

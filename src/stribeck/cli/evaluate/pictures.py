@@ -11,7 +11,7 @@ from stribeck.cli.evaluate.engine import engine_of
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.inputs import display_name
 from stribeck.evaluate.assessment import DEFAULT_STEP, Recordings, simulated_motion, stepping_of
-from stribeck.identify.servo.prediction import half_widths
+from stribeck.identify.servo.prediction import averaged, half_widths
 from stribeck.model.arrays import Array
 from stribeck.model.bench import gravity_torque
 from stribeck.model.joint import Drive
@@ -37,6 +37,11 @@ def draw_runs(
         label = display_name(path, options.params)
         stepping = stepping_of(file, step, options.reset_period, integrator)
         _, motions[label] = simulated_motion(path, file, recordings, stepping, simulator, with_torques=True)
+        if simulator is None:  # torques are those of the law of the file alone
+            mean = averaged(
+                file, batch, stepping.integrator, stepping.reset_period, motions[label].position
+            ).mean
+            motions[label] = motions[label]._replace(position=mean)
         errors[label] = batch.mean_absolute_errors(motions[label].position)
         widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
         if np.all(np.isfinite(widths)):

@@ -26,7 +26,7 @@ from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, Simulator, Stepping, simulated, stepping_of
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, read_drives
-from stribeck.identify.servo.prediction import COVERAGE, coverage_of, half_widths
+from stribeck.identify.servo.prediction import COVERAGE, averaged, coverage_of, half_widths
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 
@@ -177,6 +177,9 @@ def evaluation(
 ) -> dict[str, Any]:
     """Errors of one parameter file for each run [rad]."""
     batch, position = simulated(path, file, recordings, stepping, simulator)
+    best, others = batch.mean_absolute_errors(position).tolist(), _others(file, simulator)
+    if others:
+        position = averaged(file, batch, stepping.integrator, stepping.reset_period, position).mean
     errors = batch.mean_absolute_errors(position).tolist()
     widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
     bands: list[dict[str, float]] = [{} for _ in recordings.logs]
@@ -190,11 +193,17 @@ def evaluation(
         "params": str(path),
         "model": file.law.name,
         "mae": sum(errors) / len(errors),
+        **({"averaged": 1 + others, "mae_best": sum(best) / len(best)} if others else {}),
         "per_log": [
             {"log": log.name, "kp": log.setup.kp, "trajectory": log.trajectory, "mae": error, **band}
             for log, error, band in zip(recordings.logs, errors, bands, strict=True)
         ],
     }
+
+
+def _others(file: Drive, simulator: Simulator | None) -> int:
+    """Number of fits that are averaged with the one of a file; another program simulates that one alone."""
+    return len(file.prediction.members) if file.prediction is not None and simulator is None else 0
 
 
 def print_errors(paths: Sequence[Path], results: Sequence[dict[str, Any]]) -> None:
@@ -212,6 +221,11 @@ def print_errors(paths: Sequence[Path], results: Sequence[dict[str, Any]]) -> No
         print(
             f"± half-width of the {100 * COVERAGE:g} % band of the motion (in parentheses: share of the samples within it)"
         )
+    for path, result in zip(paths, results, strict=True):
+        if "averaged" in result:
+            print(
+                f"{display_name(path, paths)}: mean motion of {result['averaged']} fits that predict about as well; the law of the file alone has {1e3 * result['mae_best']:.2f} mrad"
+            )
 
 
 def _entry(entry: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from scipy.stats import qmc
 
 from stribeck.errors import StribeckError
 from stribeck.identify.servo import study as studies
+from stribeck.identify.servo.averaging import Found, members_of
 from stribeck.identify.servo.descent import polish
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent, SearchProblem, evaluate
 from stribeck.identify.servo.minima import equally_good, with_minima
@@ -60,6 +61,7 @@ def identify(
     stop: Callable[[], bool] = lambda: False,
     start: Array | None = None,
     left_out: LeftOut | None = None,
+    found: Sequence[Found] = (),
     rollout: Rollout | None = None,
 ) -> FitResult:
     """Fit a law, verify it in float64, and estimate its uncertainty.
@@ -71,6 +73,7 @@ def identify(
     :param stop: called between batches; if it returns true, the search ends as if interrupted.
     :param start: a good point in the unit cube (n,), from which the method ``hybrid`` starts.
     :param left_out: minima of fits without each condition, for the bands of predictions.
+    :param found: minima of candidates that predict about as well, this task's among them, for averages of predictions.
     :param rollout: the task's simulations, if some of their programs are compiled already.
     :raises KeyboardInterrupt: if it was interrupted before the first point was evaluated.
     :raises StribeckError: if every simulation diverges.
@@ -86,21 +89,21 @@ def identify(
         if interrupted:
             raise KeyboardInterrupt
         raise StribeckError("all simulations of these recordings diverge: check masses, lengths and gains")
-    outcome: Outcome = "converged" if incumbent.converged else "budget spent"
-    if interrupted:
-        outcome = "interrupted"
+    finished: Outcome = "converged" if incumbent.converged else "budget spent"
     # If the search ran in workers, this process has compiled nothing yet.
     before = rollout.meter.compile_seconds
     unit, residual = checked_point(rollout, incumbent.best_points)
     uncertainty = None
     if not interrupted:
-        task, unit, uncertainty, seconds = _uncertain(task, rollout, unit, residual, incumbent, left_out)
+        task, unit, uncertainty, seconds = _uncertain(
+            task, rollout, unit, residual, incumbent, left_out, found
+        )
         compile_seconds += seconds
     minima = equally_good(task.parameters, unit, incumbent)
     if uncertainty is not None:
         uncertainty = with_minima(uncertainty, task.parameters, minima)
     search = FitSearch(
-        outcome,
+        "interrupted" if interrupted else finished,
         evaluations,
         minima=minima,
         descent=incumbent.status,
@@ -119,6 +122,7 @@ def _uncertain(
     residual: Array,
     incumbent: Incumbent,
     left_out: LeftOut | None,
+    found: Sequence[Found],
 ) -> tuple[FitTask, Array, Uncertainty, float]:
     """Uncertainty of an optimum and of the motions it predicts, with a step fine enough for it.
 
@@ -134,7 +138,13 @@ def _uncertain(
                 studies.keep_best(opened, task.parameters, unit, incumbent.loss)
     problem = problem_of(task, rollout)
     prior = problem.prior if isinstance(problem, WithPrior) else None
-    return task, unit, with_prediction(uncertainty, rollout, unit, residual, prior, left_out), seconds
+    members = members_of(found, searched, unit, incumbent.loss)
+    return (
+        task,
+        unit,
+        with_prediction(uncertainty, rollout, unit, residual, prior, left_out, members),
+        seconds,
+    )
 
 
 def _stopping(

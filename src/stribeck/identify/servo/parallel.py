@@ -15,7 +15,14 @@ from scipy.stats import qmc
 from stribeck.identify.common.minimise import BatchEquations, minimise_batch
 from stribeck.identify.servo.descent import random_steps
 from stribeck.identify.servo.objective import EQUALLY_GOOD
-from stribeck.identify.servo.simulated import APART, MOST_MINIMA, Pool, SimulatedPoints, apart
+from stribeck.identify.servo.simulated import (
+    APART,
+    LOSS_OF_ROUNDING,
+    MOST_MINIMA,
+    Pool,
+    SimulatedPoints,
+    apart,
+)
 from stribeck.identify.servo.subset_losses import IntArray, Rows, SubsetLosses
 from stribeck.model.arrays import Array
 
@@ -67,9 +74,6 @@ WITH_STRENGTHS = Stage(1, 2, 0)
 
 QUASI_RANDOM = 512
 """Quasi-random points of each law, of which a search starts from the best; a power of 2."""
-
-LOSS_OF_ROUNDING = 1e-8
-"""Losses of exact fits are rounding errors of this size [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,22 +215,23 @@ class ParallelFits(SubsetLosses):
         by_run = np.where(np.isfinite(by_run), by_run, np.inf)
         every, errors = self.every, []
         for k in range(len(every.law)):
-            indices, _ = self.equally_good(pool, every.take(np.array([k])))
+            indices, _, _ = self.equally_good(pool, every.take(np.array([k])))
             errors.append(np.mean(by_run[indices], axis=0))
         return np.reshape(errors, (len(self.tasks), len(self.subsets), len(self.strengths), -1))
 
-    def equally_good(self, pool: Pool, row: Rows) -> tuple[IntArray, Array]:
-        """Indices in a pool and points of the minima of one fit that are equally good, the best first."""
+    def equally_good(self, pool: Pool, row: Rows) -> tuple[IntArray, Array, Array]:
+        """Indices in a pool, points and losses of the minima of one fit that are equally good, the best first."""
         indices, points, losses = self.ranked(pool, row)
         good = losses <= losses[0] + EQUALLY_GOOD * abs(losses[0])
-        return indices[good], points[good]
+        return indices[good], points[good], losses[good]
 
-    def minima(self, pool: Pool, law: int, strength: int, subset: int = 0) -> Array:
-        """Equally good minima (M, n) of one fit that differ by more than :data:`APART`, the best first."""
+    def minima(self, pool: Pool, law: int, strength: int, subset: int = 0) -> tuple[Array, Array]:
+        """Equally good minima (M, n) of one fit that differ by more than :data:`APART`, the best first, and their losses (M,)."""
         row = Rows(np.array([law]), np.array([subset]), np.array([strength]))
-        points = self.equally_good(pool, row)[1]
-        return np.asarray(points[apart(points, MOST_MINIMA), : self.sizes[law]])
+        _, points, losses = self.equally_good(pool, row)
+        chosen = apart(points, MOST_MINIMA)
+        return points[chosen, : self.sizes[law]], losses[chosen]
 
     def best(self, pool: Pool, law: int, strength: int) -> Array:
         """The best point of a law for all runs (n,)."""
-        return np.asarray(self.minima(pool, law, strength)[0])
+        return np.asarray(self.minima(pool, law, strength)[0][0])

@@ -2,13 +2,15 @@ r"""Predictive distribution of a motion: uncertain parameters, and the model's e
 
 Around the simulated motion :math:`y(t;\hat\theta)` the measured one has the variance
 
-.. math:: s^2(t) = \kappa^2 (s_\theta^2(t) + \sigma^2)
+.. math:: s^2(t) = \kappa^2 (s_\theta^2(t) + s_m^2(t) + \sigma^2)
 
-with :math:`s_\theta` the spread of motions whose parameters are drawn from :math:`N(\hat\theta, C)` within their bounds,
+with :math:`s_m` the spread of the motions of other fits that predict about as well, if a comparison of laws has kept some: then
+:math:`y` is the mean of all (:mod:`stribeck.identify.servo.averaging`); :math:`s_\theta` the spread of motions whose parameters are drawn from :math:`N(\hat\theta, C)` within their bounds,
 and an error of the model that is a first-order autoregressive process with the standard deviation :math:`\sigma` and the
 correlation time of the residuals of the fit. The factor :math:`\kappa` is that with which the bands cover
 :data:`COVERAGE` of the samples: of the fitted runs for recorded conditions, of one more gain, load or trajectory for new
-ones (:func:`factor_of_one_more`). For the latter, the runs of each known condition are predicted by fits without them: by
+ones (:func:`factor_of_one_more`). A gain or load above the recorded ones has a factor of its own, from fits to lower ones
+only, that grows with the distance (:func:`factor_of`). For the latter, the runs of each known condition are predicted by fits without them: by
 the whole fits of the choice of the law where there was one, otherwise by damped Newton steps from the optimum with the
 derivatives of the runs that remain.
 """
@@ -24,12 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.identify.common.correlation import correlation_time
+from stribeck.identify.servo.averaging import Mixed, alike, mixed
 from stribeck.identify.servo.conditions import KINDS, kinds_of, one_more
 from stribeck.identify.servo.objective import smooth_absolute
 from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Mask
-from stribeck.model.joint import Drive, Prediction
-from stribeck.model.law import FrictionLaw
+from stribeck.model.joint import Drive, Member, Prediction
+from stribeck.model.law import FrictionLaw, law_named
 from stribeck.model.log import Batch, Log
 from stribeck.model.parameters import ParameterSet
 from stribeck.model.step import Integrator, simulate
@@ -83,22 +86,26 @@ def prediction_of(
     covariance: FloatArray,
     prior: Prior | None = None,
     left_out: LeftOut | None = None,
+    members: Sequence[Member] = (),
 ) -> Prediction:
-    """The distribution of motions around those of an optimum.
+    """The distribution of motions around those of an optimum, or of all members of an average that it belongs to.
 
     :param unit: the optimum in the unit cube (n,).
     :param residual: simulated minus measured position there (T, R) [rad].
     :param scores: contributions to the derivatives at the optimum.
     :param covariance: of the parameters in the unit cube (n, n); zero for those held at a bound.
     :param left_out: whole fits without the conditions.
+    :param members: the other fits of the average.
     """
     parameters, batch = model.parameters, model.batch
+    between = _mixed(members, batch.position + residual, model)
     widths = parameters.upper - parameters.lower
     matrix = covariance * np.outer(widths, widths)
     valid = batch.weight > 0.0
     deviation = float(np.sqrt(np.mean(residual[valid] ** 2)))
     drawn = _drawn(parameters.from_unit(unit), matrix, parameters.lower, parameters.upper)
-    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + deviation**2)
+    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + between.variance + deviation**2)
+    residual = between.mean - batch.position
     factors = {"recorded": _factor(_relative(residual, spread, valid))}
     for kind in kinds_of(batch.logs):
         known = (left_out or {}).get(kind.name)
@@ -109,6 +116,11 @@ def prediction_of(
         missed = [_relative(e, spread, valid & mask) for e, mask in zip(errors, kind.masks, strict=True)]
         fitted = [_relative(residual, spread, valid & mask) for mask in kind.masks]
         factors[kind.name] = max(factor_of_one_more(missed, fitted), factors["recorded"])
+        beyond = None if kind.beyond is None else (left_out or {}).get(kind.beyond)
+        if kind.beyond is not None and beyond:
+            above = zip(_errors(model, beyond), kind.masks[1:], strict=True)
+            missed = [_relative(e, spread, valid & mask) for e, mask in above]
+            factors[kind.beyond] = max(factor_of_one_more(missed), factors[kind.name])
     return Prediction(
         names=parameters.free_names,
         covariance=tuple(tuple(row) for row in matrix.tolist()),
@@ -118,6 +130,7 @@ def prediction_of(
         conditions={
             name: tuple(sorted({str(value(log)) for log in batch.logs})) for name, _, value, _ in KINDS
         },
+        members=tuple(members),
     )
 
 
@@ -132,7 +145,7 @@ def _factor(relative: FloatArray) -> float:
     return float(np.quantile(relative, COVERAGE)) / QUANTILE
 
 
-def factor_of_one_more(missed: Sequence[FloatArray], fitted: Sequence[FloatArray]) -> float:
+def factor_of_one_more(missed: Sequence[FloatArray], fitted: Sequence[FloatArray] | None = None) -> float:
     r"""Factor with which bands cover :data:`COVERAGE` of the samples of one more condition, on average.
 
     Every condition has a factor :math:`\kappa_i`, the errors divided by it have one distribution, and the factors have a
@@ -145,12 +158,15 @@ def factor_of_one_more(missed: Sequence[FloatArray], fitted: Sequence[FloatArray
     This is the bias of cross-validation with few folds (Burman 1989, 10.1093/biomet/76.3.503).
 
     :param missed: errors of fits without each condition on its samples, over their spread (N,).
-    :param fitted: those of the fit to all of them.
+    :param fitted: those of the fit to all of them; ``None`` to count the errors of the fits without each as they are.
     """
     from scipy.special import stdtrit  # not at the top: predictions with the bands of a file need no SciPy
 
     count = len(missed)
-    out, within = (np.array([_factor(one) for one in errors]) for errors in (missed, fitted))
+    out, within = (
+        np.array([_factor(one) for one in errors])
+        for errors in (missed, missed if fitted is None else fitted)
+    )
     share = 2.0 * (count - 1) / (2.0 * count - 1.0)
     scatter = one_more(0.5 * np.log(within**2 + share * (out**2 - within**2)))
     factors = np.exp(scatter.mean + scatter.scale * stdtrit(scatter.freedom, LEVELS))
@@ -275,11 +291,27 @@ def _shares(
 
 
 def factor_of(prediction: Prediction, log: Log) -> float:
-    """Factor on the spread for the conditions of a run: the largest of those that are new in it."""
+    r"""Factor on the spread for the conditions of a run: the largest of those that are new in it.
+
+    Beyond the recorded gains or loads v₁ < … < v_L it is :math:`\kappa + (\kappa_b - \kappa) \max(1, d)`, with the factors
+    :math:`\kappa` of recorded ones and :math:`\kappa_b` of the next step, and the number of steps
+    :math:`d = (L - 1) \ln(v/v_L) / \ln(v_L/v_1)`.
+    """
     factors, seen = prediction.factors, prediction.conditions
-    new = [name for name, _, value, _ in KINDS if str(value(log)) not in seen.get(name, ())]
+    recorded, found = factors["recorded"], [factors["recorded"]]
     largest = max(factors.values())
-    return max([factors["recorded"], *(factors.get(name, largest) for name in new)])
+    for name, beyond, value, _ in KINDS:
+        if str(value(log)) in seen.get(name, ()):
+            continue
+        known = sorted(float(one) for one in seen.get(name, ())) if beyond in factors else []
+        if beyond is None or len(known) < 2 or value(log) <= known[-1]:
+            found.append(factors.get(name, largest))
+            continue
+        steps = 1.0
+        if known[0] > 0.0:
+            steps = (len(known) - 1) * float(np.log(value(log) / known[-1]) / np.log(known[-1] / known[0]))
+        found.append(recorded + (factors[beyond] - recorded) * max(1.0, steps))
+    return max(found)
 
 
 def model_of(
@@ -297,8 +329,44 @@ def model_of(
     return Model(batch, file.actuator, file.law, parameters, integrator, reset_period)
 
 
-def half_widths(file: Drive, batch: Batch, integrator: Integrator, reset_period: float | None) -> FloatArray:
-    """Half-widths (T, R) [rad] of the bands of a file on a batch of runs; NaN if the file has no prediction."""
+def _mixed(members: Sequence[Member], best: FloatArray, model: Model) -> Mixed:
+    """Mean and variance of the motions of the best fit, with positions (T, R) [rad], and of members of its average."""
+    others = np.empty((*best.shape, len(members)))
+    for index in alike(members):
+        one = members[index[0]]
+        law, actuator = (
+            law_named(one.model).with_parameters(one.values),
+            model.actuator.with_effects(one.effects),
+        )
+        names = [name for name in one.values if len({members[k].values[name] for k in index}) > 1]
+        parameters = actuator.parameters(law).fixed(one.values).freed(names)
+        points = np.array([[members[k].values[name] for name in parameters.free_names] for k in index])
+        others[:, :, index] = motions(
+            model._replace(actuator=actuator, law=law, parameters=parameters), points
+        )
+    return mixed(best, others, np.array([one.weight for one in members]))
+
+
+def averaged(
+    file: Drive, batch: Batch, integrator: Integrator, reset_period: float | None, best: FloatArray
+) -> Mixed:
+    """Mean and variance of the motions of all fits in a file, with the positions (T, R) [rad] of its own."""
+    members = () if file.prediction is None else file.prediction.members
+    return _mixed(members, best, model_of(file, batch, integrator, reset_period, ()))
+
+
+def half_widths(
+    file: Drive,
+    batch: Batch,
+    integrator: Integrator,
+    reset_period: float | None,
+    between: FloatArray | None = None,
+) -> FloatArray:
+    """Half-widths (T, R) [rad] of the bands of a file on a batch of runs; NaN if the file has no prediction.
+
+    :param between: mean squared distance of the motions of its fits from the middle of the band (T, R) [rad²]; by default their
+        variance, for a band about their mean.
+    """
     prediction = file.prediction
     if prediction is None:
         return np.full_like(batch.position, np.nan)
@@ -306,7 +374,10 @@ def half_widths(file: Drive, batch: Batch, integrator: Integrator, reset_period:
     parameters = model.parameters
     mean = np.array([file.values[name] for name in parameters.free_names])
     drawn = _drawn(mean, np.array(prediction.covariance), parameters.lower, parameters.upper)
-    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + prediction.deviation**2)
+    moved = motions(model, np.vstack([drawn, mean]))
+    if between is None:
+        between = averaged(file, batch, integrator, reset_period, moved[:, :, -1]).variance
+    spread = np.sqrt(np.var(moved[:, :, :-1], axis=2) + between + prediction.deviation**2)
     return np.asarray(QUANTILE * spread * [factor_of(prediction, log) for log in batch.logs])
 
 

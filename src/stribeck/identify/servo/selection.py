@@ -17,7 +17,7 @@ one kind have a log-normal distribution, and the interval is that of the error u
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from stribeck.errors import ConfigError
 from stribeck.identify.common.quantiles import student_quantile
+from stribeck.identify.servo.averaging import LEAST_WEIGHT, Found, weights_of
 from stribeck.identify.servo.conditions import ConditionKind, kinds_of, one_more
 from stribeck.identify.servo.parallel import QUASI_RANDOM, ParallelFits
 from stribeck.identify.servo.prediction import LeftOut
@@ -77,7 +78,8 @@ class Selection:
     :param chosen: index of the chosen one.
     :param fitted: error on the runs that were fitted (V,) [rad].
     :param left_out: mean error under each condition left out, by kind, (V, L) [rad].
-    :param minima: equally good minima (M, n) of its fits without each condition, by kind.
+    :param minima: equally good minima (M, n) of its fits without each condition, by kind; of conditions beyond the recorded ones, of fits to those before each.
+    :param found: minima of all candidates that predict about as well, itself among them.
     :param kinds: the kinds of conditions.
     :param expected: expected error under a new condition, by kind.
     """
@@ -90,6 +92,7 @@ class Selection:
     fitted: FloatArray
     left_out: Mapping[str, FloatArray]
     minima: LeftOut
+    found: tuple[Found, ...]
     kinds: tuple[ConditionKind, ...]
     expected: Mapping[str, Expected]
     seconds: float = 0.0
@@ -164,9 +167,18 @@ class Subsets:
         """Index of a subset, ``None`` if it is not one of them."""
         return self._index.get(mask.tobytes())
 
-    def without(self, kind: ConditionKind) -> list[int]:
-        """Indices of the subsets without each condition of a kind."""
-        return [self._index[mask.tobytes()] for mask in ~kind.masks]
+    def left_out(self, kinds: Sequence[ConditionKind]) -> Iterator[tuple[str, list[int]]]:
+        """Indices of the subsets without each condition, by kind; and of those with the conditions before each but the first, where they have an order."""
+        for kind in kinds:
+            yield kind.name, [self._index[mask.tobytes()] for mask in ~kind.masks]
+            if kind.beyond is not None:
+                yield (
+                    kind.beyond,
+                    [
+                        self._index[np.any(kind.masks[:k], axis=0).tobytes()]
+                        for k in range(1, len(kind.levels))
+                    ],
+                )
 
 
 def subsets_for(kinds: Sequence[ConditionKind], runs: int) -> Subsets:
@@ -206,6 +218,12 @@ class LeftOutErrors:
         if index is None or not np.any(runs):
             raise ValueError("this subset was not fitted, or contains no run")
         return np.asarray(np.mean(self.by_run[:, index][:, runs], axis=1))
+
+    @property
+    def fitted(self) -> FloatArray:
+        """Mean error of the fits to all runs (V,)."""
+        every = np.ones(self.by_run.shape[2], dtype=bool)
+        return self.on(every, every)
 
     def left_out(self, without: tuple[int, int] | None = None) -> list[FloatArray]:
         """Errors under each condition left out, (V, L) for each kind.
@@ -267,6 +285,19 @@ def _told(on_progress: Callable[[int], None], before: int, evaluations: int) -> 
     on_progress(before + evaluations)
 
 
+def _found(
+    judged: LeftOutErrors,
+    tasks: Sequence[FitTask],
+    minima: Sequence[Callable[[int], tuple[FloatArray, FloatArray]]],
+    chosen: int,
+) -> Iterator[Found]:
+    """Minima of the candidates that have a weight, and of the chosen one."""
+    weights = weights_of(judged.left_out(), len(tasks[chosen].split.train))
+    for k, (task, weight) in enumerate(zip(tasks, weights.tolist(), strict=True)):
+        if weight >= LEAST_WEIGHT or k == chosen:
+            yield Found(task, weight, *minima[k](0))
+
+
 def _judged(
     variants: Sequence[Variant], by_run: FloatArray, subsets: Subsets, kinds: Sequence[ConditionKind]
 ) -> LeftOutErrors:
@@ -289,8 +320,7 @@ def select(
     :param on_progress: called with the number of evaluations after every batch; may raise to end the comparison.
     :raises ConfigError: if there is one run only.
     """
-    begin = time.perf_counter()
-    logs = groups[0][0].split.train
+    begin, logs = time.perf_counter(), groups[0][0].split.train
     kinds = kinds_of(logs)
     if not kinds:
         raise ConfigError("a single run: nothing can be left out")
@@ -298,7 +328,7 @@ def select(
     variants: list[Variant] = []
     tasks: list[FitTask] = []
     errors: list[FloatArray] = []
-    minima: list[Callable[[int], FloatArray]] = []
+    minima: list[Callable[[int], tuple[FloatArray, FloatArray]]] = []
     rollouts: dict[int, Rollout] = {}
     evaluations = chosen = 0
     for group in sorted(groups, key=lambda group: -len(group[0].actuator.active_effects)):
@@ -324,17 +354,18 @@ def select(
         chosen = judged.choose()
         if chosen not in rollouts:  # compiled beside the comparison with smaller sets of effects
             rollouts[chosen] = tasks[chosen].rollout()
-            prepare_for(rollouts[chosen], minima[chosen](0)[0])
-    every = np.ones(len(logs), dtype=bool)
+            prepare_for(rollouts[chosen], minima[chosen](0)[0][0])
+    own = minima[chosen]
     return Selection(
         task=tasks[chosen],
-        start=minima[chosen](0)[0],
+        start=own(0)[0][0],
         rollout=rollouts[chosen].with_own_meter(),
         variants=tuple(variants),
         chosen=chosen,
-        fitted=judged.on(every, every),
+        fitted=judged.fitted,
         left_out=dict(zip((kind.name for kind in kinds), judged.left_out(), strict=True)),
-        minima={kind.name: [minima[chosen](index) for index in subsets.without(kind)] for kind in kinds},
+        minima={name: [own(index)[0] for index in rows] for name, rows in subsets.left_out(kinds)},
+        found=tuple(_found(judged, tasks, minima, chosen)),
         kinds=tuple(kinds),
         expected=judged.expected(),
         seconds=time.perf_counter() - begin,

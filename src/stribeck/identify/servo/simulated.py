@@ -21,6 +21,9 @@ APART = 0.05
 REACH = 1.5
 """A law whose loss on all runs is more than this many times the least under conditions left out is not refined."""
 
+LOSS_OF_ROUNDING = 1e-8
+"""Losses of exact fits are rounding errors of this size [rad], of either sign."""
+
 
 class Pool(NamedTuple):
     """Points of the general law (P, n), and contributions of the runs to their losses (P, R)."""
@@ -101,7 +104,7 @@ class SimulatedPoints:
         by_run = self.best_by_run[:, :, every]
         least = np.sum(share * by_run[:, :1], axis=(1, 2))
         predicted = np.sum(share * by_run[:, 1:], axis=(1, 2))
-        return np.asarray(least <= REACH * np.min(predicted))
+        return np.asarray(least <= REACH * np.min(predicted) + LOSS_OF_ROUNDING)
 
 
 def apart(points: Array, count: int, distance: float = APART) -> IntArray:

@@ -25,7 +25,7 @@ from stribeck.identify.servo.prior import Prior
 from stribeck.identify.servo.rollout import Rollout, Scores
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.estimate import CONFIDENCE, Estimate, Interval
-from stribeck.model.joint import CorrelationMatrix, Prediction
+from stribeck.model.joint import CorrelationMatrix, Member, Prediction
 from stribeck.model.log import Batch, Log, TemperatureRange
 from stribeck.model.parameters import ParameterSet
 from stribeck.model.step import batch_for, simulate
@@ -109,8 +109,9 @@ def with_prediction(
     residual: Array,
     prior: Prior | None,
     left_out: LeftOut | None = None,
+    members: Sequence[Member] = (),
 ) -> Uncertainty:
-    """The uncertainty with the predictive distribution of motions around an optimum (:mod:`stribeck.identify.servo.prediction`)."""
+    """The uncertainty with the predictive distribution of motions around an optimum, or of an average (:mod:`stribeck.identify.servo.prediction`)."""
     if uncertainty.covariance is None:
         return uncertainty
     scores = rollout.scores(unit[None], cluster_length(rollout, unit, residual))
@@ -122,7 +123,9 @@ def with_prediction(
         rollout.integrator,
         rollout.reset_period,
     )
-    prediction = prediction_of(model, unit, residual, scores, uncertainty.covariance, prior, left_out)
+    prediction = prediction_of(
+        model, unit, residual, scores, uncertainty.covariance, prior, left_out, members
+    )
     if not np.all(np.isfinite([*prediction.factors.values()])):  # of a joint at rest
         return uncertainty
     return replace(uncertainty, prediction=prediction)
