@@ -127,10 +127,10 @@ def _alone(run: EncoderRun, k: int) -> EncoderRun:
 
 def _encoder_run(run: ArmRecording, fit: Fit, protocol: Protocol) -> EncoderRun | None:
     """A recording on one grid; ``None`` if it is too short, or has no motor positions."""
-    if run.motor is None:
-        return None
     if run.name in protocol.rows:
         run = run.between(*protocol.rows[run.name])
+    if run.motor is None:
+        return None
     steps = np.diff(run.time)
     width = max(int(1.0 / RATE / float(np.median(steps)) + 1e-6), 1)
     time, position, effort = (_averaged(values, width) for values in (run.time, run.position, run.effort))
