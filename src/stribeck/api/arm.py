@@ -21,9 +21,10 @@ from stribeck.files.robots import MachineFile, RobotConfig, read_robot, robot_of
 from stribeck.files.schema import convert
 from stribeck.files.torque_drives import torque_actuator
 from stribeck.identify.arm.config import IdentificationConfig, Protocol, identification_config
+from stribeck.identify.arm.elasticity import Elasticity, elastic_joints, with_elasticity
 from stribeck.identify.arm.friction.drives import joint_drives
 from stribeck.identify.arm.friction.full_fit import FullFit
-from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored
+from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored, arm_of
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.motion import held_out, usable_parts
 from stribeck.identify.arm.plausibility import check_positions, check_torques
@@ -74,8 +75,8 @@ class ArmQuestion:
 class ArmTask:
     """Machine, recordings and fits of a question.
 
-    :param runs: recordings that are fitted.
-    :param names: of these, and of those that are predicted only.
+    :param runs, others: recordings that are fitted, and those that are predicted only.
+    :param names: of all of them.
     :param chosen: names of the fits.
     :param held: joints that never move, and are left out, with their positions [rad or m].
     """
@@ -85,6 +86,7 @@ class ArmTask:
     work: Identification
     carried: CarriedPayload | None
     runs: Sequence[ArmRecording]
+    others: Sequence[ArmRecording]
     names: tuple[str, ...]
     chosen: tuple[str, ...]
     held: Mapping[str, float]
@@ -116,7 +118,15 @@ class ArmTask:
         units = self.work.machine.units(self.robot.units)
         return [torque_actuator(units[joint]) for joint in self.work.machine.joints]
 
-    def drives(self, fits: Mapping[str, Scored], verdict: Verdict) -> Drives:
+    def elasticity(self, fits: Mapping[str, Scored]) -> dict[str, Elasticity]:
+        """Elasticity of the joints with encoders on both sides, beside the last fit that tells their rotor inertias."""
+        known = [scored.fit for scored in fits.values() if arm_of(scored.fit) is not None]
+        fit = known[-1] if known else list(fits.values())[-1].fit
+        return elastic_joints(fit, self.runs, self.others, self.config.protocol)
+
+    def drives(
+        self, fits: Mapping[str, Scored], verdict: Verdict, elastic: Mapping[str, Elasticity] | None = None
+    ) -> Drives:
         """Joints of the full fit, and inertial parameters and couplings; without a full fit, parameters of the last fit alone."""
         scored = fits.get("full") or list(fits.values())[-1]
         estimates = scored.estimates(self.robot.units)
@@ -129,6 +139,7 @@ class ArmTask:
         others = {name: one for name, one in estimates.items() if name not in of_joints}
         provenance = next(iter(joints.values())).provenance
         joints = {name: replace(drive, verdict=verdict.of(name)) for name, drive in joints.items()}
+        joints |= {name: with_elasticity(joints[name], one) for name, one in (elastic or {}).items()}
         return Drives(joints, MachineParameters(self.robot.name, others), verdict, provenance)
 
 
@@ -165,7 +176,7 @@ def arm_task(
             f"the fits {', '.join(unfit)} need a URDF ({', '.join(NEED_URDF)}), but {robot.path} names none: add `urdf`, or choose other fits"
         )
     names = tuple(run.name for run in (*runs, *others))
-    return ArmTask(robot, config, work, carried, runs, names, chosen, moving.held)
+    return ArmTask(robot, config, work, carried, runs, others, names, chosen, moving.held)
 
 
 def _machine(
@@ -331,7 +342,7 @@ def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progr
         task = arm_task(question, robot, stages.tell, warn)
         found = task.fits()
         verdict = task.verdict(found)
-    content = task.drives(found, verdict)
+    content = task.drives(found, verdict, task.elasticity(found))
     write = None if "full" in found else _refuse
     sources = Sources(question.model, robot)
     return Fit(content, runs=given, result=found, title=robot.title, write=write, sources=sources)

@@ -17,7 +17,8 @@ from stribeck.recordings.signals.run_units import LARGEST_POSITION, LONGEST_INTE
 from stribeck.recordings.tables.readers import Table, find_tables, read_table
 
 if TYPE_CHECKING:
-    from stribeck.identify.robot.transmission import EncoderRun, Transmission
+    from stribeck.identify.common.encoder_runs import EncoderRun
+    from stribeck.identify.common.transmission import Transmission
 
 NEEDED = ("motor", "link", "torque", "ratio")
 
@@ -86,7 +87,7 @@ class IdentifyTransmissionOptions:
 
 def run(options: IdentifyTransmissionOptions) -> int:
     """Fit the transmission of each joint, predict the other recordings, print and write."""
-    from stribeck.identify.robot.transmission import identify_transmission
+    from stribeck.identify.common.transmission import identify_transmission
 
     check_outputs([options.json], [*options.recordings, *options.validate])
     warn_of_seen(options.recordings, options.validate)
@@ -99,13 +100,13 @@ def run(options: IdentifyTransmissionOptions) -> int:
         errors = {"left_out": found.left_out, "train": _rms(found, fitted, joint)}
         errors |= {"validation": _rms(found, unseen, joint)} if unseen else {}
         content["per_joint"][str(joint + 1)] = {
-            "stiffness": found.stiffness,
+            **found.stiffness_to_json(),
             "travel": found.travel,
             "parameters": {name: each.to_json() for name, each in found.estimates.items()},
             "rms": errors,
         }
         value = {name: each.value for name, each in found.estimates.items()}
-        stiffness = "unknown" if found.stiffness is None else f"{found.stiffness:.4g}"
+        stiffness = "not identifiable" if found.stiffness is None else f"{found.stiffness.value:.4g}"
         cells = [stiffness, f"{_mdeg(value['hysteresis']):.2f}", f"{_mdeg(found.travel):.0f}"]
         cells += [f"{value['skew'] * 1e3:.3f}", *(f"{_mdeg(error):.2f}" for error in errors.values())]
         rows.append([str(joint + 1), *cells])
@@ -144,7 +145,7 @@ def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> lis
 
 
 def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
-    from stribeck.identify.robot.transmission import EncoderRun
+    from stribeck.identify.common.encoder_runs import EncoderRun
 
     table, given = read_table(path), options.columns
     scale = np.pi / 180.0 if options.degrees else 1.0

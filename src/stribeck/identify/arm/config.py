@@ -51,8 +51,11 @@ class RecordingFormat:
     :param position: joint or motor positions.
     :param velocity: joint or motor velocities, if they were measured.
     :param effort: torques or forces of joints or motors; currents with their drive gains as ``scale``.
+    :param motor_position: positions of the motors, where ``position`` is that of encoders on the links; ``scale`` is one over the
+        gear ratio, unless ``gears`` are given. Stiffnesses of the joints follow from both.
     :param rate: sampling rate of files without time [Hz].
-    :param gears: matrix G, motor positions = G · joint positions; joint torques are :math:`G^T` · motor torques.
+    :param gears: matrix G, motor positions = G · joint positions; joint torques are :math:`G^T` · motor torques. With
+        ``motor_position``, positions and velocities are those of the joints already.
     :param offset: added to joint positions after the gears [rad].
     """
 
@@ -61,6 +64,7 @@ class RecordingFormat:
     position: SignalSource | None = None
     velocity: SignalSource | None = None
     effort: SignalSource | None = None
+    motor_position: SignalSource | None = None
     rate: Positive | None = None
     gears: tuple[tuple[float, ...], ...] | None = None
     offset: tuple[float, ...] | None = None
@@ -68,7 +72,7 @@ class RecordingFormat:
     @property
     def signals(self) -> dict[str, SignalSource]:
         """The sources that are given, by signal."""
-        names = ("time", "position", "velocity", "effort")
+        names = ("time", "position", "velocity", "effort", "motor_position")
         return {name: source for name in names if (source := getattr(self, name)) is not None}
 
     def __post_init__(self) -> None:
@@ -89,7 +93,8 @@ class RecordingFormat:
 
     def _check_place(self, name: str, source: SignalSource) -> None:
         if self.format == "bag":
-            if source.place not in ("bag", "none") or name == "time":
+            places = ("bag",) if name == "motor_position" else ("bag", "none")
+            if source.place not in places or name == "time":
                 raise ValueError(
                     f"{name}: in bags a signal needs topic, names and values, or an interface; its times are those of the messages"
                 )
@@ -106,6 +111,8 @@ class RecordingFormat:
             if source.place == "none":
                 source = replace(source, topic=JOINT_STATES.name, names="name", values=name)
             found[name] = (source,)
+        if self.motor_position is not None:
+            found["motor_position"] = (self.motor_position,)
         return found
 
 

@@ -23,6 +23,9 @@ SUFFIXES = {"csv": TEXT_SUFFIXES, "mat": (".mat",), "npz": (".npz",), "bag": (".
 LARGEST_DECLARED = 100.0
 """Joint positions above this [rad] must be degrees or motor positions, whatever their unit is said to be."""
 
+LARGEST_TWIST = 0.1
+"""Largest difference between travels of motor and joint, relative to the travel of the joint."""
+
 WINDOW = 0.1
 """Duration over which displacements are compared with velocities [s]."""
 
@@ -36,6 +39,7 @@ class ArmRecording:
     :param position: joint positions (N, n) [rad or m].
     :param velocity: measured joint velocities (N, n), if recorded.
     :param effort: torques of the joints (N, n) [N m or N].
+    :param motor: positions of the motors at the joints' side (N, n) [rad or m], if there are encoders on both sides; NaN of joints without.
     """
 
     name: str
@@ -44,17 +48,18 @@ class ArmRecording:
     position: Array
     velocity: Array | None
     effort: Array
+    motor: Array | None = None
 
     def between(self, first: int, end: int) -> ArmRecording:
         """The rows from ``first`` up to ``end``."""
         rows = slice(first, end)
-        velocity = None if self.velocity is None else self.velocity[rows]
         return replace(
             self,
             time=self.time[rows],
             position=self.position[rows],
-            velocity=velocity,
+            velocity=None if self.velocity is None else self.velocity[rows],
             effort=self.effort[rows],
+            motor=None if self.motor is None else self.motor[rows],
         )
 
 
@@ -115,8 +120,9 @@ def _from_tables(
         raise RecordingError(f"{name}: signals differ in length: {listed} rows")
     rows = lengths["position"]
     time = signals["time"][:, 0] if "time" in signals else np.arange(rows) / (form.rate or 1.0)
+    names, motor = tuple(joints), signals.get("motor_position")
     return ArmRecording(
-        name, tuple(joints), time, signals["position"], signals.get("velocity"), signals["effort"]
+        name, names, time, signals["position"], signals.get("velocity"), signals["effort"], motor
     )
 
 
@@ -142,6 +148,7 @@ def run_of_tracks(
         )
     if lacking["velocity"]:
         found.pop("velocity", None)
+    motors = found.pop("motor_position", {})
     time = min((found["position"][joint].time for joint in joints), key=len)
     tracks = [track for by_joint in found.values() for track in by_joint.values()]
     time = time[_within(time, tracks)]
@@ -151,8 +158,10 @@ def run_of_tracks(
         signal: np.stack([_at(time, by_joint[joint]) for joint in joints], axis=1)
         for signal, by_joint in found.items()
     }
+    motor = np.stack([_at_or_nan(time, motors.get(joint)) for joint in joints], axis=1) if motors else None
+    names = tuple(joints)
     return ArmRecording(
-        path.name, tuple(joints), time, signals["position"], signals.get("velocity"), signals["effort"]
+        path.name, names, time, signals["position"], signals.get("velocity"), signals["effort"], motor
     )
 
 
@@ -180,9 +189,16 @@ def _at(time: Array, track: Track) -> Array:
     return np.where(track.time[own] == time, track.value[own], np.interp(time, known.time, known.value))
 
 
+def _at_or_nan(time: Array, track: Track | None) -> Array:
+    """Values of a track at other times, NaN outside it and without one."""
+    if track is None or _is_empty(track):
+        return np.full(len(time), np.nan)
+    return np.where(_within(time, [track]), _at(time, track), np.nan)
+
+
 def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
     r"""Motor to joint coordinates: :math:`q = G^{-1} q_m + o`, :math:`\tau = G^T \tau_m` (power is conserved)."""
-    position, velocity, effort = run.position, completed(run).velocity, run.effort
+    position, velocity, effort, motor = run.position, completed(run).velocity, run.effort, run.motor
     if form.gears is not None:
         gears = np.array(form.gears)
         if gears.shape[0] != len(run.joints):
@@ -192,11 +208,15 @@ def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
         if abs(np.linalg.det(gears)) < 1e-9:
             raise RecordingError(f"{run.name}: the matrix gears cannot be inverted: correct it")
         inverse = np.linalg.inv(gears)
-        position, effort = position @ inverse.T, effort @ gears
-        velocity = None if velocity is None else velocity @ inverse.T
+        effort = effort @ gears
+        if motor is None:
+            position = position @ inverse.T
+            velocity = None if velocity is None else velocity @ inverse.T
+        else:
+            motor = motor @ inverse.T
     if form.offset is not None:
         position = position + np.array(form.offset)
-    return replace(run, position=position, velocity=velocity, effort=effort)
+    return replace(run, position=position, velocity=velocity, effort=effort, motor=motor)
 
 
 def completed(run: ArmRecording) -> ArmRecording:
@@ -263,6 +283,7 @@ def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
             f"{run.name}: no joint moves by more than {travel.max():.2g} {unit}: friction and inertia can be identified only from motion"
         )
     _check_velocity(run, travel >= least)
+    _check_motor(run, travel >= least)
     if not np.any(np.abs(run.effort).max(axis=0) > 0.0):
         raise RecordingError(
             f"{run.name}: all torques are zero: name other columns, or enable torque measurement in the driver"
@@ -291,6 +312,20 @@ def _check_velocity(run: ArmRecording, moving: Array) -> None:
             f"{run.name}: the velocity of {joint} is {slopes[wrong[0]]:.3g} times the derivative of its position: {cause_of(float(slopes[wrong[0]]))}: set "
             "the unit or sign of the signal, or leave velocity out"
         )
+
+
+def _check_motor(run: ArmRecording, moving: Array) -> None:
+    """Refuse motor positions that are not those of the joints but for a small twist; joints without motor encoder are zero or NaN."""
+    if run.motor is None:
+        return
+    for k in np.flatnonzero(moving & (np.ptp(run.motor, axis=0) > 0.0)):
+        position, motor = (values[:, k] - values[:, k].mean() for values in (run.position, run.motor))
+        slope = float(position @ motor / (position @ position))
+        if abs(slope - 1.0) > LARGEST_TWIST:
+            raise RecordingError(
+                f"{run.name}: the motor of {run.joints[k]} turns {slope:.4g} times as far as the joint: its motor_position needs the gear "
+                f"ratio (scale: {1.0 / slope if slope else 0.0:.4g}, or gears), or another sign"
+            )
 
 
 def velocity_slopes(run: ArmRecording) -> tuple[Array, Array]:

@@ -30,13 +30,14 @@ class MovingJoints:
     def of(self, run: ArmRecording) -> ArmRecording:
         """A recording of the joints that move."""
         columns = [run.joints.index(joint) for joint in self.joints]
-        velocity = None if run.velocity is None else run.velocity[:, columns]
+        velocity, motor = (None if one is None else one[:, columns] for one in (run.velocity, run.motor))
         return replace(
             run,
             joints=self.joints,
             position=run.position[:, columns],
             velocity=velocity,
             effort=run.effort[:, columns],
+            motor=motor,
         )
 
     def astray(self, run: ArmRecording) -> tuple[str, ...]:

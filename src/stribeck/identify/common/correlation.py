@@ -18,10 +18,16 @@ from typing import Literal
 
 import numpy as np
 
-from stribeck.model.arrays import Array
+from stribeck.model.arrays import Array, Indices
 
 SOKAL = 5.0
 """Length of the self-consistent window, in correlation times."""
+
+CORRELATED = 3.0
+"""Length of an independent block in correlation times."""
+
+MOST, SPARE = 60, 3
+"""Largest number of blocks, and how many more than parameters there are at least."""
 
 
 def correlation_time(
@@ -66,3 +72,19 @@ def long_run_covariance(scores: Array, runs: Sequence[slice], windows: Sequence[
             cross = of_run[lag:].T @ of_run[:-lag]
             total += (1.0 - lag / window) * (cross + cross.T)
     return total
+
+
+def independent_blocks(series: Sequence[Array], parameters: int) -> list[Indices]:
+    """Rows of blocks of time of residuals that are longer than their correlation; no block goes over the end of a run.
+
+    :param series: residuals (N,) of each run.
+    :param parameters: of the fit; there are at least :data:`SPARE` more blocks.
+    """
+    ends = np.cumsum([len(run) for run in series])
+    rows, length = int(ends[-1]), CORRELATED * max(correlation_time(series), 1.0)
+    wanted = int(np.clip(rows / length, parameters + SPARE, MOST))
+    blocks: list[Indices] = []
+    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        pieces = max(1, round(wanted * (end - start) / rows))
+        blocks += np.array_split(np.arange(start, end), pieces)
+    return blocks

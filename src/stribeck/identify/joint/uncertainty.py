@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stribeck.identify.common.clusters import between_conditions, leave_one_out
-from stribeck.identify.common.correlation import correlation_time
+from stribeck.identify.common.correlation import independent_blocks
 from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.joint.fit import JointFit, shape_bounds
 from stribeck.identify.joint.model import columns_of, signed, unit_of
@@ -26,12 +26,6 @@ from stribeck.model.joint import CorrelationMatrix
 
 ROWS = 8000
 """Rows of the Jacobian; longer recordings are averaged."""
-
-CORRELATED = 3.0
-"""Length of a block in correlation times of the residual."""
-
-MOST, SPARE = 60, 3
-"""Largest number of blocks, and how many more than parameters there are at least."""
 
 CELLS = 2
 """Cells of velocities, and of positions, for each parameter: with no more than parameters nothing could be left out."""
@@ -67,7 +61,8 @@ def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     kept = joined(few, "kept")
     jacobian = kept[:, None] * np.stack([_slope(fit, few, name) for name in free], axis=1)
     residual = kept * (joined(few, "torque") - np.concatenate([fit.torque(run) for run in few]))
-    blocks = _blocks(few, residual, len(free))
+    ends = np.cumsum([len(run.time) for run in few])[:-1]
+    blocks = independent_blocks(np.split(residual, ends), len(free))
     scores = np.array([jacobian[rows].T @ residual[rows] for rows in blocks])
     curvatures = np.array([jacobian[rows].T @ jacobian[rows] for rows in blocks])
     covariance = leave_one_out(scores, curvatures)
@@ -101,20 +96,6 @@ def _slope(fit: JointFit, runs: Sequence[JointRun], name: str) -> Array:
     parts = [columns_of(run, fit.structure, fit.shapes, fit.frame, fit.values) for run in runs]
     columns = [part.get(name, np.zeros(len(run.time))) for part, run in zip(parts, runs, strict=True)]
     return np.concatenate(columns)
-
-
-def _blocks(runs: Sequence[JointRun], residual: Array, parameters: int) -> list[Array]:
-    """Rows of blocks of time; no block goes over the end of a run."""
-    ends = np.cumsum([len(run.time) for run in runs])
-    series = np.split(residual, ends[:-1])
-    length = CORRELATED * max(correlation_time(series), 1.0)
-    rows = len(residual)
-    wanted = int(np.clip(rows / length, parameters + SPARE, MOST))
-    blocks = []
-    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-        pieces = max(1, round(wanted * (end - start) / rows))
-        blocks += np.array_split(np.arange(start, end), pieces)
-    return blocks
 
 
 def _estimate(fit: JointFit, name: str, width: float | None) -> Estimate:

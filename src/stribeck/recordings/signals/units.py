@@ -27,6 +27,7 @@ _EFFORTS = ("N m", "mN m", "N", "A", "mA", "V", "mV", "percent", "rad")
 SIGNAL_UNITS: dict[str, tuple[str, ...]] = {
     "time": ("s", "ms", "us", "ns"),
     "position": _POSITIONS,
+    "motor_position": _POSITIONS,
     "goal": _POSITIONS,
     "velocity": _RATES,
     "effort": _EFFORTS,

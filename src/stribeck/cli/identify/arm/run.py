@@ -13,6 +13,7 @@ from stribeck.api.arm import ArmQuestion, ArmTask, arm_task
 from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
 from stribeck.cli.data.describe.machine import set_up
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
+from stribeck.cli.identify.arm.elasticity import print_elasticity
 from stribeck.cli.identify.arm.options import IdentifyArmOptions
 from stribeck.cli.identify.arm.plots import draw
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
@@ -22,6 +23,7 @@ from stribeck.errors import ConfigError
 from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
+from stribeck.identify.arm.elasticity import Elasticity
 from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.friction.resolution import resolved_speeds
@@ -51,16 +53,20 @@ def run(options: IdentifyArmOptions) -> int:
     if len(fits) < len(task.chosen):
         warn(f"interrupted: the results are those of the finished fits, {', '.join(fits)}")
     verdict, carried, work, robot = task.verdict(fits), task.carried, task.work, task.robot
+    elastic = task.elasticity(fits)
     seconds = time.perf_counter() - started
-    written, verdict = _write(options, task, fits, verdict)
+    written, verdict = _write(options, task, fits, verdict, elastic)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
     summary |= verdict.to_json(task.names) | {"left_out": dict(task.held)}
+    if elastic:
+        summary["elasticity"] = {joint: one.to_json() for joint, one in elastic.items()}
     if carried is not None:
         summary["payload"] = carried.to_json()
     write_json(options.json, summary)
     if options.plot is not None:
         written += draw(options.plot, robot, fits)
     _print(robot, work, fits, seconds)
+    print_elasticity(elastic)
     if carried is not None:
         print(carried.line)
     if options.base_parameters:
@@ -110,7 +116,11 @@ def _check_outputs(options: IdentifyArmOptions, robot: RobotConfig) -> None:
 
 
 def _write(
-    options: IdentifyArmOptions, task: ArmTask, fits: Mapping[str, Scored], verdict: Verdict
+    options: IdentifyArmOptions,
+    task: ArmTask,
+    fits: Mapping[str, Scored],
+    verdict: Verdict,
+    elastic: Mapping[str, Elasticity],
 ) -> tuple[list[Path], Verdict]:
     """Write the URDF of the last fit that has one, and the files of the compensation; returns the paths and the verdict."""
     robot, carried = task.robot, task.carried
@@ -129,7 +139,7 @@ def _write(
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
         units = task.work.machine.units(robot.units)
         drives = folder / f"{robot.name}.json"
-        write_drives(drives, task.drives(fits, verdict))
+        write_drives(drives, task.drives(fits, verdict, elastic))
         urdf = written[0] if written else None
         written += [drives, folder / COMPENSATION]
         joints = task.work.machine.joints
