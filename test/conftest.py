@@ -54,6 +54,18 @@ def _jaxlib() -> tuple[int, ...]:
         return (0,)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Cases after the first of tests with `one_case_is_quick` are slow."""
+    seen = set()
+    for item in items:
+        if item.get_closest_marker("one_case_is_quick") is not None:
+            test = item.nodeid.partition("[")[0]
+            if test in seen:
+                item.add_marker("slow")
+            seen.add(test)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Modules that need an extra are skipped without it, as in `colcon test` with the packages of ROS alone."""

@@ -73,6 +73,7 @@ def assert_arms(conditions, figures, largest):
     assert not hunts(figures["counts"])[1].any()
 
 
+@pytest.mark.slow
 def test_an_arm_with_a_wrong_model_follows():
     """Computed torque within a tenth of the error without compensation, impedance within a fifth."""
     conditions = [
@@ -109,6 +110,7 @@ def assert_easy(conditions, figures):
         assert force[scales == scale].max() <= 1.0, scale
 
 
+@pytest.mark.slow
 def test_a_hand_guides_with_half_the_force_after_motion():
     """Force of a hand that guides a joint to and fro and pushes it, after three seconds under goals."""
     some = [c for c in guided_later(True) if c.coulomb_scale in (0.7, 1.0, 1.5)]

@@ -31,6 +31,7 @@ def frictionless(**changes):
     return Mechanics([Condition("shoulder", coulomb_scale=1e-9, viscous_scale=0.0, **changes)])
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("model", [LuGre, MaxwellSlip])
 @pytest.mark.parametrize("speed", [0.02, 0.1, -0.5])
 def test_friction_of_steady_motion_is_g_and_viscous(model, speed):
@@ -58,6 +59,7 @@ def test_bristles_are_stable_for_any_step():
     assert abs(friction._level.stiffness[0] * friction.z[0]) <= 10.0 + 1e-9
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("law", ["lugre", "gms"])
 def test_a_joint_breaks_away_at_stiction(law):
     """A torque that grows slowly moves the joint when it reaches F_s, and not before."""

@@ -12,6 +12,7 @@ from stribeck.model.joint_map import JointMap
 from stribeck.model.law import law_named
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("declared", [False, True])
 def test_no_servo_is_worse_off_whatever_its_friction(declared):
     """Friction 0.3 to 2 times that of the file, damping ratios from 0.1, at 50 Hz: with the latency given or not."""
@@ -40,6 +41,7 @@ def test_a_long_latency_is_refused_only_where_velocities_are_fed_back():
     assert ours.feed_forward.by_goal.all()
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize("model", [0.8, 1.2])
 def test_no_loaded_servo_is_worse_off_with_a_wrong_model(declared, model):
@@ -48,6 +50,7 @@ def test_no_loaded_servo_is_worse_off_with_a_wrong_model(declared, model):
     assert max(found["worst tracking"], found["worst holding"]) < 1.0
 
 
+@pytest.mark.slow
 def test_a_modelled_weight_takes_a_quarter_of_the_error_left():
     """With the right model and friction; without the model's loads 0.61 of the error of holding remain."""
     assert measured(True, (50,), Load())["holding, right friction"] <= 0.46

@@ -318,6 +318,7 @@ def test_torque_that_was_off_and_masses_in_grams_are_noticed(xm430, tmp_path, ca
     )
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(("name", "servo"), [("xm430", "xm430"), ("spreadsheets", "xl330")])
 def test_set_up_of_a_servo(request, tmp_path, capsys, name, servo):
     """The bench file of `setup-robot`, filled in, reads the recordings as the files written by hand do."""

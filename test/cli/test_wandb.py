@@ -95,6 +95,7 @@ def test_a_run_has_the_arguments_the_figures_and_the_parameter_file(bags, tmp_pa
     assert wandb.run.finished
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("fails_at", ["init", "log"])
 def test_an_error_of_the_run_is_a_warning(bags, tmp_path, wandb, capsys, fails_at):
     """The fit ends as if nothing had been asked for, with one line on stderr."""

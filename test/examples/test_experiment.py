@@ -48,6 +48,7 @@ def assert_at_the_floor(found):
     assert np.all(consistency(found.fit.inertials) > 0.0)
 
 
+@pytest.mark.slow
 def test_a_panda_comes_right():
     """Four links wrong by 30 %: the validation cost within 10 % of the noise floor, and parameters right."""
     found = panda_experiment(0)

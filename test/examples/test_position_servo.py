@@ -89,6 +89,7 @@ def errors(compensator, rate=100.0, delay=0.0, *, omega=0.2, planned=False):
     return (found - wanted)[times > 2.0]
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("rate", [50.0, 100.0, 200.0])
 def test_goals_offset_by_the_file_alone_reduce_the_error(files, rate):
     """The gain is the file's, the weight the URDF's: less than a fifth of the error of none and 0.6 of the weight's alone."""
@@ -104,6 +105,7 @@ def test_goals_offset_by_the_file_alone_reduce_the_error(files, rate):
     assert both < 0.6 * weight
 
 
+@pytest.mark.slow
 def test_a_servo_that_answers_late_does_not_swing(files):
     """With 100 ms of delay the error stays below that of none, and the joint does not oscillate."""
     found = errors(
@@ -115,6 +117,7 @@ def test_a_servo_that_answers_late_does_not_swing(files):
     assert np.abs(swing[200:-200]).max() < 0.004
 
 
+@pytest.mark.slow
 def test_planned_goals_are_led_by_the_delay_of_the_file(files):
     """With 100 ms of delay at up to 0.3 rad/s: less than 0.6 of the error that goals without their velocities leave."""
     path = with_delay(files, 0.1)

@@ -2,6 +2,8 @@
 
 import math
 
+import pytest
+
 import stribeck as sb
 from stop_on_contact import WALL, Lever, files, moved
 
@@ -22,6 +24,7 @@ def test_the_lever_stops_at_the_wall(tmp_path):
     assert stopped.force[1] < 1.0
 
 
+@pytest.mark.slow
 def test_without_a_wall_it_never_stops(tmp_path):
     """With 30 % more and less friction than identified, and a mass 10 % wrong."""
     for friction, mass in ((0.7, 1.1), (1.3, 0.9)):

@@ -34,6 +34,7 @@ def apart(one: np.ndarray, other: np.ndarray) -> float:
     return 1e3 * float(np.max(np.abs(one - other)))
 
 
+@pytest.mark.one_case_is_quick
 @needs_xl330
 @pytest.mark.parametrize("law", ["m1", "m2", "m3", "m4", "m5"])
 @pytest.mark.parametrize("more", [{}, {"current_limit": 0.9}])
@@ -50,6 +51,7 @@ def test_the_written_drive_moves_as_the_law_with_the_same_step(tmp_path, law, mo
     assert 0.1 < 1e3 * difference(own, runs.position, runs.weight).mean < 5.0  # the step itself
 
 
+@pytest.mark.one_case_is_quick
 @needs_sts3250
 @pytest.mark.parametrize("ramp", [None, 5.0], ids=["no ramp", "ramp"])
 @pytest.mark.parametrize("law", ["m1", "m2", "m3", "m4", "m5"])

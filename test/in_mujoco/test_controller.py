@@ -35,6 +35,7 @@ def hold(model, controller, seconds, goals, enable=None):
     return data
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(("name", "law"), [
     pytest.param(name, law, marks=[] if name == "xl330" or law == "m6" else pytest.mark.slow)
     for name in ("xl330", "mx64", "erob80_50", "erob80_100")

@@ -32,6 +32,7 @@ LARGEST = 2.0
 """A joint at rest may stray this many counts."""
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kp", [pytest.param(100.0, marks=pytest.mark.slow), 200.0])
 @pytest.mark.parametrize("trajectory", [slow_sine, chirp, steps])
 def test_friction_is_cut_on_the_way_to_frictionless_motion(kp, trajectory) -> None:

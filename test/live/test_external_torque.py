@@ -161,6 +161,7 @@ def test_the_deviation_is_what_torques_of_free_motion_were():
     np.testing.assert_allclose(resting, 2.0 * np.sqrt(0.03))
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kind", ["noise", "wave", "rare"])
 def test_three_percent_are_outside_the_band_however_errors_are_distributed(kind):
     """Of normal noise, of a slow wave (which 2.17 deviations hold wholly), and of errors that are mostly small."""

@@ -67,6 +67,7 @@ class Driven:
         return self
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(("dry", "viscous"), [(0.5, 0.5), (1.8, 1.8), (0.5, 1.8), (1.0, 1.0)])
 def test_the_friction_that_there_is_now_is_recovered(dry: float, viscous: float) -> None:
     """At 3 rad/s within 5 %, with 5 mrad/s of noise of the velocity; and it is sure."""

@@ -55,6 +55,7 @@ def test_recordings_go_on_beyond_a_turn(tmp_path, sensor):
     np.testing.assert_allclose(recording.signals[:, 0], ANGLE, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_configurations_and_misfits_are_those_of_a_joints_sensor(tmp_path):
     """They follow the angle through all turns, and what is left of it is no turn."""
     found = {}

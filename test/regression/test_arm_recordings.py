@@ -104,6 +104,7 @@ def test_gaps_that_leave_nothing(tmp_path):
         segments(pieces, FILTERED)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("late", [-0.02, 0.0, 0.02])
 def test_the_sign_of_a_delay(tmp_path, late):
     """Torques that are late are states that come early: a delay below zero; without one, none is found."""

@@ -37,6 +37,7 @@ def found(conditions, method=Graph, **options):
     return figures["rms"][1] / figures["rms"][0], hunts(figures["counts"])[1]
 
 
+@pytest.mark.slow
 def test_efforts_alone_keep_no_joint_with_little_friction_moving():
     """Once motion has shown that there is less friction than the guaranteed fraction, less is added.
 

@@ -1,6 +1,7 @@
 """Friction half as large again as identified: without a model, or without goals, most of the excess was never cancelled."""
 
 import numpy as np
+import pytest
 
 from plants.baselines import METHODS, Method
 from plants.conditions import guided, tracking
@@ -49,6 +50,7 @@ def test_a_slow_controller_is_not_wound_up():
     assert not hunting.any()
 
 
+@pytest.mark.slow
 def test_efforts_alone_teach_the_friction_of_joints_that_a_controller_drives():
     """Eighteen plants that make moves or swing: 0.72 on average. What happened: 0.84, because only goals taught anything."""
     every = [c for c in tracking(True) if c.reference in ("moves", "sine")]
@@ -57,6 +59,7 @@ def test_efforts_alone_teach_the_friction_of_joints_that_a_controller_drives():
     assert not hunting.any()
 
 
+@pytest.mark.slow
 def test_a_hand_teaches_nothing():
     """Joints under gravity compensation that hands guide, with known efforts: their friction stays as identified."""
     methods = []

@@ -12,6 +12,7 @@ from stribeck.recordings.bags.bag import read_bag, write_bag
 BAGS = shared_directory("bags") / "xl330_simulated" / "m0.1_l0.1"
 
 
+@pytest.mark.slow
 def test_resets_are_those_of_our_own_steps(tmp_path):
     """With wrong friction the error is several times smaller with resets, and as large as by our own steps."""
     pytest.importorskip("mujoco", reason="MuJoCo is not installed: pip install '.[mujoco]'")

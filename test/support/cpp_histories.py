@@ -80,11 +80,14 @@ def joint_model(random: np.random.Generator, name: str) -> JointModel:
     number = random.choice([found for found in LAWS if found in servo.published])
     law, values = LAWS[number], dict(published(servo.name, number))
     if random.random() < 0.3:
-        law = law.with_terms(asymmetric=random.random() < 0.5, offset=True)
+        law = law.with_terms(asymmetric=random.random() < 0.5, offset=True, ripple=name.endswith("2"))
         values |= {
             "friction_base_negative": 1.3 * values["friction_base"],
             "friction_viscous_negative": 0.7 * values["friction_viscous"],
             "torque_offset": 0.2 * values["friction_base"],
+            "ripple_order": 23.0,
+            "ripple_cosine": 0.1 * values["friction_base"],
+            "ripple_sine": -0.2 * values["friction_base"],
         }
     if isinstance(servo.control, VoltageControl) and name.endswith(("1", "3")):
         values["torque_saturation"] = 0.3

@@ -136,8 +136,10 @@ inline double cancelling_torque(
   double against = share > 0.0 ? budget.positive : budget.negative;
   against = scales.dry * against +
             (scales.viscous - scales.dry) * viscous_friction(law, p, share, velocity);
-  return law.has(offset_terms) ? share * against - std::abs(share) * offset_torque(law, p, {})
-                               : share * against;
+  return law.has(offset_terms)
+           ? share * against -
+               std::abs(share) * offset_torque(law, p, {0.0, 0.0, 0.0, 0.0, position})
+           : share * against;
 }
 
 /// A point next to the guess of a torque, on the side of the solution.

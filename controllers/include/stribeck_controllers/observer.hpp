@@ -650,7 +650,8 @@ public:
       const double d = motion.direction[k], whole = budget[k];
       const double viscous_now =
         d * viscous_friction(joint.law, joint.values, d, motion.velocity[k]);
-      const double tau_0 = offset_torque(joint.law, joint.values, {});
+      const double tau_0 =
+        offset_torque(joint.law, joint.values, {0.0, 0.0, 0.0, 0.0, motion.position[k]});
       const double now[3] = {whole + std::abs(d) * tau_0 - viscous_now, viscous_now, d};
       const double agrees = d == 0.0 ? 0.0 : clipped(motion.measured[k] / d, 1.0);
       for (int i = 0; i < 3; ++i)

@@ -28,6 +28,8 @@ enum class Term : std::uint32_t
   asymmetric = 1u << 9,  ///< friction that differs by direction
   offset = 1u << 10,  ///< the offset torque
   position = 1u << 11,  ///< friction that depends on the position
+  ripple = 1u << 12,  ///< the torque ripple
+  second_ripple = 1u << 13,  ///< the second torque ripple
 };
 
 /// Terms of a friction budget.
@@ -88,6 +90,12 @@ struct FrictionValues
   double friction_slope = 0.0;  ///< s [N m/rad]
   double friction_curve = 0.0;  ///< c [N m/rad^2]
   double friction_centre = 0.0;  ///< theta_c [rad]
+  double ripple_order = 0.0;  ///< n [1]
+  double ripple_cosine = 0.0;  ///< a [N m]
+  double ripple_sine = 0.0;  ///< b [N m]
+  double second_ripple_order = 0.0;  ///< n [1]
+  double second_ripple_cosine = 0.0;  ///< a [N m]
+  double second_ripple_sine = 0.0;  ///< b [N m]
 };
 
 /// The values that parameters of the same names have.
@@ -100,7 +108,9 @@ FrictionValues values_of(const Parameters & p)
     p.load_friction_external_quad, p.dtheta_stribeck, p.alpha,
     p.friction_viscous, p.friction_base_negative, p.friction_viscous_negative,
     p.torque_offset, p.friction_slope, p.friction_curve,
-    p.friction_centre};
+    p.friction_centre, p.ripple_order, p.ripple_cosine,
+    p.ripple_sine, p.second_ripple_order, p.second_ripple_cosine,
+    p.second_ripple_sine};
 }
 
 /// Names of all values.
@@ -110,7 +120,9 @@ constexpr const char * value_names[] = {"friction_base", "friction_stribeck", "l
     "load_friction_external_quad", "dtheta_stribeck", "alpha",
     "friction_viscous", "friction_base_negative", "friction_viscous_negative",
     "torque_offset", "friction_slope", "friction_curve",
-    "friction_centre"};
+    "friction_centre", "ripple_order", "ripple_cosine",
+    "ripple_sine", "second_ripple_order", "second_ripple_cosine",
+    "second_ripple_sine"};
 
 /// The value with a name; a null pointer for an unknown one.
 inline double * value_named(FrictionValues & p, std::string_view name) noexcept
@@ -134,6 +146,12 @@ inline double * value_named(FrictionValues & p, std::string_view name) noexcept
   if (name == "friction_slope") {return &p.friction_slope;}
   if (name == "friction_curve") {return &p.friction_curve;}
   if (name == "friction_centre") {return &p.friction_centre;}
+  if (name == "ripple_order") {return &p.ripple_order;}
+  if (name == "ripple_cosine") {return &p.ripple_cosine;}
+  if (name == "ripple_sine") {return &p.ripple_sine;}
+  if (name == "second_ripple_order") {return &p.second_ripple_order;}
+  if (name == "second_ripple_cosine") {return &p.second_ripple_cosine;}
+  if (name == "second_ripple_sine") {return &p.second_ripple_sine;}
   return nullptr;
 }
 
@@ -146,6 +164,9 @@ Law law_of(int number, const Parameters & p)
   law.set(Term::offset, p.torque_offset != 0.0);
   law.set(Term::position, p.friction_slope != 0.0 || p.friction_curve != 0.0 ||
     p.friction_centre != 0.0);
+  law.set(Term::ripple, p.ripple_order != 0.0 || p.ripple_cosine != 0.0 || p.ripple_sine != 0.0);
+  law.set(Term::second_ripple, p.second_ripple_order != 0.0 || p.second_ripple_cosine != 0.0 ||
+    p.second_ripple_sine != 0.0);
   return law;
 }
 
@@ -210,6 +231,20 @@ inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept
   if (!(std::isfinite(p.friction_curve))) {return {"friction_curve", "finite", p.friction_curve};}
   if (!(std::isfinite(p.friction_centre))) {
     return {"friction_centre", "finite", p.friction_centre};
+  }
+  if (!(p.ripple_order >= 0.0 && std::isfinite(p.ripple_order))) {
+    return {"ripple_order", "zero or positive", p.ripple_order};
+  }
+  if (!(std::isfinite(p.ripple_cosine))) {return {"ripple_cosine", "finite", p.ripple_cosine};}
+  if (!(std::isfinite(p.ripple_sine))) {return {"ripple_sine", "finite", p.ripple_sine};}
+  if (!(p.second_ripple_order >= 0.0 && std::isfinite(p.second_ripple_order))) {
+    return {"second_ripple_order", "zero or positive", p.second_ripple_order};
+  }
+  if (!(std::isfinite(p.second_ripple_cosine))) {
+    return {"second_ripple_cosine", "finite", p.second_ripple_cosine};
+  }
+  if (!(std::isfinite(p.second_ripple_sine))) {
+    return {"second_ripple_sine", "finite", p.second_ripple_sine};
   }
   if (law.has(Term::stribeck) && !(p.dtheta_stribeck > 0.0)) {
     return {"dtheta_stribeck", "positive", p.dtheta_stribeck};
@@ -295,6 +330,16 @@ inline double position(const FrictionValues & p, const Conditions & x) noexcept
   const double t0 = x.position - p.friction_centre;
   return t0 * (p.friction_slope + (t0 * p.friction_curve));
 }
+inline double ripple(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = p.ripple_order * x.position;
+  return (p.ripple_cosine * std::cos(t0)) + (p.ripple_sine * std::sin(t0));
+}
+inline double second_ripple(const FrictionValues & p, const Conditions & x) noexcept
+{
+  const double t0 = p.second_ripple_order * x.position;
+  return (p.second_ripple_cosine * std::cos(t0)) + (p.second_ripple_sine * std::sin(t0));
+}
 }  // namespace value
 
 /// Their slopes in the speed [N m s/rad].
@@ -347,7 +392,7 @@ constexpr std::uint32_t signed_terms = 0x800u;
 constexpr std::uint32_t loaded_terms = 0x7cu;
 
 /// Torques beside motor and external torque.
-constexpr std::uint32_t offset_terms = 0x400u;
+constexpr std::uint32_t offset_terms = 0x3400u;
 
 /// Coulomb friction and terms without fixed sign, together at least zero [N m].
 inline double static_friction(const Law & law, const FrictionValues & p,
@@ -404,6 +449,8 @@ inline double offset_torque(const Law & law, const FrictionValues & p,
 {
   double total = 0.0;
   if (law.has(Term::offset)) {total = total + value::offset(p, x);}
+  if (law.has(Term::ripple)) {total = total + value::ripple(p, x);}
+  if (law.has(Term::second_ripple)) {total = total + value::second_ripple(p, x);}
   return total;
 }
 

@@ -27,6 +27,7 @@ from stribeck.model.actuator import EFFECT_PARAMETERS, EFFECTS, Actuator
 from stribeck.model.law import LAWS, law_named, optional_terms
 from stribeck.model.log import Log
 from stribeck.model.step import Integrator
+from stribeck.model.terms import TERMS
 
 COMPARED = ("current-limit", "supply", "saturation")
 """Effects that are compared with none, where the servo's file and the recordings allow them."""
@@ -127,7 +128,16 @@ def _with_effects(question: ServoQuestion, logs: Sequence[Log]) -> Actuator:
 
 
 def variants_of(question: ServoQuestion, logs: Sequence[Log]) -> list[ServoQuestion]:
-    """The question with each set of effects to compare; as it is unless the law is chosen and no effects are given."""
+    """The question with each set of effects to compare; as it is unless the law is chosen and no effects are given.
+
+    :raises ConfigError: for a term whose constant is not given.
+    """
+    for name in question.terms:
+        for one in TERMS[name].parameters:
+            if one.given and one.name not in question.fixed:
+                raise ConfigError(
+                    f"the term {name} needs its {one.name}, which is not searched: fix it to a value [{one.unit('rotary')}]"
+                )
     if question.law != AUTO or question.effects or question.free:
         return [question]
     known = actuator_for(question.actuator, logs).known_effects

@@ -137,28 +137,35 @@ def _unused(names: Sequence[str], texts: Sequence[str]) -> list[str]:
 
 def _friction(name: str, joint: JointServo) -> list[str]:
     file = joint.servo.parameters
-    offset = _number(offset_torque(file.law, file.values))
-    net = f"motor + external + {offset}" if file.law.of_kind("offset") else "motor + external"
     arguments = file.law.arguments
+    offset: list[str] = []
+    if file.law.of_kind("offset"):
+        lines, texts = statements([offset_torque(file.law, file.values, Tracer().symbol("position"))], _C)
+        offset = [*lines, f"const STRIBECK_REAL offset = {texts[0]};"]
+    net = "motor + external + offset" if offset else "motor + external"
     budget = [
         "STRIBECK_REAL positive, negative;",
         f"{name}_friction_budget({', '.join(arguments)}, &positive, &negative);",
     ]
-    lost = f" - STRIBECK_ABS(share) * {offset}" if file.law.of_kind("offset") else ""
+    lost = " - STRIBECK_ABS(share) * offset" if offset else ""
     return [
         f"/* {name}: friction torque [N m] during a time step dt [s]; inertia with armature [kg m^2]. */",
         *_function(
             f"{name}_friction_torque",
             "STRIBECK_REAL",
             [*arguments, "inertia", "dt"],
-            [*budget, f"return stribeck_clip(-(inertia / dt * velocity + ({net})), -positive, negative);"],
+            [
+                *budget,
+                *offset,
+                f"return stribeck_clip(-(inertia / dt * velocity + ({net})), -positive, negative);",
+            ],
         ),
         f"/* {name}: torque [N m] that cancels the share (-1 to 1, gain times direction) of the friction. */",
         *_function(
             f"{name}_cancelling_torque",
             "STRIBECK_REAL",
             ["share", *arguments],
-            [*budget, f"return share * (share > {_number(0.0)} ? positive : negative){lost};"],
+            [*budget, *offset, f"return share * (share > {_number(0.0)} ? positive : negative){lost};"],
         ),
     ]
 

@@ -87,7 +87,7 @@ def cancelling_torque(
         against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(
             law, p, share, velocity
         )
-    return less_offset(law, p, share * against, share)
+    return less_offset(law, p, share * against, share, position)
 
 
 def probed(guess: Any, probe: Any, share: Any) -> Any:
@@ -182,8 +182,8 @@ class FrictionModel:
         self._none: Array = np.zeros_like(self.limit)
         one: Array = np.ones_like(self.limit)
         self._as_identified = Scales(one, one)
-        self.offset: Array = np.array([offset_torque(j.law, j.values) for j in joints], dtype=np.float64)
-        """Constant torque beside friction, which the scales leave unchanged [N m]."""
+        self._offset = self._offset_at(self._none)
+        self._repeating = any("position" in t.inputs for j in joints for t in j.law.of_kind("offset"))
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
         """Friction of each joint without load at the onset of motion [N m]."""
         self.load_dependent = any(joint.law.inputs & {"motor", "external"} for joint in joints)
@@ -232,6 +232,19 @@ class FrictionModel:
         """Identified friction that opposes a motion, with the sign of the direction, without limits [N m]."""
         return self._cancelling(
             direction, velocity, motor, external, position, self._as_identified, self._none, self._none
+        )
+
+    def offset(self, position: Array) -> Array:
+        """Torque beside friction, which the scales leave unchanged [N m]."""
+        return self._offset_at(position) if self._repeating else self._offset
+
+    def _offset_at(self, position: Array) -> Array:
+        return np.array(
+            [
+                offset_torque(one.law, one.values, at)
+                for one, at in zip(self.joints, position.tolist(), strict=True)
+            ],
+            dtype=np.float64,
         )
 
     def viscous(self, direction: Array, velocity: Array) -> Array:

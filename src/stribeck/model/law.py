@@ -103,12 +103,12 @@ class FrictionLaw:
 
     @cached_property
     def inputs(self) -> frozenset[str]:
-        """Names of the fields of :class:`Conditions` on which the budget depends."""
+        """Names of the fields of :class:`Conditions` on which the budget or the offset torque depends."""
         return self.inputs_beside()
 
     def inputs_beside(self, *names: str) -> frozenset[str]:
         """:attr:`inputs` of the terms that are not called so."""
-        others = self.of_kind("dry", "fading", "weight", "viscous")
+        others = self.of_kind("dry", "fading", "weight", "viscous", "offset")
         return frozenset().union(*(term.inputs for term in others if term.name not in names))
 
     @cached_property
@@ -356,25 +356,24 @@ def _varying(p: Values, term: Term, varied: str) -> Values:
     return {name: Dual(p.get(name, 1.0), 1.0) if name == varied else p.get(name, 1.0) for name in term.names}
 
 
-def offset_torque(law: FrictionLaw, p: Values) -> Any:
-    """Torque of the law beside motor and external torque, 0 without such a term [N m]."""
-    return (
-        _sum(law._parts.offset, p.__getitem__, Conditions(0.0, 0.0, 0.0, 0.0), None)
-        if law._parts.offset
-        else 0.0
-    )
+def offset_torque(law: FrictionLaw, p: Values, position: Any = 0.0) -> Any:
+    r"""Torque of the law beside motor and external torque :math:`\tau_0(\theta)`, 0 without such a term [N m]."""
+    if not law._parts.offset:
+        return 0.0
+    x = Conditions(0.0, 0.0, 0.0, 0.0, position)
+    return _sum(law._parts.offset, p.__getitem__, x, array_namespace(position, *p.values()))
 
 
-def with_offset(law: FrictionLaw, p: Values, torque: Any) -> Any:
+def with_offset(law: FrictionLaw, p: Values, torque: Any, position: Any = 0.0) -> Any:
     """A torque and the law's offset torque [N m]."""
-    return torque + offset_torque(law, p) if law._parts.offset else torque
+    return torque + offset_torque(law, p, position) if law._parts.offset else torque
 
 
-def less_offset(law: FrictionLaw, p: Values, torque: Any, share: Any) -> Any:
+def less_offset(law: FrictionLaw, p: Values, torque: Any, share: Any, position: Any = 0.0) -> Any:
     r"""A torque [N m] less a share of the offset torque, :math:`\tau - |s|\,\tau_0`; itself without one."""
     if not law._parts.offset:
         return torque
-    return torque - array_namespace(torque, share).abs(share) * offset_torque(law, p)
+    return torque - array_namespace(torque, share).abs(share) * offset_torque(law, p, position)
 
 
 def stopping_torque(velocity: Any, net_torque: Any, inertia: Any, dt: float) -> Any:

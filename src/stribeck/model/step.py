@@ -230,7 +230,7 @@ def _moving(
     position: Any,
 ) -> _Moving:
     xp = array_namespace(velocity, external, *p.values())
-    outer = with_offset(law, p, external)
+    outer = with_offset(law, p, external, position)
     direction = xp.sign(velocity)
     weight = stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"]) if law.weight is not None else 0.0
 
@@ -293,7 +293,7 @@ def advance(
     """
     position, velocity, _ = state
     xp = array_namespace(position, velocity, acting.motor, *p.values())
-    net = with_offset(plant.law, p, acting.motor + acting.external)
+    net = with_offset(plant.law, p, acting.motor + acting.external, position)
     moment = inertia(plant.pendulum, p["armature"])
     stop = stopping_torque(velocity, net, moment, dt)
     friction = friction_torque(stop, acting.budget)

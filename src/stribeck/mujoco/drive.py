@@ -156,7 +156,7 @@ class SteppedServo:
 
     def _action(self, motor: Any, external: Any, velocity: Any, position: Any) -> Action:
         positive, negative = friction_budget(self.law, self.friction, motor, external, velocity, position)
-        force = with_offset(self.law, self.friction, motor)
+        force = with_offset(self.law, self.friction, motor, position)
         if positive is negative:
             return Action(force, positive)
         return Action(force + 0.5 * (negative - positive), 0.5 * (positive + negative))

@@ -184,6 +184,7 @@ def test_moments_are_slopes_of_the_potential_energy():
     np.testing.assert_allclose(mass * chain.reach, -slope, atol=1e-9)
 
 
+@pytest.mark.slow
 @needs_irb120
 def test_half_of_the_real_poses_predict_the_other_half(real):
     """On 250 poses that were not fitted: mean below 0.40 mm, median below 0.28 mm; blunders count."""

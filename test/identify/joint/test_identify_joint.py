@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from joint_tables import FRICTION, columns, steady, sweep, wobble, write_table
+from stribeck.files.actuators import load_actuator
 from stribeck.identify.joint.fit import JointFit, fit_structure
 from stribeck.identify.joint.identify import identify_joint
+from stribeck.identify.joint.joint_file import ACTUATOR, joint_file
 from stribeck.identify.joint.model import Frame, Structure, columns_of, developed, torque_of
 from stribeck.identify.joint.recording import Known, differentiated, recording_of
 from stribeck.identify.joint.ripple import ripple_wave
 from stribeck.identify.joint.run import JointRun, developed_share, joined, recursion
 from stribeck.identify.joint.sweeps import is_sweep, plateaus_of
-from stribeck.model.law import LAWS
+from stribeck.identify.joint.uncertainty import uncertainty_of
+from stribeck.model.law import LAWS, offset_torque
 from stribeck.survey.joint_table import read_joint_table
 
 SPEEDS = np.array([0.01, 0.03, 0.1, 0.2])
@@ -235,6 +238,43 @@ def test_ripple_is_found_where_it_is():
     assert ripple_wave(position, noise + 0.4 * np.sin(202.0 * position + 1.0)) == pytest.approx(
         202.0, rel=0.01
     )
+
+
+def test_a_ripple_is_in_the_file_as_the_torque_beside_the_motor(tmp_path):
+    """Its harmonics with the sign of a torque that acts on the joint; intervals and correlation turn their sign, too."""
+    table = columns(wobble(40.0, 0.01))
+    table["tau"] += 0.05 * np.sin(9.0 * table["q"]) - 0.02 * np.cos(18.0 * table["q"])
+    result = identify_joint([recording(tmp_path, table)], excluded=("angle", "ripple"))
+    frame = replace(result.fit.frame, wave=9.0)
+    structure = replace(result.fit.structure, rest=(*result.fit.structure.rest, "ripple"))
+    fit = fit_structure(result.runs, structure, frame)
+    found = replace(result, fit=fit, uncertainty=uncertainty_of(fit, result.runs))
+    drive = joint_file(found, load_actuator(ACTUATOR))
+    assert {"ripple", "second_ripple"} <= set(drive.law.optional_terms)
+    expected = {
+        "ripple_order": 9.0,
+        "second_ripple_order": 18.0,
+        "ripple_sine": -0.05,
+        "second_ripple_cosine": 0.02,
+    }
+    for name, value in expected.items():
+        assert drive.values[name] == pytest.approx(value, abs=0.003), name
+    angle = np.linspace(-1.0, 1.0, 11)
+    names = ("ripple_sine_1", "ripple_cosine_1", "ripple_sine_2", "ripple_cosine_2")
+    needed = sum(
+        fit.values[name]
+        * (np.sin if "sine" in name.replace("cosine", "") else np.cos)(9.0 * int(name[-1]) * angle)
+        for name in names
+    )
+    constant = drive.values.get("torque_offset", 0.0)
+    acting = offset_torque(drive.law, drive.values, angle) - constant
+    np.testing.assert_allclose(acting, -needed, atol=1e-12)
+    lower, upper = found.uncertainty.estimates["ripple_sine_1"].interval
+    assert drive.stated["ripple_sine"].interval == (-upper, -lower)
+    ours, theirs = drive.correlation, found.uncertainty.correlation
+    pair = [theirs.names.index(name) for name in ("friction_viscous", "ripple_sine_1")]
+    same = [ours.names.index(name) for name in ("friction_viscous", "ripple_sine")]
+    assert ours.matrix[same[0]][same[1]] == -theirs.matrix[pair[0]][pair[1]] != 0.0
 
 
 def test_two_files_are_fitted_together(tmp_path):

@@ -196,6 +196,7 @@ def test_softness_by_hand():
     np.testing.assert_allclose(found.sigma, [0.02, 0.02, 0.08, 0.08, 0.08])
 
 
+@pytest.mark.slow
 def test_a_joint_may_be_softer_than_the_others():
     """A block on a fixed joint of 1e-4 m/N sags by m g ε, another one by nothing that is seen."""
     soft = copy.deepcopy(BLOCK)

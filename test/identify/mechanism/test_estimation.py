@@ -44,6 +44,7 @@ def test_what_cannot_be_told_is_named(estimate):
         assert low < expected[name] < high < 1.02 * expected[name]
 
 
+@pytest.mark.slow
 def test_another_start_leads_to_the_same_optimum(estimator, estimate):
     """From parameters that are off in other directions: the same cost, and the same identifiable parameters."""
     other = estimator.solve(displaced(1))

@@ -133,6 +133,7 @@ def test_derivatives_are_those_of_finite_differences():
         np.testing.assert_allclose(jacobian[:, at + k], (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("of", [("tip", "far"), ("along", "turning", "tip")])
 def test_friction_comes_back_from_sensors_that_see_no_joint(of):
     """Noisy signals of points and inertial units alone, starting with twice the friction."""

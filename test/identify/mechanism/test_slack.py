@@ -79,6 +79,7 @@ def estimated(model, run):
     return MechanismEstimator(model, [run], STEP, 1000.0).estimate()
 
 
+@pytest.mark.slow
 def test_free_deviations_find_what_the_reduced_form_misses(run):
     """From starts far off: mass, drag and compliance within 3 % with slack; without it the compliance is wrong by half or more."""
     far = {"load": 0.7, "drag": 1.0, "give": 1e-3}

@@ -149,6 +149,7 @@ def test_asymmetric_friction_is_told_from_symmetric(servo):
         assert result.parameters[name].value == pytest.approx(truth[name], rel=0.02)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("trials", [1, 700])
 def test_even_a_tiny_budget_gives_a_result(some, servo, trials):
     """Fewer trials than one batch still end with a point, not with an error."""

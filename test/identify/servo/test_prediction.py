@@ -62,6 +62,7 @@ def file(logs):
     return fitted([log for log in logs if log.setup.kp != 16.0 and log.setup.mass == 0.5])
 
 
+@pytest.mark.slow
 def test_bands_cover_runs_left_out_with_an_autoregressive_error(logs, file):
     """A gain and a load that were not fitted lie in their 90 % bands for about 90 % of the samples.
 
@@ -74,6 +75,7 @@ def test_bands_cover_runs_left_out_with_an_autoregressive_error(logs, file):
     assert prediction.correlation_time == pytest.approx(0.5, rel=0.5)
 
 
+@pytest.mark.slow
 def test_bands_widen_with_the_errors_of_whole_fits_without_a_condition(logs, file):
     """Fits without each gain that hold nowhere widen the bands at a new gain, and leave those at recorded ones."""
     train = [log for log in logs if log.setup.kp != 16.0 and log.setup.mass == 0.5]

@@ -75,6 +75,7 @@ def preliminary(fit):
     return snapshot(fit, incumbent, 0.0)
 
 
+@pytest.mark.slow
 def test_coefficients_of_friction_and_resistance_come_back_from_a_servo_that_warms_up(recorded):
     """Refitted from none, both are within their intervals, which are narrower than a tenth of the value."""
     fit = task(recorded)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,11 +13,22 @@ from stribeck.identify.joint.model import LENGTH, PER_KELVIN, SECOND_FRICTION, S
 from stribeck.identify.joint.uncertainty import search_bounds
 from stribeck.model.actuator import Actuator
 from stribeck.model.estimate import Estimate, Interval, fixed
-from stribeck.model.joint import Drive
+from stribeck.model.joint import CorrelationMatrix, Drive
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord, Spread
+from stribeck.model.terms.ripple import RIPPLE, SECOND_RIPPLE
 
 ACTUATOR = "torque_joint"
 """The actuator of the file: a joint that is driven by torque."""
+
+WAVES = (RIPPLE, SECOND_RIPPLE)
+"""Terms for the harmonics of a ripple."""
+
+WAVE_PARAMETERS = {
+    f"ripple_{part}_{k}": f"{term.name}_{part}"
+    for k, term in enumerate(WAVES, start=1)
+    for part in ("cosine", "sine")
+}
+"""Names in the file, by those of the fit."""
 
 
 def joint_file(result: JointResult, actuator: Actuator) -> Drive:
@@ -25,6 +37,8 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
     :param actuator: :data:`ACTUATOR`.
     """
     fit, structure = result.fit, result.fit.structure
+    waves = _waves(result)
+    law = structure.law.with_parameters((*structure.law.parameter_names, *waves))
     estimates: dict[str, Estimate] = {
         "ratio": fixed(1.0, "1"),
         "q_offset": fixed(0.0, "rad"),
@@ -34,7 +48,7 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
         name: one
         for name, one in result.uncertainty.estimates.items()
         if name in structure.law.parameter_names
-    }
+    } | waves
     if structure.thermal:
         actuator = actuator.with_effects([*actuator.active_effects, "temperature"])
         estimates[PER_KELVIN] = result.uncertainty.estimates[PER_KELVIN]
@@ -43,11 +57,11 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
     errors = [one.rms for one in result.validation]
     return Drive(
         actuator,
-        structure.law,
+        law,
         values,
         stated=estimates,
         bounds=_bounds(result, estimates),
-        correlation=result.uncertainty.correlation,
+        correlation=_correlation(result, waves),
         temperatures=_temperatures(result),
         statements=_statements(result),
         verdict=result.verdict,
@@ -77,6 +91,33 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
     )
 
 
+def _waves(result: JointResult) -> dict[str, Estimate]:
+    r"""The ripple, which the motor has to overcome, as the torque :math:`\tau_0` that acts beside it."""
+    if "ripple" not in result.fit.structure.rest:
+        return {}
+    found = {term.names[0]: fixed(k * result.fit.frame.wave, "1") for k, term in enumerate(WAVES, start=1)}
+    return found | {
+        new: _reversed(result.uncertainty.estimates[name]) for name, new in WAVE_PARAMETERS.items()
+    }
+
+
+def _reversed(one: Estimate) -> Estimate:
+    """The estimate of the negative quantity."""
+    ends = None if one.interval is None else (-one.interval[1], -one.interval[0])
+    return replace(one, value=-one.value, interval=ends)
+
+
+def _correlation(result: JointResult, waves: Container[str]) -> CorrelationMatrix | None:
+    """Correlation of the estimates, under their names and signs in the file."""
+    given = result.uncertainty.correlation
+    if given is None or not waves:
+        return given
+    names = tuple(WAVE_PARAMETERS.get(name, name) for name in given.names)
+    sign = np.array([-1.0 if name in waves else 1.0 for name in names])
+    matrix = sign[:, None] * np.array(given.matrix) * sign
+    return CorrelationMatrix(names, tuple(map(tuple, (matrix + 0.0).tolist())))
+
+
 def _bounds(result: JointResult, names: Iterable[str]) -> dict[str, Interval]:
     """Search bounds of the parameters that have both."""
     found = {name: search_bounds(result.fit, name) for name in names if name in result.fit.values}
@@ -94,7 +135,7 @@ def _temperatures(result: JointResult) -> Spread | None:
 def _statements(result: JointResult) -> tuple[str, ...]:
     """What the file does not hold."""
     structure, values = result.fit.structure, result.fit.values
-    rest = [name for name in structure.rest if name != "inertia"]
+    rest = [name for name in structure.rest if name not in ("inertia", "ripple")]
     said = []
     if rest:
         said.append(

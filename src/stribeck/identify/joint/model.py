@@ -199,7 +199,7 @@ def torque_of(run: JointRun, structure: Structure, values: Shapes, frame: Frame)
     rest = rest_columns(run, structure.rest, frame)
     driving = run.rigid + sum((values[name] * column for name, column in rest.items()), np.zeros(len(z)))
     friction = friction_along(run, structure, values, frame, z)
-    driving = driving - offset_torque(law, {**values})
+    driving = driving - offset_torque(law, {**values}, run.position)
     motor = driving + friction(driving)
     for _ in range(law.rounds(ITERATIONS)):
         motor = driving + friction(motor)

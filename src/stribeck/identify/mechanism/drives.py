@@ -7,6 +7,7 @@ individually be undetermined: the stall torque per volt :math:`K_t/R` and the to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,15 @@ from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS
 from stribeck.model.parameters import ParameterSet
 from stribeck.model.provenance import Provenance, Runs, SearchRecord
+from stribeck.model.terms.ripple import RIPPLE, SECOND_RIPPLE
 from stribeck.model.verdict import Verdict
 
 QUANTITIES = {"stall_torque_per_volt": "N m/V", "damping": "N m s/rad"}
 FRICTION = ("friction_base", "friction_viscous")
 """The bound of dry friction and the viscous friction of a joint, by their names in friction laws."""
+
+WAVES = (RIPPLE, SECOND_RIPPLE)
+"""Terms for the ripples of a joint."""
 
 
 def motors_of(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
@@ -65,10 +70,13 @@ def mechanism_drives(
             [parameter_unit(name, units) for name in FRICTION],
         )
         inertia = fixed(0.0, parameter_unit("armature", units))
+        waves = _waves(estimate, motor.joint)
         found = {"armature": inertia, **dict(zip(FRICTION, row, strict=True)), **motors[motor.name]}
-        cogging = any(ripple.joint == motor.joint for ripple in mechanism.ripples)
+        for term, wave in zip(WAVES, waves, strict=False):
+            found |= dict(zip(term.names, wave, strict=True))
+        law = LAWS["m1"].with_parameters(found)
         joints[joint.name] = torque_drive(
-            torque_actuator(units), LAWS["m1"], found, statements=_statements(cogging), verdict=verdict
+            torque_actuator(units), law, found, statements=_statements(len(waves)), verdict=verdict
         )
     provenance = Provenance(
         runs=Runs("as given", tuple(runs)),
@@ -101,10 +109,21 @@ def values_to_start(path: Path, model: str, parameters: ParameterSet) -> Mapping
     return {name: one.value for name, one in machine.estimates.items()}
 
 
-def _statements(cogging: bool) -> tuple[str, ...]:
+def _waves(estimate: MechanismEstimate, joint: int) -> list[tuple[Estimate, ...]]:
+    """Order, cosine and sine of the ripples of a joint, the largest first."""
+    at = [k for k, ripple in enumerate(estimate.mechanism.ripples) if ripple.joint == joint]
+    if not at:
+        return []
+    rows = _estimated(estimate, lambda m, x: m.physical(x).ripple[jnp.array(at)], ["N m", "N m"])
+    orders = [fixed(float(estimate.mechanism.ripples[k].order), "1") for k in at]
+    waves = [(order, *row) for order, row in zip(orders, rows, strict=True)]
+    return sorted(waves, key=lambda wave: -math.hypot(wave[1].value, wave[2].value))
+
+
+def _statements(waves: int) -> tuple[str, ...]:
     inertia = "the rotor inertia is included in the bodies of the mechanism"
-    ripple = "the torque also depends on the position (cogging), which is not in this file"
-    return (inertia, ripple) if cogging else (inertia,)
+    further = f"of {waves} torque ripples the {len(WAVES)} largest are in this file"
+    return (inertia, further) if waves > len(WAVES) else (inertia,)
 
 
 def _estimated(estimate: MechanismEstimate, function: Any, units: Any) -> list[list[Estimate]]:

@@ -8,6 +8,7 @@ from stribeck.model.terms.directional_load import DIRECTIONAL_LOAD, FADING_DIREC
 from stribeck.model.terms.offset import OFFSET
 from stribeck.model.terms.position import POSITION
 from stribeck.model.terms.quadratic_load import QUADRATIC_LOAD
+from stribeck.model.terms.ripple import RIPPLE, SECOND_RIPPLE
 from stribeck.model.terms.stribeck import STRIBECK
 from stribeck.model.terms.symmetric_load import FADING_SYMMETRIC_LOAD, SYMMETRIC_LOAD
 from stribeck.model.terms.term import FrictionParameter, Sign, Term
@@ -28,6 +29,8 @@ TERMS: dict[str, Term] = {
         ASYMMETRIC,
         OFFSET,
         POSITION,
+        RIPPLE,
+        SECOND_RIPPLE,
     )
 }
 """All terms by name, in the order of a law's parameters."""

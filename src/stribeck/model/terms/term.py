@@ -96,6 +96,7 @@ class FrictionParameter:
     :param robot: its search for a joint of a robot; ``None``: it keeps ``value``.
     :param value: where it is not identified.
     :param free: whether it is identified for a servo.
+    :param given: whether the user has to state it, because no value of it is usual.
     :param like: parameter of a simpler law that it equals where the richer law is the simpler one.
     :param opposite: parameter of positive motion whose place it takes in negative motion.
     """
@@ -110,6 +111,7 @@ class FrictionParameter:
     robot: RobotSearch | None = None
     value: float = 0.0
     free: bool = True
+    given: bool = False
     like: str | None = None
     opposite: str | None = None
 

@@ -79,7 +79,7 @@ def element_torque(law: FrictionLaw, parameters: Array, element: Element) -> Ele
 def friction_part(law: FrictionLaw, parameters: Array, element: Element) -> Array:
     """Friction of an element without its offset (N,) [N m]."""
     inertia = parameters[0] * element.acceleration
-    offset = offset_torque(law, dict(zip(law.parameter_names, parameters[1:], strict=True)))
+    offset = offset_torque(law, dict(zip(law.parameter_names, parameters[1:], strict=True)), element.position)
     return np.asarray(element_torque(law, parameters, element).torque - inertia + offset)
 
 
@@ -98,7 +98,7 @@ def _torque(
 ) -> tuple[jax.Array, jax.Array]:
     position, velocity, acceleration, developed, load = element
     values = dict(zip(law.parameter_names, parameters[1:], strict=True))
-    driving = parameters[0] * acceleration + load - offset_torque(law, values)
+    driving = parameters[0] * acceleration + load - offset_torque(law, values, position)
 
     def budget_at(motor: jax.Array) -> jax.Array:
         positive, negative = friction_budget(law, values, motor, -load, velocity, position)
