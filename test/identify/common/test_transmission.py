@@ -24,7 +24,7 @@ def identified(joint: ElasticJoint, seeds=SEEDS):
 def covered(found, joint: ElasticJoint) -> int:
     """How many intervals of the compliance contain the true one."""
     ends = [one.estimates["compliance"].interval for one in found]
-    return sum(end is None or end[0] <= 1e6 / joint.stiffness <= end[1] for end in ends)
+    return sum(end is not None and end[0] <= 1e6 / joint.stiffness <= end[1] for end in ends)
 
 
 def test_stiffness_is_within_its_interval():
