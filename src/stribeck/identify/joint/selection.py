@@ -164,8 +164,8 @@ class StructureSelection:
             if (
                 self.frame.upper - self.frame.lower > ARC
             ):  # a line, the first to be taken, gives way to gravity
-                others = now.without(("line", "curve"))
-                found.append(replace(others, rest=(*others.rest, "gravity")))
+                plain = now.without(("line", "curve"))
+                found.append(replace(plain, rest=(*plain.rest, "gravity")))
         found += [replace(now, rest=(*now.rest, name)) for name in wanted if name not in now.rest]
         pairs = [(one, frame) for one in found]
         if "ripple" not in now.rest and "ripple" not in self.excluded and now.presliding:
