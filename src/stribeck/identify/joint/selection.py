@@ -161,11 +161,9 @@ class StructureSelection:
         wanted = ["inertia"] if "inertia" not in self.excluded else []
         if "angle" not in self.excluded and "gravity" not in now.rest:
             wanted += ["curve"] if "line" in now.rest else ["line"]
-            if (
-                self.frame.upper - self.frame.lower > ARC
-            ):  # a line, the first to be taken, gives way to gravity
-                level = now.without(("line", "curve"))
-                found.append(replace(level, rest=(*level.rest, "gravity")))
+            if self.frame.upper - self.frame.lower > ARC:  # gravity in place of a line, which is taken first
+                plain = now.without(("line", "curve"))
+                found.append(replace(plain, rest=(*plain.rest, "gravity")))
         found += [replace(now, rest=(*now.rest, name)) for name in wanted if name not in now.rest]
         pairs = [(one, frame) for one in found]
         if "ripple" not in now.rest and "ripple" not in self.excluded and now.presliding:
