@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -69,17 +69,6 @@ class ModelChoice:
     stribeck: float = 0.2
     prior: float = 0.3
     correlated: float = 1.0
-
-
-_Candidates = Callable[[ModelChoice], list[ModelChoice]]
-
-
-class _Chosen(NamedTuple):
-    """A choice, its error, and the error after each step relative to the error before it."""
-
-    choice: ModelChoice
-    error: float
-    steps: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -181,49 +170,37 @@ class FrictionSelection:
         :param tell: called with the name of each step.
         :param terms: names of terms that every candidate has.
         """
-        first = ModelChoice(LAWS["m1"].with_terms(offset=True, **dict.fromkeys(terms, True)))
-        first = replace(first, correlated=self._correlation(first))
-        ways: dict[str, _Candidates] = {
-            "prior": self._priors,
-            "asymmetric": _asymmetric,
-            "delay": self._delays,
-            "presliding": _presliding,
-            "stribeck": _stribeck,
-            "load": lambda c: [replace(c, law=c.law.with_load())],
-        }
-        if any(run.motion.sticking for run in self.prepared(first.delay)):
-            ways = {name: way for name, way in ways.items() if name not in SLOW_ONLY}
-        begun = _Chosen(first, self.error(first), {})
-        start = begun.error
-
-        def along(steps: Sequence[str], found: _Chosen) -> _Chosen:
-            for name in steps:
-                if (way := ways.get(name.split()[0])) is not None:
-                    tell(name)
-                    found = self._step(name, way, found)
-            return found
-
-        begun = along(("prior", "asymmetric"), begun)
-        # Friction that follows a reversal late looks like a delay, and the other way round: the better explanation stays.
-        pair = [name for name in ("delay", "presliding") if name in ways]
-        orders = [pair, pair[::-1]] if len(pair) > 1 else [pair]
-        found = min((along(order, begun) for order in orders), key=lambda one: one.error)
-        # A large effect of the load hides smaller ones before it is there.
-        again = [f"{name} again" for name in ("stribeck", "delay", "asymmetric", "presliding", "prior")]
-        found = along(("stribeck", "load", *again), found)
-        return found.choice, {**found.steps, "all": found.error / start}
-
-    def _step(self, name: str, candidates: _Candidates, before: _Chosen) -> _Chosen:
-        """The best candidate, where it lowers the error enough."""
-        choice, best = before.choice, before.error
-        errors = {other: self.error(other) for other in candidates(choice)}
-        candidate = min(errors, key=lambda other: errors[other], default=choice)
-        dropped = choice.delay != 0.0 and candidate.delay == 0.0
-        if errors and (dropped or errors[candidate] < best * (1.0 - WORTHWHILE)):
-            choice, best = candidate, errors[candidate]
-        self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
-        self._blocks = {d: b for d, b in self._blocks.items() if d == choice.delay}
-        return _Chosen(choice, best, {**before.steps, name: best / before.error})
+        choice = ModelChoice(LAWS["m1"].with_terms(offset=True, **dict.fromkeys(terms, True)))
+        choice = replace(choice, correlated=self._correlation(choice))
+        best = start = self.error(choice)
+        steps: dict[str, float] = {}
+        sticks = any(run.motion.sticking for run in self.prepared(choice.delay))
+        for name, candidates in (
+            ("prior", self._priors),
+            ("asymmetric", _asymmetric),
+            ("presliding", _presliding),  # friction that follows a reversal late looks like a delay
+            ("delay", self._delays),
+            ("stribeck", _stribeck),
+            ("load", lambda c: [replace(c, law=c.law.with_load())]),
+            ("stribeck again", _stribeck),  # a large effect of the load hides smaller ones before it is there
+            ("delay again", self._delays),
+            ("asymmetric again", _asymmetric),
+            ("presliding again", _presliding),
+            ("prior again", self._priors),
+        ):
+            if sticks and name.split()[0] in SLOW_ONLY:
+                continue
+            tell(name)
+            errors = {other: self.error(other) for other in candidates(choice)}
+            candidate = min(errors, key=lambda other: errors[other], default=choice)
+            before = best
+            dropped = choice.delay != 0.0 and candidate.delay == 0.0
+            if errors and (dropped or errors[candidate] < best * (1.0 - WORTHWHILE)):
+                choice, best = candidate, errors[candidate]
+            steps[name] = best / before
+            self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
+            self._blocks = {d: b for d, b in self._blocks.items() if d == choice.delay}
+        return choice, {**steps, "all": best / start}
 
     def error(self, choice: ModelChoice) -> float:
         """Root mean square of the residuals divided by the noise, on held-out blocks of time.
