@@ -32,7 +32,7 @@ WORTHWHILE = 0.005
 SLOW_ONLY = ("presliding", "stribeck")
 """What shows at speeds below those of moving rows, and is not tried where joints stick and slip, as no other rows are fitted."""
 
-PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
+PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 """Candidate presliding lengths [rad or m]."""
 
 STRIBECK = (0.03, 0.1, 0.2, 0.4)
@@ -178,8 +178,8 @@ class FrictionSelection:
         for name, candidates in (
             ("prior", self._priors),
             ("asymmetric", _asymmetric),
-            ("presliding", _presliding),  # friction that follows a reversal late looks like a delay
             ("delay", self._delays),
+            ("presliding", _presliding),
             ("stribeck", _stribeck),
             ("load", lambda c: [replace(c, law=c.law.with_load())]),
             ("stribeck again", _stribeck),  # a large effect of the load hides smaller ones before it is there
