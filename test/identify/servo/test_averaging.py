@@ -12,7 +12,8 @@ from stribeck.cli.main import main
 from stribeck.errors import ParameterFileError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
-from stribeck.identify.servo.averaging import Found, alike, members_of, mixed, weights_of
+from stribeck.identify.servo.averaging import Found, members_of, weights_of
+from stribeck.identify.servo.mixture import alike, mixed
 from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.prediction import averaged, factor_of, half_widths
 from stribeck.identify.servo.result import FitSettings

@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.identify.common.correlation import correlation_time
-from stribeck.identify.servo.averaging import Mixed, alike, mixed
 from stribeck.identify.servo.conditions import KINDS, kinds_of, one_more
+from stribeck.identify.servo.mixture import Mixed, alike, mixed
 from stribeck.identify.servo.objective import smooth_absolute
 from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Mask
