@@ -15,7 +15,7 @@ from stribeck.files.drives import Drives, MachineParameters, read_drives, write_
 from stribeck.identify.mechanism.drives import mechanism_drives, values_to_start
 from stribeck.identify.mechanism.dynamics import MultibodyDynamics
 from stribeck.identify.mechanism.model_file import read_model
-from stribeck.model.estimate import at_bound, estimate_of
+from stribeck.model.estimate import Estimate, at_bound, estimate_of
 from stribeck.model.law import offset_torque
 from stribeck.model.verdict import Verdict
 
@@ -86,14 +86,17 @@ def test_a_file_of_another_mechanism_is_refused(tmp_path):
 
 
 def test_the_ripple_of_a_motor_is_in_its_drive(tmp_path):
-    """Both waves, the larger first, with the sign that they have in the dynamics, with intervals; the file comes back."""
+    """Both waves, the larger first, with the sign that they have in the dynamics, with intervals; the file comes back.
+
+    A wave that is a parameter of the mechanism has the status that it has there.
+    """
     model = read_model("furuta_motor")
     waves = {"ripple_14_cos": 0.002, "ripple_14_sin": -0.001, "ripple_8_cos": 0.004, "ripple_8_sin": 0.003}
     parameters = [replace(p, value=waves.get(p.name, p.value)) for p in model.mechanism.parameters]
     mechanism = replace(model.mechanism, parameters=type(model.mechanism.parameters)(parameters))
     estimate = SimpleNamespace(
         mechanism=mechanism,
-        estimates={},
+        estimates={"ripple_14_cos": Estimate(0.002, "N m", "loosely determined", (0.0015, 0.0025))},
         sensitivity=SimpleNamespace(half_width=lambda slope: 1e-4 * float(np.abs(slope).max())),
         solution=SimpleNamespace(status=SimpleNamespace(value="converged")),
     )
@@ -107,6 +110,7 @@ def test_the_ripple_of_a_motor_is_in_its_drive(tmp_path):
     waved += [0.004, 0.003] @ np.array([np.cos(8 * angle), np.sin(8 * angle)])
     np.testing.assert_allclose(found, waved, atol=1e-15)
     assert (drive.values["ripple_order"], drive.values["second_ripple_order"]) == (8.0, 14.0)
+    assert drive.stated["second_ripple_cosine"] == estimate.estimates["ripple_14_cos"]
     assert drive.stated["second_ripple_sine"].interval == pytest.approx((-0.0011, -0.0009))
     with jax.enable_x64():
         dynamics, joint = MultibodyDynamics(mechanism), [one.name for one in mechanism.joints].index(name)

@@ -127,8 +127,11 @@ def _statements(waves: int) -> tuple[str, ...]:
 
 
 def _estimated(estimate: MechanismEstimate, function: Any, units: Any) -> list[list[Estimate]]:
-    """Functions of the parameters (rows, quantities) as estimates; those of no free parameter are fixed."""
-    mechanism = estimate.mechanism
+    """Functions of the parameters (rows, quantities) as estimates; those of no free parameter are fixed.
+
+    A quantity that is a parameter has the estimate of that parameter.
+    """
+    mechanism, names = estimate.mechanism, estimate.mechanism.parameters.free_names
     free = [k for k, parameter in enumerate(mechanism.parameters) if parameter.free]
     with jax.enable_x64():
         values = jnp.asarray(mechanism.values())
@@ -138,6 +141,10 @@ def _estimated(estimate: MechanismEstimate, function: Any, units: Any) -> list[l
     def one(value: float, unit: str, slope: Any) -> Estimate:
         if not slope.any():
             return fixed(value, unit)
+        if np.count_nonzero(slope) == 1 and slope.max() == 1.0:
+            own = estimate.estimates.get(names[int(np.argmax(slope))])
+            if own is not None and own.unit == unit and math.isclose(own.value, value, rel_tol=1e-12):
+                return own
         return estimate_about(value, unit, estimate.sensitivity.half_width(slope))
 
     return [
