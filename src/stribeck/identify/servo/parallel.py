@@ -69,8 +69,9 @@ ON_WITHIN_REACH = Stage(1, 8, 12)
 TRIED_RUNS, MOST_TRIES = 400, 48
 """Trial points in an iteration of these searches simulate about this many runs, up to so many points: few runs take less time."""
 
-WITH_STRENGTHS = Stage(1, 2, 0)
-"""Searches of these laws for all subsets with all strengths."""
+WITH_STRENGTHS = Stage(1, 12, 0)
+"""Searches of these laws for all subsets with all strengths, until they have converged: the errors of fits that ended early are not those of the
+fit that is made with the law chosen."""
 
 QUASI_RANDOM = 512
 """Quasi-random points of each law, of which a search starts from the best; a power of 2."""
