@@ -345,10 +345,7 @@ public:
     Mask leads{};
     for (int k = 0; k < n_; ++k)
     {
-      if (observer.residual.dynamics == nullptr)
-      {
-        track(k, wish.rate[k], behind[k], dt);
-      }
+      track(k, wish.rate[k], behind[k], dt);
       leads[k] = known[k] && path.leads[k];
       const double surely = formulas::surely_present(
         wish.goal[k], wish.rate[k], age, state.velocity[k], travel.direction[k]);
@@ -406,16 +403,26 @@ public:
   }
 
 private:
-  /// Adapt the scale of a joint without a model. It rises above 1 only where a controller follows
-  /// the goals by itself, and all friction is to be cancelled: a position servo lags behind its
-  /// goal without any friction, and impedance must yield.
+  /// Adapt the scale of a joint to its errors; above 1 it counts beside learnt friction, too. It
+  /// rises above 1 only where a controller follows the goals by itself, and all friction is to be
+  /// cancelled: a position servo lags behind its goal without any friction, and impedance must
+  /// yield.
   void track(int k, double rate, double behind, double dt) noexcept
   {
-    const double most = gain * largest_learned, least = maximum(gain, 1e-9);
-    const bool rises = minimum(settings_->learned_gain, most) >= whole && settings_->adapt &&
+    const double full = gain * largest_learned;
+    const double least = maximum(observes ? reached() : gain, 1e-9);
+    const bool rises = minimum(settings_->learned_gain, full) >= whole && settings_->adapt &&
                        !settings_->impedance && settings_->mode != OutputMode::goal_offset;
     const double upper =
       minimum(rises ? settings_->adaptation.scale_upper / least : 1.0, steepest_[k] / least);
+    double most = maximum(upper, 1.0);
+    if (observes)
+    {
+      const double learned = formulas::learned_gain(gain, 1.0, observer.certainty[k], reached());
+      most = TrackingScale::most_beyond(
+        most, learned, observer.scales[k], observer.wrong[k], contact.share[k],
+        observer.sudden[k]);
+    }
     const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
     const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;
     // The firmware of a position servo stops the joint by itself, long before its answer is seen.
@@ -428,7 +435,7 @@ private:
                                                 : not_a_number;
     tracking.update(
       k, behind, slip, path.direction[k], path.moves[k], going, (*joints_)[k].tuning.error_width,
-      maximum(upper, 1.0), dt, start, loop);
+      most, dt, start, loop, observes ? 1.0 : 0.0);
   }
 
   Mask known_joints(const Wish & wish, double dt) noexcept
@@ -493,9 +500,10 @@ private:
       const double steepest = steepest_[k] / maximum(reach, 1e-9), full = tank.share(k);
       const double learned = formulas::learned_gain(gain, led, observer.certainty[k], reach);
       const double floor = least_gain / maximum(learned, 1e-9);
+      const double more = maximum(tracking.scale[k], 1.0);
       scales = {
-        faded(minimum(observer.scales[k].dry, steepest), floor, full),
-        faded(observer.scales[k].viscous, floor, full)};
+        faded(minimum(observer.scales[k].dry * more, steepest), floor, full),
+        faded(observer.scales[k].viscous * more, floor, full)};
       return learned;
     }
     const double dry_share = tank.free_share(k), viscous_share = dry_share * observer.met[k];
@@ -637,7 +645,9 @@ private:
       const double inertia =
         seen ? observer.residual.inertia[k][k] / (joint.ratio * joint.ratio) : rotors_[k];
       const double friction =
-        (observes ? observer.scales[k].dry : maximum(gain * tracking.scale[k], 1.0)) * at_rest[k];
+        (observes ? observer.scales[k].dry * maximum(tracking.scale[k], 1.0)
+                  : maximum(gain * tracking.scale[k], 1.0)) *
+        at_rest[k];
       steep_[k] = friction * loop / inertia;
       speed_limit.set_inertia(k, inertia);
       tuning[k] = joint.tuning;

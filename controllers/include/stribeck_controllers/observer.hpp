@@ -177,6 +177,21 @@ public:
 
   void begin() noexcept { scale.fill(1.0), begun_.fill(false), restart(); }
 
+  /// Largest scale where friction is learnt from momentum, too: it completes the gain to 1 and adds
+  /// what the observer may have missed; 1 at a contact. \param most largest scale by all other
+  /// bounds. \param gain of learnt friction. \param wrong error of the modelled weight, per friction
+  /// at rest.
+  static double most_beyond(
+    double most, double gain, const Scales & scales, double wrong, double contact,
+    bool sudden) noexcept
+  {
+    const double learnt = maximum(maximum(scales.dry, scales.viscous), least_learnt);
+    const double largest =
+      minimum((1.0 + missed + wrong / learnt) / maximum(gain, 1e-9), most / learnt);
+    const double beyond = maximum(largest - 1.0, 0.0);
+    return sudden ? 1.0 : 1.0 + beyond * maximum(1.0 - contact / untouched, 0.0);
+  }
+
   /// Largest scale to begin with: what is not there of the friction drives a joint beyond its goal
   /// for two loop times.
   static double first(
@@ -204,9 +219,11 @@ public:
   /// \param most largest scale, not below 1.
   /// \param start largest scale to begin with, not a number while the loop time is not known.
   /// \param loop time until a torque shows in the error [s].
+  /// \param least smallest scale.
   void update(
     int k, double behind, double slip, double path, double moves, double going, double width,
-    double most, double dt, double start, double loop) noexcept
+    double most, double dt, double start, double loop,
+    double least) noexcept
   {
     if (!begun_[k] && std::isfinite(start))
     {
@@ -231,7 +248,8 @@ public:
     const double fallen =
       followed * std::exp(-rest / fall_time * going * counts * minimum(maximum(-error, 0.0), 1.0));
     const double excess = maximum(fallen - 1.0, 0.0);
-    scale[k] = minimum(fallen - excess * (1.0 - std::exp(-rest / return_time * still)), most);
+    const double rested = fallen - excess * (1.0 - std::exp(-rest / return_time * still));
+    scale[k] = maximum(minimum(rested, most), least);
   }
 
 private:
@@ -240,6 +258,9 @@ private:
   static constexpr double follow_loops = 20.0, reaction = 2.0;  // loop times
   // [rad], of the identified friction
   static constexpr double slip_way = 0.02, least_friction = 0.3;
+  static constexpr double least_learnt = 0.5;  // scale that leaves as much room as smaller ones
+  static constexpr double missed = 0.1;        // part of the friction that the observer may miss
+  static constexpr double untouched = 0.25;    // degree of contact from which a lag is no friction
   Vector way_{}, reach_{};
   Mask passed_{}, ahead_{}, begun_{};
 };
@@ -534,7 +555,10 @@ public:
   Vector external_band{};       ///< half-width of its pointwise band of 97 % [N m]
   Vector external_threshold{};  ///< beyond it, it is a contact [N m]
   Mask contact{};               ///< joints on which more than friction acts against the motion
-  Mask learning{};              ///< joints that learnt from the last residual
+  /// joints whose residual has just changed by more than friction and an error of the model explain
+  Mask sudden{};
+  Vector wrong{};   ///< error of the modelled weight, as a fraction of the friction at rest
+  Mask learning{};  ///< joints that learnt from the last residual
   std::array<Scales, max_joints> scales{}, surely{};  ///< estimates, and lower bounds
   Vector offset{};     ///< residual that the scaled friction does not explain [N m]
   Vector certainty{};  ///< from 0 before any motion to 1
@@ -593,7 +617,8 @@ public:
     {
       v.fill(0.0);
     }
-    torque.fill(0.0), contact.fill(false), surprised_.fill(0.0), impulse_.fill(0.0), elapsed_ = 0.0;
+    torque.fill(0.0), contact.fill(false), sudden.fill(false), surprised_.fill(0.0);
+    impulse_.fill(0.0), elapsed_ = 0.0;
     drive_.fill(0.0), driving_.fill(0.0), pushed.fill(0.0);
     external.fill(0.0), external_band.fill(infinity), external_threshold.fill(infinity);
   }
@@ -664,14 +689,16 @@ public:
       separate(k, friction);
       const double base =
         upper_[k].dry * maximum(std::abs(dry), joint.level) + upper_[k].viscous * std::abs(viscous);
-      most[k] = settings_.offset_limit +
-                model_error * std::abs(residual.bias[k] / joint.gear) / joint.level;
+      wrong[k] = model_error * std::abs(residual.bias[k] / joint.gear) / joint.level;
+      most[k] = settings_.offset_limit + wrong[k];
       bool foreign = exceeds(friction, direction, base, most[k], joint.level);
       contact[k] = exceeds(friction, direction, base, offset_size_[k], joint.level);
       const double innovation = filters_[k].innovation(friction, dry, viscous);
       const bool surprising = std::abs(innovation) > surprise + 3.0 * filters_[k].deviation;
       surprised_[k] = surprising ? surprised_[k] + elapsed : 0.0;
       foreign = foreign || (surprising && surprised_[k] < surprise_time);
+      const double explained = surprise + 3.0 * filters_[k].deviation + wrong[k];
+      sudden[k] = std::abs(innovation) > explained && surprised_[k] < surprise_time;
       const bool driven = drive_[k] * direction > driven_share * joint.level && motion.free[k];
       moving[k] = std::abs(direction) > reversed &&
                   ((motion.led[k] && motion.follows[k]) || driven) && !foreign;

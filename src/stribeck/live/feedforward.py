@@ -22,16 +22,16 @@ from stribeck.live.formulas import Compiler, compiled_by
 from stribeck.live.friction import (
     AS_IDENTIFIED,
     FrictionModel,
-    JointModel,
     Scales,
 )
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
-from stribeck.live.learning.tracking import SLIP, TrackingScale, first
+from stribeck.live.learning.tracking import SLIP, TrackingScale, first, most_beyond
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
+from stribeck.live.tuning import initial_tuning
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import Dynamics
@@ -92,7 +92,7 @@ class FeedForward:
         self.model, self.settings, self.gain = model, settings, settings.gain
         self._map, self._dynamics = joint_map, dynamics
         self._zero: Array = np.zeros(n)
-        self._base = self._initial_tuning(model.joints)
+        self._base = initial_tuning(model.joints, settings.tuning, joint_map.ratio)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
         self._rotors: Array = np.array(rotors, dtype=np.float64)
         self._steepest = largest_scales(model.joints, settings.effort_meaning)
@@ -199,7 +199,7 @@ class FeedForward:
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
-        if self._dynamics is None and self.closed_loop:
+        if self.closed_loop:
             self._track(wish.rate, behind, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
@@ -230,7 +230,7 @@ class FeedForward:
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
     def _track(self, rate: Array, behind: Array, dt: float) -> None:
-        """Adapt the scales of joints without a model to the errors with which they follow their goals.
+        """Adapt scales of joints to the errors with which they follow their goals; above 1 they count beside learnt friction, too.
 
         They rise above 1 only where the goals are those of a controller that follows them itself, and all friction is to be cancelled: a position
         servo lags behind its goal without any friction, and an impedance controller must yield.
@@ -238,8 +238,14 @@ class FeedForward:
         path, travel, settings = self.path, self.travel, self.settings
         full = min(settings.learned_gain, LARGEST_LEARNED * self.gain) >= WHOLE
         rises = full and settings.adapt and settings.control == "tracking" and settings.mode != "goal_offset"
-        upper = settings.adaptation.scale_upper / max(self.gain, 1e-9) if rises else 1.0
-        most = np.maximum(np.minimum(upper, self._steepest / max(self.gain, 1e-9)), 1.0)
+        observer, gain = self.observer, max(self.gain if self.observer is None else self._reached, 1e-9)
+        upper = settings.adaptation.scale_upper / gain if rises else 1.0
+        most = np.maximum(np.minimum(upper, self._steepest / gain), 1.0)
+        if observer is not None:
+            learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
+            most = most_beyond(
+                most, learned, *observer.scales, observer.wrong, self.contact.share, observer.sudden
+            )
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
         servo = settings.mode == "goal_offset"
@@ -248,8 +254,9 @@ class FeedForward:
             start = first(self.gain, self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio))
         slip = self._slip(rate, travel.velocity)
         self.tracking.update(
-            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt, start, loop
-        )
+            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt, start, loop,
+            0.0 if observer is None else 1.0,
+        )  # fmt: skip
 
     def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, wish: Wish, dt: float) -> None:
         """Account for the energy that the torque so far has added."""
@@ -258,8 +265,7 @@ class FeedForward:
         refilled = self._refilled(
             known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
         )
-        drawing = self._moving_at(speed, travel.velocity, moving)
-        delay = self.loop_delay + self._period
+        drawing, delay = self._moving_at(speed, travel.velocity, moving), self.loop_delay + self._period
         self.tank.update(applied, self._guaranteed, drawing, refilled, dt, delay)
         self.speed_limit.update(applied, speed, known & refilled, dt, travel.velocity)
 
@@ -287,6 +293,11 @@ class FeedForward:
         self._solution = self.model.feed_forward(gain, sign, at, *acting, guess, scales, state.position)
         return self._solution
 
+    @property
+    def _reached(self) -> float:
+        """Largest gain with learnt friction."""
+        return max(self.gain, min(self.settings.learned_gain, self.gain * LARGEST_LEARNED))
+
     def _strength(self, known: Mask, led: Array, led_count: int) -> tuple[Array, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
@@ -299,10 +310,11 @@ class FeedForward:
             warm = gain * self.warmth * self.tracking.scale
             warm = formulas.faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
-        reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
+        reached = self._reached
         learned = self._learned_gain(gain, led, observer.certainty, reached)
-        dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
-        viscous_now = observer.scales.viscous
+        more = np.maximum(self.tracking.scale, 1.0)
+        dry_now = np.minimum(observer.scales.dry * more, self._steepest / max(reached, 1e-9))
+        viscous_now = observer.scales.viscous * more
         if fades:
             floor, share = least / np.maximum(learned, 1e-9), self.tank.share
             dry_now, viscous_now = (
@@ -420,22 +432,12 @@ class FeedForward:
         elif self._dynamics is None:
             self._since_tuned = 0.0
         loop = self.loop_delay + self._period
-        scale = np.maximum(self.gain * self.tracking.scale, 1.0) if observer is None else observer.scales.dry
+        scale = np.maximum(self.gain * self.tracking.scale, 1.0)
+        if observer is not None:
+            scale = observer.scales.dry * np.maximum(self.tracking.scale, 1.0)
         friction = scale * self.model.at_rest
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
         self._steep = friction * loop / inertia
         self.speed_limit.set_inertia(inertia)
         self.tuning = replace(self._base, error_width=np.maximum(self._base.error_width, width))
         return self.tuning
-
-    def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
-        """Tuning of each joint from the settings or the joint models."""
-        common_tuning = self.settings.tuning
-        if common_tuning is None:
-            tunings = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]
-            return Tuning.stacked(tunings)
-        ratios = {
-            name: 1.0 if name == "overshoot_fraction" else self._map.ratio for name in vars(common_tuning)
-        }
-        n = len(joints)
-        return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(common_tuning, name) for name in ratios})

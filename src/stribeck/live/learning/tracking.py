@@ -1,7 +1,9 @@
-r"""Scale of the friction of a joint without a model of its dynamics, from the errors with which it follows its goals.
+r"""Scale of the friction of a joint from the errors with which it follows its goals, without a model of its dynamics.
 
 A joint whose friction is cancelled exactly follows its goal and stops there; with less it lags behind and stops short, with more it
 gets ahead and moves on beyond its goal or swings about it. Neither needs an inertia to be seen.
+
+Beside friction that is learnt from momentum (:mod:`stribeck.live.learning.observer`), scales above 1 make up for what an error of the model hides from it.
 """
 
 from __future__ import annotations
@@ -37,6 +39,15 @@ LEAD = 0.2
 
 RETURN_TIME = 1.0
 """Time constant with which a scale above 1 returns to 1 while a joint stands still before a goal at rest [s]."""
+
+LEAST_LEARNT = 0.5
+"""Learnt scales below this leave as much room as this one [1]."""
+
+MISSED = 0.1
+"""Largest part of the friction that the observer is taken to miss [1]."""
+
+UNTOUCHED = 0.25
+"""Degree of contact from which a lag is no friction [1]."""
 
 NATURAL = 0.2
 """Overshoot as a fraction of the largest error on the way to the goal, which a controller makes by itself [1]."""
@@ -87,7 +98,7 @@ class TrackingScale:
 
     def update(
         self, behind: Array, slip: Array, path: Array, moves: Array, going: Array, width: Any, most: Any, dt: float,
-        start: Any = 1.0, loop: float = 0.0,
+        start: Any = 1.0, loop: float = 0.0, least: float = 0.0,
     ) -> None:  # fmt: skip
         """Update with a state.
 
@@ -100,6 +111,7 @@ class TrackingScale:
         :param most: largest scales, (n,); not below 1.
         :param start: largest scales to begin with (:func:`first`), (n,); ``None`` while the loop time is not known.
         :param loop: time until a torque shows in the error [s].
+        :param least: smallest scales [1].
         """
         if not self._begun and start is not None:
             self._begun, self.scale = True, np.minimum(self.scale, start)
@@ -114,7 +126,7 @@ class TrackingScale:
         scale = self._followed(
             self.scale, counts, error, predicted, dt / FOLLOW_TIME * moves, dt / time * moves
         )
-        self.scale = self._rested(scale, counts, error, going, dt * (1.0 - moves), most)
+        self.scale = np.maximum(self._rested(scale, counts, error, going, dt * (1.0 - moves), most), least)
 
 
 def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
@@ -126,6 +138,28 @@ def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> A
     xp, time = array_namespace(friction, inertia), REACTION * max(loop, 1e-9)
     allowed = LEAST_FRICTION + 2.0 * slip * inertia / (friction * time * time)
     return xp.minimum(allowed / max(gain, 1e-9), 1.0)
+
+
+def most_beyond(most: Any, gain: Any, dry: Any, viscous: Any, wrong: Any, contact: Any, sudden: Any) -> Any:
+    r"""Largest scale where friction is learnt from momentum, too.
+
+    It completes the gain g to 1 and adds what the observer may have missed: :math:`g s \hat s \le (1 + \epsilon)\hat s + w` with the
+    larger :math:`\hat s` of both learnt scales and :math:`\epsilon` = :data:`MISSED`. So a lag that is no friction (goals that are ahead) does not raise it further.
+    At a contact it is 1.
+
+    :param most: largest scale by all other bounds [1].
+    :param gain: g of learnt friction [1].
+    :param dry, viscous: learnt scales [1].
+    :param wrong: w, error of the modelled weight per friction at rest [1].
+    :param contact: degree of contact, in [0, 1].
+    :param sudden: joints whose residual has just changed as at a contact.
+    """
+    xp = array_namespace(most, dry)
+    learnt = xp.maximum(xp.maximum(dry, viscous), LEAST_LEARNT)
+    largest = xp.minimum((1.0 + MISSED + wrong / learnt) / xp.maximum(gain, 1e-9), most / learnt)
+    return xp.where(
+        sudden, 1.0, 1.0 + xp.maximum(largest - 1.0, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
+    )
 
 
 def passed(passed: Any, way: Any, before: Any, behind: Any) -> Any:
