@@ -26,6 +26,7 @@ from stribeck.live.friction import (
 )
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
+from stribeck.live.learning.latency import ServoDelay
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
 from stribeck.live.learning.tracking import SLIP, TrackingScale, first, most_beyond
 from stribeck.live.samples import Loads, State, Wish
@@ -106,12 +107,10 @@ class FeedForward:
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
         ratio = np.ones(n) * joint_map.ratio
         self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
-        self.by_goal: Mask = np.zeros(n, dtype=np.bool_)
-        """Joints whose friction is that at the velocity of the goal: a velocity measured so long ago would drive them."""
+        self.delay = ServoDelay(n, settings.timing.loop_delay)
+        """Delay by which positions follow the goals that the torque goes with."""
         self.closed_loop = True
         """Whether the motion answers to the torque, as that of a recording does not."""
-        self._lag = settings.timing.loop_delay if settings.mode == "goal_offset" else 0.0
-        """Time by which positions follow the goals that the torque goes with [s]."""
         self._guaranteed = self._zero
         """Part of the last torque that the guaranteed friction takes [N m]."""
         self.observer: FrictionObserver | None = None
@@ -171,6 +170,11 @@ class FeedForward:
         """Time from a measurement to the torque computed from it [s]."""
         return self.settings.timing.loop_delay or 2.0 * self._period
 
+    @property
+    def _loop(self) -> Array:
+        """The same of each joint with what was measured, and one period (n,) [s]."""
+        return np.maximum(self.loop_delay, self.delay.lag) + self._period
+
     def torque(
         self, state: State, wish: Wish, loads: Loads, acting: Array | None, applied: Array, dt: float
     ) -> Array:
@@ -192,7 +196,7 @@ class FeedForward:
         moving = self._threshold(tuning.moving_velocity, known, self._steep, travel.bends)
         travel.update(state.position, speed, tuning.deadband, dt)
         motion = self._measured(speed, travel.velocity, travel.step, moving)
-        present = self._present(wish.goal, wish.rate, wish.age - self._lag)
+        present = self._present(wish.goal, wish.rate, wish.age - self.delay.lag)
         behind = self._behind(present, state.position, tuning.deadband)
         error = self._error_share(present, state.position, tuning.deadband)
         path.update(
@@ -221,8 +225,8 @@ class FeedForward:
         gain, scales, at = *self._strength(known, led, led_count), speed
         if self.observer is not None:
             at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
-        if True in self.by_goal.tolist():
-            at = np.where(self.by_goal & known, np.where(np.isnan(wish.rate), 0.0, wish.rate), at)
+        if True in self.delay.by_goal.tolist():
+            at = np.where(self.delay.by_goal & known, np.where(np.isnan(wish.rate), 0.0, wish.rate), at)
         torque = self._of_law(gain, direction, at, state, loads, scales)
         self._guaranteed = self._guaranteed_of(
             torque, gain, *(scales or AS_IDENTIFIED), self.settings.certain_fraction
@@ -261,12 +265,12 @@ class FeedForward:
     def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, wish: Wish, dt: float) -> None:
         """Account for the energy that the torque so far has added."""
         travel, deadband = self.travel, self.tuning.deadband
-        goal = self._surely(wish.goal, wish.rate, wish.age - self._lag, speed, travel.direction)
+        goal = self._surely(wish.goal, wish.rate, wish.age - self.delay.lag, speed, travel.direction)
         refilled = self._refilled(
             known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
         )
-        drawing, delay = self._moving_at(speed, travel.velocity, moving), self.loop_delay + self._period
-        self.tank.update(applied, self._guaranteed, drawing, refilled, dt, delay)
+        drawing = self._moving_at(speed, travel.velocity, moving)
+        self.tank.update(applied, self._guaranteed, drawing, refilled, dt, self._loop)
         self.speed_limit.update(applied, speed, known & refilled, dt, travel.velocity)
 
     def _known(self, wish: Wish, dt: float) -> Mask:
@@ -431,7 +435,8 @@ class FeedForward:
             self._since_tuned = 0.0
         elif self._dynamics is None:
             self._since_tuned = 0.0
-        loop = self.loop_delay + self._period
+        self.delay.update()
+        loop = self._loop
         scale = np.maximum(self.gain * self.tracking.scale, 1.0)
         if observer is not None:
             scale = observer.scales.dry * np.maximum(self.tracking.scale, 1.0)
