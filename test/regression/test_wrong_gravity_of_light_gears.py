@@ -62,6 +62,8 @@ def test_goals_that_are_ahead_do_not_raise_learnt_friction():
     [
         ({}, 1.1 / 0.8),
         ({"gain": 1.0}, 1.1),
+        ({"certainty": 0.0}, 1.0),
+        ({"certainty": 0.5}, 1.0 + 0.5 * (1.1 / 0.8 - 1.0)),
         ({"wrong": 0.5}, 1.6 / 0.8),
         ({"dry": 2.0, "viscous": 1.0, "most": 2.2}, 1.1),
         ({"contact": 0.125}, 1.0 + 0.5 * (1.1 / 0.8 - 1.0)),
@@ -70,7 +72,9 @@ def test_goals_that_are_ahead_do_not_raise_learnt_friction():
     ],
 )
 def test_the_scale_completes_the_gain_and_adds_a_tenth(case, wanted):
-    """Gain 0.8, learnt scale 1: up to 1.1 of the learnt friction, and an error of the weight; nothing at contacts."""
-    given = SimpleNamespace(most=2.2, gain=0.8, dry=1.0, viscous=1.0, wrong=0.0, contact=0.0, sudden=False)
+    """Gain 0.8, learnt scale 1: up to 1.1 of the learnt friction, and an error of the weight; nothing at contacts and before motion."""
+    given = SimpleNamespace(
+        most=2.2, gain=0.8, certainty=1.0, dry=1.0, viscous=1.0, wrong=0.0, contact=0.0, sudden=False
+    )
     given.__dict__.update(case)
     assert math.isclose(float(most_beyond(**vars(given))), wanted, rel_tol=1e-12)

@@ -178,17 +178,17 @@ public:
   void begin() noexcept { scale.fill(1.0), begun_.fill(false), restart(); }
 
   /// Largest scale where friction is learnt from momentum, too: it completes the gain to 1 and adds
-  /// what the observer may have missed; 1 at a contact. \param most largest scale by all other
+  /// what the observer may have missed; 1 before motion and at a contact. \param most largest scale by all other
   /// bounds. \param gain of learnt friction. \param wrong error of the modelled weight, per friction
   /// at rest.
   static double most_beyond(
-    double most, double gain, const Scales & scales, double wrong, double contact,
+    double most, double gain, double certainty, const Scales & scales, double wrong, double contact,
     bool sudden) noexcept
   {
     const double learnt = maximum(maximum(scales.dry, scales.viscous), least_learnt);
     const double largest =
       minimum((1.0 + missed + wrong / learnt) / maximum(gain, 1e-9), most / learnt);
-    const double beyond = maximum(largest - 1.0, 0.0);
+    const double beyond = certainty * maximum(largest - 1.0, 0.0);
     return sudden ? 1.0 : 1.0 + beyond * maximum(1.0 - contact / untouched, 0.0);
   }
 

@@ -247,9 +247,8 @@ class FeedForward:
         most = np.maximum(np.minimum(upper, self._steepest / gain), 1.0)
         if observer is not None:
             learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
-            most = most_beyond(
-                most, learned, *observer.scales, observer.wrong, self.contact.share, observer.sudden
-            )
+            seen = observer.certainty, *observer.scales, observer.wrong
+            most = most_beyond(most, learned, *seen, self.contact.share, observer.sudden)
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
         servo = settings.mode == "goal_offset"

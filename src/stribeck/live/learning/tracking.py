@@ -140,7 +140,9 @@ def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> A
     return xp.minimum(allowed / max(gain, 1e-9), 1.0)
 
 
-def most_beyond(most: Any, gain: Any, dry: Any, viscous: Any, wrong: Any, contact: Any, sudden: Any) -> Any:
+def most_beyond(
+    most: Any, gain: Any, certainty: Any, dry: Any, viscous: Any, wrong: Any, contact: Any, sudden: Any
+) -> Any:
     r"""Largest scale where friction is learnt from momentum, too.
 
     It completes the gain g to 1 and adds what the observer may have missed: :math:`g s \hat s \le (1 + \epsilon)\hat s + w` with the
@@ -149,6 +151,7 @@ def most_beyond(most: Any, gain: Any, dry: Any, viscous: Any, wrong: Any, contac
 
     :param most: largest scale by all other bounds [1].
     :param gain: g of learnt friction [1].
+    :param certainty: of the learnt friction: nothing is added before the observer has seen motion, from 0 to 1.
     :param dry, viscous: learnt scales [1].
     :param wrong: w, error of the modelled weight per friction at rest [1].
     :param contact: degree of contact, in [0, 1].
@@ -157,9 +160,8 @@ def most_beyond(most: Any, gain: Any, dry: Any, viscous: Any, wrong: Any, contac
     xp = array_namespace(most, dry)
     learnt = xp.maximum(xp.maximum(dry, viscous), LEAST_LEARNT)
     largest = xp.minimum((1.0 + MISSED + wrong / learnt) / xp.maximum(gain, 1e-9), most / learnt)
-    return xp.where(
-        sudden, 1.0, 1.0 + xp.maximum(largest - 1.0, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
-    )
+    beyond = certainty * xp.maximum(largest - 1.0, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
+    return xp.where(sudden, 1.0, 1.0 + beyond)
 
 
 def passed(passed: Any, way: Any, before: Any, behind: Any) -> Any:
