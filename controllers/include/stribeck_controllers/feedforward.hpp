@@ -446,8 +446,8 @@ private:
     {
       const double learned = formulas::learned_gain(gain, 1.0, observer.certainty[k], reached());
       most = TrackingScale::most_beyond(
-        most, learned, observer.certainty[k], observer.scales[k], observer.wrong[k], contact.share[k],
-        observer.sudden[k]);
+        most, learned, observer.certainty[k], observer.scales[k], observer.wrong[k],
+        contact.share[k], observer.sudden[k]);
     }
     const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
     const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;

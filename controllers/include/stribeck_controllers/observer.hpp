@@ -178,9 +178,9 @@ public:
   void begin() noexcept { scale.fill(1.0), begun_.fill(false), restart(); }
 
   /// Largest scale where friction is learnt from momentum, too: it completes the gain to 1 and adds
-  /// what the observer may have missed; 1 before motion and at a contact. \param most largest scale by all other
-  /// bounds. \param gain of learnt friction. \param wrong error of the modelled weight, per friction
-  /// at rest.
+  /// what the observer may have missed; 1 before motion and at a contact.
+  /// \param most largest scale by all other bounds. \param gain of learnt friction.
+  /// \param wrong error of the modelled weight, per friction at rest.
   static double most_beyond(
     double most, double gain, double certainty, const Scales & scales, double wrong, double contact,
     bool sudden) noexcept
