@@ -353,7 +353,7 @@ public:
     Mask leads{};
     for (int k = 0; k < n_; ++k)
     {
-      track(k, wish.rate[k], behind[k], dt);
+      track(k, wish.rate[k], behind[k], known[k], dt);
       leads[k] = known[k] && path.leads[k];
       const double surely = formulas::surely_present(
         wish.goal[k], wish.rate[k], wish.age - lag[k], state.velocity[k], travel.direction[k]);
@@ -433,7 +433,7 @@ private:
   /// rises above 1 only where a controller follows the goals by itself, and all friction is to be
   /// cancelled: a position servo lags behind its goal without any friction, and impedance must
   /// yield.
-  void track(int k, double rate, double behind, double dt) noexcept
+  void track(int k, double rate, double behind, bool known, double dt) noexcept
   {
     const double full = gain * largest_learned;
     const double least = maximum(observes ? reached() : gain, 1e-9);
@@ -448,6 +448,7 @@ private:
       most = TrackingScale::most_beyond(
         most, learned, observer.certainty[k], observer.scales[k], observer.wrong[k],
         contact.share[k], observer.sudden[k]);
+      most = known ? most : 1.0;
     }
     const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
     const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;

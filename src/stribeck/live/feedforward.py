@@ -204,7 +204,7 @@ class FeedForward:
         )
         self.turning.update(state.position, motion, tuning.presliding)
         if self.closed_loop:
-            self._track(wish.rate, behind, dt)
+            self._track(wish.rate, behind, known, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
         if observing and self._dynamics is not None and acting is not None:
@@ -233,7 +233,7 @@ class FeedForward:
         )
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
-    def _track(self, rate: Array, behind: Array, dt: float) -> None:
+    def _track(self, rate: Array, behind: Array, known: Mask, dt: float) -> None:
         """Adapt scales of joints to the errors with which they follow their goals; above 1 they count beside learnt friction, too.
 
         They rise above 1 only where the goals are those of a controller that follows them itself, and all friction is to be cancelled: a position
@@ -248,7 +248,9 @@ class FeedForward:
         if observer is not None:
             learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
             seen = observer.certainty, *observer.scales, observer.wrong
-            most = most_beyond(most, learned, *seen, self.contact.share, observer.sudden)
+            most = np.where(
+                known, most_beyond(most, learned, *seen, self.contact.share, observer.sudden), 1.0
+            )
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
         servo = settings.mode == "goal_offset"
