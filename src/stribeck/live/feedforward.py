@@ -407,7 +407,8 @@ class FeedForward:
         elapsed = seen.conclude(now)
         self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
-        self.contact.update(seen.contact, held, leads, follows, path, elapsed)
+        rests, met = known & (self.path.moves < 0.5), seen.touched * path < 0.0
+        self.contact.update(seen.contact, held, leads, follows, path, elapsed, rests, met)
 
     def _present_observer(self, dynamics: Dynamics) -> FrictionObserver:
         """The observer, created at the first state because its time constant depends on the period of the states."""

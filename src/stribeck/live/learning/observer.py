@@ -136,7 +136,7 @@ class FrictionObserver:
         self._error_of = compiled(_error)
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
-        self._sudden = compiled(_sudden)
+        self._sudden, self._touched = compiled(_sudden), compiled(_touched)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
         self._loose = compiled(loose)
         self._whole, self._deviation = compiled(unexplained), compiled(deviation)
@@ -167,6 +167,8 @@ class FrictionObserver:
         """Joints on which more than friction acts against the motion."""
         self.sudden: Mask = np.zeros(n, dtype=np.bool_)
         """Joints whose residual has just changed by more than friction and an error of the model explain."""
+        self.touched: Array = np.zeros(n)
+        """Sign of an external torque beyond the threshold of a contact and an error of the model's gravity, else 0 (n,)."""
         self.wrong: Array = np.zeros(n)
         """Error of the modelled weight, as a fraction of the friction at rest [1]."""
         self._surprised: Array = np.zeros(n)
@@ -212,7 +214,7 @@ class FrictionObserver:
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
         unknown = np.full_like(self.torque, np.inf)
         self.external = ExternalTorque(self.torque, unknown, unknown)
-        self.sudden = np.zeros_like(self.sudden)
+        self.sudden, self.touched = np.zeros_like(self.sudden), np.zeros_like(self.touched)
         self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
         self._drive.value = self.pushed = np.zeros_like(self._drive.value)
         self._driving = self.torque
@@ -261,6 +263,7 @@ class FrictionObserver:
         self.external = self._external_of(friction, *moved)
         base = self._most(*self._upper, dry, viscous, level)
         self.wrong = self._error_of(self._map.servo_torque(self.residual.bias), level)
+        self.touched = self._touched(self.external.torque, self.external.threshold, self.wrong, level)
         most = learned.settings.offset_limit + self.wrong
         foreign = self._exceeds(friction, direction, base, most, level)
         self.contact = self._exceeds(friction, direction, base, self._offset_size, level)
@@ -384,6 +387,12 @@ def _sudden(innovation: Any, deviation: Any, lasting: Any, wrong: Any) -> Any:
     """Joints whose residual has just changed by more than friction and an error of the model's gravity explain."""
     xp = array_namespace(innovation)
     return (xp.abs(innovation) > SURPRISE + 3.0 * deviation + wrong) & (lasting < SURPRISE_TIME)
+
+
+def _touched(torque: Any, threshold: Any, wrong: Any, level: Any) -> Any:
+    """Sign of an external torque that neither noise nor friction nor an error of the model's gravity explains, else 0."""
+    xp = array_namespace(torque, threshold)
+    return xp.where(xp.abs(torque) > threshold + wrong * level, xp.sign(torque), 0.0)
 
 
 def _surprises(innovation: Any, deviation: Any) -> Any:
