@@ -441,28 +441,28 @@ private:
                        !settings_->impedance && settings_->mode != OutputMode::goal_offset;
     const double upper =
       minimum(rises ? settings_->adaptation.scale_upper / least : 1.0, steepest_[k] / least);
-    double most = maximum(upper, 1.0);
+    double most = maximum(upper, 1.0), floor = 0.0;
+    // The firmware of a position servo stops the joint by itself, long before its answer is seen.
+    const bool servo = settings_->mode == OutputMode::goal_offset;
+    const double loop = servo ? 0.0 : loop_delay() + period_, ratio = std::abs((*joints_)[k].ratio);
+    const double allowed = TrackingScale::slack(at_rest[k], loop, rotors_[k], ratio);
+    const double first = TrackingScale::first(gain, allowed);
     if (observes)
     {
       const double learned = formulas::learned_gain(gain, 1.0, observer.certainty[k], reached());
       most = TrackingScale::most_beyond(
         most, learned, observer.certainty[k], observer.scales[k], observer.wrong[k],
-        contact.share[k], observer.sudden[k]);
+        contact.share[k], observer.sudden[k], allowed);
       most = known ? most : 1.0;
+      floor = first + (1.0 - first) * observer.certainty[k];
     }
     const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
     const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;
-    // The firmware of a position servo stops the joint by itself, long before its answer is seen.
-    const bool servo = settings_->mode == OutputMode::goal_offset;
-    const double loop = servo ? 0.0 : loop_delay() + period_, ratio = std::abs((*joints_)[k].ratio);
     // Without a period this is the first state of a sequence.
-    const double start = servo || period_ > 0.0 ? TrackingScale::first(
-                                                    maximum(gain, 1e-9), at_rest[k],
-                                                    maximum(loop, 1e-9), rotors_[k], ratio)
-                                                : not_a_number;
+    const double start = servo || period_ > 0.0 ? first : not_a_number;
     tracking.update(
       k, behind, slip, path.direction[k], path.moves[k], going, (*joints_)[k].tuning.error_width,
-      most, dt, start, loop, observes ? 1.0 : 0.0);
+      most, dt, start, loop, floor);
   }
 
   Mask known_joints(const Wish & wish, double dt) noexcept
@@ -527,7 +527,7 @@ private:
       const double steepest = steepest_[k] / maximum(reach, 1e-9), full = tank.share(k);
       const double learned = formulas::learned_gain(gain, led, observer.certainty[k], reach);
       const double floor = least_gain / maximum(learned, 1e-9);
-      const double more = maximum(tracking.scale[k], 1.0);
+      const double more = tracking.scale[k];
       scales = {
         faded(minimum(observer.scales[k].dry * more, steepest), floor, full),
         faded(observer.scales[k].viscous * more, floor, full)};
@@ -631,7 +631,7 @@ private:
     }
     Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}, {},
                 motion};
-    Mask held{};
+    Mask held{}, rests{}, met{};
     for (int k = 0; k < n_; ++k)
     {
       const bool beyond =
@@ -648,8 +648,11 @@ private:
         tank.fill(k, std::abs(observer.torque[k] * state.velocity[k]) * elapsed);
       }
       held[k] = std::abs(observer.torque[k]) < held_friction * observer.scales[k].dry * at_rest[k];
+      rests[k] = known[k] && path.moves[k] < 0.5;
+      met[k] = observer.touched[k] * path.direction[k] < 0.0;
     }
-    contact.update(n_, observer.contact, held, leads, seen.follows, path.direction, elapsed);
+    contact.update(
+      n_, observer.contact, held, leads, seen.follows, path.direction, elapsed, rests, met);
   }
 
   /// Widths large enough for the loop through motion or error to be stable despite its delay.

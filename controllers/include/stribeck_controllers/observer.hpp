@@ -57,6 +57,8 @@ constexpr double recalled_deviation = 0.15;
 constexpr double contact_time = 0.05;
 constexpr double patience = 0.5;           ///< Shortest duration of a contact [s].
 constexpr double longest_patience = 30.0;  ///< Longest duration of a contact [s].
+/// Time since its goal came to rest for which a joint may be found to have met something [s].
+constexpr double stop_time = 0.3;
 /// Capacity of a tank: work of the friction at rest over this distance [rad].
 constexpr double tank_stroke = 1.5;
 constexpr double tank_fading = 0.3;  ///< Fill level below which the torque fades.
@@ -134,7 +136,7 @@ private:
 };
 
 /// Contact state of joints: a torque against the motion that exceeds all friction must not be
-/// cancelled.
+/// cancelled. Where the goal rests, the torque goes at once and nothing is tried again.
 class Contact
 {
 public:
@@ -143,29 +145,36 @@ public:
   void restart() noexcept
   {
     touched_.fill(0.0), since_.fill(0.0), share.fill(0.0), patience_.fill(patience);
+    rested_.fill(infinity);
   }
 
+  /// \param rests joints whose goal rests. \param met joints on which something outside acts
+  /// against its path.
   void update(
     int n, const Mask & beyond, const Mask & held, const Mask & led, const Mask & follows,
-    const Vector & path, double dt) noexcept
+    const Vector & path, double dt, const Mask & rests, const Mask & met) noexcept
   {
     const double part = minimum(1.0, dt / contact_time);
     for (int k = 0; k < n; ++k)
     {
       const double way = sign_of(path[k]);
-      const bool begins = !follows[k] && led[k] && beyond[k];
+      rested_[k] = rests[k] ? rested_[k] + dt : 0.0;
+      const bool stopped =
+        !follows[k] && rests[k] && (beyond[k] || met[k]) && rested_[k] <= stop_time;
+      const bool begins = stopped || (!follows[k] && led[k] && beyond[k]);
       since_[k] = begins || touched_[k] == 0.0 ? 0.0 : since_[k] + dt;
-      const bool tries = held[k] && since_[k] > patience_[k];
+      const bool tries = held[k] && !rests[k] && since_[k] > patience_[k];
       const double longer = minimum(2.0 * patience_[k], longest_patience);
       patience_[k] = follows[k] ? patience : tries ? longer : patience_[k];
       const double kept = !follows[k] && !tries && way * touched_[k] > 0.0 ? touched_[k] : 0.0;
       touched_[k] = begins ? way : kept;
-      share[k] = share[k] + part * (std::abs(touched_[k]) - share[k]);
+      share[k] =
+        stopped && way != 0.0 ? 1.0 : share[k] + part * (std::abs(touched_[k]) - share[k]);
     }
   }
 
 private:
-  Vector touched_{}, since_{}, patience_{};
+  Vector touched_{}, since_{}, patience_{}, rested_{};
 };
 
 /// Scales of the friction torques of joints without a model of their dynamics, from the errors with
@@ -180,26 +189,31 @@ public:
   /// Largest scale where friction is learnt from momentum, too: it completes the gain to 1 and adds
   /// what the observer may have missed; 1 before motion and at a contact.
   /// \param most largest scale by all other bounds. \param gain of learnt friction.
-  /// \param wrong error of the modelled weight, per friction at rest.
+  /// \param wrong error of the modelled weight, per friction at rest. \param allowed slack().
   static double most_beyond(
     double most, double gain, double certainty, const Scales & scales, double wrong, double contact,
-    bool sudden) noexcept
+    bool sudden, double allowed) noexcept
   {
     const double learnt = maximum(maximum(scales.dry, scales.viscous), least_learnt);
     const double largest =
       minimum((1.0 + missed + wrong / learnt) / maximum(gain, 1e-9), most / learnt);
-    const double beyond = certainty * maximum(largest - 1.0, 0.0);
+    const double room = minimum(largest - 1.0, allowed / maximum(gain * learnt, 1e-9));
+    const double beyond = certainty * maximum(room, 0.0);
     return sudden ? 1.0 : 1.0 + beyond * maximum(1.0 - contact / untouched, 0.0);
   }
 
-  /// Largest scale to begin with: what is not there of the friction drives a joint beyond its goal
-  /// for two loop times.
-  static double first(
-    double gain, double friction, double loop, double inertia, double ratio) noexcept
+  /// Part of the friction by which a torque may be too large: it drives a joint beyond its goal for
+  /// two loop times.
+  static double slack(double friction, double loop, double inertia, double ratio) noexcept
   {
-    const double time = reaction * loop;
-    return minimum(
-      (least_friction + 2.0 * (slip_way * ratio) * inertia / (friction * time * time)) / gain, 1.0);
+    const double time = reaction * maximum(loop, 1e-9);
+    return 2.0 * (slip_way * ratio) * inertia / (friction * time * time);
+  }
+
+  /// Largest scale to begin with.
+  static double first(double gain, double allowed) noexcept
+  {
+    return minimum((least_friction + allowed) / maximum(gain, 1e-9), 1.0);
   }
 
   void restart() noexcept
@@ -557,6 +571,8 @@ public:
   Mask contact{};               ///< joints on which more than friction acts against the motion
   /// joints whose residual has just changed by more than friction and an error of the model explain
   Mask sudden{};
+  /// sign of an external torque beyond the threshold and an error of the model's gravity, else 0
+  Vector touched{};
   Vector wrong{};   ///< error of the modelled weight, as a fraction of the friction at rest
   Mask learning{};  ///< joints that learnt from the last residual
   std::array<Scales, max_joints> scales{}, surely{};  ///< estimates, and lower bounds
@@ -618,6 +634,7 @@ public:
       v.fill(0.0);
     }
     torque.fill(0.0), contact.fill(false), sudden.fill(false), surprised_.fill(0.0);
+    touched.fill(0.0);
     impulse_.fill(0.0), elapsed_ = 0.0;
     drive_.fill(0.0), driving_.fill(0.0), pushed.fill(0.0);
     external.fill(0.0), external_band.fill(infinity), external_threshold.fill(infinity);
@@ -690,6 +707,8 @@ public:
       const double base =
         upper_[k].dry * maximum(std::abs(dry), joint.level) + upper_[k].viscous * std::abs(viscous);
       wrong[k] = model_error * std::abs(residual.bias[k] / joint.gear) / joint.level;
+      const double explicable = external_threshold[k] + wrong[k] * joint.level;
+      touched[k] = std::abs(external[k]) > explicable ? sign_of(external[k]) : 0.0;
       most[k] = settings_.offset_limit + wrong[k];
       bool foreign = exceeds(friction, direction, base, most[k], joint.level);
       contact[k] = exceeds(friction, direction, base, offset_size_[k], joint.level);

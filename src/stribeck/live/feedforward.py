@@ -28,7 +28,14 @@ from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.latency import ServoDelay
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
-from stribeck.live.learning.tracking import SLIP, TrackingScale, first, most_beyond
+from stribeck.live.learning.tracking import (
+    SLIP,
+    TrackingScale,
+    first,
+    least_beside,
+    most_beyond,
+    slack,
+)
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
@@ -245,22 +252,21 @@ class FeedForward:
         observer, gain = self.observer, max(self.gain if self.observer is None else self._reached, 1e-9)
         upper = settings.adaptation.scale_upper / gain if rises else 1.0
         most = np.maximum(np.minimum(upper, self._steepest / gain), 1.0)
-        if observer is not None:
-            learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
-            seen = observer.certainty, *observer.scales, observer.wrong
-            most = np.where(
-                known, most_beyond(most, learned, *seen, self.contact.share, observer.sudden), 1.0
-            )
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
         servo = settings.mode == "goal_offset"
-        loop, start = 0.0 if servo else self.loop_delay + self._period, None
-        if servo or self._period > 0.0:  # else the first state of a sequence
-            start = first(self.gain, self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio))
+        loop = 0.0 if servo else self.loop_delay + self._period
+        driven = self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio)
+        start, least = first(self.gain, *driven), self._zero
+        if observer is not None:
+            learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
+            seen = observer.certainty, *observer.scales, observer.wrong
+            beyond = most_beyond(most, learned, *seen, self.contact.share, observer.sudden, slack(*driven))
+            most, least = np.where(known, beyond, 1.0), least_beside(start, observer.certainty)
         slip = self._slip(rate, travel.velocity)
         self.tracking.update(
-            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt, start, loop,
-            0.0 if observer is None else 1.0,
+            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt,
+            start if servo or self._period > 0.0 else None, loop, least,
         )  # fmt: skip
 
     def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, wish: Wish, dt: float) -> None:
@@ -317,7 +323,7 @@ class FeedForward:
             return warm if led_count == self._joints else np.where(known, warm, least), None
         reached = self._reached
         learned = self._learned_gain(gain, led, observer.certainty, reached)
-        more = np.maximum(self.tracking.scale, 1.0)
+        more = self.tracking.scale
         dry_now = np.minimum(observer.scales.dry * more, self._steepest / max(reached, 1e-9))
         viscous_now = observer.scales.viscous * more
         if fades:

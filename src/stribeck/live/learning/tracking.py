@@ -8,6 +8,7 @@ Beside friction that is learnt from momentum (:mod:`stribeck.live.learning.obser
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,8 @@ class TrackingScale:
     without any friction. The way ends when it is behind its goal again, so a joint that swings about its goal counts.
     A joint that stands still before a goal at rest may be held by an obstacle: a scale above 1 returns to 1.
 
-    In a loop with a long delay the first scale is that of :func:`first`, and T is :data:`FOLLOW_LOOPS` loop times.
+    In a loop with a long delay the first scale is that of :func:`first`, and T is :data:`FOLLOW_LOOPS` loop times. That scale counts beside friction learnt
+    from momentum, too, until this is certain (:func:`least_beside`).
     """
 
     def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
@@ -129,25 +131,35 @@ class TrackingScale:
         self.scale = np.maximum(self._rested(scale, counts, error, going, dt * (1.0 - moves), most), least)
 
 
-def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
-    r"""Largest scale to begin with, from 0 to 1: what is not there of the friction b drives a joint beyond its goal for n loop times T.
+def slack(friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
+    r"""Part :math:`\sigma` of the friction b by which a torque may be too large: it drives a joint beyond its goal for n loop times T.
 
-    :math:`\tfrac12 (g s - \kappa)\,b\,(nT)^2/J \le x`, with :math:`\kappa` = :data:`LEAST_FRICTION`, n = :data:`REACTION`, the inertia J, infinite where
-    unknown, and x = ``slip`` [rad].
+    :math:`\tfrac12 \sigma b\,(nT)^2/J \le x`, with n = :data:`REACTION`, the inertia J, infinite where unknown, and x = ``slip`` [rad].
     """
-    xp, time = array_namespace(friction, inertia), REACTION * max(loop, 1e-9)
-    allowed = LEAST_FRICTION + 2.0 * slip * inertia / (friction * time * time)
-    return xp.minimum(allowed / max(gain, 1e-9), 1.0)
+    time = REACTION * max(loop, 1e-9)
+    return 2.0 * slip * inertia / (friction * time * time)
+
+
+def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
+    r"""Largest scale to begin with, from 0 to 1: :math:`g s \le \kappa + \sigma` with :math:`\kappa` = :data:`LEAST_FRICTION` and :func:`slack`."""
+    allowed = LEAST_FRICTION + slack(friction, loop, inertia, slip)
+    return array_namespace(friction, inertia).minimum(allowed / max(gain, 1e-9), 1.0)
+
+
+def least_beside(start: Any, certainty: Any) -> Any:
+    """Smallest scale where friction is learnt from momentum, too: that to begin with, and 1 as that friction is certain."""
+    return start + (1.0 - start) * certainty
 
 
 def most_beyond(
-    most: Any, gain: Any, certainty: Any, dry: Any, viscous: Any, wrong: Any, contact: Any, sudden: Any
-) -> Any:
+    most: Any, gain: Any, certainty: Any, dry: Any, viscous: Any, wrong: Any, contact: Any, sudden: Any,
+    allowed: Any = math.inf,
+) -> Any:  # fmt: skip
     r"""Largest scale where friction is learnt from momentum, too.
 
     It completes the gain g to 1 and adds what the observer may have missed: :math:`g s \hat s \le (1 + \epsilon)\hat s + w` with the
     larger :math:`\hat s` of both learnt scales and :math:`\epsilon` = :data:`MISSED`. So a lag that is no friction (goals that are ahead) does not raise it further.
-    At a contact it is 1.
+    At a contact it is 1. In slow loops :func:`slack` bounds what is added, too.
 
     :param most: largest scale by all other bounds [1].
     :param gain: g of learnt friction [1].
@@ -156,11 +168,13 @@ def most_beyond(
     :param wrong: w, error of the modelled weight per friction at rest [1].
     :param contact: degree of contact, in [0, 1].
     :param sudden: joints whose residual has just changed as at a contact.
+    :param allowed: part of the friction by which the torque may be too large (:func:`slack`) [1].
     """
     xp = array_namespace(most, dry)
     learnt = xp.maximum(xp.maximum(dry, viscous), LEAST_LEARNT)
     largest = xp.minimum((1.0 + MISSED + wrong / learnt) / xp.maximum(gain, 1e-9), most / learnt)
-    beyond = certainty * xp.maximum(largest - 1.0, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
+    room = xp.minimum(largest - 1.0, allowed / xp.maximum(gain * learnt, 1e-9))
+    beyond = certainty * xp.maximum(room, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
     return xp.where(sudden, 1.0, 1.0 + beyond)
 
 
