@@ -24,18 +24,11 @@ from stribeck.live.friction import (
     FrictionModel,
     Scales,
 )
+from stribeck.live.learning import tracking
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
 from stribeck.live.learning.latency import ServoDelay
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
-from stribeck.live.learning.tracking import (
-    SLIP,
-    TrackingScale,
-    first,
-    least_beside,
-    most_beyond,
-    slack,
-)
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
@@ -110,7 +103,7 @@ class FeedForward:
         """Used when no controller has sent a goal."""
         self._compile(compiler)
         self.path, self.travel = GoalPath(n, compiler), Travel(n, compiler)
-        self.turning, self.tracking = Turning(n, compiler), TrackingScale(n, compiler)
+        self.turning, self.tracking = Turning(n, compiler), tracking.TrackingScale(n, compiler)
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
         ratio = np.ones(n) * joint_map.ratio
         self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
@@ -256,13 +249,14 @@ class FeedForward:
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
         servo = settings.mode == "goal_offset"
         loop = 0.0 if servo else self.loop_delay + self._period
-        driven = self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio)
-        start, least = first(self.gain, *driven), self._zero
+        driven = self.model.at_rest, loop, self._rotors, tracking.SLIP * np.abs(self._map.ratio)
+        start, least = tracking.first(self.gain, *driven), self._zero
         if observer is not None:
             learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
             seen = observer.certainty, *observer.scales, observer.wrong
-            beyond = most_beyond(most, learned, *seen, self.contact.share, observer.sudden, slack(*driven))
-            most, least = np.where(known, beyond, 1.0), least_beside(start, observer.certainty)
+            within = self.contact.share, observer.sudden, tracking.slack(*driven)
+            beyond = tracking.most_beyond(most, learned, *seen, *within)
+            most, least = np.where(known, beyond, 1.0), tracking.least_beside(start, observer.certainty)
         slip = self._slip(rate, travel.velocity)
         self.tracking.update(
             behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt,
