@@ -442,6 +442,7 @@ private:
     const double upper =
       minimum(rises ? settings_->adaptation.scale_upper / least : 1.0, steepest_[k] / least);
     double most = maximum(upper, 1.0), floor = 0.0;
+    const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
     // The firmware of a position servo stops the joint by itself, long before its answer is seen.
     const bool servo = settings_->mode == OutputMode::goal_offset;
     const double loop = servo ? 0.0 : loop_delay() + period_, ratio = std::abs((*joints_)[k].ratio);
@@ -453,10 +454,10 @@ private:
       most = TrackingScale::most_beyond(
         most, learned, observer.certainty[k], observer.scales[k], observer.wrong[k],
         contact.share[k], observer.sudden[k], allowed);
-      most = known ? most : 1.0;
+      // At standstill before a goal at rest an obstacle may hold the joint.
+      most = known && (path.moves[k] > 0.0 || going > 0.0) ? most : 1.0;
       floor = first + (1.0 - first) * observer.certainty[k];
     }
-    const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
     const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;
     // Without a period this is the first state of a sequence.
     const double start = servo || period_ > 0.0 ? first : not_a_number;

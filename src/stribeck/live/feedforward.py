@@ -236,8 +236,8 @@ class FeedForward:
     def _track(self, rate: Array, behind: Array, known: Mask, dt: float) -> None:
         """Adapt scales of joints to the errors with which they follow their goals; above 1 they count beside learnt friction, too.
 
-        They rise above 1 only where the goals are those of a controller that follows them itself, and all friction is to be cancelled: a position
-        servo lags behind its goal without any friction, and an impedance controller must yield.
+        They rise above 1 only where a controller follows the goals itself, and all friction is to be cancelled: a position servo lags without any friction, and
+        impedance must yield. Beside learnt friction they are at most 1 at standstill before a goal at rest: an obstacle may hold the joint.
         """
         path, travel, settings = self.path, self.travel, self.settings
         full = min(settings.learned_gain, LARGEST_LEARNED * self.gain) >= WHOLE
@@ -253,10 +253,10 @@ class FeedForward:
         start, least = tracking.first(self.gain, *driven), self._zero
         if observer is not None:
             learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
-            seen = observer.certainty, *observer.scales, observer.wrong
-            within = self.contact.share, observer.sudden, tracking.slack(*driven)
-            beyond = tracking.most_beyond(most, learned, *seen, *within)
-            most, least = np.where(known, beyond, 1.0), tracking.least_beside(start, observer.certainty)
+            seen = observer.certainty, *observer.scales, observer.wrong, self.contact.share, observer.sudden
+            beyond = tracking.most_beyond(most, learned, *seen, tracking.slack(*driven))
+            free = known & ((path.moves > 0.0) | (going > 0.0))
+            most, least = np.where(free, beyond, 1.0), tracking.least_beside(start, observer.certainty)
         slip = self._slip(rate, travel.velocity)
         self.tracking.update(
             behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt,
