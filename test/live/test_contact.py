@@ -69,6 +69,8 @@ def test_as_its_goal_comes_to_rest_a_contact_takes_the_torque_at_once(signs: dic
     given = {"beyond": NO, "held": NO, "led": NO, "follows": NO, "path": ON, "dt": DT, "rests": YES}
     contact.update(**given | {"led": YES, "follows": YES, "rests": NO})
     contact.update(**given | signs)
+    assert contact.share[0] == 0.0  # a goal that turns back rests in passing
+    contact.update(**given | signs)
     assert contact.share[0] == 1.0
     for _ in range(round(2.0 * LONGEST_PATIENCE / DT)):
         contact.update(**given | {"held": YES})

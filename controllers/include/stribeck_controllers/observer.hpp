@@ -158,9 +158,11 @@ public:
     for (int k = 0; k < n; ++k)
     {
       const double way = sign_of(path[k]);
-      rested_[k] = rests[k] ? rested_[k] + dt : 0.0;
-      const bool stopped =
-        !follows[k] && rests[k] && (beyond[k] || met[k]) && rested_[k] <= stop_time;
+      const double before = rested_[k];
+      rested_[k] = rests[k] ? before + dt : 0.0;
+      // Not in passing, as a goal that turns back.
+      const bool rested = before > 0.0 && rests[k] && rested_[k] <= stop_time;
+      const bool stopped = !follows[k] && rested && (beyond[k] || met[k]);
       const bool begins = stopped || (!follows[k] && led[k] && beyond[k]);
       since_[k] = begins || touched_[k] == 0.0 ? 0.0 : since_[k] + dt;
       const bool tries = held[k] && !rests[k] && since_[k] > patience_[k];

@@ -66,8 +66,11 @@ class Contact:
         :param met: joints on which something outside acts against that direction.
         """
         way = np.sign(path)
-        self._rested = np.where(rests, self._rested + dt, 0.0)
-        stopped = ~follows & rests & (beyond | met) & (self._rested <= STOP_TIME)
+        before, self._rested = self._rested, np.where(rests, self._rested + dt, 0.0)
+        rested = (
+            (before > 0.0) & rests & (self._rested <= STOP_TIME)
+        )  # not in passing, as a goal that turns back
+        stopped = ~follows & rested & (beyond | met)
         begins = stopped | (~follows & led & beyond)
         self._since = np.where(begins | (self._touched == 0.0), 0.0, self._since + dt)
         tries = held & ~np.asarray(rests) & (self._since > self._patience)
