@@ -38,7 +38,7 @@ def test_a_long_latency_is_refused_only_where_velocities_are_fed_back():
     with pytest.raises(ConfigError, match="shorten the delay"):
         Compensator([joint], [JointMap()], Settings("sum", "none", timing=Timing(loop_delay=0.14)))
     ours = Compensator([joint], [JointMap()], Settings("goal_offset", "none", timing=Timing(loop_delay=0.14)))
-    assert ours.feed_forward.by_goal.all()
+    assert ours.feed_forward.delay.by_goal.all()
 
 
 @pytest.mark.one_case_is_quick

@@ -248,6 +248,14 @@ int separated(const Held * held, double * out)
   return known;
 }
 
+void goal_delays(const Held * held, double * out)
+{
+  const int n = held->compensator.joints();
+  for (int k = 0; k < n; ++k) {
+    held->compensator.goal_delay(k, out[k], out[n + k]);
+  }
+}
+
 void accounted(const Held * held, double * out)
 {
   const Account account = held->compensator.account();

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stribeck.live.learning.contact import CONTACT_TIME, LONGEST_PATIENCE, PATIENCE, Contact
+from stribeck.live.learning.contact import CONTACT_TIME, LONGEST_PATIENCE, PATIENCE, STOP_TIME, Contact
 
 YES, NO = np.array([True]), np.array([False])
 ON, BACK = np.array([1.0]), np.array([-1.0])
@@ -60,3 +60,36 @@ def test_what_friction_could_hold_is_tried_again_each_time_later() -> None:
     touched(contact, DT, follows=YES)
     touched(contact, 0.3, beyond=YES)
     assert touched(contact, PATIENCE + 5.0 * CONTACT_TIME + 0.1, held=YES) < 0.05
+
+
+@pytest.mark.parametrize("signs", [{"met": YES}, {"beyond": YES}])
+def test_as_its_goal_comes_to_rest_a_contact_takes_the_torque_at_once(signs: dict) -> None:
+    """Also without a leading goal; nothing is tried again at rest, and the torque is back with the goal's motion."""
+    contact = Contact(1)
+    given = {"beyond": NO, "held": NO, "led": NO, "follows": NO, "path": ON, "dt": DT, "rests": YES}
+    contact.update(**given | {"led": YES, "follows": YES, "rests": NO})
+    contact.update(**given | signs)
+    assert contact.share[0] == 0.0  # a goal that turns back rests in passing
+    contact.update(**given | signs)
+    assert contact.share[0] == 1.0
+    for _ in range(round(2.0 * LONGEST_PATIENCE / DT)):
+        contact.update(**given | {"held": YES})
+    assert contact.share[0] == pytest.approx(1.0)
+    for _ in range(round(5.0 * CONTACT_TIME / DT)):
+        contact.update(**given | {"led": YES, "follows": YES, "rests": NO})
+    assert contact.share[0] < 0.01
+
+
+def test_a_push_long_after_its_goal_came_to_rest_is_no_obstacle_on_the_way() -> None:
+    """Nor is one against a joint that moves with its goal."""
+    contact = Contact(1)
+    given = {"beyond": NO, "held": NO, "led": NO, "follows": NO, "path": ON, "dt": DT, "rests": YES}
+    contact.update(**given | {"led": YES, "follows": YES, "rests": NO})
+    for _ in range(round(STOP_TIME / DT) + 1):
+        contact.update(**given)
+    contact.update(**given | {"met": YES})
+    assert contact.share[0] == 0.0
+    contact = Contact(1)
+    contact.update(**given | {"led": YES, "follows": YES, "rests": NO})
+    contact.update(**given | {"met": YES, "follows": YES})
+    assert contact.share[0] == 0.0

@@ -306,6 +306,13 @@ class CppCompensator:
         rows = np.empty((3, self._n))
         return rows if self._library.separated(self._handle, pointer(rows)) else None
 
+    @property
+    def goal_delay(self):
+        """Measured delays of the goals, and half-widths [s]."""
+        rows = np.empty((2, self._n))
+        self._library.goal_delays(self._handle, pointer(rows))
+        return rows
+
     def account(self):
         rows = np.empty((6, self._n))
         self._library.accounted(self._handle, pointer(rows))

@@ -20,6 +20,9 @@ namespace stribeck
 /// Time constant of the motor torque without the feed-forward torque [s].
 constexpr double load_filter = 0.05;
 constexpr double modelled_share = 0.48;  ///< Part of a modelled weight that counts as load.
+/// Torque as a fraction of the largest, and velocity [rad/s], at which slopes of a firmware are
+/// taken.
+constexpr double small = 1e-3;
 /// Efforts beyond this multiple of the stall torque are impossible.
 constexpr double largest_effort = 10.0;
 /// Without a state for this long, simulated time does not count [s].
@@ -80,10 +83,10 @@ public:
     {
       problem = joint_problem(k, joints[k], settings);
     }
-    const Vector lag = viscous_lag(n, joints, settings.loop_delay, dynamics);
+    const Vector bandwidth = viscous_lag(n, joints, 1.0, dynamics);
     for (int k = 0; problem.empty() && settings.mode != OutputMode::goal_offset && k < n; ++k)
     {
-      if (lag[k] > 1.0)
+      if (bandwidth[k] * settings.loop_delay > 1.0)
       {
         problem = "joint " + std::to_string(k + 1) + ": with a loop delay of " +
                   std::to_string(1e3 * settings.loop_delay) +
@@ -116,10 +119,9 @@ public:
     }
     observed_ = dynamics != nullptr && settings.adapt;
     feed_forward_.configure(n, joints_, settings_, dynamics, &servos_.warmth);
-    for (int k = 0; k < n; ++k)
-    {
-      feed_forward_.by_goal[k] = lag[k] > 1.0;
-    }
+    latency_.reset();
+    feed_forward_.expect(
+      bandwidth, settings.mode == OutputMode::goal_offset ? &latency_ : nullptr);
     matter_ = settings.effort_meaning != EffortMeaning::none && feed_forward_.load_dependent;
     const bool blind =
       settings.mode == OutputMode::goal_offset && settings.effort_meaning == EffortMeaning::none;
@@ -470,6 +472,13 @@ public:
     return learns() && doubt == Doubt::none;
   }
 
+  /// Measured delay from the goal of a joint to its position and half-width of its 95 % interval
+  /// [s]; NaN and infinite without a measurement.
+  void goal_delay(int k, double & delay, double & half_width) const noexcept
+  {
+    delay = latency_.delay[k], half_width = latency_.half_width[k];
+  }
+
   /// Estimate of the present friction.
   Account account() const noexcept
   {
@@ -731,7 +740,39 @@ private:
     {
       own_.add(stamp, torque);
     }
+    measure_latency(stamp);
     return Verdict::usable;
+  }
+
+  /// Compare the positions with the goals sent, where goals are commanded.
+  void measure_latency(double stamp) noexcept
+  {
+    if (settings_.mode != OutputMode::goal_offset || !wish_.given)
+    {
+      return;
+    }
+    Vector sent{}, lag{}, bend{};
+    for (int k = 0; k < n_; ++k)
+    {
+      const JointModel & joint = joints_[k];
+      const double kp = servos_.kp[k], supply = servos_.supply[k], goal = wish_.goal[k];
+      sent[k] = goal + firmware_offset(k, goal, applied_[k] + feed_forward_of(k, take_));
+      if (!(kp > 0.0))
+      {
+        continue;
+      }
+      const double torque_of_offset = small * joint.max_torque;
+      const double possible = clip(torque_of_offset, -stall_[k], stall_[k]);
+      const double per_torque =
+        joint.servo.goal_offset(possible, kp, supply, 0.0) / torque_of_offset;
+      const double braked = (joint.servo.torque(0.0, 0.0, 0.0, kp, supply) -
+                             joint.servo.torque(0.0, 0.0, small, kp, supply)) /
+                            small;
+      const double drag = (std::isfinite(braked) ? braked : 0.0) +
+                          viscous_friction(joint.law, joint.friction, 1.0, 1.0);
+      lag[k] = drag * per_torque, bend[k] = joint.armature * per_torque;
+    }
+    latency_.update(n_, stamp, state_.position, sent, lag, bend, wish_.age);
   }
 
   /// Check the values of each joint by itself. A joint whose state jumps goes on at its last
@@ -980,6 +1021,7 @@ private:
     applied_.fill(0.0), torque.fill(0.0);
     admission_.forget_slope();
     own_.clear();
+    latency_.restart();
     feed_forward_.restart();
   }
 
@@ -1044,6 +1086,7 @@ private:
   ServoStates servos_;
   Commands commands_, goals_;
   Delayed own_, controller_;
+  GoalLatency latency_;
   State state_{};
   Wish wish_{};
   Command take_{};

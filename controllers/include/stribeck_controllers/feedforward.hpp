@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 
+#include "stribeck_controllers/latency.hpp"
 #include "stribeck_controllers/observer.hpp"
 
 namespace stribeck
@@ -218,8 +219,10 @@ public:
   SpeedLimit speed_limit;
   FrictionObserver observer;
   bool observes = false;  ///< whether the observer exists; it begins with the first states
-  /// joints whose friction is that at the velocity of the goal; configure() clears it
+  /// joints whose friction is that at the velocity of the goal
   Mask by_goal{};
+  /// time by which positions follow the goals that the torque goes with [s]
+  Vector lag{};
   Vector at_rest{}, limit{};
   bool load_dependent = false;
   std::array<Tuning, max_joints> tuning{};
@@ -230,7 +233,7 @@ public:
   {
     n_ = n, joints_ = &joints, settings_ = &settings, warmth_ = warmth, gain = settings.gain;
     observer.residual.dynamics = dynamics;
-    by_goal.fill(false);
+    by_goal.fill(false), lag.fill(0.0), latency_ = nullptr;
     observes = has_recalled_ = load_dependent = false;
     for (int k = 0; k < n; ++k)
     {
@@ -254,6 +257,14 @@ public:
 
   /// Start anew, also the joints whose compensation has ended; keep what was learnt.
   void begin() noexcept { tank.restart(), tracking.begin(), speed_limit.ended.fill(false); }
+
+  /// Say what the delay of position servos is compared with: the bandwidth of the viscous friction,
+  /// [1/s]. \param latency what measures the delay, nullptr for outputs other than goals.
+  void expect(const Vector & bandwidth, const GoalLatency * latency) noexcept
+  {
+    bandwidth_ = bandwidth, latency_ = latency;
+    wait();
+  }
 
   /// Nothing can be learnt from a state: forget the motion that led to it.
   void suspend() noexcept
@@ -329,12 +340,9 @@ public:
     }
     travel.update(n_, state.position, state.velocity, deadband, dt);
     Vector present{};
-    // Positions follow the goals that the torque goes with by the delay of position servos.
-    const double age =
-      wish.age - (settings_->mode == OutputMode::goal_offset ? settings_->loop_delay : 0.0);
     for (int k = 0; k < n_; ++k)
     {
-      present[k] = formulas::present(wish.goal[k], wish.rate[k], age);
+      present[k] = formulas::present(wish.goal[k], wish.rate[k], wish.age - lag[k]);
       motion[k] =
         formulas::measured(state.velocity[k], travel.velocity[k], travel.step[k], moving[k]);
       behind[k] = formulas::behind(present[k], state.position[k], deadband[k]);
@@ -345,20 +353,17 @@ public:
     Mask leads{};
     for (int k = 0; k < n_; ++k)
     {
-      if (observer.residual.dynamics == nullptr)
-      {
-        track(k, wish.rate[k], behind[k], dt);
-      }
+      track(k, wish.rate[k], behind[k], known[k], dt);
       leads[k] = known[k] && path.leads[k];
       const double surely = formulas::surely_present(
-        wish.goal[k], wish.rate[k], age, state.velocity[k], travel.direction[k]);
+        wish.goal[k], wish.rate[k], wish.age - lag[k], state.velocity[k], travel.direction[k]);
       const bool shown = formulas::leading(
         known[k], surely, travel.extreme[k], travel.direction[k], travel.since[k], deadband[k]);
       const bool slow = std::abs(travel.velocity[k]) < 0.1 * moving[k];
       const double speed = state.velocity[k];
       tank.update(
         k, applied[k], guaranteed_[k], slow ? 0.0 : speed, known[k] ? shown : slow, dt,
-        loop_delay() + period_);
+        loop(k));
       speed_limit.update(k, applied[k], speed, travel.velocity[k], shown, dt);
     }
     if (observing)
@@ -406,29 +411,59 @@ public:
   }
 
 private:
-  /// Adapt the scale of a joint without a model. It rises above 1 only where a controller follows
-  /// the goals by itself, and all friction is to be cancelled: a position servo lags behind its
-  /// goal without any friction, and impedance must yield.
-  void track(int k, double rate, double behind, double dt) noexcept
+  /// Take the larger of the declared and the measured delay of each position servo.
+  void wait() noexcept
   {
-    const double most = gain * largest_learned, least = maximum(gain, 1e-9);
-    const bool rises = minimum(settings_->learned_gain, most) >= whole && settings_->adapt &&
+    for (int k = 0; k < n_; ++k)
+    {
+      const double declared = settings_->loop_delay;
+      if (latency_ != nullptr)
+      {
+        const double measured = latency_->delay[k];
+        lag[k] = measured > declared ? measured : declared;
+      }
+      by_goal[k] = bandwidth_[k] * maximum(declared, lag[k]) > 1.0;
+    }
+  }
+
+  /// Time from a measurement of a joint to the torque computed from it, and one period [s].
+  double loop(int k) const noexcept { return maximum(loop_delay(), lag[k]) + period_; }
+
+  /// Adapt the scale of a joint to its errors; above 1 it counts beside learnt friction, too. It
+  /// rises above 1 only where a controller follows the goals by itself, and all friction is to be
+  /// cancelled: a position servo lags behind its goal without any friction, and impedance must
+  /// yield.
+  void track(int k, double rate, double behind, bool known, double dt) noexcept
+  {
+    const double full = gain * largest_learned;
+    const double least = maximum(observes ? reached() : gain, 1e-9);
+    const bool rises = minimum(settings_->learned_gain, full) >= whole && settings_->adapt &&
                        !settings_->impedance && settings_->mode != OutputMode::goal_offset;
     const double upper =
       minimum(rises ? settings_->adaptation.scale_upper / least : 1.0, steepest_[k] / least);
+    double most = maximum(upper, 1.0), floor = 0.0;
     const double going = std::abs(travel.velocity[k]) < 0.1 * tuning[k].moving_velocity ? 0.0 : 1.0;
-    const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;
     // The firmware of a position servo stops the joint by itself, long before its answer is seen.
     const bool servo = settings_->mode == OutputMode::goal_offset;
     const double loop = servo ? 0.0 : loop_delay() + period_, ratio = std::abs((*joints_)[k].ratio);
+    const double allowed = TrackingScale::slack(at_rest[k], loop, rotors_[k], ratio);
+    const double first = TrackingScale::first(gain, allowed);
+    if (observes)
+    {
+      const double learned = formulas::learned_gain(gain, 1.0, observer.certainty[k], reached());
+      most = TrackingScale::most_beyond(
+        most, learned, observer.certainty[k], observer.scales[k], observer.wrong[k],
+        contact.share[k], observer.sudden[k], allowed);
+      // At standstill before a goal at rest an obstacle may hold the joint.
+      most = known && (path.moves[k] > 0.0 || going > 0.0) ? most : 1.0;
+      floor = first + (1.0 - first) * observer.certainty[k];
+    }
+    const double slip = std::isfinite(rate) ? rate - travel.velocity[k] : 0.0;
     // Without a period this is the first state of a sequence.
-    const double start = servo || period_ > 0.0 ? TrackingScale::first(
-                                                    maximum(gain, 1e-9), at_rest[k],
-                                                    maximum(loop, 1e-9), rotors_[k], ratio)
-                                                : not_a_number;
+    const double start = servo || period_ > 0.0 ? first : not_a_number;
     tracking.update(
       k, behind, slip, path.direction[k], path.moves[k], going, (*joints_)[k].tuning.error_width,
-      maximum(upper, 1.0), dt, start, loop);
+      most, dt, start, loop, floor);
   }
 
   Mask known_joints(const Wish & wish, double dt) noexcept
@@ -493,9 +528,10 @@ private:
       const double steepest = steepest_[k] / maximum(reach, 1e-9), full = tank.share(k);
       const double learned = formulas::learned_gain(gain, led, observer.certainty[k], reach);
       const double floor = least_gain / maximum(learned, 1e-9);
+      const double more = tracking.scale[k];
       scales = {
-        faded(minimum(observer.scales[k].dry, steepest), floor, full),
-        faded(observer.scales[k].viscous, floor, full)};
+        faded(minimum(observer.scales[k].dry * more, steepest), floor, full),
+        faded(observer.scales[k].viscous * more, floor, full)};
       return learned;
     }
     const double dry_share = tank.free_share(k), viscous_share = dry_share * observer.met[k];
@@ -596,7 +632,7 @@ private:
     }
     Motion seen{state.position, state.velocity, {}, loads.motor, loads.external, leads, {}, {},
                 motion};
-    Mask held{};
+    Mask held{}, rests{}, met{};
     for (int k = 0; k < n_; ++k)
     {
       const bool beyond =
@@ -613,8 +649,11 @@ private:
         tank.fill(k, std::abs(observer.torque[k] * state.velocity[k]) * elapsed);
       }
       held[k] = std::abs(observer.torque[k]) < held_friction * observer.scales[k].dry * at_rest[k];
+      rests[k] = known[k] && path.moves[k] < 0.5;
+      met[k] = observer.touched[k] * path.direction[k] < 0.0;
     }
-    contact.update(n_, observer.contact, held, leads, seen.follows, path.direction, elapsed);
+    contact.update(
+      n_, observer.contact, held, leads, seen.follows, path.direction, elapsed, rests, met);
   }
 
   /// Widths large enough for the loop through motion or error to be stable despite its delay.
@@ -630,15 +669,18 @@ private:
     {
       since_tuned_ = 0.0;
     }
-    const double loop = loop_delay() + period_, slow = loop / loop_share * (loop / loop_share);
+    wait();
     for (int k = 0; k < n_; ++k)
     {
       const JointModel & joint = (*joints_)[k];
+      const double time = loop(k), slow = time / loop_share * (time / loop_share);
       const double inertia =
         seen ? observer.residual.inertia[k][k] / (joint.ratio * joint.ratio) : rotors_[k];
       const double friction =
-        (observes ? observer.scales[k].dry : maximum(gain * tracking.scale[k], 1.0)) * at_rest[k];
-      steep_[k] = friction * loop / inertia;
+        (observes ? observer.scales[k].dry * maximum(tracking.scale[k], 1.0)
+                  : maximum(gain * tracking.scale[k], 1.0)) *
+        at_rest[k];
+      steep_[k] = friction * time / inertia;
       speed_limit.set_inertia(k, inertia);
       tuning[k] = joint.tuning;
       tuning[k].error_width = maximum(joint.tuning.error_width, 1.5 * friction * slow / inertia);
@@ -650,6 +692,8 @@ private:
   const Settings * settings_ = nullptr;
   const Vector * warmth_ = nullptr;
   Vector solution_{}, boost_{}, steep_{}, unled_{}, rotors_{}, steepest_{};
+  Vector bandwidth_{};
+  const GoalLatency * latency_ = nullptr;
   Vector guaranteed_{};  ///< part of the last torque that the guaranteed friction takes [N m]
   double period_ = 0.0, since_tuned_ = infinity;
   bool has_recalled_ = false;

@@ -57,6 +57,8 @@ constexpr double recalled_deviation = 0.15;
 constexpr double contact_time = 0.05;
 constexpr double patience = 0.5;           ///< Shortest duration of a contact [s].
 constexpr double longest_patience = 30.0;  ///< Longest duration of a contact [s].
+/// Time since its goal came to rest for which a joint may be found to have met something [s].
+constexpr double stop_time = 0.3;
 /// Capacity of a tank: work of the friction at rest over this distance [rad].
 constexpr double tank_stroke = 1.5;
 constexpr double tank_fading = 0.3;  ///< Fill level below which the torque fades.
@@ -134,7 +136,7 @@ private:
 };
 
 /// Contact state of joints: a torque against the motion that exceeds all friction must not be
-/// cancelled.
+/// cancelled. Where the goal rests, the torque goes at once and nothing is tried again.
 class Contact
 {
 public:
@@ -143,29 +145,38 @@ public:
   void restart() noexcept
   {
     touched_.fill(0.0), since_.fill(0.0), share.fill(0.0), patience_.fill(patience);
+    rested_.fill(infinity);
   }
 
+  /// \param rests joints whose goal rests. \param met joints on which something outside acts
+  /// against its path.
   void update(
     int n, const Mask & beyond, const Mask & held, const Mask & led, const Mask & follows,
-    const Vector & path, double dt) noexcept
+    const Vector & path, double dt, const Mask & rests, const Mask & met) noexcept
   {
     const double part = minimum(1.0, dt / contact_time);
     for (int k = 0; k < n; ++k)
     {
       const double way = sign_of(path[k]);
-      const bool begins = !follows[k] && led[k] && beyond[k];
+      const double before = rested_[k];
+      rested_[k] = rests[k] ? before + dt : 0.0;
+      // Not in passing, as a goal that turns back.
+      const bool rested = before > 0.0 && rests[k] && rested_[k] <= stop_time;
+      const bool stopped = !follows[k] && rested && (beyond[k] || met[k]);
+      const bool begins = stopped || (!follows[k] && led[k] && beyond[k]);
       since_[k] = begins || touched_[k] == 0.0 ? 0.0 : since_[k] + dt;
-      const bool tries = held[k] && since_[k] > patience_[k];
+      const bool tries = held[k] && !rests[k] && since_[k] > patience_[k];
       const double longer = minimum(2.0 * patience_[k], longest_patience);
       patience_[k] = follows[k] ? patience : tries ? longer : patience_[k];
       const double kept = !follows[k] && !tries && way * touched_[k] > 0.0 ? touched_[k] : 0.0;
       touched_[k] = begins ? way : kept;
-      share[k] = share[k] + part * (std::abs(touched_[k]) - share[k]);
+      share[k] =
+        stopped && way != 0.0 ? 1.0 : share[k] + part * (std::abs(touched_[k]) - share[k]);
     }
   }
 
 private:
-  Vector touched_{}, since_{}, patience_{};
+  Vector touched_{}, since_{}, patience_{}, rested_{};
 };
 
 /// Scales of the friction torques of joints without a model of their dynamics, from the errors with
@@ -177,14 +188,34 @@ public:
 
   void begin() noexcept { scale.fill(1.0), begun_.fill(false), restart(); }
 
-  /// Largest scale to begin with: what is not there of the friction drives a joint beyond its goal
-  /// for two loop times.
-  static double first(
-    double gain, double friction, double loop, double inertia, double ratio) noexcept
+  /// Largest scale where friction is learnt from momentum, too: it completes the gain to 1 and adds
+  /// what the observer may have missed; 1 before motion and at a contact.
+  /// \param most largest scale by all other bounds. \param gain of learnt friction.
+  /// \param wrong error of the modelled weight, per friction at rest. \param allowed slack().
+  static double most_beyond(
+    double most, double gain, double certainty, const Scales & scales, double wrong, double contact,
+    bool sudden, double allowed) noexcept
   {
-    const double time = reaction * loop;
-    return minimum(
-      (least_friction + 2.0 * (slip_way * ratio) * inertia / (friction * time * time)) / gain, 1.0);
+    const double learnt = maximum(maximum(scales.dry, scales.viscous), least_learnt);
+    const double largest =
+      minimum((1.0 + missed + wrong / learnt) / maximum(gain, 1e-9), most / learnt);
+    const double room = minimum(largest - 1.0, allowed / maximum(gain * learnt, 1e-9));
+    const double beyond = certainty * maximum(room, 0.0);
+    return sudden ? 1.0 : 1.0 + beyond * maximum(1.0 - contact / untouched, 0.0);
+  }
+
+  /// Part of the friction by which a torque may be too large: it drives a joint beyond its goal for
+  /// two loop times.
+  static double slack(double friction, double loop, double inertia, double ratio) noexcept
+  {
+    const double time = reaction * maximum(loop, 1e-9);
+    return 2.0 * (slip_way * ratio) * inertia / (friction * time * time);
+  }
+
+  /// Largest scale to begin with.
+  static double first(double gain, double allowed) noexcept
+  {
+    return minimum((least_friction + allowed) / maximum(gain, 1e-9), 1.0);
   }
 
   void restart() noexcept
@@ -204,9 +235,11 @@ public:
   /// \param most largest scale, not below 1.
   /// \param start largest scale to begin with, not a number while the loop time is not known.
   /// \param loop time until a torque shows in the error [s].
+  /// \param least smallest scale.
   void update(
     int k, double behind, double slip, double path, double moves, double going, double width,
-    double most, double dt, double start, double loop) noexcept
+    double most, double dt, double start, double loop,
+    double least) noexcept
   {
     if (!begun_[k] && std::isfinite(start))
     {
@@ -231,7 +264,8 @@ public:
     const double fallen =
       followed * std::exp(-rest / fall_time * going * counts * minimum(maximum(-error, 0.0), 1.0));
     const double excess = maximum(fallen - 1.0, 0.0);
-    scale[k] = minimum(fallen - excess * (1.0 - std::exp(-rest / return_time * still)), most);
+    const double rested = fallen - excess * (1.0 - std::exp(-rest / return_time * still));
+    scale[k] = maximum(minimum(rested, most), least);
   }
 
 private:
@@ -240,6 +274,9 @@ private:
   static constexpr double follow_loops = 20.0, reaction = 2.0;  // loop times
   // [rad], of the identified friction
   static constexpr double slip_way = 0.02, least_friction = 0.3;
+  static constexpr double least_learnt = 0.5;  // scale that leaves as much room as smaller ones
+  static constexpr double missed = 0.1;        // part of the friction that the observer may miss
+  static constexpr double untouched = 0.25;    // degree of contact from which a lag is no friction
   Vector way_{}, reach_{};
   Mask passed_{}, ahead_{}, begun_{};
 };
@@ -534,7 +571,12 @@ public:
   Vector external_band{};       ///< half-width of its pointwise band of 97 % [N m]
   Vector external_threshold{};  ///< beyond it, it is a contact [N m]
   Mask contact{};               ///< joints on which more than friction acts against the motion
-  Mask learning{};              ///< joints that learnt from the last residual
+  /// joints whose residual has just changed by more than friction and an error of the model explain
+  Mask sudden{};
+  /// sign of an external torque beyond the threshold and an error of the model's gravity, else 0
+  Vector touched{};
+  Vector wrong{};   ///< error of the modelled weight, as a fraction of the friction at rest
+  Mask learning{};  ///< joints that learnt from the last residual
   std::array<Scales, max_joints> scales{}, surely{};  ///< estimates, and lower bounds
   Vector offset{};     ///< residual that the scaled friction does not explain [N m]
   Vector certainty{};  ///< from 0 before any motion to 1
@@ -593,7 +635,9 @@ public:
     {
       v.fill(0.0);
     }
-    torque.fill(0.0), contact.fill(false), surprised_.fill(0.0), impulse_.fill(0.0), elapsed_ = 0.0;
+    torque.fill(0.0), contact.fill(false), sudden.fill(false), surprised_.fill(0.0);
+    touched.fill(0.0);
+    impulse_.fill(0.0), elapsed_ = 0.0;
     drive_.fill(0.0), driving_.fill(0.0), pushed.fill(0.0);
     external.fill(0.0), external_band.fill(infinity), external_threshold.fill(infinity);
   }
@@ -664,14 +708,18 @@ public:
       separate(k, friction);
       const double base =
         upper_[k].dry * maximum(std::abs(dry), joint.level) + upper_[k].viscous * std::abs(viscous);
-      most[k] = settings_.offset_limit +
-                model_error * std::abs(residual.bias[k] / joint.gear) / joint.level;
+      wrong[k] = model_error * std::abs(residual.bias[k] / joint.gear) / joint.level;
+      const double explicable = external_threshold[k] + wrong[k] * joint.level;
+      touched[k] = std::abs(external[k]) > explicable ? sign_of(external[k]) : 0.0;
+      most[k] = settings_.offset_limit + wrong[k];
       bool foreign = exceeds(friction, direction, base, most[k], joint.level);
       contact[k] = exceeds(friction, direction, base, offset_size_[k], joint.level);
       const double innovation = filters_[k].innovation(friction, dry, viscous);
       const bool surprising = std::abs(innovation) > surprise + 3.0 * filters_[k].deviation;
       surprised_[k] = surprising ? surprised_[k] + elapsed : 0.0;
       foreign = foreign || (surprising && surprised_[k] < surprise_time);
+      const double explained = surprise + 3.0 * filters_[k].deviation + wrong[k];
+      sudden[k] = std::abs(innovation) > explained && surprised_[k] < surprise_time;
       const bool driven = drive_[k] * direction > driven_share * joint.level && motion.free[k];
       moving[k] = std::abs(direction) > reversed &&
                   ((motion.led[k] && motion.follows[k]) || driven) && !foreign;

@@ -82,7 +82,6 @@ class Compensator:
         self.map = JointMap.stacked(maps)
         self._straight = bool(np.all((self.map.gear == 1.0) & (self.map.offset == 0.0)))
         self.feed_forward = FeedForward(self.model, self.map, settings, compiler, dynamics)
-        self.feed_forward.by_goal = viscous_lag(joints, inertia, delay) > 1.0
         self._slew_limited = compiled_by(compiler, slew_limited)
         self.enabled = False
         self.doubt: str | None = "not enabled"
@@ -96,6 +95,7 @@ class Compensator:
         self.feed_forward.warmth = self.servos.warmth
         self.wishes = ControllerWishes(len(names), settings.timing.command_timeout)
         self.loads = LoadEstimate(self.model, self.map, settings, self.servos, dynamics)
+        self.feed_forward.delay.begin(viscous_lag(joints, inertia, 1.0), self.loads.latency)
         self.merger = StateMerger(self.names, settings.timing.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
         self._zero: Array = np.zeros(len(names))
@@ -439,7 +439,7 @@ class Compensator:
             wish = Wish(goal, rate, has_goal, age)
         servo_effort = effort if self._straight else self.map.servo_torque(effort)
         trusted = self._admission.frozen is None
-        loads = self.loads.loads(state, servo_effort, command, wish.goal, self._applied, dt, trusted)
+        loads = self.loads.loads(state, servo_effort, command, wish, self._applied, dt, trusted)
         acting = None
         if not trusted:
             self.feed_forward.suspend()

@@ -22,16 +22,17 @@ from stribeck.live.formulas import Compiler, compiled_by
 from stribeck.live.friction import (
     AS_IDENTIFIED,
     FrictionModel,
-    JointModel,
     Scales,
 )
+from stribeck.live.learning import tracking
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
+from stribeck.live.learning.latency import ServoDelay
 from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
-from stribeck.live.learning.tracking import SLIP, TrackingScale, first
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
+from stribeck.live.tuning import initial_tuning
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import Dynamics
@@ -92,7 +93,7 @@ class FeedForward:
         self.model, self.settings, self.gain = model, settings, settings.gain
         self._map, self._dynamics = joint_map, dynamics
         self._zero: Array = np.zeros(n)
-        self._base = self._initial_tuning(model.joints)
+        self._base = initial_tuning(model.joints, settings.tuning, joint_map.ratio)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
         self._rotors: Array = np.array(rotors, dtype=np.float64)
         self._steepest = largest_scales(model.joints, settings.effort_meaning)
@@ -102,16 +103,14 @@ class FeedForward:
         """Used when no controller has sent a goal."""
         self._compile(compiler)
         self.path, self.travel = GoalPath(n, compiler), Travel(n, compiler)
-        self.turning, self.tracking = Turning(n, compiler), TrackingScale(n, compiler)
+        self.turning, self.tracking = Turning(n, compiler), tracking.TrackingScale(n, compiler)
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest, compiler)
         ratio = np.ones(n) * joint_map.ratio
         self.speed_limit = SpeedLimit(self.tank.capacity, self._rotors, ratio, compiler)
-        self.by_goal: Mask = np.zeros(n, dtype=np.bool_)
-        """Joints whose friction is that at the velocity of the goal: a velocity measured so long ago would drive them."""
+        self.delay = ServoDelay(n, settings.timing.loop_delay)
+        """Delay by which positions follow the goals that the torque goes with."""
         self.closed_loop = True
         """Whether the motion answers to the torque, as that of a recording does not."""
-        self._lag = settings.timing.loop_delay if settings.mode == "goal_offset" else 0.0
-        """Time by which positions follow the goals that the torque goes with [s]."""
         self._guaranteed = self._zero
         """Part of the last torque that the guaranteed friction takes [N m]."""
         self.observer: FrictionObserver | None = None
@@ -171,6 +170,11 @@ class FeedForward:
         """Time from a measurement to the torque computed from it [s]."""
         return self.settings.timing.loop_delay or 2.0 * self._period
 
+    @property
+    def _loop(self) -> Array:
+        """The same of each joint with what was measured, and one period (n,) [s]."""
+        return np.maximum(self.loop_delay, self.delay.lag) + self._period
+
     def torque(
         self, state: State, wish: Wish, loads: Loads, acting: Array | None, applied: Array, dt: float
     ) -> Array:
@@ -192,15 +196,15 @@ class FeedForward:
         moving = self._threshold(tuning.moving_velocity, known, self._steep, travel.bends)
         travel.update(state.position, speed, tuning.deadband, dt)
         motion = self._measured(speed, travel.velocity, travel.step, moving)
-        present = self._present(wish.goal, wish.rate, wish.age - self._lag)
+        present = self._present(wish.goal, wish.rate, wish.age - self.delay.lag)
         behind = self._behind(present, state.position, tuning.deadband)
         error = self._error_share(present, state.position, tuning.deadband)
         path.update(
             wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
         )
         self.turning.update(state.position, motion, tuning.presliding)
-        if self._dynamics is None and self.closed_loop:
-            self._track(wish.rate, behind, dt)
+        if self.closed_loop:
+            self._track(wish.rate, behind, known, dt)
         leads = known & path.leads
         self._draw(applied, speed, moving, known, wish, dt)
         if observing and self._dynamics is not None and acting is not None:
@@ -221,46 +225,53 @@ class FeedForward:
         gain, scales, at = *self._strength(known, led, led_count), speed
         if self.observer is not None:
             at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
-        if True in self.by_goal.tolist():
-            at = np.where(self.by_goal & known, np.where(np.isnan(wish.rate), 0.0, wish.rate), at)
+        if True in self.delay.by_goal.tolist():
+            at = np.where(self.delay.by_goal & known, np.where(np.isnan(wish.rate), 0.0, wish.rate), at)
         torque = self._of_law(gain, direction, at, state, loads, scales)
         self._guaranteed = self._guaranteed_of(
             torque, gain, *(scales or AS_IDENTIFIED), self.settings.certain_fraction
         )
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
-    def _track(self, rate: Array, behind: Array, dt: float) -> None:
-        """Adapt the scales of joints without a model to the errors with which they follow their goals.
+    def _track(self, rate: Array, behind: Array, known: Mask, dt: float) -> None:
+        """Adapt scales of joints to the errors with which they follow their goals; above 1 they count beside learnt friction, too.
 
-        They rise above 1 only where the goals are those of a controller that follows them itself, and all friction is to be cancelled: a position
-        servo lags behind its goal without any friction, and an impedance controller must yield.
+        They rise above 1 only where a controller follows the goals itself, and all friction is to be cancelled: a position servo lags without any friction, and
+        impedance must yield. Beside learnt friction they are at most 1 at standstill before a goal at rest: an obstacle may hold the joint.
         """
         path, travel, settings = self.path, self.travel, self.settings
         full = min(settings.learned_gain, LARGEST_LEARNED * self.gain) >= WHOLE
         rises = full and settings.adapt and settings.control == "tracking" and settings.mode != "goal_offset"
-        upper = settings.adaptation.scale_upper / max(self.gain, 1e-9) if rises else 1.0
-        most = np.maximum(np.minimum(upper, self._steepest / max(self.gain, 1e-9)), 1.0)
+        observer, gain = self.observer, max(self.gain if self.observer is None else self._reached, 1e-9)
+        upper = settings.adaptation.scale_upper / gain if rises else 1.0
+        most = np.maximum(np.minimum(upper, self._steepest / gain), 1.0)
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
         servo = settings.mode == "goal_offset"
-        loop, start = 0.0 if servo else self.loop_delay + self._period, None
-        if servo or self._period > 0.0:  # else the first state of a sequence
-            start = first(self.gain, self.model.at_rest, loop, self._rotors, SLIP * np.abs(self._map.ratio))
+        loop = 0.0 if servo else self.loop_delay + self._period
+        driven = self.model.at_rest, loop, self._rotors, tracking.SLIP * np.abs(self._map.ratio)
+        start, least = tracking.first(self.gain, *driven), self._zero
+        if observer is not None:
+            learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
+            seen = observer.certainty, *observer.scales, observer.wrong, self.contact.share, observer.sudden
+            beyond = tracking.most_beyond(most, learned, *seen, tracking.slack(*driven))
+            free = known & ((path.moves > 0.0) | (going > 0.0))
+            most, least = np.where(free, beyond, 1.0), tracking.least_beside(start, observer.certainty)
         slip = self._slip(rate, travel.velocity)
         self.tracking.update(
-            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt, start, loop
-        )
+            behind, slip, path.direction, path.moves, going, self._base.error_width, most, dt,
+            start if servo or self._period > 0.0 else None, loop, least,
+        )  # fmt: skip
 
     def _draw(self, applied: Array, speed: Array, moving: Array, known: Mask, wish: Wish, dt: float) -> None:
         """Account for the energy that the torque so far has added."""
         travel, deadband = self.travel, self.tuning.deadband
-        goal = self._surely(wish.goal, wish.rate, wish.age - self._lag, speed, travel.direction)
+        goal = self._surely(wish.goal, wish.rate, wish.age - self.delay.lag, speed, travel.direction)
         refilled = self._refilled(
             known, goal, travel.extreme, travel.direction, travel.since, deadband, travel.velocity, moving
         )
         drawing = self._moving_at(speed, travel.velocity, moving)
-        delay = self.loop_delay + self._period
-        self.tank.update(applied, self._guaranteed, drawing, refilled, dt, delay)
+        self.tank.update(applied, self._guaranteed, drawing, refilled, dt, self._loop)
         self.speed_limit.update(applied, speed, known & refilled, dt, travel.velocity)
 
     def _known(self, wish: Wish, dt: float) -> Mask:
@@ -287,6 +298,11 @@ class FeedForward:
         self._solution = self.model.feed_forward(gain, sign, at, *acting, guess, scales, state.position)
         return self._solution
 
+    @property
+    def _reached(self) -> float:
+        """Largest gain with learnt friction."""
+        return max(self.gain, min(self.settings.learned_gain, self.gain * LARGEST_LEARNED))
+
     def _strength(self, known: Mask, led: Array, led_count: int) -> tuple[Array, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
@@ -299,10 +315,11 @@ class FeedForward:
             warm = gain * self.warmth * self.tracking.scale
             warm = formulas.faded(warm, least, self.tank.share) if fades else warm
             return warm if led_count == self._joints else np.where(known, warm, least), None
-        reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
+        reached = self._reached
         learned = self._learned_gain(gain, led, observer.certainty, reached)
-        dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
-        viscous_now = observer.scales.viscous
+        more = self.tracking.scale
+        dry_now = np.minimum(observer.scales.dry * more, self._steepest / max(reached, 1e-9))
+        viscous_now = observer.scales.viscous * more
         if fades:
             floor, share = least / np.maximum(learned, 1e-9), self.tank.share
             dry_now, viscous_now = (
@@ -390,7 +407,8 @@ class FeedForward:
         elapsed = seen.conclude(now)
         self.tank.fill(np.where(seen.learning, np.abs(seen.torque * state.velocity) * elapsed, 0.0))
         held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
-        self.contact.update(seen.contact, held, leads, follows, path, elapsed)
+        rests, met = known & (self.path.moves < 0.5), seen.touched * path < 0.0
+        self.contact.update(seen.contact, held, leads, follows, path, elapsed, rests, met)
 
     def _present_observer(self, dynamics: Dynamics) -> FrictionObserver:
         """The observer, created at the first state because its time constant depends on the period of the states."""
@@ -419,23 +437,14 @@ class FeedForward:
             self._since_tuned = 0.0
         elif self._dynamics is None:
             self._since_tuned = 0.0
-        loop = self.loop_delay + self._period
-        scale = np.maximum(self.gain * self.tracking.scale, 1.0) if observer is None else observer.scales.dry
+        self.delay.update()
+        loop = self._loop
+        scale = np.maximum(self.gain * self.tracking.scale, 1.0)
+        if observer is not None:
+            scale = observer.scales.dry * np.maximum(self.tracking.scale, 1.0)
         friction = scale * self.model.at_rest
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
         self._steep = friction * loop / inertia
         self.speed_limit.set_inertia(inertia)
         self.tuning = replace(self._base, error_width=np.maximum(self._base.error_width, width))
         return self.tuning
-
-    def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
-        """Tuning of each joint from the settings or the joint models."""
-        common_tuning = self.settings.tuning
-        if common_tuning is None:
-            tunings = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]
-            return Tuning.stacked(tunings)
-        ratios = {
-            name: 1.0 if name == "overshoot_fraction" else self._map.ratio for name in vars(common_tuning)
-        }
-        n = len(joints)
-        return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(common_tuning, name) for name in ratios})

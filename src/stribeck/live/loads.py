@@ -7,8 +7,9 @@ from operator import le
 import numpy as np
 
 from stribeck.live.friction import LARGEST_FEEDBACK, FrictionModel
+from stribeck.live.learning.latency import GoalLatency
 from stribeck.live.learning.residual import Delayed
-from stribeck.live.samples import Loads, State
+from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import steepest_feedback
 from stribeck.live.states.doubt import DoubtError, finite
@@ -31,6 +32,9 @@ MODELLED_SHARE = 0.48
 With it no position servo of `bench/position_servos.py` is worse off than with its weight alone compensated, where friction is
 0.3 to 2 times the identified one, the model is 20 % wrong and goals act 140 ms late, unknown to the compensation.
 """
+
+SMALL = 1e-3
+"""Torque as a fraction of the largest [1], and velocity [rad/s] at which the slopes of a firmware are taken."""
 
 LARGEST_EFFORT = 10.0
 """Efforts beyond this multiple of the motor's stall torque are rejected as impossible."""
@@ -65,6 +69,11 @@ class LoadEstimate:
         self._idle = self.latest = Loads(zero, zero, False)
         self._filtered: Array | None = None
         self._state: State | None = None
+        self._wish: tuple[Command | None, Array, float] = (None, zero, 0.0)
+        self.latency = GoalLatency(len(model.joints)) if settings.mode == "goal_offset" else None
+        """Measures the delays from goals to positions, where goals are commanded."""
+        self._gains: tuple[Array, Array] | None = None
+        self._follows = zero, zero
         self._own, self._controller = Delayed(settings.timing.loop_delay), Delayed(settings.timing.loop_delay)
 
     @property
@@ -76,11 +85,33 @@ class LoadEstimate:
         """Forget the measured and the feed-forward torques; keep those of the controller."""
         self._filtered = self._state = None
         self._own.clear()
+        if self.latency is not None:
+            self.latency.restart()
 
     def sent(self, stamp: float, torque: Array) -> None:
         """Store the friction torque sent in response to a state, in the robot's coordinates [N m]."""
         if self.observed:
             self._own.add(stamp, torque)
+        command, goal, age = self._wish
+        if self.latency is not None and self._state is not None and command is not None:
+            own = self._map.servo_torque(torque) + self.feed_forward_of(command)
+            sent = goal + self._offset(goal, own, self._state)
+            self.latency.update(stamp, self._state.position, sent, *self._dynamics_of_servos(), age)
+
+    def _dynamics_of_servos(self) -> tuple[Array, Array]:
+        """D/K [s] and J/K [s²] of each servo with its rotor, by the firmware's gains, 0 where unknown (n,)."""
+        kp, supply, model = self._servos.kp, self._servos.supply, self._model
+        if self._gains is None or not all(map(np.array_equal, self._gains, (kp, supply))):
+            self._gains = kp.copy(), supply.copy()
+            zero, one = np.zeros_like(kp), np.ones_like(kp)
+            torque, slow = SMALL * model.limit, SMALL * one
+            per_torque = model.offsets(torque, kp, supply) / torque
+            braked = model.firmware_torque(zero, zero, zero, kp, supply)
+            braked = (braked - model.firmware_torque(zero, zero, slow, kp, supply)) / slow
+            drag = np.where(np.isfinite(braked), braked, 0.0) + model.viscous(one, one)
+            rotors = np.array([joint.values.get("armature", 0.0) for joint in model.joints])
+            self._follows = drag * per_torque, rotors * per_torque
+        return self._follows
 
     def commanded(self, time: float | None, effort: Array) -> None:
         """Store a controller's effort that applies from ``time`` on, in the robot's coordinates [N m]."""
@@ -106,7 +137,7 @@ class LoadEstimate:
         state: State,
         effort: Array,
         command: Command | None,
-        goal: Array,
+        wish: Wish,
         applied: Array,
         dt: float,
         trusted: bool = True,
@@ -118,12 +149,13 @@ class LoadEstimate:
         :param trusted: whether the positions of all joints are; the modelled weight depends on them.
         :raises DoubtError: for an impossible effort where one is needed.
         """
-        self._state = state
+        self._state, self._wish = state, (command, wish.goal, wish.age)
         if self._dynamics is not None and self.modelled:
             self.latest = self._of_model(self._dynamics, state) if trusted else self._idle
         else:
             known = self._matter
-            self.latest = self._present(state, effort, command, goal, applied, dt) if known else self._idle
+            present = self._present(state, effort, command, wish.goal, applied, dt) if known else self._idle
+            self.latest = present
         return self.latest
 
     def _present(

@@ -33,6 +33,14 @@ def figures_of(compensator: Compensator, enabling: EnableState, states: int, gap
         figures[f"certainty/{name}"] = float(account.certainty[k])
         figures[f"contact/{name}"] = float(account.contact[k])
         figures[f"energy/{name}"] = float(account.energy[k])
+    if (latency := compensator.loads.latency) is not None:
+        for k, name in enumerate(compensator.names):
+            delay, width = latency.delay[k], latency.half_width[k]
+            told = (
+                "not measured" if np.isnan(delay) else f"{1e3 * delay:.0f} ms ± {1e3 * width:.0f} ms measured"
+            )
+            used = 1e3 * compensator.feed_forward.delay.lag[k]
+            figures[f"goal delay/{name}"] = f"{told}, {used:.0f} ms used"
     if gap:
         figures["learning"] = f"nothing: {gap}"
     if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:

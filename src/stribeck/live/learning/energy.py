@@ -64,7 +64,13 @@ class EnergyTank:
         self.filled = np.minimum(self.filled + work, self.capacity)
 
     def update(
-        self, torque: Array, certain: Array, velocity: Array, refilled: Mask, dt: float, delay: float = 0.0
+        self,
+        torque: Array,
+        certain: Array,
+        velocity: Array,
+        refilled: Mask,
+        dt: float,
+        delay: float | Array = 0.0,
     ) -> None:
         """Update with the energy added during a step.
 

@@ -133,9 +133,10 @@ class FrictionObserver:
         n = len(model.joints)
         compiled = partial(compiled_by, compiler)
         self._dry_part = compiled(_dry_part)
-        self._offset_limit_of = compiled(_offset_limit)
+        self._error_of = compiled(_error)
         self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
         self._most, self._surprises = compiled(_most), compiled(_surprises)
+        self._sudden, self._touched = compiled(_sudden), compiled(_touched)
         self._held, self._external, self._band = compiled(held), compiled(external), compiled(band)
         self._loose = compiled(loose)
         self._whole, self._deviation = compiled(unexplained), compiled(deviation)
@@ -164,6 +165,12 @@ class FrictionObserver:
         """External torque, in the coordinates of the parameter files."""
         self.contact: Mask = np.zeros(n, dtype=np.bool_)
         """Joints on which more than friction acts against the motion."""
+        self.sudden: Mask = np.zeros(n, dtype=np.bool_)
+        """Joints whose residual has just changed by more than friction and an error of the model explain."""
+        self.touched: Array = np.zeros(n)
+        """Sign of an external torque beyond the threshold of a contact and an error of the model's gravity, else 0 (n,)."""
+        self.wrong: Array = np.zeros(n)
+        """Error of the modelled weight, as a fraction of the friction at rest [1]."""
         self._surprised: Array = np.zeros(n)
         self.learning: Mask = np.zeros(n, dtype=np.bool_)
         self._elapsed, self._impulse, self._driving = 0.0, self.torque, self.torque
@@ -207,6 +214,7 @@ class FrictionObserver:
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
         unknown = np.full_like(self.torque, np.inf)
         self.external = ExternalTorque(self.torque, unknown, unknown)
+        self.sudden, self.touched = np.zeros_like(self.sudden), np.zeros_like(self.touched)
         self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
         self._drive.value = self.pushed = np.zeros_like(self._drive.value)
         self._driving = self.torque
@@ -254,14 +262,16 @@ class FrictionObserver:
         moved = self._moved.update(self._agreement(motion.measured, motion.direction) * now, share)
         self.external = self._external_of(friction, *moved)
         base = self._most(*self._upper, dry, viscous, level)
-        weight = self._map.servo_torque(self.residual.bias)
-        most = self._offset_limit_of(weight, level, learned.settings.offset_limit)
+        self.wrong = self._error_of(self._map.servo_torque(self.residual.bias), level)
+        self.touched = self._touched(self.external.torque, self.external.threshold, self.wrong, level)
+        most = learned.settings.offset_limit + self.wrong
         foreign = self._exceeds(friction, direction, base, most, level)
         self.contact = self._exceeds(friction, direction, base, self._offset_size, level)
         innovation = learned.innovation(friction, dry, viscous)
         surprising = self._surprises(innovation, learned.deviation)
         self._surprised = np.where(surprising, self._surprised + elapsed, 0.0)
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
+        self.sudden = self._sudden(innovation, learned.deviation, self._surprised, self.wrong)
         driven = self._driven(self._drive.value, direction, level) & motion.free
         moving = (np.abs(direction) > ONE_WAY) & ((motion.led & motion.follows) | driven) & ~foreign
         self._calibrate(moving * elapsed)
@@ -343,9 +353,9 @@ def _without_offset(torque: Any, direction: Any, offset: Any) -> Any:
     return torque - array_namespace(direction).abs(direction) * offset
 
 
-def _offset_limit(weight: Any, level: Any, least: Any) -> Any:
-    """Bound of the offset, as a fraction of the friction at rest [1]; ``weight`` is the modelled torque without that of accelerations [N m]."""
-    return least + MODEL_ERROR * array_namespace(weight, level).abs(weight) / level
+def _error(weight: Any, level: Any) -> Any:
+    """Error of the modelled weight, as a fraction of the friction at rest [1]; ``weight`` is the modelled torque without that of accelerations [N m]."""
+    return MODEL_ERROR * array_namespace(weight, level).abs(weight) / level
 
 
 def _most(upper_dry: Any, upper_viscous: Any, dry: Any, viscous: Any, level: Any) -> Any:
@@ -371,6 +381,18 @@ def _pushed(drive: Any, level: Any) -> Any:
 def _driven(drive: Any, direction: Any, level: Any) -> Any:
     """Joints that a controller drives in the direction of their motion."""
     return drive * direction > DRIVEN * level
+
+
+def _sudden(innovation: Any, deviation: Any, lasting: Any, wrong: Any) -> Any:
+    """Joints whose residual has just changed by more than friction and an error of the model's gravity explain."""
+    xp = array_namespace(innovation)
+    return (xp.abs(innovation) > SURPRISE + 3.0 * deviation + wrong) & (lasting < SURPRISE_TIME)
+
+
+def _touched(torque: Any, threshold: Any, wrong: Any, level: Any) -> Any:
+    """Sign of an external torque that neither noise nor friction nor an error of the model's gravity explains, else 0."""
+    xp = array_namespace(torque, threshold)
+    return xp.where(xp.abs(torque) > threshold + wrong * level, xp.sign(torque), 0.0)
 
 
 def _surprises(innovation: Any, deviation: Any) -> Any:

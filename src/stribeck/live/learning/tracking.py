@@ -1,11 +1,14 @@
-r"""Scale of the friction of a joint without a model of its dynamics, from the errors with which it follows its goals.
+r"""Scale of the friction of a joint from the errors with which it follows its goals, without a model of its dynamics.
 
 A joint whose friction is cancelled exactly follows its goal and stops there; with less it lags behind and stops short, with more it
 gets ahead and moves on beyond its goal or swings about it. Neither needs an inertia to be seen.
+
+Beside friction that is learnt from momentum (:mod:`stribeck.live.learning.observer`), scales above 1 make up for what an error of the model hides from it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -38,6 +41,15 @@ LEAD = 0.2
 RETURN_TIME = 1.0
 """Time constant with which a scale above 1 returns to 1 while a joint stands still before a goal at rest [s]."""
 
+LEAST_LEARNT = 0.5
+"""Learnt scales below this leave as much room as this one [1]."""
+
+MISSED = 0.1
+"""Largest part of the friction that the observer is taken to miss [1]."""
+
+UNTOUCHED = 0.25
+"""Degree of contact from which a lag is no friction [1]."""
+
 NATURAL = 0.2
 """Overshoot as a fraction of the largest error on the way to the goal, which a controller makes by itself [1]."""
 
@@ -63,7 +75,8 @@ class TrackingScale:
     without any friction. The way ends when it is behind its goal again, so a joint that swings about its goal counts.
     A joint that stands still before a goal at rest may be held by an obstacle: a scale above 1 returns to 1.
 
-    In a loop with a long delay the first scale is that of :func:`first`, and T is :data:`FOLLOW_LOOPS` loop times.
+    In a loop with a long delay the first scale is that of :func:`first`, and T is :data:`FOLLOW_LOOPS` loop times. That scale counts beside friction learnt
+    from momentum, too, until this is certain (:func:`least_beside`).
     """
 
     def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
@@ -87,7 +100,7 @@ class TrackingScale:
 
     def update(
         self, behind: Array, slip: Array, path: Array, moves: Array, going: Array, width: Any, most: Any, dt: float,
-        start: Any = 1.0, loop: float = 0.0,
+        start: Any = 1.0, loop: float = 0.0, least: float = 0.0,
     ) -> None:  # fmt: skip
         """Update with a state.
 
@@ -100,6 +113,7 @@ class TrackingScale:
         :param most: largest scales, (n,); not below 1.
         :param start: largest scales to begin with (:func:`first`), (n,); ``None`` while the loop time is not known.
         :param loop: time until a torque shows in the error [s].
+        :param least: smallest scales [1].
         """
         if not self._begun and start is not None:
             self._begun, self.scale = True, np.minimum(self.scale, start)
@@ -114,18 +128,54 @@ class TrackingScale:
         scale = self._followed(
             self.scale, counts, error, predicted, dt / FOLLOW_TIME * moves, dt / time * moves
         )
-        self.scale = self._rested(scale, counts, error, going, dt * (1.0 - moves), most)
+        self.scale = np.maximum(self._rested(scale, counts, error, going, dt * (1.0 - moves), most), least)
+
+
+def slack(friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
+    r"""Part :math:`\sigma` of the friction b by which a torque may be too large: it drives a joint beyond its goal for n loop times T.
+
+    :math:`\tfrac12 \sigma b\,(nT)^2/J \le x`, with n = :data:`REACTION`, the inertia J, infinite where unknown, and x = ``slip`` [rad].
+    """
+    time = REACTION * max(loop, 1e-9)
+    return 2.0 * slip * inertia / (friction * time * time)
 
 
 def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
-    r"""Largest scale to begin with, from 0 to 1: what is not there of the friction b drives a joint beyond its goal for n loop times T.
+    r"""Largest scale to begin with, from 0 to 1: :math:`g s \le \kappa + \sigma` with :math:`\kappa` = :data:`LEAST_FRICTION` and :func:`slack`."""
+    allowed = LEAST_FRICTION + slack(friction, loop, inertia, slip)
+    return array_namespace(friction, inertia).minimum(allowed / max(gain, 1e-9), 1.0)
 
-    :math:`\tfrac12 (g s - \kappa)\,b\,(nT)^2/J \le x`, with :math:`\kappa` = :data:`LEAST_FRICTION`, n = :data:`REACTION`, the inertia J, infinite where
-    unknown, and x = ``slip`` [rad].
+
+def least_beside(start: Any, certainty: Any) -> Any:
+    """Smallest scale where friction is learnt from momentum, too: that to begin with, and 1 as that friction is certain."""
+    return start + (1.0 - start) * certainty
+
+
+def most_beyond(
+    most: Any, gain: Any, certainty: Any, dry: Any, viscous: Any, wrong: Any, contact: Any, sudden: Any,
+    allowed: Any = math.inf,
+) -> Any:  # fmt: skip
+    r"""Largest scale where friction is learnt from momentum, too.
+
+    It completes the gain g to 1 and adds what the observer may have missed: :math:`g s \hat s \le (1 + \epsilon)\hat s + w` with the
+    larger :math:`\hat s` of both learnt scales and :math:`\epsilon` = :data:`MISSED`. So a lag that is no friction (goals that are ahead) does not raise it further.
+    At a contact it is 1. In slow loops :func:`slack` bounds what is added, too.
+
+    :param most: largest scale by all other bounds [1].
+    :param gain: g of learnt friction [1].
+    :param certainty: of the learnt friction: nothing is added before the observer has seen motion, from 0 to 1.
+    :param dry, viscous: learnt scales [1].
+    :param wrong: w, error of the modelled weight per friction at rest [1].
+    :param contact: degree of contact, in [0, 1].
+    :param sudden: joints whose residual has just changed as at a contact.
+    :param allowed: part of the friction by which the torque may be too large (:func:`slack`) [1].
     """
-    xp, time = array_namespace(friction, inertia), REACTION * max(loop, 1e-9)
-    allowed = LEAST_FRICTION + 2.0 * slip * inertia / (friction * time * time)
-    return xp.minimum(allowed / max(gain, 1e-9), 1.0)
+    xp = array_namespace(most, dry)
+    learnt = xp.maximum(xp.maximum(dry, viscous), LEAST_LEARNT)
+    largest = xp.minimum((1.0 + MISSED + wrong / learnt) / xp.maximum(gain, 1e-9), most / learnt)
+    room = xp.minimum(largest - 1.0, allowed / xp.maximum(gain * learnt, 1e-9))
+    beyond = certainty * xp.maximum(room, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
+    return xp.where(sudden, 1.0, 1.0 + beyond)
 
 
 def passed(passed: Any, way: Any, before: Any, behind: Any) -> Any:
