@@ -57,7 +57,8 @@ def test_conditions_of_a_law_are_those_of_the_simulated_motion(leg):
     velocity, position, load, way = conditions_of(problem, x)
     lanes = problem.lanes
     assert velocity == pytest.approx(np.gradient(position, lanes.dt, axis=0))
-    assert np.all(way >= 0.0) and np.all(way <= np.ptp(position, axis=0))
+    assert np.all(way >= 0.0)
+    assert np.all(way <= np.ptp(position, axis=0))
     level = np.asarray(lanes.torque) - 9.80665 * np.asarray(lanes.gravity)[..., 2]
     assert load == pytest.approx(level, abs=1e-4)
     x[[name == "tilt_x" for name, _ in problem.columns]] = 3.0

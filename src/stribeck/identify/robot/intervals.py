@@ -24,9 +24,6 @@ from stribeck.identify.robot.tree import RobotTree
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import CorrelationMatrix
 
-MORE = 2
-"""Cells of velocities, and of positions, for each parameter of a joint: with no more than parameters nothing could be left out."""
-
 LEAST_SCATTER = 1e-3
 """Of a population, relative to its mean."""
 
@@ -72,33 +69,24 @@ def _with_what_lacks(problem: RobotProblem, x: Array) -> tuple[IntArray, Cluster
     """Indices of the parameters without the shifts of the runs (k,), and their covariance with what the law lacks."""
     kept, found, _ = _covariance(problem, x)
     if not found.rankless.all():
-        found = found.beyond(_lacking(problem, x, kept), _cells(problem) - _largest(problem))
+        found = found.beyond(_lacking(problem, x, kept))
     return kept, found
 
 
-def _largest(problem: RobotProblem) -> int:
-    """Number of parameters of the joint that has most."""
-    owners = [owner for name, owner in problem.columns if owner >= 0 and name != "shift"]
-    return int(np.bincount(owners).max())
-
-
-def _cells(problem: RobotProblem) -> int:
-    """Number of cells of each condition of a joint."""
-    return max(CELLS, MORE * _largest(problem))
-
-
 def _lacking(problem: RobotProblem, x: Array, kept: IntArray) -> Lacking:
-    """What the law lacks in like conditions of a joint, see :func:`conditions_of`, from cells of each condition of each joint."""
-    count, lanes, places = _cells(problem), problem.lanes, problem.blocks()[1]
-    weight, kinds = np.asarray(lanes.weight) > 0.0, []
+    """What the law lacks in like conditions of a joint, see :func:`conditions_of`, from cells of each condition of each joint.
+
+    There are :data:`~stribeck.identify.common.clusters.CELLS` of each condition, however many parameters: what a law lacks is smooth, and
+    in cells narrower than it extends it would count as independent errors.
+    """
+    places, weight, kinds = problem.blocks()[1], np.asarray(problem.lanes.weight) > 0.0, []
     for condition in conditions_of(problem, x):
         cells = np.zeros(condition.shape, dtype=int)
         for place in range(len(problem.joints)):
             rows = weight & (places == place)
-            cells[rows] = cells_of(condition[rows], count)
-        kinds.append(problem.in_cells(x, cells, count))
-    found = between_cells(kinds, np.diag(problem.priors()[0]))
-    return Lacking(found.matrix[:, kept][:, :, kept], found.limit[:, kept])
+            cells[rows] = cells_of(condition[rows])
+        kinds.append(problem.in_cells(x, cells, CELLS))
+    return between_cells(kinds, np.diag(problem.priors()[0])).of(kept)
 
 
 def conditions_of(problem: RobotProblem, x: Array) -> Array:
