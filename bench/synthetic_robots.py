@@ -3,7 +3,8 @@
 Each repetition draws drives (armature, friction of the law, encoder bias, command delay; stiffness where gains are not given;
 backlash), moves the robot of a model file through multisines of all joints, quantises its positions, and identifies it. With backlash or
 elastic gears, motors are inertias of their own that push their links through a gap or a spring. With ``--lugre`` friction is that of bristles
-(``plants.friction``), with ``--ripple`` it varies over the angle; neither is a law that is identified. Printed are the median error of the
+(``plants.friction``), with ``--ripple`` it varies over the angle; neither is a law that is identified. With ``--step 0.004`` the plant is
+simulated with steps that change the motion. Printed are the median error of the
 parameters that count as determined, the share of 95 % intervals that hold the truth, those of loosely determined ones included, and both
 for the friction in even motion at stated speeds and loads (:mod:`steady_friction`).
 
@@ -42,13 +43,21 @@ from stribeck.model.law import LAWS, friction_budget
 from stribeck.model.terms import FRICTION_PARAMETERS
 
 STEP = 1e-4
-"""Of the simulation of a synthetic robot [s]."""
+"""Usual step of the simulation of a synthetic robot [s]."""
 
 CORRELATION = 0.05
 """Time constant of the noise [s]."""
 
-CONTACT = 0.2 / STEP
-"""Natural frequency of the contact between motor and link [rad/s]."""
+CONTACT = 0.2
+"""Natural frequency of the contact between motor and link, times the step [rad]."""
+
+ORIGIN = np.zeros(1)
+"""Where friction that varies over the angle has its mean [rad]."""
+
+VISCOUS = "friction_viscous"
+
+PLACES = 50
+"""Angles over which friction is averaged, evenly among those of the recorded rows."""
 
 SHARES = {
     "friction_stribeck": (0.2, 0.6),
@@ -123,6 +132,7 @@ class Plant:
     :param play: largest width of the gap [rad].
     :param elastic: least stiffness of gears [N m/rad], 0 for rigid ones; joints have up to three times as much.
     :param ripple: largest share by which dry friction varies over the angle.
+    :param step: of the simulation [s]; a large one is the plant of a user who simulates with large steps.
     """
 
     law: str
@@ -130,6 +140,7 @@ class Plant:
     play: float = 0.0
     elastic: float = 0.0
     ripple: float = 0.0
+    step: float = STEP
 
 
 def drawn(generator: np.random.Generator, drives: Drives, plant: Plant, count: int) -> dict[str, Array]:
@@ -171,14 +182,27 @@ def bristles(truth: dict[str, Array]) -> LuGre:
     )
 
 
-def steady(plant: Plant, truth: dict[str, Array], joint: int, v: Array, load: Array) -> Array:
-    """Friction of a joint against an even motion at speeds and loads (P,) [N m], without ripple."""
+def steady(
+    plant: Plant, truth: dict[str, Array], joint: int, v: Array, load: Array, places: Array = ORIGIN
+) -> Array:
+    """Friction of a joint against an even motion at speeds and loads (P,) [N m], mean over angles."""
     values = {name: each[joint] for name, each in truth.items()}
+    wave = 1.0 + values["ripple"] * np.mean(np.sin(values["ripple_wave"] * places))
     if not plant.lugre:
-        return even_friction(LAWS[plant.law], values, v, load, np.zeros(1))
+        law = LAWS[plant.law]
+        dry = [
+            name for name in law.parameter_names if name != VISCOUS and not FRICTION_PARAMETERS[name].shape
+        ]
+        return even_friction(law, values | {name: wave * values[name] for name in dry}, v, load, ORIGIN)
     weight = np.exp(-((v / values["dtheta_stribeck"]) ** 2))
-    dry = values["friction_base"] + values["friction_stribeck"] * weight
-    return np.asarray(dry + values["friction_viscous"] * abs(v) + values["load_friction_base"] * abs(load))
+    level = wave * (values["friction_base"] + values["friction_stribeck"] * weight)
+    return np.asarray(level + values[VISCOUS] * abs(v) + values["load_friction_base"] * abs(load))
+
+
+def rows_of(drives: Drives, step: float) -> tuple[int, int]:
+    """Rows of a run, and steps between them: at least one."""
+    inner = max(round(drives.dt / step), 1)
+    return round(drives.seconds / (inner * step)), inner
 
 
 def moved(
@@ -191,31 +215,32 @@ def moved(
     noise: float,
 ) -> RobotRun:
     """A run along multisines of all joints, with correlated noise [rad]; before the first row the first goal holds."""
-    count, rows, inner = len(tree.names), round(drives.seconds / drives.dt), round(drives.dt / STEP)
+    count, (rows, inner) = len(tree.names), rows_of(drives, plant.step)
     lower, upper = (np.clip(edge, -1.5, 1.5) for edge in tree.range)
     amplitude = np.minimum(0.25 * (upper - lower), 0.4)
-    times = np.arange(rows) * drives.dt
+    dt = inner * plant.step
+    times = np.arange(rows) * dt
     parts = [
         np.sin(2.0 * np.pi * frequency * times[:, None] + generator.uniform(0.0, 6.3, count))
         for frequency in (0.2, 0.53, 1.1, 2.3)
     ]
     goal = 0.5 * (lower + upper) + amplitude * sum(parts) / 2.0
-    wanted = mean_goals(goal, truth["delay"] + 0.5 * STEP, inner, drives.dt) - truth["bias"]
+    wanted = mean_goals(goal, truth["delay"] + 0.5 * plant.step, inner, dt) - truth["bias"]
     follow = _with_gears if truth["play"].any() or truth["elastic"].any() else _rigid
     position = follow(tree, drives, plant, truth, wanted, goal[0])[::inner]
     gains = (truth["stiffness"], np.full(count, drives.derivative)) if drives.known else (None, None)
-    kept = np.exp(-drives.dt / CORRELATION)
+    kept = np.exp(-dt / CORRELATION)
     error = generator.normal(0.0, noise, position.shape)
     error[1:] *= np.sqrt(1.0 - kept**2)
     recorded = (
         np.round((position + lfilter([1.0], [1.0, -kept], error, axis=0)) / drives.quantum) * drives.quantum
     )
-    return RobotRun(Path(name), drives.dt, goal, recorded, *gains)
+    return RobotRun(Path(name), dt, goal, recorded, *gains)
 
 
-def _prepared(tree: RobotTree, start: Array) -> Any:
+def _prepared(tree: RobotTree, start: Array, step: float) -> Any:
     model, data = tree.model, mujoco.MjData(tree.model)
-    model.opt.timestep, model.opt.integrator = STEP, int(mujoco.mjtIntegrator.mjINT_EULER)
+    model.opt.timestep, model.opt.integrator = step, int(mujoco.mjtIntegrator.mjINT_EULER)
     model.opt.gravity[:] = (0.0, 0.0, -9.80665)
     data.qpos[:] = start
     return data
@@ -230,12 +255,12 @@ def _rigid(
     tree: RobotTree, drives: Drives, plant: Plant, truth: dict[str, Array], wanted: Array, start: Array
 ) -> Array:
     """Links that move as their motors: MuJoCo's own dry friction, implicit damping (T, J)."""
-    model, data, law = tree.model, _prepared(tree, start), LAWS[plant.law]
+    model, data, law, step = tree.model, _prepared(tree, start, plant.step), LAWS[plant.law], plant.step
     friction = bristles(truth) if plant.lugre else None
     damping = truth["friction_viscous"] * (friction is None) + drives.derivative
-    model.dof_armature[:], model.dof_damping[:] = truth["armature"] - 0.5 * STEP * damping, damping
+    model.dof_armature[:], model.dof_damping[:] = truth["armature"] - 0.5 * step * damping, damping
     model.dof_solimp[:] = (0.9999, 0.9999, 0.001, 0.5, 2.0)
-    model.dof_solref[:] = (2.0 * STEP, 1.0)
+    model.dof_solref[:] = (2.0 * step, 1.0)
     model.dof_frictionloss[:] = 1.0 if friction is None else 0.0
     mujoco.mj_setConst(model, data)
     data.qpos[:] = start
@@ -244,7 +269,7 @@ def _rigid(
     for k, goal in enumerate(wanted):
         position[k] = data.qpos
         motor = np.clip(truth["stiffness"] * (goal - data.qpos), -tree.limits, tree.limits)
-        external = tree.external(data, (data.qvel - previous) / STEP)
+        external = tree.external(data, (data.qvel - previous) / step)
         previous = data.qvel.copy()
         data.qfrc_applied[:] = motor
         if friction is None:
@@ -253,7 +278,7 @@ def _rigid(
             model.dof_frictionloss[:] = budget * _wave(truth, data.qpos)
         else:
             friction.modulate(data.qpos, external)
-            data.qfrc_applied[:] -= friction.torque(data.qvel.copy(), STEP)
+            data.qfrc_applied[:] -= friction.torque(data.qvel.copy(), step)
         mujoco.mj_step(model, data)
     for values in (model.dof_armature, model.dof_damping, model.dof_frictionloss):
         values[:] = 0.0
@@ -264,14 +289,14 @@ def _with_gears(
     tree: RobotTree, drives: Drives, plant: Plant, truth: dict[str, Array], wanted: Array, start: Array
 ) -> Array:
     """Motors with friction, and links that they push through a gap or a spring; the trapezoidal rule for damping (T, J)."""
-    model, data, law = tree.model, _prepared(tree, start), LAWS[plant.law]
+    model, data, law, step = tree.model, _prepared(tree, start, plant.step), LAWS[plant.law], plant.step
     mujoco.mj_forward(model, data)
     link, friction = data.M[tree.diagonal], bristles(truth) if plant.lugre else None
     both = link * truth["armature"] / (link + truth["armature"])
-    spring = truth["elastic"] if plant.elastic else CONTACT**2 * both
+    spring = truth["elastic"] if plant.elastic else (CONTACT / step) ** 2 * both
     damper = (0.05 if plant.elastic else 0.6) * np.sqrt(spring * both)
     viscous = truth["friction_viscous"] * (friction is None) + drives.derivative
-    half, dry = 0.5 * STEP * viscous, {**truth, "friction_viscous": 0.0}
+    half, dry = 0.5 * step * viscous, {**truth, "friction_viscous": 0.0}
     position, angle, speed, previous = np.empty_like(wanted), start.copy(), 0.0 * start, 0.0 * start
     for k, goal in enumerate(wanted):
         position[k] = angle if drives.geared else data.qpos
@@ -281,19 +306,19 @@ def _with_gears(
         if truth["play"].any():
             push = np.where(push * squeezed > 0.0, push, 0.0)
         motor = np.clip(truth["stiffness"] * (goal - position[k]), -tree.limits, tree.limits)
-        external = tree.external(data, (data.qvel - previous) / STEP)
+        external = tree.external(data, (data.qvel - previous) / step)
         previous = data.qvel.copy()
-        momentum = (truth["armature"] - half) * speed + STEP * (motor - push)
-        angle += 0.5 * STEP * speed
+        momentum = (truth["armature"] - half) * speed + step * (motor - push)
+        angle += 0.5 * step * speed
         if friction is None:
             budget = friction_budget(law, dry, motor - drives.derivative * speed, external, speed)[0]
-            budget = STEP * budget * _wave(truth, angle)
+            budget = step * budget * _wave(truth, angle)
             momentum -= np.clip(momentum, -budget, budget)
         else:
             friction.modulate(angle, external)
-            momentum -= STEP * friction.torque(speed, STEP)
+            momentum -= step * friction.torque(speed, step)
         speed = momentum / (truth["armature"] + half)
-        angle += 0.5 * STEP * speed
+        angle += 0.5 * step * speed
         data.qfrc_applied[:] = push
         mujoco.mj_step(model, data)
     return position
@@ -312,10 +337,10 @@ def compared(
     for name, drive in robot_drives(fit, judge_robot(fit)).joints.items():
         joint = tree.names.index(name)
         speed, carried = points(velocity[:, joint], load[:, joint])
-        places = np.quantile(position[:, joint], np.linspace(0.05, 0.95, 7))
+        places = np.quantile(position[:, joint], np.linspace(0.01, 0.99, PLACES))
         found, draws = drawn_friction(drive, speed, carried, places)
         low, high = np.quantile(draws, (0.025, 0.975), axis=0)
-        true = steady(plant, truth, joint, speed, carried)
+        true = steady(plant, truth, joint, speed, carried, places)
         rows += [
             [name, *each] for each in zip(*(part.tolist() for part in (true, found, low, high)), strict=True)
         ]
@@ -331,6 +356,7 @@ def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[
         options.backlash,
         options.elastic,
         options.ripple,
+        options.step,
     )
     truth = drawn(generator, drives, plant, len(tree.names))
     started = time.perf_counter()
@@ -351,6 +377,12 @@ def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[
     seconds = [simulated, time.perf_counter() - started - simulated]
     even = compared(tree, plant, truth, runs, fit)
     return {"seed": seed, "rms": rms, "seconds": seconds, "rows": rows, "even": even}
+
+
+def relative_width(true: Array, found: Array, low: Array, high: Array) -> float:
+    """Width of bands (P,) relative to that at which they would hold 95 % of the true values, all widened by one factor."""
+    side = np.where(true < found, found - low, high - found)
+    return float(1.0 / np.quantile(abs(true - found) / np.maximum(side, 1e-12), 0.95))
 
 
 def told(repetitions: Sequence[dict[str, Any]]) -> str:
@@ -377,11 +409,12 @@ def told(repetitions: Sequence[dict[str, Any]]) -> str:
         error = f"{np.median(errors[name]):.2%}" if errors[name] else "-"
         held = f"{np.mean(hits[name]):.1%} of {len(hits[name])}" if hits[name] else "none"
         lines.append(f"  {name:32s} {error:>8s}  {held}, {total - len(hits[name])} not reported")
-    true, found, low, high = np.array([row[1:] for each in repetitions for row in each["even"]]).T
+    bands = np.array([row[1:] for each in repetitions for row in each["even"]]).T
+    true, found, low, high = bands
     held = np.mean((low <= true) & (true <= high))
     lines.append(
         f"  friction in even motion: median error {np.median(abs(found / true - 1.0)):.2%}, bands hold {held:.1%} of {len(true)}, "
-        f"median half-width {np.median(0.5 * (high - low) / true):.2%}"
+        f"median half-width {np.median(0.5 * (high - low) / true):.2%}, {relative_width(*bands):.2f} of what is needed"
     )
     return "\n".join(lines)
 
@@ -400,6 +433,7 @@ def main() -> None:
     parser.add_argument(
         "--ripple", type=float, default=0.0, help="share of dry friction that varies over the angle"
     )
+    parser.add_argument("--step", type=float, default=STEP, help="of the simulation of the plant [s]")
     parser.add_argument("--seek-backlash", action="store_true", help="identify with backlash")
     parser.add_argument("--noise", type=float, default=0.0, help="of positions, correlated over 50 ms [rad]")
     parser.add_argument("--first", type=int, default=0, help="seed of the first repetition")

@@ -37,8 +37,8 @@ ATTEMPTS = 64
 SWEEPS = 50
 """Of Gibbs sampling."""
 
-REST = 1e-9
-"""Added to the correlation matrix, of which an inverse is needed."""
+LEAST = 1e-4
+"""Least eigenvalue of a correlation matrix of which an inverse is needed: files round its elements to four digits, so that smaller ones may be negative."""
 
 
 STATIC = with_sign("static")
@@ -234,7 +234,8 @@ def _gibbs(uncertain: Uncertain, points: Array, rng: np.random.Generator) -> Arr
         return points
     scale = sigma[varying]
     correlation = uncertain.covariance[np.ix_(varying, varying)] / np.outer(scale, scale)
-    precision = np.linalg.inv(correlation + REST * np.eye(len(varying)))
+    size, axes = np.linalg.eigh(correlation)
+    precision = (axes / np.maximum(size, LEAST)) @ axes.T
     mean = uncertain.mean[varying]
     lower, upper = (np.asarray(end[varying] - mean) / scale for end in (uncertain.lower, uncertain.upper))
     state = (points[:, varying] - mean) / scale

@@ -167,6 +167,20 @@ def test_what_a_model_lacks_adds_as_far_as_it_exceeds_noise():
     np.testing.assert_allclose(both.freedom, [9.6, 4.0])
 
 
+def test_what_a_model_lacks_has_the_degrees_of_freedom_of_its_cells():
+    """Of one condition, of two with excesses of 1 and 3, and of none."""
+    own = ClusterCovariance(np.eye(3), np.full(3, 4.0), np.zeros(3, dtype=bool))
+    between = np.array([np.diag([2.0, 2.0, 0.5]), np.diag([1.0, 4.0, 1.2])])
+    freedom = np.array([[6.0, 6.0, 6.0], [3.0, 3.0, 3.0]])
+    both = own.beyond(Lacking(between, np.full((2, 3), 1.5), freedom))
+    np.testing.assert_allclose(np.diag(both.matrix), [2.0, 5.0, 1.0])
+    second = 0.2**2 / 4.0 + 0.8**2 * (0.25**2 / 6.0 + 0.75**2 / 3.0)
+    np.testing.assert_allclose(1.0 / both.freedom, [0.5**2 / 4.0 + 0.5**2 / 6.0, second, 0.25])
+    kept = Lacking(between, np.full((2, 3), 1.5), freedom).of(np.array([1]))
+    np.testing.assert_allclose(kept.beyond(np.ones(1)), [[1.0], [3.0]])
+    np.testing.assert_allclose(kept.freedom, [[6.0], [3.0]])
+
+
 @pytest.mark.parametrize("groups", [8, 30])
 def test_noise_alone_passes_for_a_lack_as_often_as_stated(groups):
     """The limit by simulation: white noise in cells of unequal information exceeds it in 5 % (3-8 %) of 1500 cases.

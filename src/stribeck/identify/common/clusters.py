@@ -67,12 +67,15 @@ class ClusterCovariance:
         """Half-widths of the intervals (n,); infinite for rank-deficient parameters."""
         return half_widths(self.matrix, self.freedom, self.rankless, confidence)
 
-    def beyond(self, lacking: Lacking, freedom: float) -> ClusterCovariance:
-        """With what a model lacks, of so many degrees of freedom (Welch and Satterthwaite)."""
+    def beyond(self, lacking: Lacking, freedom: float | None = None) -> ClusterCovariance:
+        """With what a model lacks, of so many degrees of freedom, by default those of its cells (Welch and Satterthwaite)."""
         matrix = beyond_noise(self.matrix, lacking)
         whole = np.maximum(np.diag(matrix), 1e-300)
         own = np.diag(self.matrix) / whole
-        shares = own**2 / self.freedom + (1.0 - own) ** 2 / freedom
+        more = lacking.beyond(np.diag(self.matrix))
+        parts = more / np.maximum(more.sum(axis=0), 1e-300)
+        other = np.sum(parts**2 / lacking.freedom, axis=0) if freedom is None else 1.0 / freedom
+        shares = own**2 / self.freedom + (1.0 - own) ** 2 * other
         return replace(self, matrix=matrix, freedom=1.0 / np.maximum(shares, 1e-12))
 
     def correlation(self, names: Sequence[str]) -> CorrelationMatrix | None:
@@ -86,10 +89,22 @@ class Lacking:
 
     :param matrix: (k, n, n).
     :param limit: ratio to the variance of noise that noise alone exceeds with probability :data:`CHANCE` (k, n).
+    :param freedom: degrees of freedom of the variances (k, n), or of all.
     """
 
     matrix: Array
     limit: Array
+    freedom: Array | float = 1.0
+
+    def beyond(self, noise: Array) -> Array:
+        """Variances (k, n) in excess of those of noise (n,), where they are larger than noise alone explains."""
+        between = np.diagonal(self.matrix, axis1=1, axis2=2)
+        return np.where(between > self.limit * noise, np.maximum(between - noise, 0.0), 0.0)
+
+    def of(self, kept: Indices) -> Lacking:
+        """That of some parameters."""
+        freedom = self.freedom if isinstance(self.freedom, float) else self.freedom[:, kept]
+        return Lacking(self.matrix[:, kept][:, :, kept], self.limit[:, kept], freedom)
 
 
 def correlation_of(
@@ -149,12 +164,13 @@ def between_conditions(
 
 def between_cells(kinds: Sequence[tuple[Array, Array]], precision: Array | None = None) -> Lacking:
     """The same from the scores (G, n) and curvatures (G, n, n) of the cells of each condition."""
-    matrices, limits = [], []
+    matrices, limits, freedoms = [], [], []
     for scores, curvatures in kinds:
         whitening = _Whitening.of(curvatures, precision)
         matrices.append(whitening.left_out(scores, LEAST_ELSEWHERE))
         limits.append(whitening.limit(LEAST_ELSEWHERE))
-    return Lacking(np.array(matrices), np.array(limits))
+        freedoms.append(whitening.by_noise(1.0, LEAST_ELSEWHERE)[1])
+    return Lacking(np.array(matrices), np.array(limits), np.array(freedoms))
 
 
 def beyond_noise(noise: Array, lacking: Lacking) -> Array:
@@ -165,8 +181,7 @@ def beyond_noise(noise: Array, lacking: Lacking) -> Array:
     :param noise: (n, n).
     """
     own, whole = np.maximum(np.diag(noise), 0.0), noise + np.sum(lacking.matrix, axis=0)
-    between = np.diagonal(lacking.matrix, axis1=1, axis2=2)
-    more = np.where(between > lacking.limit * own, np.maximum(between - own, 0.0), 0.0)
+    more = lacking.beyond(own)
     known = np.diag(whole) > 0.0  # rounding makes others negative, of directions of which nothing is known
     share = np.sqrt(np.divide(own + more.sum(axis=0), np.diag(whole), out=np.ones(len(own)), where=known))
     return np.asarray(whole * np.outer(share, share))

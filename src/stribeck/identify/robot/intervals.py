@@ -19,13 +19,10 @@ from stribeck.identify.common.clusters import (
 from stribeck.identify.common.population import Population, population_of
 from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.robot.problem import ALIKE, UNKNOWNS, IntArray, RobotProblem
-from stribeck.identify.robot.rollout import Array
+from stribeck.identify.robot.rollout import Array, external_torque, simulate_lanes
 from stribeck.identify.robot.tree import RobotTree
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import CorrelationMatrix
-
-MORE = 2
-"""Cells of velocities, and of positions, for each parameter of a joint: with no more than parameters nothing could be left out."""
 
 LEAST_SCATTER = 1e-3
 """Of a population, relative to its mean."""
@@ -72,34 +69,49 @@ def _with_what_lacks(problem: RobotProblem, x: Array) -> tuple[IntArray, Cluster
     """Indices of the parameters without the shifts of the runs (k,), and their covariance with what the law lacks."""
     kept, found, _ = _covariance(problem, x)
     if not found.rankless.all():
-        found = found.beyond(_lacking(problem, x, kept), _cells(problem) - _largest(problem))
+        found = found.beyond(_lacking(problem, x, kept))
     return kept, found
 
 
-def _largest(problem: RobotProblem) -> int:
-    """Number of parameters of the joint that has most."""
-    owners = [owner for name, owner in problem.columns if owner >= 0 and name != "shift"]
-    return int(np.bincount(owners).max())
-
-
-def _cells(problem: RobotProblem) -> int:
-    """Number of cells of each condition of a joint."""
-    return max(CELLS, MORE * _largest(problem))
-
-
 def _lacking(problem: RobotProblem, x: Array, kept: IntArray) -> Lacking:
-    """What the law lacks where a joint is as fast, or at the same angle, from cells of these conditions of each joint."""
-    count, lanes, places = _cells(problem), problem.lanes, problem.blocks()[1]
-    position, weight = np.asarray(lanes.position, dtype=float), np.asarray(lanes.weight) > 0.0
-    kinds = []
-    for condition in (np.gradient(position, lanes.dt, axis=0), position):
+    """What the law lacks in like conditions of a joint, see :func:`conditions_of`, from cells of each condition of each joint.
+
+    There are :data:`~stribeck.identify.common.clusters.CELLS` of each condition, however many parameters: what a law lacks is smooth, and
+    in cells narrower than it extends it would count as independent errors.
+    """
+    places, weight, kinds = problem.blocks()[1], np.asarray(problem.lanes.weight) > 0.0, []
+    for condition in conditions_of(problem, x):
         cells = np.zeros(condition.shape, dtype=int)
         for place in range(len(problem.joints)):
             rows = weight & (places == place)
-            cells[rows] = cells_of(condition[rows], count)
-        kinds.append(problem.in_cells(x, cells, count))
-    found = between_cells(kinds, np.diag(problem.priors()[0]))
-    return Lacking(found.matrix[:, kept][:, :, kept], found.limit[:, kept])
+            cells[rows] = cells_of(condition[rows])
+        kinds.append(problem.in_cells(x, cells, CELLS))
+    return between_cells(kinds, np.diag(problem.priors()[0])).of(kept)
+
+
+def conditions_of(problem: RobotProblem, x: Array) -> Array:
+    """On what the friction that a law lacks may depend: velocity, position, external torque, way since turning round (4, T, L).
+
+    Those of the simulated motion, which has no noise.
+    """
+    lanes, values = problem.lanes, problem.values(x)
+    position = simulate_lanes(problem.kind, lanes, values)
+    velocity = np.gradient(position, lanes.dt, axis=0)
+    load = external_torque(lanes, dict(zip(problem.kind.names, values, strict=True)))
+    return np.stack([velocity, position, load, way_since_turning(position, velocity)])
+
+
+def way_since_turning(position: Array, velocity: Array) -> Array:
+    """Distance from where a joint last turned round (T, L); from where it started before it first did."""
+    way, start = np.zeros_like(position), position[0].copy()
+    direction = np.sign(velocity[0])
+    for k in range(1, len(position)):
+        now = np.sign(velocity[k])
+        turned = now * direction < 0.0
+        start = np.where(turned, position[k - 1], start)
+        direction = np.where(now == 0.0, direction, now)
+        way[k] = np.abs(position[k] - start)
+    return way
 
 
 def half_widths(problem: RobotProblem, x: Array, *, lacking: bool = False) -> Array:
