@@ -5,18 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moving_arms import FRICTION, RATE, arm, recording
-from test_arm_recordings import identification
+from moving_arms import FRICTION, NEAR, RATE, arm, low_pass, protocol, recording
+from stribeck.identify.arm.config import IdentificationConfig, RecordingFormat
+from stribeck.identify.arm.identify import Identification
+from stribeck.identify.arm.regressor import machine_of
 
-LENGTH = 3e-3
+FILTERED = protocol(position_filter=low_pass(20.0), effort_filter=low_pass(20.0), every=10, fit="moving")
+
+LENGTH = 2e-3
 
 
-def dahl(velocity, acceleration):
-    """Rotors, viscous friction, offsets, and Coulomb friction by Dahl's model, z' = v/δ (1 - z sign v)."""
+def presliding(velocity, acceleration):
+    """Rotors, viscous friction, offsets, and Coulomb friction that grows with the motion after a reversal, to its whole in 4 mrad."""
     developed, state = np.zeros_like(velocity), np.zeros(velocity.shape[1])
     for k, speed in enumerate(velocity):
-        state = np.clip(state + speed / RATE / LENGTH * (1.0 - state * np.sign(speed)), -1.0, 1.0)
-        developed[k] = state
+        developed[k] = state = np.clip(state + speed / RATE / LENGTH, -1.0, 1.0)
     found = acceleration * FRICTION["Ia"] + velocity * FRICTION["friction_viscous"]
     return found + developed * FRICTION["friction_base"] - np.asarray(FRICTION["torque_offset"])
 
@@ -24,10 +27,12 @@ def dahl(velocity, acceleration):
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("delay", [0.0, 0.01])
 def test_presliding_and_a_delay_are_told_apart(tmp_path, delay):
-    """Of states that come at once and 10 ms late; presliding alone had a delay of -5 ms, as if the arm moved before its torque."""
+    """Of states that come at once, and 10 ms late: delays of -20 and -10 ms were found, as if the arm moved before its torque."""
     model = arm(tmp_path)
-    run = recording(model, noise=0.1, friction=dahl)
+    run = recording(model, noise=0.1, friction=presliding)
     early = [np.interp(run.time + delay, run.time, column) for column in run.effort.T]
-    choice = identification(model, [replace(run, effort=np.stack(early, axis=1))]).choice[0]
-    assert choice.presliding is not None
-    assert choice.delay == pytest.approx(delay, abs=2.0 / RATE)
+    runs = [replace(run, effort=np.stack(early, axis=1))]
+    config = IdentificationConfig(RecordingFormat("bag"), FILTERED, {}, NEAR)
+    choice = Identification(machine_of(model.joints, model, {}), config, runs).choice[0]
+    assert choice.presliding == pytest.approx(LENGTH, rel=0.25)
+    assert choice.delay == pytest.approx(delay, abs=0.003)
