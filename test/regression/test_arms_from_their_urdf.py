@@ -6,7 +6,7 @@ import pytest
 from moving_arms import JOINTS, NEAR, arm, low_pass, protocol, recording, urdf
 from stribeck.excitation import contacts
 from stribeck.identify.arm import consistent
-from stribeck.identify.arm.friction.quadratic import vertex
+from stribeck.identify.arm.friction.selection import _vertex
 from stribeck.identify.arm.inertia import consistency
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.motion import motion_of
@@ -42,8 +42,8 @@ def test_ipopt_at_its_limit_gives_its_point(tmp_path, monkeypatch):
 def test_a_delay_lies_between_the_steps_of_its_search(shift):
     """Squared errors on a parabola have their minimum found exactly; a missing neighbour leaves the step."""
     errors = {k: np.sqrt(1.0 + 0.1 * (k - 5 - shift) ** 2) for k in (4, 5, 6)}
-    assert vertex(errors, 5) == pytest.approx(shift, abs=1e-3)
-    assert vertex({5: 1.0}, 5) == 0.0
+    assert _vertex(errors, 5) == pytest.approx(shift, abs=1e-3)
+    assert _vertex({5: 1.0}, 5) == 0.0
 
 
 def test_bodies_that_touch_in_the_middle_and_mostly_touch_by_design(monkeypatch):

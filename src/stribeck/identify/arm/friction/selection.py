@@ -8,15 +8,14 @@ term is added if it lowers the error on held-out blocks by a share of :data:`WOR
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from stribeck.identify.arm.config import Protocol
-from stribeck.identify.arm.friction.quadratic import solved, sum_of, vertex
 from stribeck.identify.arm.motion import ProcessedMotion, time_blocks
 from stribeck.identify.arm.regressor import Machine
 from stribeck.identify.arm.signals import convolution, direction, presliding
@@ -36,9 +35,6 @@ SLOW_ONLY = ("presliding", "stribeck")
 PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
 """Candidate presliding lengths [rad or m]."""
 
-FINER = (1.8, 1.3)
-"""Factors by which the best of them is then made shorter and longer, where the delay depends on it."""
-
 STRIBECK = (0.03, 0.1, 0.2, 0.4)
 """Candidate Stribeck velocities, relative to the largest velocity."""
 
@@ -52,12 +48,10 @@ DELAYED = 0.01
 """Smallest relative decrease of the error for a delay: friction that is not modelled yet looks like a small one."""
 
 PROMPT = 1.0
-"""Samples by which torques may be later than states: both are read in the same cycle, or in the next one."""
+"""Samples by which torques may be later than the states that they cause: both are read in the same cycle, or in the next one."""
 
 RIDGE = 1e-3
 """Prior precision of friction terms relative to the noise: just enough against exact collinearity."""
-
-_Way = Callable[["ModelChoice"], list["ModelChoice"]]
 
 
 @dataclass(frozen=True)
@@ -189,36 +183,37 @@ class FrictionSelection:
         """
         first = ModelChoice(LAWS["m1"].with_terms(offset=True, **dict.fromkeys(terms, True)))
         first = replace(first, correlated=self._correlation(first))
-        ways: dict[str, _Way] = {
+        ways: dict[str, Callable[[ModelChoice], list[ModelChoice]]] = {
             "prior": self._priors,
             "asymmetric": _asymmetric,
             "delay": self._delays,
             "presliding": _presliding,
-            "presliding with delay": self._presliding_with_delay,
             "stribeck": _stribeck,
             "load": lambda c: [replace(c, law=c.law.with_load())],
         }
         if any(run.motion.sticking for run in self.prepared(first.delay)):
-            ways = {name: way for name, way in ways.items() if name.split()[0] not in SLOW_ONLY}
+            ways = {name: way for name, way in ways.items() if name not in SLOW_ONLY}
 
         def along(steps: Sequence[str], found: _Chosen) -> _Chosen:
             for name in steps:
-                if (way := ways.get(name.removesuffix(" again"))) is not None:
+                if (way := ways.get(name.split()[0])) is not None:
                     tell(name)
                     found = self._step(name, way, found)
             return found
 
-        begun = along(("prior", "asymmetric"), _Chosen(first, start := self.error(first), {}))
+        start = self.error(first)
+        begun = along(("prior", "asymmetric"), _Chosen(first, start, {}))
         found = along(("delay", "presliding"), begun)
-        if self._impossible(found.choice.delay):
-            other = along(("presliding with delay",), begun)
-            found = other if other.error < found.error * (1.0 - WORTHWHILE) else found
+        if self._impossible(found.choice.delay) and "presliding" in ways:
+            found = min(found, along(("presliding", "delay"), begun), key=lambda one: one.error)
         # A large effect of the load hides smaller ones before it is there.
-        again = ("stribeck", "delay", "asymmetric", "presliding", "prior")
-        found = along(("stribeck", "load", *(f"{name} again" for name in again)), found)
+        again = [f"{name} again" for name in ("stribeck", "delay", "asymmetric", "presliding", "prior")]
+        found = along(("stribeck", "load", *again), found)
         return found.choice, {**found.steps, "all": found.error / start}
 
-    def _step(self, name: str, candidates: _Way, before: _Chosen) -> _Chosen:
+    def _step(
+        self, name: str, candidates: Callable[[ModelChoice], list[ModelChoice]], before: _Chosen
+    ) -> _Chosen:
         """The best candidate, where it lowers the error enough."""
         choice, best = before.choice, before.error
         errors = {other: self.error(other) for other in candidates(choice)}
@@ -247,7 +242,7 @@ class FrictionSelection:
         rows = 0
         for fold in (grams[k::BLOCKS] for k in range(BLOCKS)):
             gram, slope = sum_of(part[0] for part in fold), sum_of(part[1] for part in fold)
-            values = centre + solved(whole - gram, pull - slope - (whole - gram) @ centre, precision)
+            values = centre + _solved(whole - gram, pull - slope - (whole - gram) @ centre, precision)
             squares += sum(part[2] for part in fold) + float(values @ gram @ values - 2.0 * values @ slope)
             rows += sum(part[3] for part in fold)
         return float(np.sqrt(max(squares, 0.0) / max(rows, 1)))
@@ -257,7 +252,7 @@ class FrictionSelection:
         grams = self._grams(choice)
         centre, precision = self._prior(choice, len(grams[0][1]))
         gram, slope = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
-        values = centre + solved(gram, slope - gram @ centre, precision)
+        values = centre + _solved(gram, slope - gram @ centre, precision)
         size = len(self._machine.inertials)
         names = linear_names(choice.law)
         elements = len(self._machine.elements)
@@ -286,21 +281,7 @@ class FrictionSelection:
                 stride //= 2
             centre = best
         clear = errors[centre] < errors[0] * (1.0 - DELAYED)
-        return [replace(choice, delay=(centre + vertex(errors, centre)) * step if clear else 0.0)]
-
-    def _presliding_with_delay(self, choice: ModelChoice) -> list[ModelChoice]:
-        """The best presliding length with its best delay: both shift friction at reversals, so one cannot be chosen before the other."""
-        if choice.presliding is not None:
-            return []
-
-        def best(lengths: Iterable[float]) -> tuple[ModelChoice, float]:
-            found = [(one, n) for n in lengths for one in self._delays(replace(choice, presliding=n))]
-            return min(found, key=lambda each: self.error(each[0]), default=(choice, 0.0))
-
-        found, length = best(PRESLIDING)
-        for factor in FINER:
-            found, length = best((length, length / factor, length * factor))
-        return [found]
+        return [replace(choice, delay=(centre + _vertex(errors, centre)) * step if clear else 0.0)]
 
     # -- linear algebra
 
@@ -361,10 +342,13 @@ class FrictionSelection:
     def _rigid(self, delay: float) -> list[list[list[_RigidRows]]]:
         """The rigid-body part of each run, block of time and joint; depends on the delay only."""
         if delay not in self._blocks:
-            joints = range(len(self._machine.joints))
             self._blocks[delay] = [
-                [[self._rigid_rows(run, rows, j) for j in joints] for rows in time_blocks(run.motion, BLOCKS)]
+                [
+                    [self._rigid_rows(run, block, j) for j in range(len(self._machine.joints))]
+                    for block in blocks
+                ]
                 for run in self.prepared(delay)
+                for blocks in [time_blocks(run.motion, BLOCKS)]
             ]
         return self._blocks[delay]
 
@@ -427,12 +411,21 @@ def first_shapes(choice: ModelChoice, speed: Any) -> dict[str, Any]:
     }
 
 
+def _vertex(errors: Mapping[int, float], centre: int) -> float:
+    """Minimum of the parabola through the squared errors at ``centre`` and its neighbours, relative to ``centre``."""
+    left, middle, right = (errors.get(centre + k, np.inf) ** 2 for k in (-1, 0, 1))
+    bend = left - 2.0 * middle + right
+    return round(float(0.5 * (left - right) / bend), 3) if 0.0 < bend < np.inf else 0.0
+
+
 def _asymmetric(choice: ModelChoice) -> list[ModelChoice]:
     law = choice.law
-    if "asymmetric" in law.optional_terms:
-        return []
     kept = {term.name: True for term in law.terms if term.name in optional_parts()}
-    return [replace(choice, law=law.with_terms(**kept, asymmetric=True))]
+    return (
+        []
+        if "asymmetric" in law.optional_terms
+        else [replace(choice, law=law.with_terms(**kept, asymmetric=True))]
+    )
 
 
 def _presliding(choice: ModelChoice) -> list[ModelChoice]:
@@ -443,3 +436,15 @@ def _stribeck(choice: ModelChoice) -> list[ModelChoice]:
     if choice.law.weight is not None:
         return []
     return [replace(choice, law=choice.law.with_stribeck(), stribeck=share) for share in STRIBECK]
+
+
+def sum_of(parts: Iterable[Array]) -> Array:
+    """Sum of arrays of the same shape."""
+    return np.asarray(np.sum(list(parts), axis=0))
+
+
+def _solved(gram: Array, slope: Array, precision: Array) -> Array:
+    matrix = gram + np.diag(precision)
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    factor = linalg.cho_factor(matrix * np.outer(scale, scale) + 1e-12 * np.eye(len(scale)))
+    return np.asarray(scale * linalg.cho_solve(factor, scale * slope))
