@@ -276,21 +276,22 @@ class FullProblem:
         curvature, axes = np.linalg.eigh(self.prior(point)[2] / self.choice.correlated)
         prior = (axes * np.maximum(curvature, 0.0)) @ axes.T
         found = covariance(jacobians, residuals, self.noise, prior, self.choice.correlated)
-        parts = [self._by_condition(j, jacobians, residuals) for j in range(len(self.noise))]
+        parts = [self._by_condition(point, j, jacobians, residuals) for j in range(len(self.noise))]
         moved = [part for part in parts if len(part[1])]
         if moved:
             found = beyond_noise(found, between_conditions(moved, self.choice.correlated * prior))
         return np.asarray(inner @ found @ inner.T)
 
     def _by_condition(
-        self, joint: int, jacobians: Sequence[Array], residuals: Sequence[Array]
+        self, point: Array, joint: int, jacobians: Sequence[Array], residuals: Sequence[Array]
     ) -> tuple[Array, Array, Array]:
-        """Jacobian (N, p) and residuals (N,) of a joint's fitted rows, by its noise, with velocity and position (N, 2)."""
-        found = []
+        """Jacobian (N, p) and residuals (N,) of a joint's fitted rows, by its noise, with velocity, position and load (N, 3)."""
+        found, inertials = [], self.bodies.at(point[: self.start.size])[0].ravel()
         for run, jacobian, residual in zip(self.runs, jacobians, residuals, strict=True):
             rows, fine = np.any(jacobian[:, joint] != 0.0, axis=1), run.motion.fine
-            states = [signal[run.motion.pick][rows] for signal in (fine.velocity, fine.position)]
-            conditions = np.stack([state[:, joint] for state in states], axis=1)
+            load = run.regressor[:, joint] @ inertials
+            signals = (fine.velocity[:, joint], fine.position[:, joint], load)
+            conditions = np.stack([signal[run.motion.pick][rows] for signal in signals], axis=1)
             noise = self.noise[joint]
             found.append((jacobian[rows, joint] / noise, residual[rows, joint] / noise, conditions))
         first, second, third = (np.concatenate(parts) for parts in zip(*found, strict=True))

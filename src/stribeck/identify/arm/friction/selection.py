@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -32,7 +32,7 @@ WORTHWHILE = 0.005
 SLOW_ONLY = ("presliding", "stribeck")
 """What shows at speeds below those of moving rows, and is not tried where joints stick and slip, as no other rows are fitted."""
 
-PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
+PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
 """Candidate presliding lengths [rad or m]."""
 
 STRIBECK = (0.03, 0.1, 0.2, 0.4)
@@ -46,6 +46,9 @@ DELAY_STEP = 0.05
 
 DELAYED = 0.01
 """Smallest relative decrease of the error for a delay: friction that is not modelled yet looks like a small one."""
+
+PROMPT = 1.0
+"""Samples by which torques may be later than the states that they cause: both are read in the same cycle, or in the next one."""
 
 RIDGE = 1e-3
 """Prior precision of friction terms relative to the noise: just enough against exact collinearity."""
@@ -69,6 +72,14 @@ class ModelChoice:
     stribeck: float = 0.2
     prior: float = 0.3
     correlated: float = 1.0
+
+
+class _Chosen(NamedTuple):
+    """A choice, its error, and the error after each step relative to the error before it."""
+
+    choice: ModelChoice
+    error: float
+    steps: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -170,37 +181,54 @@ class FrictionSelection:
         :param tell: called with the name of each step.
         :param terms: names of terms that every candidate has.
         """
-        choice = ModelChoice(LAWS["m1"].with_terms(offset=True, **dict.fromkeys(terms, True)))
-        choice = replace(choice, correlated=self._correlation(choice))
-        best = start = self.error(choice)
-        steps: dict[str, float] = {}
-        sticks = any(run.motion.sticking for run in self.prepared(choice.delay))
-        for name, candidates in (
-            ("prior", self._priors),
-            ("asymmetric", _asymmetric),
-            ("delay", self._delays),
-            ("presliding", _presliding),
-            ("stribeck", _stribeck),
-            ("load", lambda c: [replace(c, law=c.law.with_load())]),
-            ("stribeck again", _stribeck),  # a large effect of the load hides smaller ones before it is there
-            ("delay again", self._delays),
-            ("asymmetric again", _asymmetric),
-            ("presliding again", _presliding),
-            ("prior again", self._priors),
-        ):
-            if sticks and name.split()[0] in SLOW_ONLY:
-                continue
-            tell(name)
-            errors = {other: self.error(other) for other in candidates(choice)}
-            candidate = min(errors, key=lambda other: errors[other], default=choice)
-            before = best
-            dropped = choice.delay != 0.0 and candidate.delay == 0.0
-            if errors and (dropped or errors[candidate] < best * (1.0 - WORTHWHILE)):
-                choice, best = candidate, errors[candidate]
-            steps[name] = best / before
-            self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
-            self._blocks = {d: b for d, b in self._blocks.items() if d == choice.delay}
-        return choice, {**steps, "all": best / start}
+        first = ModelChoice(LAWS["m1"].with_terms(offset=True, **dict.fromkeys(terms, True)))
+        first = replace(first, correlated=self._correlation(first))
+        ways: dict[str, Callable[[ModelChoice], list[ModelChoice]]] = {
+            "prior": self._priors,
+            "asymmetric": _asymmetric,
+            "delay": self._delays,
+            "presliding": _presliding,
+            "stribeck": _stribeck,
+            "load": lambda c: [replace(c, law=c.law.with_load())],
+        }
+        if any(run.motion.sticking for run in self.prepared(first.delay)):
+            ways = {name: way for name, way in ways.items() if name not in SLOW_ONLY}
+
+        def along(steps: Sequence[str], found: _Chosen) -> _Chosen:
+            for name in steps:
+                if (way := ways.get(name.split()[0])) is not None:
+                    tell(name)
+                    found = self._step(name, way, found)
+            return found
+
+        start = self.error(first)
+        begun = along(("prior", "asymmetric"), _Chosen(first, start, {}))
+        found = along(("delay", "presliding"), begun)
+        if self._impossible(found.choice.delay) and "presliding" in ways:
+            found = min(found, along(("presliding", "delay"), begun), key=lambda one: one.error)
+        # A large effect of the load hides smaller ones before it is there.
+        again = [f"{name} again" for name in ("stribeck", "delay", "asymmetric", "presliding", "prior")]
+        found = along(("stribeck", "load", *again), found)
+        return found.choice, {**found.steps, "all": found.error / start}
+
+    def _step(
+        self, name: str, candidates: Callable[[ModelChoice], list[ModelChoice]], before: _Chosen
+    ) -> _Chosen:
+        """The best candidate, where it lowers the error enough."""
+        choice, best = before.choice, before.error
+        errors = {other: self.error(other) for other in candidates(choice)}
+        candidate = min(errors, key=lambda other: errors[other], default=choice)
+        dropped = choice.delay != 0.0 and candidate.delay == 0.0
+        if errors and (dropped or errors[candidate] < best * (1.0 - WORTHWHILE)):
+            choice, best = candidate, errors[candidate]
+        self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
+        self._blocks = {d: b for d, b in self._blocks.items() if d == choice.delay}
+        return _Chosen(choice, best, {**before.steps, name: best / before.error})
+
+    def _impossible(self, delay: float) -> bool:
+        """Whether states come before their torques by more than sampling explains: torques are late, or friction at reversals is."""
+        rows = max(run.motion.pick.step / run.motion.fine.rate for run in self.prepared(delay))
+        return delay < -PROMPT * float(rows) / self._protocol.every
 
     def error(self, choice: ModelChoice) -> float:
         """Root mean square of the residuals divided by the noise, on held-out blocks of time.
