@@ -100,7 +100,7 @@ class TrackingScale:
 
     def update(
         self, behind: Array, slip: Array, path: Array, moves: Array, going: Array, width: Any, most: Any, dt: float,
-        start: Any = 1.0, loop: float = 0.0, least: float = 0.0,
+        start: Any = 1.0, loop: float = 0.0, least: Any = 0.0,
     ) -> None:  # fmt: skip
         """Update with a state.
 
@@ -113,7 +113,7 @@ class TrackingScale:
         :param most: largest scales, (n,); not below 1.
         :param start: largest scales to begin with (:func:`first`), (n,); ``None`` while the loop time is not known.
         :param loop: time until a torque shows in the error [s].
-        :param least: smallest scales [1].
+        :param least: smallest scales, (n,) or one for all [1].
         """
         if not self._begun and start is not None:
             self._begun, self.scale = True, np.minimum(self.scale, start)
