@@ -55,3 +55,9 @@ def drawn_friction(
     drawn = {name: value[:, None] for name, value in draws_of(drive, DRAWS, 0).items()}
     found = even_friction(drive.law, dict(drive.values), v, load, places)
     return found, even_friction(drive.law, drawn, v[None], load[None], places)
+
+
+def relative_width(true: FloatArray, found: FloatArray, low: FloatArray, high: FloatArray) -> float:
+    """Width of bands (P,) relative to that at which they would hold 95 % of the true values, all widened by one factor."""
+    side = np.where(true < found, found - low, high - found)
+    return float(1.0 / np.quantile(abs(true - found) / np.maximum(side, 1e-12), 0.95))

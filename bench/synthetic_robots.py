@@ -4,8 +4,7 @@ Each repetition draws drives (armature, friction of the law, encoder bias, comma
 backlash), moves the robot of a model file through multisines of all joints, quantises its positions, and identifies it. With backlash or
 elastic gears, motors are inertias of their own that push their links through a gap or a spring. With ``--lugre`` friction is that of bristles
 (``plants.friction``), with ``--ripple`` it varies over the angle; neither is a law that is identified. With ``--step 0.004`` the plant is
-simulated with steps that change the motion. Printed are the median error of the
-parameters that count as determined, the share of 95 % intervals that hold the truth, those of loosely determined ones included, and both
+simulated with steps that change the motion. Printed are the median error of the parameters that count as determined, the share of 95 % intervals that hold the truth, those of loosely determined ones included, and both
 for the friction in even motion at stated speeds and loads (:mod:`steady_friction`).
 
     python bench/synthetic_robots.py --model go2.xml --repetitions 40 [--law m6] [--backlash 0.002] [--noise 0.002] [--json F]
@@ -31,7 +30,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from plants.friction import FrictionValues, LuGre
-from steady_friction import drawn_friction, even_friction, points
+from steady_friction import drawn_friction, even_friction, points, relative_width
 from stribeck.identify.robot.drives import robot_drives
 from stribeck.identify.robot.identify import RobotFit, identify_robot
 from stribeck.identify.robot.problem import CUTOFF, motion_of
@@ -379,12 +378,6 @@ def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[
     return {"seed": seed, "rms": rms, "seconds": seconds, "rows": rows, "even": even}
 
 
-def relative_width(true: Array, found: Array, low: Array, high: Array) -> float:
-    """Width of bands (P,) relative to that at which they would hold 95 % of the true values, all widened by one factor."""
-    side = np.where(true < found, found - low, high - found)
-    return float(1.0 / np.quantile(abs(true - found) / np.maximum(side, 1e-12), 0.95))
-
-
 def told(repetitions: Sequence[dict[str, Any]]) -> str:
     """Errors and coverage, pooled; of a bias, whose size means nothing, only the coverage."""
     rows = [row for each in repetitions for row in each["rows"]]
@@ -430,9 +423,7 @@ def main() -> None:
     parser.add_argument("--backlash", type=float, default=0.0, help="largest width of the gap [rad]")
     parser.add_argument("--lugre", action="store_true", help="friction of bristles")
     parser.add_argument("--elastic", type=float, default=0.0, help="least stiffness of the gears [N m/rad]")
-    parser.add_argument(
-        "--ripple", type=float, default=0.0, help="share of dry friction that varies over the angle"
-    )
+    parser.add_argument("--ripple", type=float, default=0.0, help="share of friction over the angle")
     parser.add_argument("--step", type=float, default=STEP, help="of the simulation of the plant [s]")
     parser.add_argument("--seek-backlash", action="store_true", help="identify with backlash")
     parser.add_argument("--noise", type=float, default=0.0, help="of positions, correlated over 50 ms [rad]")

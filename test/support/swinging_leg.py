@@ -51,11 +51,10 @@ def goals(rows, phase):
     return np.repeat(np.stack([hip, knee], axis=1)[::2], 2, axis=0)[:rows]
 
 
-def recorded(folder, name, phase, *, seconds=8.0, late=0.0, inner=INNER, exact=False):
+def recorded(folder, name, phase, *, seconds=8.0, late=0.0, inner=INNER, hard=False):
     """A run as npz: MuJoCo's own steps, ``inner`` per row of 5 ms, ``frictionloss``, ``damping`` and position servos.
 
-    :param exact: whether friction is dry at any velocity (with MuJoCo's usual ``solref`` it is viscous below some 0.1 rad/s), and half a step
-        of damping, which MuJoCo's implicit damping adds to the inertia, is taken off.
+    :param hard: whether friction is dry at any velocity; with MuJoCo's usual ``solref`` it is viscous below some 0.1 rad/s.
     """
     text = MODEL.replace("<freejoint/>", "").replace('<geom type="mesh" mesh="trunk"/>', "")
     model = mujoco.MjModel.from_xml_string(text.split("<actuator>")[0] + "</mujoco>")
@@ -65,12 +64,9 @@ def recorded(folder, name, phase, *, seconds=8.0, late=0.0, inner=INNER, exact=F
         model.dof_frictionloss[joint] = p["friction_base"]
         model.dof_damping[joint] = p["friction_viscous"] + KD
     model.dof_solimp[:] = (0.999, 0.999, 0.001, 0.5, 2.0)
-    if exact:
-        model.dof_armature[:] -= 0.5 * model.opt.timestep * model.dof_damping
-        model.dof_solimp[:], model.dof_solref[:] = (
-            (0.9999, 0.9999, 0.001, 0.5, 2.0),
-            (2.0 * model.opt.timestep, 1.0),
-        )
+    if hard:
+        model.dof_solimp[:] = (0.9999, 0.9999, 0.001, 0.5, 2.0)
+        model.dof_solref[:] = (2.0 * model.opt.timestep, 1.0)
     rows = round(seconds / DT)
     wanted, data = goals(rows, phase), mujoco.MjData(model)
     data.qpos[:] = wanted[0]

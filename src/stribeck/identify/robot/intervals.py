@@ -19,7 +19,7 @@ from stribeck.identify.common.clusters import (
 from stribeck.identify.common.population import Population, population_of
 from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.robot.problem import ALIKE, UNKNOWNS, IntArray, RobotProblem
-from stribeck.identify.robot.rollout import Array, external_torque, simulate_lanes
+from stribeck.identify.robot.rollout import Array, simulate_lanes
 from stribeck.identify.robot.tree import RobotTree
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import CorrelationMatrix
@@ -90,28 +90,9 @@ def _lacking(problem: RobotProblem, x: Array, kept: IntArray) -> Lacking:
 
 
 def conditions_of(problem: RobotProblem, x: Array) -> Array:
-    """On what the friction that a law lacks may depend: velocity, position, external torque, way since turning round (4, T, L).
-
-    Those of the simulated motion, which has no noise.
-    """
-    lanes, values = problem.lanes, problem.values(x)
-    position = simulate_lanes(problem.kind, lanes, values)
-    velocity = np.gradient(position, lanes.dt, axis=0)
-    load = external_torque(lanes, dict(zip(problem.kind.names, values, strict=True)))
-    return np.stack([velocity, position, load, way_since_turning(position, velocity)])
-
-
-def way_since_turning(position: Array, velocity: Array) -> Array:
-    """Distance from where a joint last turned round (T, L); from where it started before it first did."""
-    way, start = np.zeros_like(position), position[0].copy()
-    direction = np.sign(velocity[0])
-    for k in range(1, len(position)):
-        now = np.sign(velocity[k])
-        turned = now * direction < 0.0
-        start = np.where(turned, position[k - 1], start)
-        direction = np.where(now == 0.0, direction, now)
-        way[k] = np.abs(position[k] - start)
-    return way
+    """On what the friction that a law lacks may depend: velocity and position (2, T, L), of the simulated motion, which has no noise."""
+    position = simulate_lanes(problem.kind, problem.lanes, problem.values(x))
+    return np.stack([np.gradient(position, problem.lanes.dt, axis=0), position])
 
 
 def half_widths(problem: RobotProblem, x: Array, *, lacking: bool = False) -> Array:

@@ -158,18 +158,13 @@ def _between_rows(series: Any, substeps: int) -> Any:
     return jnp.stack(values, axis=1).reshape(-1, *series.shape[1:])
 
 
-def external_torque(lanes: Lanes, p: Mapping[str, Any]) -> Any:
-    r"""External torque :math:`\tau_e` of lanes (T, L) under the attitude of the base [N m]."""
-    upright = -((STANDARD_GRAVITY**2 - p["tilt_x"] ** 2 - p["tilt_y"] ** 2) ** 0.5)
-    weights = lanes.gravity[..., 0] * p["tilt_x"] + lanes.gravity[..., 1] * p["tilt_y"]
-    return lanes.torque + weights + lanes.gravity[..., 2] * upright
-
-
 def positions(kind: Kind, lanes: Lanes, values: Any) -> Any:
     """Simulated positions (T, L) of lanes with the parameters ``values`` (N, L) in the order of ``kind.names``."""
     p = dict(zip(kind.names, values, strict=True))
     substeps, dt = kind.substeps, lanes.dt / kind.substeps
-    external = external_torque(lanes, p) + p["torque_offset"]
+    upright = -jnp.sqrt(STANDARD_GRAVITY**2 - p["tilt_x"] ** 2 - p["tilt_y"] ** 2)
+    weights = lanes.gravity[..., 0] * p["tilt_x"] + lanes.gravity[..., 1] * p["tilt_y"]
+    external = lanes.torque + weights + lanes.gravity[..., 2] * upright + p["torque_offset"]
     goals = mean_goals(lanes.goal, p["delay"], substeps, lanes.dt) - p["bias"]
     inputs = (goals, _between_rows(external, substeps), _between_rows(lanes.inertia, substeps))
 
