@@ -170,8 +170,7 @@ public:
       patience_[k] = follows[k] ? patience : tries ? longer : patience_[k];
       const double kept = !follows[k] && !tries && way * touched_[k] > 0.0 ? touched_[k] : 0.0;
       touched_[k] = begins ? way : kept;
-      share[k] =
-        stopped && way != 0.0 ? 1.0 : share[k] + part * (std::abs(touched_[k]) - share[k]);
+      share[k] = stopped && way != 0.0 ? 1.0 : share[k] + part * (std::abs(touched_[k]) - share[k]);
     }
   }
 
@@ -238,8 +237,7 @@ public:
   /// \param least smallest scale.
   void update(
     int k, double behind, double slip, double path, double moves, double going, double width,
-    double most, double dt, double start, double loop,
-    double least) noexcept
+    double most, double dt, double start, double loop, double least) noexcept
   {
     if (!begun_[k] && std::isfinite(start))
     {
@@ -573,7 +571,8 @@ public:
   Mask contact{};               ///< joints on which more than friction acts against the motion
   /// joints whose residual has just changed by more than friction and an error of the model explain
   Mask sudden{};
-  /// sign of an external torque beyond the threshold and an error of the model's gravity, else 0
+  /// sign of an external torque beyond the threshold of an alarm of one joint and an error of the
+  /// model's gravity, else 0
   Vector touched{};
   Vector wrong{};   ///< error of the modelled weight, as a fraction of the friction at rest
   Mask learning{};  ///< joints that learnt from the last residual
@@ -596,6 +595,7 @@ public:
     const double crossings =
       std::acos(std::exp(-learning_period / time_constant)) / (pi * learning_period);
     alarm_ = std::sqrt(2.0 * std::log(maximum(alarm_period * n * crossings, 1.0)));
+    alarm_of_one_ = std::sqrt(2.0 * std::log(maximum(alarm_period * crossings, 1.0)));
     fastest_.fill(0.0), excess_.fill(1.0), factor_.fill(1.0), taught_.fill(assumed_time);
     restart();
     for (int k = 0; k < n; ++k)
@@ -709,7 +709,7 @@ public:
       const double base =
         upper_[k].dry * maximum(std::abs(dry), joint.level) + upper_[k].viscous * std::abs(viscous);
       wrong[k] = model_error * std::abs(residual.bias[k] / joint.gear) / joint.level;
-      const double explicable = external_threshold[k] + wrong[k] * joint.level;
+      const double explicable = beyond_noise_[k] + wrong[k] * joint.level;
       touched[k] = std::abs(external[k]) > explicable ? sign_of(external[k]) : 0.0;
       most[k] = settings_.offset_limit + wrong[k];
       bool foreign = exceeds(friction, direction, base, most[k], joint.level);
@@ -770,9 +770,10 @@ private:
     external_band[k] = width_[k] + held + (outside ? 0.0 : std::abs(whole));
     loose_[k] = maximum(std::abs(external[k]) - held, 0.0);
     external_threshold[k] = alarm_ * spread + held;
+    beyond_noise_[k] = alarm_of_one_ * spread + held;
     if (!(level > no_friction))
     {
-      external_band[k] = external_threshold[k] = infinity;
+      external_band[k] = external_threshold[k] = beyond_noise_[k] = infinity;
     }
   }
 
@@ -829,7 +830,9 @@ private:
 
   int n_ = 0;
   AdaptationSettings settings_;
-  double alarm_ = 0.0;  ///< standard deviations of the threshold of an alarm
+  double alarm_ = 0.0;         ///< standard deviations of the threshold of an alarm
+  double alarm_of_one_ = 0.0;  ///< the same of a robot of one joint
+  Vector beyond_noise_{};      ///< threshold of an alarm of one joint [N m]
   std::array<ScaleFilter, max_joints> filters_{};
   /// dry and viscous friction and direction, filtered like the residual
   std::array<Vector, 3> friction_{};

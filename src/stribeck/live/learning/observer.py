@@ -155,6 +155,7 @@ class FrictionObserver:
         self._factor: Array = np.ones(n)
         """Factor of the band (n,) [1]."""
         self._alarm = alarm_quantile(float(np.max(time_constant)), PERIOD, n)
+        self._alarm_of_one = alarm_quantile(float(np.max(time_constant)), PERIOD, 1)
         self._friction = LowPass((3, n), time_constant)
         self._moved = LowPass((3, n), time_constant)
         self._drive = LowPass((n,), time_constant)
@@ -168,7 +169,7 @@ class FrictionObserver:
         self.sudden: Mask = np.zeros(n, dtype=np.bool_)
         """Joints whose residual has just changed by more than friction and an error of the model explain."""
         self.touched: Array = np.zeros(n)
-        """Sign of an external torque beyond the threshold of a contact and an error of the model's gravity, else 0 (n,)."""
+        """Sign of an external torque beyond the threshold of an alarm of one joint and an error of the model's gravity, else 0 (n,)."""
         self.wrong: Array = np.zeros(n)
         """Error of the modelled weight, as a fraction of the friction at rest [1]."""
         self._surprised: Array = np.zeros(n)
@@ -263,7 +264,7 @@ class FrictionObserver:
         self.external = self._external_of(friction, *moved)
         base = self._most(*self._upper, dry, viscous, level)
         self.wrong = self._error_of(self._map.servo_torque(self.residual.bias), level)
-        self.touched = self._touched(self.external.torque, self.external.threshold, self.wrong, level)
+        self.touched = self._touched(self.external.torque, self._beyond_noise, self.wrong, level)
         most = learned.settings.offset_limit + self.wrong
         foreign = self._exceeds(friction, direction, base, most, level)
         self.contact = self._exceeds(friction, direction, base, self._offset_size, level)
@@ -293,6 +294,7 @@ class FrictionObserver:
         self._width = QUANTILE * self._factor * spread
         band = self._band(self._width, whole, still)
         threshold = self._alarm * spread + still
+        self._beyond_noise = np.where(self._rated, self._alarm_of_one * spread + still, np.inf)
         parts = (
             self._external(whole, still),
             *(np.where(self._rated, part, np.inf) for part in (band, threshold)),
