@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 from compensating import Driven, model
-from cpp_compensator import CppCompensator, compiler
+from cpp_compensator import compiler
 from helpers import REPOSITORY
 from recovery import MX106, Bench
+from side_by_side import torques
 from stribeck.cli.main import main
 from stribeck.exports.c_header import write
 from stribeck.exports.task import ExportTask, JointServo, Servo
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.live.friction import cancelling_torque
-from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint import Drive
-from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS, friction_columns, offset_torque
 from stribeck.model.terms.term import Conditions
 from stribeck.recordings.bags.bag import write_bag
@@ -79,16 +78,8 @@ def test_the_ripple_is_cancelled_at_the_angle_where_it_is():
 
 def test_python_and_cpp_agree_on_the_torque():
     """At every update of a motion, 1e-12; a learning controller is compared in test/controllers."""
-    settings = Settings("friction_only", "none", slew=1e6, certain_fraction=1.0, timing=Timing(ramp_time=0.0))
-    ours = Driven([rippled()])
-    cpp = CppCompensator([rippled()], [JointMap()], settings)
-    cpp.on_telemetry("a", kp=200.0, supply_voltage=5.0)
-    cpp.enable()
-    for k in range(300):
-        velocity, angle = 2.0 + np.sin(0.05 * k), 0.4 + 0.01 * k
-        a = ours.state(velocity, angle)
-        b = cpp.on_state(ours.time + 0.001, ours.time, ["a"], [angle], [velocity], [np.nan])
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)
+    for ours, cpp in torques(rippled(), rippled(), 300):
+        np.testing.assert_allclose(ours, cpp, rtol=1e-12, atol=1e-15)
 
 
 def test_the_c_header_has_it(tmp_path):

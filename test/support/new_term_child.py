@@ -12,16 +12,15 @@ import numpy as np
 
 import moving_arms
 import swinging_leg
-from compensating import Driven, model
-from cpp_compensator import CppCompensator, compiler
+from compensating import model
+from cpp_compensator import compiler
 from recovery import MX106, Bench
+from side_by_side import torques
 from stribeck.cli.main import main
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, read_drives, write_drive
 from stribeck.live.friction import cancelling_torque
-from stribeck.live.settings import Settings, Timing
 from stribeck.model.joint import Drive
-from stribeck.model.joint_map import JointMap
 from stribeck.model.law import LAWS, friction_budget
 from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder, record
@@ -47,16 +46,8 @@ def servo_file(folder: Path, law, parameter: str, value: float) -> Path:
 def live(folder: Path, law, term: str, parameter: str, value: float) -> None:
     """Python and C++ cancel the term at the same motion; without it they do not."""
     joint = replace(model("a", **{parameter: value}), law=law)
-    settings = Settings("friction_only", "none", slew=1e6, certain_fraction=1.0, timing=Timing(ramp_time=0.0))
     for other, differs in ((joint, False), (model("a"), True)):
-        driven = Driven([joint])
-        cpp = CppCompensator([other], [JointMap()], settings)
-        cpp.on_telemetry("a", kp=200.0, supply_voltage=5.0)
-        cpp.enable()
-        for k in range(200):
-            velocity, position = 2.0 + np.sin(0.05 * k), 0.4 + 0.01 * k
-            ours = driven.state(velocity, position)
-            theirs = cpp.on_state(driven.time + 0.001, driven.time, ["a"], [position], [velocity], [np.nan])
+        *_, (ours, theirs) = torques(joint, other, 200)
         assert np.isclose(ours[0], theirs[0], rtol=1e-9) != differs, (ours, theirs)
 
 

@@ -133,7 +133,7 @@ class FeedForward:
         self._learned_gain, self._offset = compiled(formulas.learned_gain), compiled(formulas.offset)
         self._goes, self._slip = compiled(formulas.goes), compiled(formulas.slip)
         self._refilled, self._moving_at = compiled(formulas.refilled), compiled(formulas.moving_at)
-        self._guaranteed_of = compiled(formulas.guaranteed)
+        self._guaranteed_of, self._most_beyond = compiled(formulas.guaranteed), compiled(tracking.most_beyond)
 
     def restart(self) -> None:
         """Forget the motion but keep what was learnt."""
@@ -248,13 +248,13 @@ class FeedForward:
         going = self._goes(travel.velocity, self.tuning.moving_velocity)
         # The firmware of a position servo stops the joint by itself, long before its answer is seen.
         servo = settings.mode == "goal_offset"
-        loop = 0.0 if servo else self.loop_delay + self._period
-        driven = self.model.at_rest, loop, self._rotors, tracking.SLIP * np.abs(self._map.ratio)
-        start, least = tracking.first(self.gain, *driven), self._zero
+        loop, slip = 0.0 if servo else self.loop_delay + self._period, tracking.SLIP * np.abs(self._map.ratio)
+        allowed = tracking.slack(self.model.at_rest, loop, self._rotors, slip)
+        start, least = tracking.first(self.gain, allowed), self._zero
         if observer is not None:
             learned = self._learned_gain(self.gain, 1.0, observer.certainty, self._reached)
             seen = observer.certainty, *observer.scales, observer.wrong, self.contact.share, observer.sudden
-            beyond = tracking.most_beyond(most, learned, *seen, tracking.slack(*driven))
+            beyond = self._most_beyond(most, learned, *seen, allowed)
             free = known & ((path.moves > 0.0) | (going > 0.0))
             most, least = np.where(free, beyond, 1.0), tracking.least_beside(start, observer.certainty)
         slip = self._slip(rate, travel.velocity)

@@ -93,7 +93,12 @@ class LoadEstimate:
         if self.observed:
             self._own.add(stamp, torque)
         command, goal, age = self._wish
-        if self.latency is not None and self._state is not None and command is not None:
+        if (
+            self.latency is not None
+            and self._state is not None
+            and command is not None
+            and self.latency.due(stamp)
+        ):
             own = self._map.servo_torque(torque) + self.feed_forward_of(command)
             sent = goal + self._offset(goal, own, self._state)
             self.latency.update(stamp, self._state.position, sent, *self._dynamics_of_servos(), age)

@@ -98,6 +98,10 @@ class GoalLatency:
         """Largest delay that was identified, 0 if none was [s]."""
         return max((delay for delay in self.delay.tolist() if delay == delay), default=0.0)
 
+    def due(self, stamp: float) -> bool:
+        """Whether a state is late enough after the last one that counted, or not after it."""
+        return not 0.0 <= stamp - self._stamp < PERIOD - 1e-9
+
     def update(
         self, stamp: float, position: Array, goal: Array, lag: Array, bend: Array, age: float = 0.0
     ) -> None:
@@ -116,7 +120,7 @@ class GoalLatency:
                 self._position[:], self._goal[:] = position, goal
                 self._keep(stamp - age)
             return
-        if elapsed < PERIOD - 1e-9:
+        if not self.due(stamp):
             return
         self._stamp, self._covered = stamp, self._covered + elapsed
         self._period = self._period + 0.05 * (elapsed - self._period) if self._period else elapsed

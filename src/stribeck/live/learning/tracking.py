@@ -140,10 +140,9 @@ def slack(friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
     return 2.0 * slip * inertia / (friction * time * time)
 
 
-def first(gain: float, friction: Any, loop: float, inertia: Any, slip: Any) -> Any:
-    r"""Largest scale to begin with, from 0 to 1: :math:`g s \le \kappa + \sigma` with :math:`\kappa` = :data:`LEAST_FRICTION` and :func:`slack`."""
-    allowed = LEAST_FRICTION + slack(friction, loop, inertia, slip)
-    return array_namespace(friction, inertia).minimum(allowed / max(gain, 1e-9), 1.0)
+def first(gain: float, allowed: Any) -> Any:
+    r"""Largest scale to begin with, from 0 to 1: :math:`g s \le \kappa + \sigma` with :math:`\kappa` = :data:`LEAST_FRICTION` and ``allowed`` of :func:`slack`."""
+    return np.minimum((LEAST_FRICTION + allowed) / max(gain, 1e-9), 1.0)
 
 
 def least_beside(start: Any, certainty: Any) -> Any:
@@ -175,7 +174,7 @@ def most_beyond(
     largest = xp.minimum((1.0 + MISSED + wrong / learnt) / xp.maximum(gain, 1e-9), most / learnt)
     room = xp.minimum(largest - 1.0, allowed / xp.maximum(gain * learnt, 1e-9))
     beyond = certainty * xp.maximum(room, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
-    return xp.where(sudden, 1.0, 1.0 + beyond)
+    return xp.where(sudden > 0.5, 1.0, 1.0 + beyond)
 
 
 def passed(passed: Any, way: Any, before: Any, behind: Any) -> Any:
