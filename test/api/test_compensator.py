@@ -24,6 +24,7 @@ def motion(k):
     return np.array([np.sin(t), np.cos(2.0 * t)]), np.array([np.cos(t), -2.0 * np.sin(2.0 * t)]), t
 
 
+@pytest.mark.slow
 def test_the_torque_is_that_of_the_node(path):
     """Every sample of a motion, value by value."""
     names = ["shoulder", "elbow"]

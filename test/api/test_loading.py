@@ -29,6 +29,7 @@ def test_runs_are_a_sequence():
     assert {run.setup.kp for run in soft} == {200}
 
 
+@pytest.mark.slow
 def test_several_paths_are_read_together_and_names_must_differ():
     folders = sorted(path for path in BAGS.iterdir() if path.is_dir())
     assert len(sb.load(folders)) == 36
@@ -74,6 +75,7 @@ ALLOWED = {
 }
 
 
+@pytest.mark.slow
 def test_the_library_names_no_options():
     """Messages outside the command line name arguments, in backticks, never options."""
     found = {}

@@ -55,6 +55,7 @@ def guided(loop, lever, seconds, begin=0.0, hand=None, zero=True):
     return np.array(positions), np.array(forces)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("mass", [0.9, 1.0, 1.1])
 @pytest.mark.parametrize("friction", [0.0, 1.0])
 def test_nothing_drops_at_the_start_and_nothing_drifts(tmp_path, mass, friction):
@@ -67,6 +68,7 @@ def test_nothing_drops_at_the_start_and_nothing_drifts(tmp_path, mass, friction)
     assert loop.holding == (("lever",) if heavy else ())
 
 
+@pytest.mark.slow
 def test_a_hand_guides_with_less_force(tmp_path):
     """Before learning at most 0.85 of the force under gravity compensation, after motions with goals half of it, with 5 % less weight."""
     hand = lambda t: START + 0.25 * (1.0 - math.cos(1.5 * max(t - 1.0, 0.0)))  # noqa: E731

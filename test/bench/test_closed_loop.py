@@ -20,6 +20,7 @@ def found():
     return methods, conditions, ClosedLoop(conditions, methods, 4.0).run()
 
 
+@pytest.mark.slow
 def test_lanes_do_not_touch_each_other(found):
     """The same method twice gives the same figures, whatever runs beside it."""
     for values in found[2].values():
@@ -35,6 +36,7 @@ def test_feed_forward_halves_the_error_of_exact_friction(found):
     assert [row["method"] for row in rows] == list(methods)
 
 
+@pytest.mark.slow
 def test_work_of_feed_forward_is_less_than_what_friction_takes():
     """0.8 of exact friction puts in less than is dissipated, and nothing at all without a method."""
     conditions = [Condition("shoulder", control="zero", reference="coast", hand_speed=1.0)]

@@ -42,6 +42,7 @@ def assert_tracks(ratio, hunting, conditions, most_hunting=0.0):
     assert len(hunt) <= most_hunting * len(conditions), f"hunts at rest: {hunt}"
 
 
+@pytest.mark.slow
 def test_joints_follow_with_an_eighth_of_the_error():
     """60 plants at 100 Hz and 1 kHz, and those for which compensation does least: none is worse off, none hunts.
 
@@ -90,6 +91,7 @@ def own_and_added(conditions, figures):
     return figures["own_late"][1] / limit, (figures["late"][1] - figures["late"][0]) / limit
 
 
+@pytest.mark.slow
 def test_a_wall_and_a_hand_feel_no_lasting_torque():
     """At a contact that lasts the compensation is gone; a wall is pressed by 5 % of the torque limit more at most."""
     for conditions in (walls(True), holds(True)):
@@ -136,6 +138,7 @@ def test_the_whole_benchmark():
     assert_easy(conditions["guided"], figures["guided"])
 
 
+@pytest.mark.slow
 def test_joints_with_little_friction_follow_better_with_a_wrong_model_than_without_one():
     """Friction of 3 % of the weight, weight wrong by 10 %: the observer learns the error as an offset; 24 runs.
 

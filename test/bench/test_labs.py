@@ -12,6 +12,7 @@ def lab():
     return labs.Lab.drawn(0)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("speed", [-0.4, 0.2, 0.7])
 def test_stated_friction_is_that_of_steady_sliding(lab, speed):
     """Of bristles and Maxwell slip, over whole waves of the ripple, under a load."""

@@ -43,18 +43,21 @@ def assert_held(broken, timed, joints):
     assert timed > 0.3 * joints, "too few joints had to be at rest in the time that was simulated"
 
 
+@pytest.mark.slow
 def test_no_pushed_joint_is_driven():
     """200 joints, whatever their friction from -70 to +100 % of the identified one: none gains speed or energy."""
     chosen = [Robot(500, 1, "difference", 1.0, "friction_only"), Robot(100, 3, "own", 1.0, "sum")]
     assert_held(*searched(chosen, 100, 7, seconds=4.0), 200)
 
 
+@pytest.mark.slow
 def test_no_joint_is_driven_after_motion_under_goals():
     """100 joints that learnt their friction, which then changed by up to 10 %."""
     chosen = [Robot(250, 2, "measured", 1.0, "sum", prelude=True)]
     assert_held(*searched(chosen, 100, 11, seconds=4.0), 100)
 
 
+@pytest.mark.slow
 def test_naive_compensation_is_caught():
     """0.8 of the identified friction at the measured velocity breaks every claim."""
     broken, _ = searched([Robot(500, 2)], 40, 3, lambda robot, lanes: TanhMeasured(lanes), 3.0)

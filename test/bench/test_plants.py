@@ -74,6 +74,7 @@ def test_a_joint_breaks_away_at_stiction(law):
     assert torque == pytest.approx(stiction, rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [LuGre, MaxwellSlip])
 def test_friction_dissipates(model):
     """Over closed cycles of any speed friction takes energy, at rest it gives back no more than it stored."""

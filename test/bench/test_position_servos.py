@@ -41,7 +41,7 @@ def test_a_long_latency_is_refused_only_where_velocities_are_fed_back():
     assert ours.feed_forward.delay.by_goal.all()
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize("model", [0.8, 1.2])
 def test_no_loaded_servo_is_worse_off_with_a_wrong_model(declared, model):

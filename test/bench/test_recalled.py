@@ -20,11 +20,13 @@ def assert_claims(guaranteed, seed, cases, joints):
         assert tried["ended"] > 0.2 * tried["joints"], "too few joints were driven"
 
 
+@pytest.mark.slow
 def test_recalled_friction_adds_no_more_than_the_tank_holds():
     """300 joints with at least the guaranteed friction: net energy at most E_0 at goals that repeat the position, 0 without."""
     assert_claims(True, 7, 5, 60)
 
 
+@pytest.mark.slow
 def test_joints_with_less_than_the_guaranteed_friction_stay_slow():
     """200 joints with down to a twentieth of it, or with a fraction said that they do not have."""
     assert_claims(False, 7, 5, 40)

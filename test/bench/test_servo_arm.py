@@ -26,6 +26,7 @@ def test_links_stay_within_the_play():
     assert np.abs(arm.velocity).max() < 0.01
 
 
+@pytest.mark.slow
 def test_goals_act_after_the_latency_and_hold_with_less_than_the_weight():
     """Nothing moves earlier; then the joints go to their goals but for weight and friction over stiffness."""
     servos, arm = emulated_arm()

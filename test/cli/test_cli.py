@@ -172,6 +172,7 @@ def test_all_laws_go_into_a_folder(bags, tmp_path, capsys):
     assert "held out" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_evaluate_gives_errors_by_run(bags, fitted, tmp_path, capsys):
     """The evaluation of a fit on its own runs is its training error."""
     target = tmp_path / "e.json"
@@ -191,6 +192,7 @@ def test_evaluate_gives_errors_by_run(bags, fitted, tmp_path, capsys):
     assert "mean of all runs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_file_in_the_reference_format_is_evaluated(bags, tmp_path):
     """Flat keys only, as other programs of the method write them."""
     flat = tmp_path / "flat.json"
@@ -429,6 +431,7 @@ def test_import_reads_all_before_it_writes(tmp_path, capsys):
     assert "already exists" in refused(capsys, "import", good, "--output", output)
 
 
+@pytest.mark.slow
 def test_a_supply_above_the_rating_is_a_warning(tmp_path, capsys):
     """Exit 0, one warning with both voltages."""
     bench = Bench("xl330", (0.3,), 0.1, 0.0, (200.0,), 7.4)
@@ -442,6 +445,7 @@ def test_a_supply_above_the_rating_is_a_warning(tmp_path, capsys):
     assert "warning: the recorded supply is 7.4 V, above the rated 6 V" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_exits_130_and_keeps_the_best(bags, tmp_path):
     """Ctrl-C while searching: the best point is in the file, which says that the fit was interrupted."""
     output = tmp_path / "m1.json"
@@ -471,6 +475,7 @@ def test_an_interrupted_fit_exits_130_and_keeps_the_best(bags, tmp_path):
     assert read_drive(output).provenance.search.outcome == "interrupted"
 
 
+@pytest.mark.slow
 @needs_xl330
 def test_real_recordings_are_imported_and_evaluated(tmp_path, capsys):
     """The real runs as bags give the same errors as the JSON recordings, to the last bit."""

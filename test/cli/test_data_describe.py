@@ -73,6 +73,7 @@ def test_a_complete_file_from_urdf_and_bag(run, tmp_path, capsys):
     assert "# " in text.split("joints:")[0].splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_identify_arm_without_a_machine_file(run, tmp_path, capsys):
     """The file is written as by setup-robot, its place is said, and a second run leaves one file."""
     urdf(tmp_path, mass=2.6)
@@ -219,6 +220,7 @@ def test_torques_that_were_filtered_before(run, tmp_path):
     assert "torques were filtered before" in (tmp_path / "m.yaml").read_text().replace("\n    # ", " ")
 
 
+@pytest.mark.slow
 def test_the_last_third_is_held_out(run, tmp_path, capsys):
     """Without a machine's file and without recordings for validation; --hold-out 0 fits everything."""
     urdf(tmp_path)

@@ -240,6 +240,7 @@ def test_units_that_the_urdf_gives_away(folder, tmp_path, spoil, said, capsys):
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_verdict_decides_the_exit_code_if_that_is_asked_for(folder, tmp_path, capsys):
     """In words, in the summary, and with --strict by exit code 2; a sound fit passes."""
     summary = tmp_path / "f.json"

@@ -74,6 +74,7 @@ def files(folder):
     return {f"{p.parent.name} {p.stem}": p.stat().st_mtime_ns for p in (folder / "fits").glob("*/*.json")}
 
 
+@pytest.mark.slow
 def test_every_fit_is_saved_and_a_bag_that_cannot_be_read_is_named(first):
     """Exit code 1 for the bag, with everything else there: friction as simulated, errors in both tables."""
     folder, code = first

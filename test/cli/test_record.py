@@ -93,6 +93,7 @@ def wait_for_a_while(bags):
     wait_for(lambda: sum(file.stat().st_size for file in bags.glob("*/*.mcap")) > 150_000, "seconds in a bag")
 
 
+@pytest.mark.slow
 def test_a_run_is_recorded_and_its_bag_named_on_stdout(tmp_path, emulator):
     """Exit code 0; with --quiet stdout is the bags alone; the run is what the trajectory says."""
     path = config_file(tmp_path, emulator())
@@ -126,6 +127,7 @@ def test_ctrl_c_or_a_closed_terminal_ends_softly_and_leaves_a_readable_bag(tmp_p
     assert 1.0 < log.position.time[-1] - log.position.time[0] < 119.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [b" ", b"q", b"\x1b"])
 def test_a_key_is_an_emergency_stop(tmp_path, emulator, key):
     """On a terminal, which is told so before anything moves: torque off at once, exit code 130, the bag is readable."""
@@ -152,6 +154,7 @@ def test_a_key_is_an_emergency_stop(tmp_path, emulator, key):
     assert 1.0 < log.position.time[-1] - log.position.time[0] < 119.0
 
 
+@pytest.mark.slow
 def test_a_supply_above_the_rating_is_refused_unless_allowed(tmp_path, emulator):
     """At 6.5 V: a warning and a refusal in one line each, and no bag; with the option only the warning."""
     path = config_file(tmp_path, emulator("--voltage", 6.5))
@@ -174,6 +177,7 @@ def test_a_supply_above_the_rating_is_refused_unless_allowed(tmp_path, emulator)
     assert "6.5 V" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -201,6 +205,7 @@ def test_a_session_that_is_missing_is_named():
     assert err.splitlines() == ["stribeck: missing.yaml: no such file"]
 
 
+@pytest.mark.slow
 def test_servos_without_a_watchdog_are_named(tmp_path):
     """An MX-106 by protocol 1 stays energised when the program dies; the user is told before it moves."""
     link = tmp_path / "servo"

@@ -28,6 +28,7 @@ def command(params, bags, output):
     return ["report", "--params", str(params), "--logdir", str(bags), "--output", str(output)]
 
 
+@pytest.mark.slow
 def test_a_report_is_written_and_named(params, bags, tmp_path, capsys):
     """One line, with its size; runs that were not fitted are told from those that were."""
     output = tmp_path / "new" / "report.html"
@@ -40,6 +41,7 @@ def test_a_report_is_written_and_named(params, bags, tmp_path, capsys):
     )
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("change", "part"),
     [

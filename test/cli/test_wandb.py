@@ -161,6 +161,7 @@ def test_offline_mode_writes_a_run_and_needs_no_network(bags, tmp_path):
     assert read_drive(run / "files" / "m1.json").values == read_drive(output).values
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_unless_asked_for(bags, tmp_path, monkeypatch):
     """Without --wandb the library is not even imported."""
     monkeypatch.setitem(sys.modules, "wandb", None)  # an import would fail

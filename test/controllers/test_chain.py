@@ -194,6 +194,7 @@ def test_a_bad_state_concerns_its_own_joint(mode, reason):
     assert friction[-1] == pytest.approx(full, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_isolated_joints_are_trusted_as_the_python_compensator_trusts_each():
     """Random NaN, jumps and positions that stand still on two of three joints, each against a Python compensator of that
     joint alone: its reasons are among ours, the same torque where there was no fault, and 0.5 s after one, in motion, within 1 %."""
@@ -326,6 +327,7 @@ def motion_at_goal(gain, stiffness, damping, armature, adapt=True):
     return max(speeds[2000:])
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("stiffness", "damping", "moves"), [(4.0, 0.1, True), (0.0, 0.0, True), (40.0, 1.0, False)]
 )

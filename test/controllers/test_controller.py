@@ -43,6 +43,7 @@ class Driven:
 # -- when the controller stops
 
 
+@pytest.mark.slow
 def test_no_effort_remains_when_the_controller_stops_in_motion():
     """Nor after the next activation, until a controller writes a reference; it was the last reference, for good."""
     driven = Driven()

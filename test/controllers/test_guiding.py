@@ -67,6 +67,7 @@ def compared(library, python, now, state, temperature):
     return found
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("end", ["left", "hot", "lost"])
 def test_torques_are_those_of_python_to_the_last_digit(library, end):
     """Begins, is moved by hands, loses some states, and ends in each way; both agree to 1e-12, also on when it is off."""

@@ -21,6 +21,7 @@ from stribeck.servo.tables import MODELS
 # Physics.
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("model", "kp", "load"),
     [("xl330", 400, Pendulum(0.2, 0.1, 0.02)), ("mx106", 32, Pendulum(1.1, 0.15, 0.0)), ("xl320", 32, LOAD)],

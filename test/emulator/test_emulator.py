@@ -282,6 +282,7 @@ def test_unplugged_the_port_is_gone_and_the_servo_goes_on():
             assert client.read(64, 1) == (1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_unplugged_by_schedule_the_link_goes_and_comes_back(tmp_path):
     """As a device file does with its adapter."""

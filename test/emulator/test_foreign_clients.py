@@ -128,6 +128,7 @@ def test_dynamixel_sdk_sees_hardware_errors(bus, port):
     assert PacketHandler(1.0).read1ByteTxRx(port, 7, 24) == (0, COMM_SUCCESS, 0x04)
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_rustypot_pings_reads_and_moves_by_protocol_2(terminal):
     """An XL330 in radians, alone and together with another."""

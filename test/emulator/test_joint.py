@@ -53,6 +53,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("law", "saturates"), [*((law, False) for law in LAWS_WITH_TERMS), (LAWS["m6"], True)], ids=str
 )

@@ -73,6 +73,7 @@ class Master(Client):
         assert earliest - 2.0 * step <= time <= latest + 2.0 * step
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("patience", [0.0008, 0.004, 0.03])
 @pytest.mark.parametrize("suspended", [0.1, 0.5, 3.0])
 def test_no_answer_belongs_to_an_older_question_after_a_suspension(suspended, patience):
@@ -99,6 +100,7 @@ def test_no_answer_belongs_to_an_older_question_after_a_suspension(suspended, pa
         assert line.servos[1].memory.numbers["goal_position"] == 2399, "goals are executed in order"
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(("patience", "seed"), [(0.0008, 0), (0.004, 1), (0.03, 2)])
 def test_no_answer_belongs_to_an_older_question_on_a_starved_machine(patience, seed):
     """Turns every 96 to 180 ms: the few answers that come are right, the buffer never fills, and the end recovers."""
@@ -226,6 +228,7 @@ def test_bytes_are_cut_into_packets_of_both_protocols():
     assert not answer_expected(made, encode(2.0, Packet(254, Instruction.REBOOT)))
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(("between", "suspended"), [(None, 0.1), (None, 3.0), (0, 0.1)])
 def test_the_driver_loses_no_port(between, suspended):
     """Eight servos at 200 Hz: it goes on, or lets go because nobody answers; once cleared, it moves the servos again."""

@@ -126,6 +126,7 @@ def test_both_consistent_fits_agree(tmp_path):
         assert np.all(fit.values[[not name.startswith("torque_offset") for name in fit.names]] >= -1e-9)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("filtered", [False, True])
 def test_the_full_model_finds_coulomb_and_viscous_friction(tmp_path, filtered):
     """Law M1: within intervals, four in five within 95 % ones; inertias consistent."""
@@ -174,6 +175,7 @@ def test_without_prior_the_full_model_is_weighted_least_squares(tmp_path):
     np.testing.assert_allclose(full.noise, linear.noise, rtol=2e-3)
 
 
+@pytest.mark.slow
 def test_watching_does_not_change_the_fit(tmp_path):
     """The iterates lead from the start to what comes out."""
     arm = three_joint_arm(tmp_path)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 
 from reflect_force import BEGIN, PERIOD, REFLECTED, coupled
 
@@ -15,6 +16,7 @@ def at(seconds):
     return round((BEGIN + seconds) / PERIOD)
 
 
+@pytest.mark.slow
 def test_the_hand_feels_the_wall(tmp_path):
     """Where the follower presses the wall, the hand bears 0.3 to 0.5 of its force; without reflection no more than in free motion, at a third more force."""
     felt, none = coupled(tmp_path), coupled(tmp_path, share=0.0)
@@ -27,6 +29,7 @@ def test_the_hand_feels_the_wall(tmp_path):
     np.testing.assert_allclose(column(felt, "follower")[at(5.5)], 0.9, atol=0.01)
 
 
+@pytest.mark.slow
 def test_in_free_motion_nothing_is_reflected(tmp_path):
     """The follower follows within 10 mrad, with 20 % more friction and 5 % more mass than its files say."""
     moments = coupled(tmp_path, wall=math.inf)
@@ -35,6 +38,7 @@ def test_in_free_motion_nothing_is_reflected(tmp_path):
     assert np.abs(apart[at(0.0) :]).max() < 0.01
 
 
+@pytest.mark.slow
 def test_a_leader_that_is_let_go_at_the_wall_comes_to_rest(tmp_path):
     """No oscillation between leader and wall: after two seconds the leader rests, and so does the force of the wall."""
     moments = coupled(tmp_path, released=5.0, seconds=BEGIN + 10.0)

@@ -73,6 +73,7 @@ def test_friction_only_takes_energy(tmp_path):
     assert np.all(np.sum(friction[:-1] * np.diff(position, axis=0), axis=1) <= 1e-12)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("law", ["none", "m1", "m4"])
 def test_torques_are_inverse_dynamics_of_the_sampled_motion(tmp_path, law):
     """Central differences of positions give the torques of the same row: no delay of half a step."""
@@ -93,6 +94,7 @@ def test_torques_are_inverse_dynamics_of_the_sampled_motion(tmp_path, law):
     assert np.sqrt(np.mean(error**2)) < 2e-4 * np.sqrt(np.mean(rigid**2))
 
 
+@pytest.mark.slow
 def test_load_dependent_friction_obeys_its_law(tmp_path):
     """Friction of moving joints is the budget at the torques that act: the equation of the full model."""
     arm = three_joint_arm(tmp_path)

@@ -13,6 +13,7 @@ def compensator(tmp_path):
     return sb.Compensator(drives, urdf, effort_meaning="motor", max_torque=15.0)
 
 
+@pytest.mark.slow
 def test_the_lever_stops_at_the_wall(tmp_path):
     """Within 100 ms, where it touched it, with a quarter of the torque and none in the end."""
     stopped = moved(compensator(tmp_path), Lever(), 18.0)

@@ -125,6 +125,7 @@ def test_the_emulated_arm_is_the_simulated_one():
     assert away[: int(tests.last[place]) - tests.first].max() < 2e-3
 
 
+@pytest.mark.slow
 def test_recordings_of_other_things_are_refused(tmp_path, capsys):
     """A folder of bench runs, recordings without laws, and one joint: one line each."""
     bags = str(REPOSITORY / "bags")

@@ -50,6 +50,7 @@ def answered():
     return dict(zip(calls, answers([(str(path), words) for path, words in calls]), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
 def test_a_program_states_its_usage(path, answered):
     """--help on stdout with exit code 0; without the arguments that it needs, usage and the reason with exit code 2."""

@@ -79,6 +79,7 @@ def test_neighbours_and_ignored_links_are_no_pairs(tmp_path: Path) -> None:
     assert len(bodies_of(chain_of(arm), capsules, [frozenset(("base", "slider"))]).pairs) == 2
 
 
+@pytest.mark.slow
 def test_heights_are_those_of_the_lowest_points(tmp_path: Path) -> None:
     """The arm hanging straight down: 0.4 m less 0.3, 0.25 and the ball's 0.03."""
     (tmp_path / "small.urdf").write_text(URDF)

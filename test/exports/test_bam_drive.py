@@ -106,6 +106,7 @@ def test_what_the_drive_has_no_place_for_is_named():
     assert lost(file, DRIVE) == ()
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("law", LAWS)
 def test_it_comes_back(tmp_path, law):
     """Every law by import-params, M3 and M4 as M5 with the same motion; current limit and delay too."""

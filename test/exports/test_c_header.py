@@ -141,6 +141,7 @@ def expected(joint: JointServo, s: dict[str, np.ndarray]) -> np.ndarray:
     return np.stack([*budget, friction, cancelling, motor])
 
 
+@pytest.mark.one_case_is_quick
 @needs_compiler
 @pytest.mark.parametrize(("real", "tolerance"), [("double", 1e-12), ("float", 1e-5)])
 @pytest.mark.parametrize("language", ["c", "c++"])

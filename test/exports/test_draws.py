@@ -87,6 +87,7 @@ def test_what_the_law_lacks_is_one_factor_on_friction_and_one_on_the_motor():
         assert not far[name][far[name] > high * (1 - 1e-9)].size, name  # no heap at a bound
 
 
+@pytest.mark.slow
 def test_with_recordings_draws_cover_them(monkeypatch):
     """Motion of a servo with a tenth more friction and less torque: the middle 90 % of the draws contain it, that of the posterior does not."""
     monkeypatch.setattr(stribeck.exports.draws, "TRIALS", 64)
@@ -271,6 +272,7 @@ def _module_of(path, monkeypatch, written):
     return module
 
 
+@pytest.mark.slow
 def test_variants_are_complete_files_of_their_own(tmp_path, monkeypatch, capsys):
     """MJCF, once for each draw; the same seed gives the same files, another one others; the table has what they hold."""
     monkeypatch.setattr(stribeck.exports.draws, "TRIALS", 16)
@@ -290,6 +292,7 @@ def test_variants_are_complete_files_of_their_own(tmp_path, monkeypatch, capsys)
     assert (tmp_path / "arm_0001.xml").read_bytes() != first
 
 
+@pytest.mark.slow
 def test_draws_of_further_units_are_as_far_apart_as_the_units(tmp_path, monkeypatch):
     """Three servos with different friction: each joint gets draws around their mean, independent of those of the others."""
     monkeypatch.setattr(stribeck.exports.draws, "TRIALS", 16)

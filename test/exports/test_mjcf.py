@@ -375,6 +375,7 @@ def test_a_servo_with_limits_ramp_and_delay_is_a_dcmotor():
     assert np.max(np.mean(np.abs(free.position - source.position), axis=0)) > 0.05
 
 
+@pytest.mark.slow
 def test_without_mujoco_one_line_says_what_to_install(tmp_path):
     """In a fresh interpreter in which MuJoCo cannot be imported."""
     words = [

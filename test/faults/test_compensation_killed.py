@@ -228,6 +228,7 @@ def test_guard_takes_over_from_a_node_that_dies_or_hangs(tmp_path, mode, how):
             assert steps.max() <= 0.6 * most, "the friction is taken back in steps"
 
 
+@pytest.mark.slow
 def test_node_that_wakes_up_again_stays_quiet_until_it_is_enabled(tmp_path):
     """After SIGCONT the guard stays in charge; the enable service gives the torque back."""
     with stack(tmp_path, "sum") as (robot, node):

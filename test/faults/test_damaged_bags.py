@@ -197,6 +197,7 @@ def test_messages_that_cannot_be_decoded_are_refused(tmp_path):
     refusal(lambda: read_bag(tmp_path / "bag"), tmp_path / "bag", "decoded")
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("storage", STORAGES)
 def test_damaged_bytes_never_read_back_as_other_numbers(written, tmp_path, storage):
     """Eight bytes of garbage anywhere: the bag is refused, or what is read is what was written."""

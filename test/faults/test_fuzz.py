@@ -105,6 +105,7 @@ def test_damaged_parameter_files_are_read_or_refused(tmp_path, batch):
     assert refused > 0, "damage like this must be noticed now and then"
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("batch", range(BATCHES))
 @pytest.mark.parametrize(
     ("name", "read"), [("actuators/xl330.yaml", read_actuator), ("signals.yaml", load_signals)]

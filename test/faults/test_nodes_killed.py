@@ -79,6 +79,7 @@ def again(s: Setup) -> None:
     assert len(result["bags"]) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_recorder_node_loses_a_second_at_most(tmp_path: Path) -> None:
     """kill -9 while it records: what it had comes back as messages; the next bag has the next number."""
     folder = tmp_path / "all"
@@ -106,6 +107,7 @@ def test_a_killed_recorder_node_loses_a_second_at_most(tmp_path: Path) -> None:
         assert_nothing_lost(stamps_in(folder / "all_002"), s.servo.stamps)
 
 
+@pytest.mark.slow
 def test_a_killed_servo_node_leaves_the_servo_to_its_watchdog(tmp_path: Path) -> None:
     """kill -9 in mid-motion: the servo stands, the session ends and says why, the bag is readable.
 

@@ -62,6 +62,7 @@ def test_pendulums_move_as_in_our_simulation_at_1_ms(law):
     assert np.mean(errors) < 3e-4
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("law", ["m1", "m2", "m6"])
 def test_friction_that_differs_by_direction(law):
     """Asymmetric budgets and an offset torque, as in our simulation."""
@@ -75,6 +76,7 @@ def test_friction_that_differs_by_direction(law):
     assert np.all(symmetric.errors(bench.position) > 4e-3)  # the terms matter
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast"])
 def test_implicit_damping_has_no_part_in_it(integrator):
     """Viscous friction is in the budget, so what an integrator does to damping does not matter."""
@@ -85,6 +87,7 @@ def test_implicit_damping_has_no_part_in_it(integrator):
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["m1", "m6"])
 @pytest.mark.parametrize("timestep", [0.001, 0.002, 0.005])
 def test_a_joint_below_its_budget_stays(law, timestep):
@@ -184,6 +187,7 @@ def test_the_load_of_an_arm_is_gravity_at_rest():
     np.testing.assert_allclose(controller.external_torque, gravity, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_reset_in_the_middle_is_a_new_beginning():
     """The same run after mj_resetData is the same to the bit, whatever the firmware remembered."""
     parameters = parameters_of("mx64", "m6")

@@ -50,6 +50,7 @@ def test_a_joint_at_rest_stays_at_rest(kp, gain) -> None:
         assert rest_counts(joint, angle, compensated(joint, gain)) <= LARGEST, angle
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kp", [100.0, 200.0, 400.0])
 def test_the_test_of_rest_fails_a_naive_compensator(kp) -> None:
     """The law times the sign of the velocity swings without end at gain 1.2: the test above would catch it."""
@@ -57,6 +58,7 @@ def test_the_test_of_rest_fails_a_naive_compensator(kp) -> None:
     assert any(rest_counts(joint, angle, naive(joint, 1.2)) > 2.0 * LARGEST for angle in ANGLES)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("commands", [True, False])
 @pytest.mark.parametrize("gain", [0.8, 1.0, 1.2])
 def test_efforts_20_ms_late_make_nothing_grow(gain, commands) -> None:

@@ -207,6 +207,7 @@ def test_in_goal_offset_the_firmwares_torque_is_the_load() -> None:
     assert driven.torque[0] == pytest.approx(0.8 * 0.2 * 2.0 * abs(motor + 0.02) / (1.0 - 0.16))
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("effort", [1e9, -1e9, 1e300, NAN, math.inf])
 @pytest.mark.parametrize("meaning", ["motor", "link"])
 def test_an_effort_that_cannot_be_gives_zero_and_leaves_no_trace(meaning: str, effort: float) -> None:

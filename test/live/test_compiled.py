@@ -85,6 +85,7 @@ def both(law):
     return FrictionModel(joints), FrictionModel(joints, compiled)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("law", LAWS_WITH_TERMS, ids=str)
 @settings(deadline=None, max_examples=30)
 @given(rows=st.lists(st.tuples(*[st.floats(-1.0, 1.0)] * 5), min_size=2, max_size=2))

@@ -129,6 +129,7 @@ def test_nothing_is_said_of_a_joint_at_rest_that_friction_holds():
     assert robot.compensator.external_torque is None
 
 
+@pytest.mark.slow
 def test_a_joint_at_rest_that_is_touched_says_so():
     """One and a half thresholds on joints at rest, one joint at a time: found within 100 ms, and the others are not."""
     robot = Robot()

@@ -65,6 +65,7 @@ def run(engines, delays, rate, drag, scale=1.0, seconds=16.0, watch=lambda time:
             q = q + v * STEP
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("rate", [50, 200])
 @pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
 def test_delays_are_measured_to_some_milliseconds(rate, scale):

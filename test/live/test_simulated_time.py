@@ -66,6 +66,7 @@ def as_recorded(period):
     return np.array(torques)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("period", [0.02, 0.005, 0.001])
 @pytest.mark.parametrize("rate", [0.5, 1.0, 2.0, 4.0])
 def test_the_pace_changes_nothing(period, rate):

@@ -13,6 +13,7 @@ from stribeck.model.terms import FRICTION_PARAMETERS
 XL330 = load_actuator("xl330")
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("name", actuator_names())
 @pytest.mark.parametrize("law", LAWS)
 def test_every_servo_has_the_parameters_of_every_law(name, law):

@@ -51,6 +51,7 @@ def integrated(inductance, duty, velocity, steps=4000, periods=60):
     return turn * MOTOR["kt"] * total / PERIOD
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("duty", [0.1, 0.3, 0.6, 0.9, -0.5])
 @pytest.mark.parametrize("velocity", [0.0, 1.5, -2.0])
 @pytest.mark.parametrize("inductance", [2e-5, 2e-4, 2e-3])

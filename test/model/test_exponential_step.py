@@ -173,6 +173,7 @@ def test_the_limited_duty_is_its_mean_over_the_positions_of_a_step(value, spread
     assert control.duty(gains, NO_MEMORY, value, 0.0, 0.0, 0.0) == np.clip(value, -1.0, 1.0)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("name", "setup"),
     [

@@ -78,6 +78,7 @@ def assert_step_agrees(plant, values, control, supply):
         np.testing.assert_allclose(other, one, **AGREEMENT)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("law", LAWS)
 def test_a_step_of_every_law_and_integrator_agrees(law, integrator):
@@ -89,6 +90,7 @@ def test_a_step_of_every_law_and_integrator_agrees(law, integrator):
     assert_step_agrees(plant, values, ControlState(0.0, 0.0), 5.0)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("name", actuator_names())
 def test_a_step_of_every_servo_agrees(name):
     """Voltage, current and torque laws, with integral, derivative and ramp, and the current limit."""
@@ -122,6 +124,7 @@ def test_the_stribeck_weight_has_finite_derivatives_everywhere(velocity, alpha):
         assert np.isfinite(slope)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("name", "law"), [(name, law) for name, law in PUBLISHED if law in ("m2", "m4", "m5", "m6")]
 )
@@ -140,6 +143,7 @@ def test_budgets_have_finite_derivatives_at_rest(name, law):
         assert np.allclose(at_rest, 0.0, atol=1e-12), "the weight at rest is 1 whatever its shape"
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("law", LAWS)
 def test_derivatives_of_a_step_are_finite_at_rest_and_are_differences_in_motion(law):
     """Forward mode through a whole step, with respect to every parameter of the fit."""

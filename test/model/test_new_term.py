@@ -91,6 +91,7 @@ def use(copy, part, tmp_path):
     run(folder, child, part, tmp_path, name, f"friction_{name}", TRUE[name][part])
 
 
+@pytest.mark.slow
 def test_the_term_is_cancelled_in_python_and_in_cpp(copy, tmp_path):
     """By the same torque; the generated header has it."""
     if shutil.which(os.environ.get("CXX", "g++")) is None:
@@ -98,6 +99,7 @@ def test_the_term_is_cancelled_in_python_and_in_cpp(copy, tmp_path):
     use(copy, "live", tmp_path)
 
 
+@pytest.mark.slow
 def test_the_term_is_exported(copy, tmp_path):
     """As C, ONNX and table; MuJoCo's model names it as lost."""
     pytest.importorskip("onnx", reason="ONNX is not installed: pip install '.[export]'")

@@ -52,6 +52,7 @@ def assert_identical(one: Simulation, other: Simulation) -> None:
     assert np.array_equal(one.velocity, other.velocity)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("rich", "simple", "zero"),
     [

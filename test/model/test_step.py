@@ -97,6 +97,7 @@ def drawn_parameters(data: st.DataObject) -> dict[str, float]:
     return values
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=600)
 @given(data=st.data())
 def test_friction_never_reverses_or_speeds_up_a_motion(data):

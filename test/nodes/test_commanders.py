@@ -167,6 +167,7 @@ def largest_step(commands: Sequence[tuple[float, np.ndarray]]) -> float:
     return float(np.abs(np.diff([goal for _, goal in commands], axis=0)).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_a_session_through_a_controller(tmp_path, kind):
     """It starts softly from where the robot is, plays about centers and by scales, ends at rest at the centers; the
@@ -186,6 +187,7 @@ def test_a_session_through_a_controller(tmp_path, kind):
         wait_for(lambda: np.allclose(s.robot.position, [0.2, 0.0], atol=1e-3), "the robot at rest")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["forward", "trajectory"])
 def test_a_designed_trajectory_moves_all_joints_together(tmp_path, kind):
     """The bag has both joints on their own series at the same time, without centers and scales."""
@@ -254,6 +256,7 @@ def test_no_states_are_said_before_anything_moves(tmp_path):
         s.commander.destroy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_states_that_stop_end_a_session(tmp_path, kind):
     """In mid-run: the goals brake to rest and stay, the bag is finished and marked, the reason is the age of the states."""
@@ -274,6 +277,7 @@ def test_states_that_stop_end_a_session(tmp_path, kind):
         assert largest_step(s.commands) < 20.0 * 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_states_that_are_late_for_a_while_repeat_the_run(tmp_path, kind):
     """In mid-run: the goals brake to rest, return, and the whole run is played again without a jump.
@@ -300,6 +304,7 @@ def test_states_that_are_late_for_a_while_repeat_the_run(tmp_path, kind):
         assert long.duration - 0.1 - pause <= log.duration <= long.duration + 0.1
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kind", ALL)
 def test_an_emergency_stop_ends_our_commands_and_sends_no_zero(tmp_path, kind):
     """In motion: nothing more is sent to a forward controller; a trajectory is replaced by one that brakes from where it
@@ -323,6 +328,7 @@ def test_an_emergency_stop_ends_our_commands_and_sends_no_zero(tmp_path, kind):
         wait_for(lambda: np.allclose(s.robot.position, last, atol=1e-2), "the robot stands there")
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kind", ALL)
 def test_an_abort_returns_to_rest_and_a_second_one_brakes_at_once(tmp_path, kind):
     """Softly to the centers; or to a stop where it is, within the deceleration allowed."""
@@ -391,6 +397,7 @@ def test_gains_are_set_by_the_parameter_of_a_node(tmp_path):
         assert "unknown" in outcome.reason
 
 
+@pytest.mark.slow
 def test_a_run_waits_until_its_gain_is_confirmed(tmp_path):
     """However long the driver's node takes: the session does not go on before its answer."""
     with playing(tmp_path, "forward", target="driver", parameter="gains") as s:

@@ -108,6 +108,7 @@ def rig(parameters):
         yield Rig(graph, parameters)
 
 
+@pytest.mark.slow
 def test_friction_torque_of_a_moving_joint(parameters):
     """0.8 of what is sure of the budget in the direction of motion, one message per state; zero on deactivation."""
     with Graph() as graph:
@@ -125,6 +126,7 @@ def test_friction_torque_of_a_moving_joint(parameters):
         wait_for(lambda: out[-1].data[0] == 0.0, "zero after deactivation")
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
@@ -205,6 +207,7 @@ def test_bytes_that_are_no_state_end_nothing(rig):
     rig.run()
 
 
+@pytest.mark.slow
 def test_time_of_the_graph_that_stands_still_stops_nothing(parameters):
     """use_sim_time without a /clock: torque follows the stamps of states, staleness the steady clock."""
     with Graph() as graph:

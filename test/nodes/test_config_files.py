@@ -52,6 +52,7 @@ def test_the_file_of_a_node_says_everything(node):
     assert set(raw) >= {spec.name for spec in NODES[node].all_specs(raw.get("joints"))}
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.real_time
 @pytest.mark.parametrize("namespace", ["", "/left/arm"])
 @pytest.mark.parametrize(("path", "node"), FILES)

@@ -141,6 +141,7 @@ def test_an_emergency_stop_that_the_servos_hear_first_is_the_cause(tmp_path):
     assert result["reason"].endswith("emergency stop")
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("qos", [10, latched()], ids=["volatile", "latched"])
 def test_an_emergency_stop_switches_torque_off_until_it_is_cleared(tmp_path, qos):
     """In mid-run: torque off, the session ends and is not repeated; neither start nor enable nor clear help while it is

@@ -422,6 +422,7 @@ def test_the_fit_ends_with_the_node(parameters, fit):
     assert list(Path(parameters["output"]).parent.iterdir()) == [], "nothing is left"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_fit_ends_with_the_process_of_the_node(parameters, fit, number):
     """Ctrl-C ends node and child with exit code 0; even kill -9 of the node leaves no fit behind."""

@@ -225,6 +225,7 @@ def test_it_learns_keeps_it_and_goes_on_with_it(parameters, tmp_path):
         assert (tmp_path / "learned.json.old").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "digest"])
 def test_a_file_that_does_not_fit_is_ignored_and_kept(parameters, tmp_path, capfd, damage):
     """One warning; it lies beside once there is something new."""

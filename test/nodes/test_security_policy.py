@@ -107,6 +107,7 @@ def used(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_each_node_is_allowed_what_it_uses_and_no_more(used):
     """Topics and services of the running nodes against the policy, both ways."""

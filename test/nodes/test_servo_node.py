@@ -143,6 +143,7 @@ def test_goals_are_clipped_to_the_limits(tmp_path):
         assert s.sent[-1].position[0] == pytest.approx(1.5, abs=COUNT)
 
 
+@pytest.mark.slow
 def test_nan_switches_one_joint_off_and_a_joint_that_is_not_named_grows_stale(tmp_path):
     """Two joints: NaN lets one go while the other holds; then only one is named, and the other's goal stops all."""
     with running(tmp_path, "xl330", "xl330") as s:
@@ -159,6 +160,7 @@ def test_nan_switches_one_joint_off_and_a_joint_that_is_not_named_grows_stale(tm
         wait_for(lambda: s.said(ERROR, "no command for"), "the reason")
 
 
+@pytest.mark.slow
 def test_no_torque_needs_no_commands(tmp_path):
     """A last goal of NaN, and then silence, is no fault."""
     with running(tmp_path) as s:
@@ -172,6 +174,7 @@ def test_no_torque_needs_no_commands(tmp_path):
         assert not s.said(ERROR)
 
 
+@pytest.mark.slow
 def test_stale_commands_switch_torque_off_until_told_otherwise(tmp_path):
     """The reason is in diagnostics; enabling is refused until the fault is cleared; then goals are obeyed again."""
     with running(tmp_path) as s:
@@ -245,6 +248,7 @@ def test_parameters_that_are_set_together_are_taken_together_or_not_at_all(tmp_p
         assert s.bus.servos[0].numbers["position_p_gain"] == 300
 
 
+@pytest.mark.slow
 def test_a_servo_that_is_not_there_fails_to_configure(tmp_path):
     """And the port is left open for nobody."""
     with EmulatedBus(emulated("xl330")) as bus, Graph() as graph:
@@ -281,6 +285,7 @@ def test_a_joint_outside_its_limits_is_seen_but_not_energised(tmp_path):
         wait_for(lambda: 0.5 < s.position() < 1.0 and s.call("enable").success, "enabled in between")
 
 
+@pytest.mark.slow
 def test_a_gap_is_in_diagnostics_and_telemetry(tmp_path):
     """The bus is silent for 60 ms: it runs on, a warning names the joint, telemetry has the gap once."""
     with running(tmp_path) as s:

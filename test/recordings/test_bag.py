@@ -84,6 +84,7 @@ def test_a_synthetic_recording_goes_from_json_to_a_bag_and_back(tmp_path):
     assert raw.tolist() == loads
 
 
+@pytest.mark.slow
 @needs_xl330
 @pytest.mark.parametrize(("storage", "runs"), [("mcap", 12), ("sqlite3", 3)])
 def test_real_xl330_recordings_go_from_json_to_a_bag_and_back(tmp_path, storage, runs):

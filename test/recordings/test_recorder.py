@@ -51,6 +51,7 @@ def minute(tmp_path_factory) -> Path:
     return record(tmp_path_factory.mktemp("minute") / "run_001", run(MINUTE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_no_sample_of_a_minute_at_200_hz_is_lost_in_any_reader(minute, reader):
     """12,000 samples on each topic, in rosbags, mcap-ros2-support and JavaScript's @mcap/core."""
@@ -59,6 +60,7 @@ def test_no_sample_of_a_minute_at_200_hz_is_lost_in_any_reader(minute, reader):
     assert READERS[reader](minute) == expected
 
 
+@pytest.mark.slow
 def test_what_was_recorded_reads_back_as_the_run_it_was(minute):
     """Times to the nanosecond, values to the last bit."""
     (log,) = read_bag(minute)

@@ -123,6 +123,7 @@ def test_a_fingerprint_tells_recordings_apart():
     assert fingerprint([moved]) != fingerprint([still])
 
 
+@pytest.mark.slow
 @needs_xl330
 def test_the_real_recordings_are_twelve_runs():
     """Four trajectories at three gains, read in the order of their names."""

@@ -14,6 +14,7 @@ from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import IndependentJoints
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("absurd", [-1e300, 1e155, 1e10])
 @pytest.mark.parametrize("which", ["position", "velocity"])
 def test_an_absurd_state_is_rejected_and_forgotten(which: str, absurd: float) -> None:

@@ -23,6 +23,7 @@ def compensator(mode: str = "friction_only", **changes: float) -> Compensator:
     return found
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("mode", OUTPUT_MODES)
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_joint_at_rest_for_long_needs_no_more_memory(mode: str, enabled: bool) -> None:
@@ -61,6 +62,7 @@ def test_the_residual_is_as_slow_as_the_loop_in_every_mode(mode: str) -> None:
     np.testing.assert_allclose(found.feed_forward.observer.residual.time_constant, 0.12, rtol=1e-6)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("position", [(), [math.nan]], ids=["empty", "NaN"])
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_a_velocity_goal_of_zero_leads_nobody(position: list[float], share: float) -> None:
@@ -101,6 +103,7 @@ def test_a_gain_of_zero_is_no_torque_whatever_was_learnt() -> None:
     assert largest == 0.0
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("share", [0.5, 1.8])
 def test_what_is_learnt_of_friction_leaves_the_laws_offset_alone(share: float) -> None:
     """The scales are of friction: a constant torque beside it stays what it was identified to be."""

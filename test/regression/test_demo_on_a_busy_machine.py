@@ -80,6 +80,7 @@ def recorded(nodes: NodeProcesses, disturbed: bool) -> list[tuple[str, int, byte
         ]
 
 
+@pytest.mark.slow
 def test_a_session_is_recorded_byte_by_byte_whatever_the_machine_does(nodes):
     """Servos, servo node and excitation node are each suspended in the middle: every message and its time is the same."""
     quiet, disturbed = recorded(nodes("quiet"), False), recorded(nodes("disturbed"), True)

@@ -36,6 +36,7 @@ def followed(compensator, rate, speed, old, *, seconds=0.9, clock=0.0, velocitie
     return float(compensator.torque[0])
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kind", [Compensator, CppCompensator])
 @pytest.mark.parametrize(("rate", "speed"), [(500, 1.0), (500, 0.5), (100, 0.3), (50, 0.3)])
 @pytest.mark.parametrize("velocities", [True, False])

@@ -16,6 +16,7 @@ from stribeck.servo.remote import RemoteServo
 from virtual_bus import VirtualBus
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(("delay", "p"), [(0.05, 0.1), (0.035, 0.3), (0.3, 0.3)])
 def test_late_answers_are_not_taken_for_other_registers(delay: float, p: float) -> None:
     """Connecting accepts the values in the servo's memory, 20 times."""

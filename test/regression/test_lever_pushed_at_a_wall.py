@@ -42,6 +42,7 @@ class Both:
         return float(found[0])
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("hold", HOLDS)
 def test_a_lever_whose_goal_stops_at_a_wall_is_not_pushed_on(tmp_path, monkeypatch, hold):
     """No torque from 20 ms after the stop on, a force below 1.5 N m in the end, and the torque is back as the goal moves away.

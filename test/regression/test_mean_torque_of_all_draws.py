@@ -39,6 +39,7 @@ def drawn(count):
     return ArmDraws(posterior, x[None])
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("count", [40, 2 * MOST - 1, 6 * MOST])
 def test_the_mean_torque_is_that_of_all_draws_and_of_the_files(count):
     """It equals the torque of mean inertials and mean drives, whatever the number of draws."""

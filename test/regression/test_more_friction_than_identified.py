@@ -19,6 +19,7 @@ def found(method, conditions, seconds=7.8):
     return figures["rms"][1] / figures["rms"][0], hunts(figures["counts"])[1]
 
 
+@pytest.mark.slow
 def test_without_a_model_joints_follow_with_a_sixth_of_the_error():
     """Thirty plants with 0.5, 1 and 1.5 of their friction: 0.16 on average, none worse than without, none hunts.
 

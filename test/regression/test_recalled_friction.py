@@ -82,6 +82,7 @@ class Joint:
             assert speeds[-1] <= speeds[-2]
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kind", [Compensator, CppCompensator])
 @pytest.mark.parametrize(("share", "scale"), [(0.3, 1.0), (0.3, 2.2), (0.28, 1.5)])
 def test_recalled_scales_add_nothing_without_a_goal(share: float, scale: float, kind: type) -> None:
@@ -116,6 +117,7 @@ def test_learnt_scales_count_without_a_goal_once_motion_has_confirmed_them() -> 
     assert abs(torque[0]) > 0.5 * (BASE + VISCOUS * abs(speed))
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("model_known", [True, False])
 def test_goals_that_repeat_the_position_are_worth_one_tank(model_known: bool) -> None:
     """The energy added beyond that which friction takes is at most 1.5 rad of friction; the joint comes to rest.
@@ -128,6 +130,7 @@ def test_goals_that_repeat_the_position_are_worth_one_tank(model_known: bool) ->
     assert last < 0.05
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kind", [Compensator, CppCompensator])
 @pytest.mark.parametrize("goals", [False, True])
 @pytest.mark.parametrize(("share", "certain_fraction"), [(0.1, 0.25), (0.3, 0.5), (0.1, 1.0)])

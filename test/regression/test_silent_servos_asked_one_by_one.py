@@ -45,6 +45,7 @@ def test_all_silent_take_no_longer_than_the_deadline_and_the_patience_of_one_req
     assert bus.link.latency.patience == GROWN_PATIENCE
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("silent", [(1,), (4,), (1, 2), (2, 6)])
 def test_silent_ones_lose_no_sample_of_the_others(connected, silent):
     """They are asked in the next attempt; nobody waits for the second cycle."""

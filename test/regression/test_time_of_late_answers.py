@@ -43,6 +43,7 @@ def states(messages, sample):
             yield from ((name, stamp, q) for name, q in zip(state.name, state.position, strict=True))
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("models", "suspended"),
     [(("xl330", "xl330"), 0.03), (("xl330", "xl330"), 0.09), (("mx106",), 0.1), (("mx106",), 0.25)],

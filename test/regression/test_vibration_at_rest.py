@@ -24,6 +24,7 @@ def test_a_joint_comes_to_rest_on_the_spring_of_its_presliding():
     assert not broken
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("size", [0.1, 0.5, 1.0, 5.0])
 def test_work_of_a_cycle_is_that_of_friction(size):
     r"""Work of what turns round over a closed cycle of ±X presliding lengths is 4(X - tanh X), as Dahl's friction takes."""

@@ -15,6 +15,7 @@ COARSE = 2e-4
 """Inner step [s]."""
 
 
+@pytest.mark.slow
 def test_a_model_with_wrong_gravity_is_never_worse_than_none():
     """In each of 24 runs the error is no larger than without a model, and 0.1 of that without compensation on average.
 
@@ -41,6 +42,7 @@ class Ahead(Graph):
         )
 
 
+@pytest.mark.slow
 def test_goals_that_are_ahead_do_not_raise_learnt_friction():
     """Goals 30 ms ahead: the torque is hardly larger than with those of the controller, and the error is small.
 

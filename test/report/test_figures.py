@@ -124,6 +124,7 @@ def test_a_run_without_simulations_has_positions_only() -> None:
     assert figure.legends[0].get_title().get_text() == ""
 
 
+@pytest.mark.slow
 def test_the_legend_lies_outside_the_panels_and_inside_the_picture() -> None:
     """However many and long the entries are, nothing is covered or cut off."""
     labels = tuple(f"fits/2026/a_long_name_of_a_parameter_file_{k}" * 3 for k in range(8))
@@ -158,6 +159,7 @@ def test_overview_has_a_panel_for_each_run(count: int) -> None:
     assert sum(panel.get_ylabel() == "position [rad]" for panel in figure.axes) == -(-count // 4)
 
 
+@pytest.mark.slow
 def test_overview_panels_and_their_legends_do_not_overlap() -> None:
     """Names and errors stay within the column and below the panel above."""
     labels = tuple(f"a_long_folder/of_a_fit/parameters_{k}.json" for k in range(6))
@@ -170,6 +172,7 @@ def test_overview_panels_and_their_legends_do_not_overlap() -> None:
         assert not any(box.overlaps(other) for other in boxes[k + 1 :])
 
 
+@pytest.mark.slow
 def test_overview_of_a_hundred_runs_is_one_tall_legible_picture() -> None:
     """Panels keep their size, whatever their number."""
     few, many = draw_overview([drawing()] * 12), draw_overview([drawing()] * 100)
@@ -263,6 +266,7 @@ def test_saved_png_has_the_size_and_something_on_it(tmp_path: Path) -> None:
     assert np.sum(blue) > 500
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("suffix", list(FORMATS))
 def test_the_same_figure_gives_the_same_file(suffix: str) -> None:
     """No dates, no random identifiers."""

@@ -75,6 +75,7 @@ def assert_alone(page, address):
     assert page.complaints == []
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 400])
@@ -168,6 +169,7 @@ def test_a_law_can_be_hidden_everywhere(page, address):
     assert page.run("getComputedStyle(document.querySelector('label.law-2 svg')).display") != "none"
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_report_without_scripts_shows_the_same_lines_and_prints(page, address):
     """Lines and ticks are in the page; on paper it is light, and folded parts are there."""

@@ -286,6 +286,7 @@ def test_time_of_a_cycle_by_hand() -> None:
     assert cycle_time(servos, BAUD) == pytest.approx(72 * 10 / 1e6 + 50e-6)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("models", LAYOUTS)
 def test_bytes_of_a_cycle_are_those_on_the_wire(models: tuple[str, ...]) -> None:
     """The estimate that refuses baud rates counts every byte that is sent and received."""

@@ -41,6 +41,7 @@ def test_a_lost_answer_of_one_servo_loses_no_other() -> None:
         assert bus.counters.retries >= 1
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("model", ["xl330", "mx106", "sts3215", "scs0009"])
 def test_what_goes_wrong_is_counted_by_cause(model: str) -> None:
     """Lost, corrupt and foreign packets count as such, and readings come all the same."""

@@ -32,6 +32,7 @@ def test_no_disturbance_in_many_trials(first: int) -> None:
     assert summary.connected >= ENOUGH, summary
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("task", TASKS)
 def test_without_disturbance_every_task_succeeds(layout: str, task: str) -> None:

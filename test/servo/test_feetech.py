@@ -45,6 +45,7 @@ def enabled(driver: Driver) -> Driver:
     return driver
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("name", "strike", "part"), FAULTS, ids=[fault[0] for fault in FAULTS])
 def test_every_fault_switches_torque_off_and_says_why_once(
@@ -70,6 +71,7 @@ def test_every_fault_switches_torque_off_and_says_why_once(
     assert np.isnan(samples[-1].goal).all()
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("text", HARMLESS)
 def test_lost_damaged_doubled_and_returned_packets_do_not_end_a_motion(model: str, text: str) -> None:

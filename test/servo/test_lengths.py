@@ -64,6 +64,7 @@ def exchange(seed: int, longest: float, cyclic_share: float) -> tuple[int, int]:
     return right, wrong
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("cyclic_share", [0.0, 0.8, 1.0])
 @pytest.mark.parametrize("seed", range(8))
 def test_no_answer_within_the_longest_delay_is_taken_for_another(seed: int, cyclic_share: float) -> None:

@@ -110,6 +110,7 @@ def test_values_of_the_manual(model, register, raw, quantity):
     assert MODELS[model].register(register).decode(raw) == pytest.approx(quantity, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(("name", "register"), REGISTERS, ids=[f"{n}-{r.name}" for n, r in REGISTERS])
 def test_quantities_survive_the_wire(name, register: Register):
     """Encoding what was decoded gives the same integer, at both ends of the range and in the middle."""

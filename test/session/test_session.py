@@ -377,6 +377,7 @@ class SimulatedServo:
         self.trace.append(float(self.state.velocity))
 
 
+@pytest.mark.slow
 def test_a_pendulum_goes_through_a_session():
     """Simulated XL330, lift and drop among the plays: all runs are made, each from rest; it ends hanging."""
     plant = SimulatedServo(200.0)

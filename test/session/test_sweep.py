@@ -92,6 +92,7 @@ def test_what_does_not_fit_is_one_line(words, message, tmp_path, capsys):
     assert not (tmp_path / "s.yaml").exists()
 
 
+@pytest.mark.slow
 def test_friction_is_found_from_a_programme(tmp_path):
     """A joint with bristles follows the programme: the sweep is recognised at its speeds, and steady friction is found within 5 %."""
     sweep = sweep_of({**VALUES, "speeds": spaced_speeds(0.6, 6), "places": 1})

@@ -49,6 +49,7 @@ def test_both_solvers_agree(problem):
     assert np.abs((values[0] - values[1]) / free.sigma).max() < 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "least", "most"), [(0.3, 1.0, 1.0002), (20.0, 1.0005, 1.01)])
 def test_log_cholesky_finds_the_global_minimum(problem, monkeypatch, noise, least, most):
     """The cost is convex in the inertial parameters, and the coordinates are one-to-one: from random links, the search ends where it ends

@@ -35,6 +35,7 @@ def test_regressor_of_turning_and_sliding_joints_is_pinocchios(tmp_path: Path) -
     check(load_arm(tmp_path / "small.urdf", ["slide", "shoulder", "elbow"]))
 
 
+@pytest.mark.slow
 def test_regressor_of_seven_joints_is_pinocchios() -> None:
     """A real arm, its fingers locked."""
     places = example_robots("panda.urdf")

@@ -64,6 +64,7 @@ def shared_noise(run, correlation, seed, memory=0.0, size=1.0):
     return motion_of(replace(run, effort=run.effort + size * noise), RULES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [0.0, 0.9])
 def test_noise_that_joints_share_is_told_apart(machine, memory):
     """Two joints with a correlation of 0.95: over ten recordings the generalised fit is nearer to the truth than the weighted one in nine

@@ -85,6 +85,7 @@ def test_tx40_reproduces_the_protocol(tx40):
     assert percent(tx40.fit("ols"), "moving") == pytest.approx(expected, abs=0.1)
 
 
+@pytest.mark.slow
 @needs_tx40
 def test_tx40_physically_consistent(tx40):
     """At most 5 % worse than least squares, every link possible."""

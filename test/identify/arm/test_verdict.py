@@ -50,6 +50,7 @@ def scaled(run, *factors):
     return replace(run, effort=run.effort * np.array(factors))
 
 
+@pytest.mark.slow
 def test_a_sound_recording_gives_no_reason(clean):
     """Although the URDF is wrong by a third."""
     verdict, reasons = judged(*clean)
@@ -57,6 +58,7 @@ def test_a_sound_recording_gives_no_reason(clean):
     assert not reasons
 
 
+@pytest.mark.slow
 def test_widths_of_the_friction_are_those_of_its_draws(clean):
     """Half-width over all moving rows, against the spread of friction for 4000 draws from the fit's normal distribution."""
     work, fits = fitted(*clean)
@@ -86,6 +88,7 @@ def test_an_effort_against_gravity_is_named(clean):
     assert "full fits worse than ols" in reasons["worse_than_ols"]
 
 
+@pytest.mark.slow
 def test_currents_taken_for_torques_are_noticed(clean):
     """So are rotor inertias of zero, which follow from it; the intervals of what is not at its bound keep a width."""
     run, path = clean
@@ -101,6 +104,7 @@ def test_currents_taken_for_torques_are_noticed(clean):
     assert all(high > low for low, high in intervals), estimates
 
 
+@pytest.mark.slow
 def test_what_is_found_at_one_joint_leaves_the_others_usable(clean):
     """An effort fifteen times too large at the elbow: one reason about its size, and each reason with its joint."""
     run, path = clean
@@ -112,6 +116,7 @@ def test_what_is_found_at_one_joint_leaves_the_others_usable(clean):
     assert not any(one.key.startswith("effort") for one in verdict.of("base").reasons)
 
 
+@pytest.mark.slow
 def test_a_rotor_inertia_of_zero_concerns_its_joint(clean):
     """Not the verdicts on the other joints."""
     run, path = clean
@@ -126,6 +131,7 @@ def test_a_rotor_inertia_of_zero_concerns_its_joint(clean):
     assert verdict.of(JOINTS[2]).use == "doubtful"
 
 
+@pytest.mark.slow
 def test_efforts_of_another_machine_are_not_explained(clean):
     """Most of the torque remains."""
     run, path = clean

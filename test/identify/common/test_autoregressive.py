@@ -78,7 +78,7 @@ def plain_estimates(repeated, repetitions):
     return errors, sigma
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(NOISES))
 def test_intervals_of_least_squares_hold(tmp_path, kind):
     """Three joints: 93-97 % of the 95 % intervals hold the truth, no parameter's significantly fewer."""

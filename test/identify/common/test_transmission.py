@@ -27,6 +27,7 @@ def covered(found, joint: ElasticJoint) -> int:
     return sum(end is not None and end[0] <= 1e6 / joint.stiffness <= end[1] for end in ends)
 
 
+@pytest.mark.slow
 def test_stiffness_is_within_its_interval():
     """Two masses with LuGre friction, encoders of 17 bits, noise of torque, and a link that is read 1 ms early."""
     joint = ElasticJoint()

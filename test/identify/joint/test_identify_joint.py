@@ -42,6 +42,7 @@ def friction_at(result, speeds):
     return p["friction_base"] + weight * p.get("friction_stribeck", 0.0) + p["friction_viscous"] * speeds
 
 
+@pytest.mark.slow
 def test_steady_friction_of_a_lugre_joint_is_found(lugre_result):
     """A joint with bristles is no law of ours; its friction in even motion is found within 5 %."""
     assert friction_at(lugre_result, SPEEDS) == pytest.approx(steady(SPEEDS), rel=0.05)
@@ -56,6 +57,7 @@ def test_a_faster_motion_is_predicted(lugre_result):
     assert lugre_result.verdict.use == "usable"
 
 
+@pytest.mark.slow
 def test_sweep_is_recognised_and_shows_the_stribeck_curve(tmp_path):
     """Plateaus of both directions, each with its speed; friction as steady as the plant's."""
     found = recording(tmp_path, columns(sweep()))
@@ -92,6 +94,7 @@ def test_coulomb_and_viscous_friction_alone_stay_alone(tmp_path):
         assert lower < truth < upper
 
 
+@pytest.mark.slow
 def test_offset_is_told_from_friction(tmp_path):
     """A constant torque is the offset, and not friction that differs by direction."""
     table = columns(wobble(30.0, 0.01))
@@ -277,6 +280,7 @@ def test_a_ripple_is_in_the_file_as_the_torque_beside_the_motor(tmp_path):
     assert ours.matrix[same[0]][same[1]] == -theirs.matrix[pair[0]][pair[1]] != 0.0
 
 
+@pytest.mark.slow
 def test_two_files_are_fitted_together(tmp_path):
     """Runs of two tables have one law; each has its error."""
     tables = [columns(wobble(20.0, 0.01, rate=rate), seed=k) for k, rate in enumerate((1.0, 1.4))]

@@ -3,6 +3,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from mechanisms import hanging
 from stribeck.files.actuators import load_actuator
@@ -33,6 +34,7 @@ def core_angles(h, steps, start, coulomb, viscous, armature, mass, length):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_pendulum_with_coulomb_and_viscous_friction_is_that_of_core():
     """The M1 pendulum of both modules agrees within 1.1 rad/s times the step, over three cycles."""
     with jax.enable_x64():

@@ -71,6 +71,7 @@ def test_standard_problem_without_upper_bounds():
     assert abs(x @ w) < 1e-9
 
 
+@pytest.mark.slow
 def test_derivative_is_that_of_finite_differences():
     """In W, c and the bounds, where no index is near a kink."""
     rng = np.random.default_rng(3)

@@ -42,6 +42,7 @@ def test_energy_of_the_frictionless_double_pendulum():
     assert 1.0 - fine.min() < 0.5 * (1.0 - coarse.min())
 
 
+@pytest.mark.slow
 def test_four_bar_stays_closed():
     """A loop with three redundant constraints swings for 4 s with gaps below 1e-4 m, never NaN."""
     at = read_model("four_bar").mechanism
@@ -62,6 +63,7 @@ def test_four_bar_stays_closed():
     assert float(jnp.abs(poses[:, dynamics.layout.translation]).max()) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damping", [0.25, 0.05])
 def test_gap_of_a_turning_joint_by_hand(damping):
     """A turn at rate ω pulls a joint apart by ω² r h² (1 + γ) / 8γ, γ = 1/(1 + 4τ/h): at least a quarter of ω² r h²."""
@@ -81,6 +83,7 @@ def test_gap_of_a_turning_joint_by_hand(damping):
     assert float(jnp.linalg.norm(deviation[dynamics.layout.translation])) == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "slides"), [(0.98, False), (1.02, True)])
 def test_block_sticks_and_slips_at_the_analytic_threshold(share, slides):
     """On a plane tilted by α a block of mass m slips when m g sin α exceeds the friction."""
@@ -132,6 +135,7 @@ def test_energy_over_torque_that_varies_with_the_angle():
     assert np.ptp(energy) < 1e-3 * np.ptp(stored)
 
 
+@pytest.mark.slow
 def test_step_and_inverse_dynamics_agree():
     """The impulse that a step took beyond the model's forces is zero, reactions as (2.30) says."""
     at = read_model("furuta_motor").mechanism
@@ -154,6 +158,7 @@ def test_step_and_inverse_dynamics_agree():
         state = after
 
 
+@pytest.mark.slow
 def test_jacobian_of_constraints_is_their_derivative():
     """G v is the change of g along q ⊞ t v, and impulses spread by its transpose."""
     at = read_model("four_bar").mechanism

@@ -36,6 +36,7 @@ def test_states_along_a_recording_show_its_signals(estimator):
     assert np.sqrt(np.mean(misfit**2)) < 3 * 2 * np.pi / 4096
 
 
+@pytest.mark.slow
 def test_linear_model_is_that_of_finite_differences(estimator):
     """One step's derivatives by state, impulses and parameters, through friction, motor, constraints and tilt."""
     problem, samples = estimator.problem, estimator.samples
@@ -136,6 +137,7 @@ def test_inertia_that_a_joint_feels():
     assert found[0] == pytest.approx(swinging, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_gaps_are_bridged(estimator, solution):
     """Half a second without samples changes the states there by less than a count of the encoder."""
     whole = recorded(0, 3.0)

@@ -34,6 +34,7 @@ def test_quarter_turn_about_z_carries_x_to_y():
     np.testing.assert_allclose([row[0] for row in turn], [0.0, 1.0, 0.0], atol=1e-15)
 
 
+@pytest.mark.slow
 def test_derivatives_at_no_rotation_are_those_of_a_vector():
     """At δ = 0 the derivative of (q ⊞ δ) ⊟ q is the identity, also where the formula is 0/0."""
     q = bodies(np.random.default_rng(1), 1)

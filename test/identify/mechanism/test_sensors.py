@@ -92,6 +92,7 @@ def seen(model, point):
     return EstimationProblem(model, STEP).signals(point, samples)[:-1]
 
 
+@pytest.mark.slow
 def test_expressions_are_the_closed_forms_of_a_pendulum():
     """Point, distance, speed, gyroscope, accelerometer and force of a swinging rod by hand."""
     model = model_of(pendulum(ALL), Path("test.yaml")).mechanism

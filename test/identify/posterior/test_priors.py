@@ -58,6 +58,7 @@ def test_draws_have_the_moments_of_the_density(name):
     assert drawn.mean() == pytest.approx(mean, abs=5.0 * drawn.std() / 200.0)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("name", [name for name in DENSITIES if name != "soft"])
 def test_coordinates_lead_back_and_their_slope_is_the_jacobian(name):
     """value and coordinate undo each other, and log_jacobian is the log of the derivative."""
@@ -70,6 +71,7 @@ def test_coordinates_lead_back_and_their_slope_is_the_jacobian(name):
         assert np.asarray(density.log_jacobian(x)) == pytest.approx(np.log(slope), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["box", "tail", "half"])
 def test_no_coordinate_leaves_the_support(name):
     """Far out, quantities stay inside their bounds, and densities and their slopes stay finite."""

@@ -46,6 +46,7 @@ def test_samplers_draw_the_normal_they_are_asked_for(sampler):
         assert np.cov(own.T) == pytest.approx(COVARIANCE, abs=0.15)
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same():
     """Everything random takes the seed."""
     start = np.random.default_rng(0).standard_normal((2, 16, 2))

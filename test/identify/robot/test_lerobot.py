@@ -90,6 +90,7 @@ def test_a_folder_of_the_hub_is_its_newest_snapshot(leg, tmp_path):
     assert run.name == "0123-episode-0"
 
 
+@pytest.mark.slow
 def test_times_of_long_episodes_stay_counted(leg, tmp_path):
     """Ten minutes of float32 time stamps: rows are 5 ms apart to the last digit; npz files likewise."""
     model = leg[0]

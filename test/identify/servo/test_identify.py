@@ -72,6 +72,7 @@ def test_one_load_does_not_tell_constant_from_load_dependent_friction(logs, serv
     )
 
 
+@pytest.mark.slow
 def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     """The file round-trips and carries intervals, split, data, seed and versions."""
     settings = FitSettings(trials=1_000, seed=5, refine=False)
@@ -99,6 +100,7 @@ def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     assert again.mean == pytest.approx(result.train.mean, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_file_says_how_warm_the_servo_was(logs, servo, tmp_path):
     """Mean over the means of the fitted runs that tell it, and extremes; runs held out do not count."""
 

@@ -112,6 +112,7 @@ def test_errors_left_out_count_as_those_of_a_fit_to_one_condition_more(count):
     assert factor == pytest.approx(factor_of_one_more([expected] * count, [expected] * count), rel=0.04)
 
 
+@pytest.mark.slow
 def test_the_prediction_survives_its_parameter_file(file, tmp_path):
     """Bands of a file that was written and read are those of the fit."""
     write_drive(tmp_path / "m1.json", file)

@@ -85,6 +85,7 @@ def test_another_reset_period_needs_no_compilation():
     assert first.meter.compile_seconds == spent
 
 
+@pytest.mark.slow
 def test_programs_compiled_ahead_are_those_that_are_called():
     """After the compilation ahead no further program is compiled, and derivatives and scores are the same."""
     batch, truth = few(MX106, "m1", 4)
@@ -102,6 +103,7 @@ def test_programs_compiled_ahead_are_those_that_are_called():
     assert len(compiled) == 3  # with that of losses
 
 
+@pytest.mark.slow
 @needs_xl330
 def test_float32_stays_within_a_hundredth_of_a_milliradian_on_real_runs():
     """The stated tolerance of the search's arithmetic, on the published parameters and real commands."""
@@ -114,6 +116,7 @@ def test_float32_stays_within_a_hundredth_of_a_milliradian_on_real_runs():
     assert abs(rollout.losses(unit)[0] - reference_losses(rollout, unit)[0]) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"reset_period": 0.5}, {"integrator": "paper"}, {"integrator": "bam"}])
 def test_options_reach_the_compiled_simulation(options):
     """Reset period and integrator act as in numpy."""
@@ -136,6 +139,7 @@ def test_effects_reach_the_compiled_simulation(freed):
     np.testing.assert_allclose(rollout.losses(points), reference_losses(rollout, points), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bench", "law_name"), [(MX106, "m3"), (EROB, "m2")])
 def test_gradient_is_that_of_finite_differences(bench, law_name):
     """Forward derivatives equal central differences of the loss, away from kinks."""
@@ -163,6 +167,7 @@ def test_scores_sum_to_the_gradient():
     np.testing.assert_allclose(scores.gradient.sum(axis=(1, 2)), gradient, rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_measurements_of_their_own_replace_the_batch():
     """Fits of many recordings side by side see each its own positions."""
     batch, truth = few(MX106, "m1", 4)
@@ -175,6 +180,7 @@ def test_measurements_of_their_own_replace_the_batch():
     np.testing.assert_allclose(equivalent_error(losses), shifts, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_evaluations_are_counted_as_stated():
     """A candidate counts once, a derivative column as one more; padding does not count."""
     batch, truth = few(MX106, "m1", 4)

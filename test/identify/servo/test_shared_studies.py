@@ -77,6 +77,7 @@ def batch(count, first=0):
     return found
 
 
+@pytest.mark.one_case_is_quick
 def test_a_batch_is_read_back_as_it_was_appended(url, request):
     """Parameters, values, states, attributes and starts, once; and any program reads the same trials."""
     storage = storage_for(url)
@@ -94,6 +95,7 @@ def test_a_batch_is_read_back_as_it_was_appended(url, request):
     assert all(trial.datetime_start <= trial.datetime_complete for trial in written)
 
 
+@pytest.mark.one_case_is_quick
 def test_a_study_takes_no_trial_more_than_asked_for(url):
     """Eight workers append at once to a study with room for some of them: it is filled to the last trial."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -134,6 +136,7 @@ def cma(logs, url, trials, **settings):
     return tiny_task(logs, method="cmaes", trials=trials, study=url, **settings)
 
 
+@pytest.mark.slow
 def test_two_workers_fill_a_study_and_agree_on_its_best(logs, new_rollout, url):
     """Both end when the study has its trials; the best they know is the study's; both have contributed."""
     task = cma(logs, url, 512, join=True)
@@ -180,6 +183,7 @@ def test_a_worker_that_is_killed_costs_its_batch_and_no_more(logs, new_rollout, 
     assert incumbent.loss == best_of(found)
 
 
+@pytest.mark.slow
 def test_resuming_goes_on_where_the_study_is(logs, new_rollout, tmp_path):
     """After 320 of 640 trials a search is resumed: same chain, a better point, the trials that lacked, no more."""
     url = f"sqlite:///{tmp_path / 'study.db'}"
@@ -244,6 +248,7 @@ def test_workers_that_read_the_same_trials_sample_from_the_same_distribution(log
     assert np.all(spread < 0.1), "nothing was learned"
 
 
+@pytest.mark.slow
 def test_joining_with_anything_else_is_refused_in_one_line(logs, new_rollout, tmp_path):
     """Other recordings, bounds, method, seed or batch; each named."""
     url = f"sqlite:///{tmp_path / 'study.db'}"

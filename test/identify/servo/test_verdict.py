@@ -32,6 +32,7 @@ def keys(result):
     return {reason.key for reason in judge_result(result).reasons}
 
 
+@pytest.mark.slow
 def test_a_sound_fit_is_usable(sound):
     """Without any reason."""
     assert judge_result(sound).use == "usable"
