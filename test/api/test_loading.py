@@ -16,6 +16,7 @@ BAGS = REPOSITORY / "bags" / "xl330_simulated"
 SOURCE = REPOSITORY / "src" / "stribeck"
 
 
+@pytest.mark.slow
 def test_runs_are_a_sequence():
     """A folder, as text or path; one run, some runs, those with a property; names in the order of the paths."""
     runs = sb.load(str(BAGS))

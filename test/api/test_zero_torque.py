@@ -117,6 +117,7 @@ def test_states_that_are_lost_leave_the_weight_for_a_while(tmp_path):
     assert loop.zero_torque([lever.q], [0.0], effort=[0.0], t=2.2) == pytest.approx([weight], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_released_lever_sinks_slowly(tmp_path):
     """Without friction: below the speed at which the damping bears the weight."""
     loop, lever = compensator(tmp_path), Lever(friction=0.0)

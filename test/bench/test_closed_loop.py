@@ -27,6 +27,7 @@ def test_lanes_do_not_touch_each_other(found):
         np.testing.assert_array_equal(values[0], values[1])
 
 
+@pytest.mark.slow
 def test_feed_forward_halves_the_error_of_exact_friction(found):
     """Where friction is as identified, 0.8 of it at the desired velocity helps in every plant."""
     methods, conditions, figures = found

@@ -92,6 +92,7 @@ def test_friction_dissipates(model):
     assert (least >= -1e-6).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drive", ["rigid", "elastic"])
 def test_a_plant_without_friction_keeps_its_energy(drive):
     """Kinetic energy and, without gear damping, that of the gear stay what they were."""

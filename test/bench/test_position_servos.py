@@ -12,7 +12,7 @@ from stribeck.model.joint_map import JointMap
 from stribeck.model.law import law_named
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [False, True])
 def test_no_servo_is_worse_off_whatever_its_friction(declared):
     """Friction 0.3 to 2 times that of the file, damping ratios from 0.1, at 50 Hz: with the latency given or not."""

@@ -15,6 +15,7 @@ def drawn():
     return plant, synthetic_robots.drawn(np.random.default_rng(1), drives, plant, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("velocity", [-0.6, 0.05, 0.3])
 def test_stated_friction_of_bristles_is_that_of_steady_sliding(drawn, velocity):
     """Against the motion, under a load."""

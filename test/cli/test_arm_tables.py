@@ -59,6 +59,7 @@ CSV = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("naming", CSV)
 def test_columns_of_text_are_found_by_their_names(naming, run, tmp_path):
     """Columns named after joints, or numbered from 0 or 1; the arm is identified from them in one command."""

@@ -202,6 +202,7 @@ def test_a_file_in_the_reference_format_is_evaluated(bags, tmp_path):
     assert main(["evaluate", "--params", str(flat), "--logdir", str(bags)]) == 0
 
 
+@pytest.mark.slow
 def test_eval_evaluates_the_file_of_output(bags, fitted, capsys):
     """--eval, which users of the method know, does not fit and does not write."""
     before = fitted.read_bytes()

@@ -121,6 +121,7 @@ def test_other_joints_are_listed(run, tmp_path, capsys):
 MIRRORED = np.array([1.0, -1.0, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("factors", "sources"),
     [
@@ -197,6 +198,7 @@ def test_joint_states_on_another_topic(run, tmp_path):
     assert main(words) == 0
 
 
+@pytest.mark.slow
 def test_a_driver_without_velocities_reports_zeros(run, tmp_path):
     """Velocities of zero count as not measured."""
     urdf(tmp_path)
@@ -245,6 +247,7 @@ def test_the_last_third_is_held_out(run, tmp_path, capsys):
     assert "at least 0 and less than 1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not UR10.is_dir(), reason="the recording of the UR10 is not here")
 def test_a_real_bag_and_a_stock_urdf(tmp_path, capsys):
     """A UR10 of which nothing else is known: a model with a verdict, whose error on the last third is small."""

@@ -72,7 +72,7 @@ def test_trajectory_summary_points_and_pictures_are_written(
     assert f"{summary['log_det']:.2f}" in capsys.readouterr().out
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["in a descent", "where descents are begun"])
 def test_interrupted_the_best_so_far_is_saved(
     tmp_path: Path,

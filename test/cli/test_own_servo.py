@@ -51,6 +51,7 @@ def said(capsys):
     return line
 
 
+@pytest.mark.slow
 def test_a_servo_of_ones_own_needs_its_file_only_for_the_fit(own, bag, tmp_path, capsys):
     """What happened: --bench actuator=own.yaml made the recordings those of 'own.yaml', which --actuator own.yaml was not;
     and every other verb called the fitted servo unknown. What must happen: the parameter file describes the servo."""

@@ -93,6 +93,7 @@ def test_two_models_of_a_payload_agree(folder):
     assert bias == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_payload_that_was_not_there_is_doubted(folder, tmp_path):
     """Ten kilograms said, two and a half there: nothing would remain of the link."""
     words = ["--payload", "10", "--fits", "ols,consistent", "--json", str(tmp_path / "f.json")]

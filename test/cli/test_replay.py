@@ -161,6 +161,7 @@ def test_a_bag_of_one_joint_needs_no_more_than_its_file(robot, tmp_path, capsys)
     assert "400 states" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["friction_only", "sum", "goal_offset", "current"])
 def test_several_joints_in_every_mode(robot, tmp_path, mode):
     """Commands and telemetry of the bag are heard as the node would hear them."""
@@ -472,6 +473,7 @@ def test_bags_without_states_and_outputs_over_inputs_are_refused(robot, tmp_path
     assert json.loads((robot / "m1.json").read_text())["model"] == "m1"
 
 
+@pytest.mark.slow
 def test_it_runs_on_what_a_robot_has(robot):
     """Neither rclpy nor what only the fit needs is imported."""
     blocked = ["rclpy", "jax", "optuna", "cmaes", "matplotlib", "scipy", "tqdm", "sqlalchemy"]

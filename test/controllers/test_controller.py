@@ -55,6 +55,7 @@ def test_no_effort_remains_when_the_controller_stops_in_motion():
     assert driven.run(1)[0, 0] >= 2.0
 
 
+@pytest.mark.slow
 def test_the_zero_of_a_controller_that_stopped_counts_over_a_restart():
     """A trajectory controller writes zero when it stops; then ours is restarted, as it is not led any more. NaN replaced the zero."""
     driven = Driven()

@@ -320,6 +320,7 @@ def test_the_link_is_made_and_taken_away(tmp_path):
     assert not link.is_symlink()
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_what_is_no_link_is_left_alone(tmp_path):
     """A file or a folder in the link's place is refused; a link that points nowhere is replaced."""
@@ -335,6 +336,7 @@ def test_what_is_no_link_is_left_alone(tmp_path):
         client.ask(Instruction.PING)
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_a_link_in_use_is_left_to_its_owner(tmp_path):
     """A second bus is refused and says what to do; the first one ends without taking away what is not its own."""

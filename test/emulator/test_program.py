@@ -21,6 +21,7 @@ def emulate(*options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_program_ends_with_0_when_told_and_cleans_up(tmp_path, number):

@@ -228,7 +228,7 @@ def test_bytes_are_cut_into_packets_of_both_protocols():
     assert not answer_expected(made, encode(2.0, Packet(254, Instruction.REBOOT)))
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("between", "suspended"), [(None, 0.1), (None, 3.0), (0, 0.1)])
 def test_the_driver_loses_no_port(between, suspended):
     """Eight servos at 200 Hz: it goes on, or lets go because nobody answers; once cleared, it moves the servos again."""

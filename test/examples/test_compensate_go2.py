@@ -2,6 +2,8 @@
 
 import sys
 
+import pytest
+
 import swinging_leg
 from helpers import REPOSITORY
 from stribeck.files.drives import Drives, MachineParameters, write_drives
@@ -12,6 +14,7 @@ from stribeck.model.law import LAWS
 sys.path.insert(0, str(REPOSITORY / "examples" / "go2"))
 
 
+@pytest.mark.slow
 def test_every_joint_follows_more_closely(tmp_path, monkeypatch, capsys):
     """A leg with 0.6 to 1.4 times the friction of the file: two thirds of the error at most, in each joint."""
     import compensate_go2

@@ -103,6 +103,7 @@ def errors_of(arm, full, friction):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_both_consistent_fits_agree(tmp_path):
     """IPOPT and log-Cholesky coordinates, the truth well inside: one cost, and base parameters within a sigma."""
     arm = three_joint_arm(tmp_path)

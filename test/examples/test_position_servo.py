@@ -89,7 +89,7 @@ def errors(compensator, rate=100.0, delay=0.0, *, omega=0.2, planned=False):
     return (found - wanted)[times > 2.0]
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [50.0, 100.0, 200.0])
 def test_goals_offset_by_the_file_alone_reduce_the_error(files, rate):
     """The gain is the file's, the weight the URDF's: less than a fifth of the error of none and 0.6 of the weight's alone."""
@@ -142,6 +142,7 @@ def test_a_firmware_gain_in_place_of_a_stiffness_is_noticed(files):
         sb.Compensator(files / "robot.json", p_gain=16)
 
 
+@pytest.mark.slow
 def test_the_loop_needs_no_ros(files):
     """No module of ROS is imported, and none is needed."""
     code = (

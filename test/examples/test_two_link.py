@@ -129,6 +129,7 @@ def pendulum_of(actuator, law, mass, length, goal, kp=16.0):
     return simulate_pendulum(batch, actuator, LAWS[law], values, integrator="semi-implicit").position[:, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["m1", "m6"])
 @pytest.mark.parametrize("locked", [0, 1])
 def test_with_one_joint_locked_it_is_the_pendulum(law, locked):

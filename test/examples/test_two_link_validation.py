@@ -21,7 +21,7 @@ def true_servos(name):
     return tuple(truth_of(load_actuator(servo)) for servo in BENCHES[name].servos)
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mx", "erob"])
 def test_the_truth_is_fine_enough_and_has_no_error_against_itself(name):
     """Zero at its own step; 0.02 mrad at half of it; 0.15 mrad at the step of the fitted laws."""

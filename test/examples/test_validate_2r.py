@@ -46,6 +46,7 @@ def test_pendulums_to_errors_in_one_go(tmp_path, capsys):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_files_of_an_earlier_run_are_tried(tmp_path, capsys):
     """Published laws on the eRobs: the true law has no error, M1 has one; the table says what the CSV says."""
     write_published(tmp_path, ("erob80_100", "erob80_50"), ("m1", "m6"))

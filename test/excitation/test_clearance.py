@@ -55,6 +55,7 @@ def coal_distance(ends: np.ndarray) -> float:
     return float(coal.distance(*bodies, coal.DistanceRequest(), coal.DistanceResult())) + 2e-4
 
 
+@pytest.mark.slow
 def test_meshes_that_touch_have_capsules_that_do() -> None:
     """No collision of a real arm escapes the capsules."""
     places = example_robots("panda.urdf")

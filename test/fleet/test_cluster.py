@@ -115,6 +115,7 @@ def test_a_cluster_without_workers_is_not_waited_for_for_ever(monkeypatch):
         refusal(connect, "has no workers", "dask worker")
 
 
+@pytest.mark.slow
 def test_no_cluster_there_is_one_line(monkeypatch):
     """An address at which nobody listens, and one that is none."""
     monkeypatch.setattr("stribeck.fleet.cluster.CONNECT_TIMEOUT", 0.5)

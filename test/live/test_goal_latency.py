@@ -104,6 +104,7 @@ def test_python_and_cpp_measure_the_same():
     assert np.isfinite(ours.loads.latency.delay).all()
 
 
+@pytest.mark.slow
 def test_the_larger_of_declared_and_measured_counts():
     """Undeclared, 140 ms are taken once they are measured, for positions and stability; declared delays are never reduced."""
     fast = 0.3  # viscous bandwidth of 75 rad/s: by goal from 13 ms on

@@ -115,6 +115,7 @@ def test_the_c_header_has_it(tmp_path):
         assert functions.friction(angle) == pytest.approx(holding, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_servo_needs_the_order(capsys):
     """It is not searched: one line says how to state it."""
     bags = str(REPOSITORY / "bags" / "xl330_simulated")

@@ -81,6 +81,7 @@ def test_a_law_with_zero_terms_is_the_simpler_law(servo, batch, rich, simple, ze
     assert_identical(simulated(batch, servo, rich, without), simulated(batch, servo, simple, without))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_an_asymmetric_law_with_equal_sides_is_the_symmetric_law(servo, batch, plain, law):
     """Two equal budgets are one."""

@@ -210,6 +210,7 @@ def test_a_servo_node_that_cannot_configure_ends_the_start_with_its_reason(tmp_p
         wait_for(lambda: heard, "its diagnostics")
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("make", [record_yaml, robot_yaml])
 def test_a_dry_run_moves_nothing_and_says_what_was_checked(tmp_path, make):
     """By a service: limits, picture, and that collisions were not checked without a URDF; no servo is there at all."""

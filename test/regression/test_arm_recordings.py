@@ -49,6 +49,7 @@ def slowed_to_rest(model, moving=10.0, resting=15.0):
     return ArmRecording("run", model.joints, later, position, velocity, effort)
 
 
+@pytest.mark.slow
 def test_more_rest_than_motion(tmp_path):
     """Blocks of time without a moving row made the choice of friction terms fail (cannot reshape array of size 0)."""
     model = arm(tmp_path)

@@ -103,7 +103,7 @@ def test_a_gain_of_zero_is_no_torque_whatever_was_learnt() -> None:
     assert largest == 0.0
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 1.8])
 def test_what_is_learnt_of_friction_leaves_the_laws_offset_alone(share: float) -> None:
     """The scales are of friction: a constant torque beside it stays what it was identified to be."""

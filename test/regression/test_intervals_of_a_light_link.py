@@ -7,6 +7,7 @@ covariance.
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from moving_arms import JOINTS, arm, low_pass, protocol, recording, urdf
 from stribeck.identify.arm.config import IdentificationConfig, RecordingFormat
@@ -15,6 +16,7 @@ from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.regressor import machine_of
 
 
+@pytest.mark.slow
 def test_friction_has_intervals_where_links_come_out_without_mass(tmp_path):
     """Torques an eighth of those of the URDF, as of currents; the friction terms follow them, with intervals and correlations."""
     run = recording(arm(tmp_path), noise=0.1, seconds=6.0)

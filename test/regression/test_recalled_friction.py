@@ -117,7 +117,7 @@ def test_learnt_scales_count_without_a_goal_once_motion_has_confirmed_them() -> 
     assert abs(torque[0]) > 0.5 * (BASE + VISCOUS * abs(speed))
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("model_known", [True, False])
 def test_goals_that_repeat_the_position_are_worth_one_tank(model_known: bool) -> None:
     """The energy added beyond that which friction takes is at most 1.5 rad of friction; the joint comes to rest.

@@ -320,6 +320,7 @@ def test_drawing_leaves_global_settings_alone_and_obeys_its_own() -> None:
     np.testing.assert_array_equal(found, reference)
 
 
+@pytest.mark.slow
 def test_figures_need_no_pyplot() -> None:
     """Pyplot keeps global state and may look for a display."""
     program = "import sys, stribeck.report.figures; sys.exit('matplotlib.pyplot' in sys.modules)"

@@ -286,6 +286,7 @@ def test_the_same_input_gives_the_same_file(content, logs):
     assert set(re.findall(rb"https?://[^\s\"']+", content)) <= {b"http://www.w3.org/2000/svg"}
 
 
+@pytest.mark.slow
 def test_the_scripts_of_a_page_are_those_that_its_policy_allows(content):
     """One script, one style, none of them from elsewhere."""
     text = content.decode()

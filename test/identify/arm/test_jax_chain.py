@@ -29,6 +29,7 @@ def check(arm: ArmModel) -> None:
     np.testing.assert_allclose(torque, arm.inverse_dynamics(*states), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_regressor_of_turning_and_sliding_joints_is_pinocchios(tmp_path: Path) -> None:
     """Also in another order of the joints than the URDF's."""
     (tmp_path / "small.urdf").write_text(URDF)

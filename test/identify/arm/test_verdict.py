@@ -141,7 +141,7 @@ def test_efforts_of_another_machine_are_not_explained(clean):
     assert "more than 50 %" in reasons["large_error"]
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("mass", "key"), [("2600", "grams"), ("40", "far_from_urdf")])
 def test_a_link_that_leaves_its_urdf_is_named(clean, tmp_path, mass, key):
     """A mass in grams, and one that is ten times too large."""

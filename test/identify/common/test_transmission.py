@@ -39,6 +39,7 @@ def test_stiffness_is_within_its_interval():
     assert np.median([one.estimates["skew"].value for one in found]) == pytest.approx(1e-3, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_rigid_joint_is_not_identifiable():
     """Its reason says so, and the lower end is far above the stiffness of any transmission of this size."""
     for one in identified(ElasticJoint(stiffness=None)):

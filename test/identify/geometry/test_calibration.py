@@ -101,6 +101,7 @@ def test_blunders_are_named_and_change_nothing():
     assert found.errors(arm.measure(50, 5)).mean < NOISE
 
 
+@pytest.mark.slow
 def test_cross_validation_keeps_what_is_there():
     """Gains of 1 ‰ are kept and bring the error down to the noise."""
     arm = true_arm(groups=("gain",), angle=1e-3)
@@ -139,6 +140,7 @@ def test_another_arm_is_refused():
             full(PointData(positions, data.points, data.rows))
 
 
+@pytest.mark.slow
 def test_the_seed_decides():
     """The same seed gives the same values, to the last bit."""
     data = true_arm(groups=("gain",)).measure(60, 13, NOISE)

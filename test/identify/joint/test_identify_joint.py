@@ -49,6 +49,7 @@ def test_steady_friction_of_a_lugre_joint_is_found(lugre_result):
     assert "presliding" in lugre_result.fit.structure.terms
 
 
+@pytest.mark.slow
 def test_a_faster_motion_is_predicted(lugre_result):
     """The error of a motion that was not fitted is little more than the noise, and the verdict says usable."""
     (error,) = lugre_result.validation
@@ -170,6 +171,7 @@ def test_noise_of_the_position_does_not_undo_the_friction(tmp_path):
     assert 1.0 / 1.5 < ratio < 1.5
 
 
+@pytest.mark.slow
 def test_friction_that_develops_slowly_is_a_second_element(tmp_path):
     """Two slip elements of different stiffness: both lengths and the share of the second are found, and the sum is the law's."""
     time, position, velocity, _ = wobble(60.0, 0.005)

@@ -49,6 +49,7 @@ def enumerated(W, c, lower, upper):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_pivoting_finds_what_enumeration_finds(n):
     """On random problems every assignment of sides that solves the problem gives the pivoted solution."""

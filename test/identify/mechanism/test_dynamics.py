@@ -33,6 +33,7 @@ def energies(name, h, seconds, *angles):
     return np.asarray((energy - lowest) / (energy[0] - lowest))
 
 
+@pytest.mark.slow
 def test_energy_of_the_frictionless_double_pendulum():
     """Over 10 s at 5 ms it never grows by 1 %, loses less than 5 %, and both fall with the step."""
     coarse, fine = (energies("double_pendulum", h, 10.0, 1.5, 0.5) for h in (0.005, 0.0025))
@@ -105,6 +106,7 @@ def test_block_sticks_and_slips_at_the_analytic_threshold(share, slides):
         assert abs(moved) <= at.regularization.slip * time
 
 
+@pytest.mark.slow
 def test_driven_block_stops_where_friction_work_equals_kinetic_energy():
     """A block at speed v on level ground stops after m v² / (2 F)."""
     at = mechanism(BLOCK)
@@ -115,6 +117,7 @@ def test_driven_block_stops_where_friction_work_equals_kinetic_energy():
     assert float(found.q[-1, 0, 0]) == pytest.approx(2.0 / (2 * 5.0), rel=0.01)
 
 
+@pytest.mark.slow
 def test_energy_over_torque_that_varies_with_the_angle():
     """A rotor in a torque of a cos nφ + b sin nφ keeps ½ J ω² - (a sin nφ - b cos nφ) / n, turning through its waves."""
     order, inertia, (a, b), h = 5, 0.01, (0.03, -0.02), 0.001

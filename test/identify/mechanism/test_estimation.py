@@ -20,6 +20,7 @@ def estimate(estimator):
     return estimator.finished(estimator.solve(displaced(0)))
 
 
+@pytest.mark.slow
 def test_parameters_of_a_made_recording_come_back(estimate):
     """From a start that is off by up to 50 % in all thirteen, what is called identifiable is right within 1 %."""
     truth = furuta().parameters.values()
@@ -29,6 +30,7 @@ def test_parameters_of_a_made_recording_come_back(estimate):
         assert estimate.mechanism.parameters[name].value == pytest.approx(truth[name], rel=0.01)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_is_named(estimate):
     """K_t, R and the arm's viscous friction show as K_t / R and K_t² / R + d alone."""
     known = estimate.sensitivity

@@ -14,6 +14,7 @@ from stribeck.identify.mechanism.mechanism import Regularization
 from stribeck.identify.mechanism.model_file import model_of, read_model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", included_names("mechanisms"))
 def test_models_that_come_along_are_valid_and_closed(name):
     """Every file is read, and its joints meet in the zero pose."""

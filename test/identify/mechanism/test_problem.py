@@ -71,6 +71,7 @@ def test_linear_model_is_that_of_finite_differences(estimator):
         np.testing.assert_allclose(slope, expected, atol=2e-4 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_true_states_need_no_impulse(estimator, solution):
     """At the true parameters nothing is unexplained but the encoders' steps, whose deviation is known."""
     residuals = estimator.problem.residuals(solution.point, estimator.samples, estimator.starts, 100.0)

@@ -96,6 +96,7 @@ def test_free_deviations_find_what_the_reduced_form_misses(run):
     assert held[1, 0] - held[0, 0] == pytest.approx(PLAY, rel=0.1), "the play at the beginning"
 
 
+@pytest.mark.slow
 def test_derivatives_by_the_free_impulses_are_those_of_the_stepper(run):
     """State and impulses along the mount, in both residuals, by central differences of a step."""
     model = cart(PLAY)

@@ -28,6 +28,7 @@ def draws():
         return ArmDraws(posterior, posterior.draw(rng, 40)[None])
 
 
+@pytest.mark.slow
 def test_zero_shot_torques_are_those_of_rigid_bodies_and_rotors(draws):
     """Without friction: the regressor's torque and each rotor's inertia times acceleration."""
     rng = np.random.default_rng(1)

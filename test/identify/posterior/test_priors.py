@@ -142,6 +142,7 @@ def test_every_draw_of_a_prior_and_every_coordinate_is_a_possible_arm(name):
     assert np.all(np.isfinite(slopes))
 
 
+@pytest.mark.slow
 def test_density_of_an_inertia_counts_the_change_of_coordinates():
     """The log density differs from that of the single parameters by the log determinant of the coordinates' derivative."""
     links = Mechanical(

@@ -119,6 +119,7 @@ WITHOUT_PRIOR = (
 """Servos whose files lack stall currents, or stall torques."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in actuator_names() if name not in WITHOUT_PRIOR])
 def test_every_servo_with_a_datasheet_has_a_prior(name):
     """Draws of M4's prior are finite, and friction is positive."""

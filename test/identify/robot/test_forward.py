@@ -29,6 +29,7 @@ def moved(tree, every, **other):
     return simulate_robot(tree, LAWS["m1"], p, held, wanted[0], 0.005 / every, every)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [{"friction_base": 0.0}, {"friction_base": 0.0, "limit": 1.0}, {}, {"limit": 1.0}],

@@ -17,6 +17,7 @@ from virtual import Encoder, record
 NAME = "friction_viscous"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "held"), [(1.0, False), (0.5, True)])
 def test_an_upper_bound_at_the_truth_does_not_hold_a_parameter_but_one_below_it_does(share, held):
     """The bound is this share of the true viscous friction; encoders are noisy, all other parameters are the true ones."""

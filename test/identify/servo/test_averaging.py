@@ -223,6 +223,7 @@ def test_bands_widen_with_the_distance_from_the_recorded_gains(logs):
     np.testing.assert_allclose(found, [1.0, 2.0, 2.0, 3.0, 3.0, 5.0])
 
 
+@pytest.mark.slow
 def test_evaluate_states_the_error_of_the_mean_and_that_of_the_law_alone(logs, drive, tmp_path, capsys):
     """A file whose law is wrong, averaged with the truth: the mean is closer, and both errors are told."""
     write_bag(tmp_path / "bag", logs)

@@ -151,7 +151,7 @@ def test_asymmetric_friction_is_told_from_symmetric(servo):
         assert result.parameters[name].value == pytest.approx(truth[name], rel=0.02)
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("trials", [1, 700])
 def test_even_a_tiny_budget_gives_a_result(some, servo, trials):
     """Fewer trials than one batch still end with a point, not with an error."""
@@ -159,6 +159,7 @@ def test_even_a_tiny_budget_gives_a_result(some, servo, trials):
     assert np.isfinite(result.train.mean)
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_the_best_point(some, servo):
     """Ctrl-C in the middle of a search gives a result that says so, without intervals."""
 

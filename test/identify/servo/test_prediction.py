@@ -87,6 +87,7 @@ def test_bands_widen_with_the_errors_of_whole_fits_without_a_condition(logs, fil
     assert wide["trajectory"] == pytest.approx(known["trajectory"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3, 6])
 @pytest.mark.parametrize("scatter", [0.0, 0.25, 0.5])
 def test_bands_cover_one_more_condition_whose_errors_scatter_as_the_known_ones(count, scatter):

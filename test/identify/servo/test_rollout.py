@@ -126,6 +126,7 @@ def test_options_reach_the_compiled_simulation(options):
     np.testing.assert_allclose(rollout.losses(points), reference_losses(rollout, points), rtol=1e-7)
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("freed", [(), ("current_limit", "command_delay")])
 def test_effects_reach_the_compiled_simulation(freed):
     """Current limit, delay and supply act as in numpy, fixed or free."""

@@ -119,6 +119,7 @@ def point_of(fits, law, subset):
     return point, Rows(np.array([law]), np.array([subset]), np.array([0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("laws", [("m1", "m4", "m6"), ("m3", "m4")], ids="-".join)
 def test_a_law_has_its_own_errors_in_the_program_of_the_general_law(logs, laws):
     """M1 and M4 in M6's program, M3 in M4's, against core in float64; mapped back, the points are the same."""

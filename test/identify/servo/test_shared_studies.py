@@ -77,7 +77,7 @@ def batch(count, first=0):
     return found
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 def test_a_batch_is_read_back_as_it_was_appended(url, request):
     """Parameters, values, states, attributes and starts, once; and any program reads the same trials."""
     storage = storage_for(url)
@@ -95,7 +95,7 @@ def test_a_batch_is_read_back_as_it_was_appended(url, request):
     assert all(trial.datetime_start <= trial.datetime_complete for trial in written)
 
 
-@pytest.mark.one_case_is_quick
+@pytest.mark.slow
 def test_a_study_takes_no_trial_more_than_asked_for(url):
     """Eight workers append at once to a study with room for some of them: it is filled to the last trial."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -47,6 +47,7 @@ def test_samplers_of_optuna_improve_in_batches_and_keep_the_budget(logs, method)
     assert result.train.mean < 0.2
 
 
+@pytest.mark.slow
 def test_a_study_is_kept_resumed_and_not_started_twice(logs, tmp_path):
     """Trials stay in the file; going on adds what the study lacks and never gets worse; starting again is refused."""
     url = f"sqlite:///{tmp_path / 'study.db'}"

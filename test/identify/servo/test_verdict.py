@@ -39,6 +39,7 @@ def test_a_sound_fit_is_usable(sound):
     assert not keys(sound)
 
 
+@pytest.mark.slow
 def test_errors_as_large_as_the_motion_make_a_fit_unusable(sound):
     """Half of the mean deviation of the positions is the limit; held-out runs show what does not carry over."""
     wild = Errors(dict.fromkeys(sound.train.by_run, 10.0))
