@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from driving import BAUD, bus_for, emulated, served_here
+from emulated_bus import EmulatedBus
 from helpers import assert_clear, refusal
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import Fault, parse_fault
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.dialects import DYNAMIXEL_1, DYNAMIXEL_2

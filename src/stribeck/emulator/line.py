@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -73,46 +73,39 @@ class EmulatedLine:
 
     def push(self, servo_id: int, torque: float, duration: float) -> None:
         """Apply an external torque [N m] to a shaft for a time [s]."""
-        self._do(lambda: self.servo(servo_id).push(torque, duration))
+        self.servo(servo_id).push(torque, duration)
 
     def set_voltage(self, voltage: float) -> None:
         """Change the open-circuit supply voltage [V]."""
-        self._do_each(lambda servo: servo.set_voltage(voltage))
+        for servo in self.servos:
+            servo.set_voltage(voltage)
 
     def set_temperature(self, temperature: float) -> None:
         """Change the temperature of all servos [°C]."""
-        self._do_each(lambda servo: servo.set_temperature(temperature))
+        for servo in self.servos:
+            servo.set_temperature(temperature)
 
     def fail(self, servo_id: int, error: str) -> None:
         """Raise a hardware error, by its name in the model's ``error_bits``."""
-        self._do(lambda: self.servo(servo_id).fail(error))
+        self.servo(servo_id).fail(error)
 
     def silence(self, duration: float) -> None:
         """Discard all bytes on the line for a time [s]."""
-
-        def begin() -> None:
-            self._silent_until = self._clock + duration
-
-        self._do(begin)
+        self._silent_until = self._clock + duration
 
     def stall(self, duration: float, gap: float = 0.005) -> None:
         """Hold all answers for a time [s]; then they arrive ``gap`` s apart."""
-
-        def begin() -> None:
-            elapsed = self._faults.elapsed(self._clock)
-            self._faults.add(
-                Fault("stall", at=elapsed, duration=duration, settings={"gap": gap}), self._clock
-            )
-
-        self._do(begin)
+        elapsed = self._faults.elapsed(self._clock)
+        self.add_fault(Fault("stall", at=elapsed, duration=duration, settings={"gap": gap}))
 
     def unplug(self) -> None:
         """Remove the port; the servos stay powered."""
-        self._do(self._unplug)
+        self._outbox.clear()
+        self._released = 0.0
+        self._parsers = [PacketParser(parser.protocol) for parser in self._parsers]
 
     def plug(self) -> None:
         """Restore the port under the same name."""
-        self._do(self._plug)
 
     def add_fault(self, fault: Fault) -> None:
         """Add a fault; its schedule counts from the start of the bus.
@@ -120,10 +113,7 @@ class EmulatedLine:
         :raises ConfigError: for a fault that affects no servo of this bus.
         """
         self._check(fault)
-        self._do(lambda: self._faults.add(fault, self._clock))
-
-    def _do_each(self, action: Callable[[EmulatedServo], object]) -> None:
-        self._do(lambda: [action(servo) for servo in self.servos])
+        self._faults.add(fault, self._clock)
 
     def _check(self, fault: Fault) -> None:
         concerned = [servo for servo in self.servos if fault.concerns(servo.id)]
@@ -138,19 +128,6 @@ class EmulatedLine:
                 raise ConfigError(
                     f"{unable[0].model.title} does not support the fault {fault.kind!r}; valid: {valid}"
                 )
-
-    # For subclasses to override.
-
-    def _do(self, action: Callable[[], object]) -> None:
-        action()
-
-    def _unplug(self) -> None:
-        self._outbox.clear()
-        self._released = 0.0
-        self._parsers = [PacketParser(parser.protocol) for parser in self._parsers]
-
-    def _plug(self) -> None:
-        pass
 
     # Time.
 
@@ -186,7 +163,7 @@ class EmulatedLine:
             if not self._stalls:
                 self._release(fault.settings["gap"])
         elif fault.kind == "unplug":
-            (self._unplug if begins else self._plug)()
+            (self.unplug if begins else self.plug)()
         for servo in self.servos:
             if not fault.concerns(servo.id):
                 continue

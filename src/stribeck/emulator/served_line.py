@@ -189,13 +189,15 @@ class ServedLine(EmulatedLine):
         for packet in due:
             self.counts["answered" if self._port.write(packet) else "overrun"] += 1
 
-    def _unplug(self) -> None:
+    def unplug(self) -> None:
+        """Remove the port; the servos stay powered."""
         if self._port is not None:
             self._port.close()
             self._port = None
             self._backlog.clear()
-            super()._unplug()
+            super().unplug()
 
-    def _plug(self) -> None:
+    def plug(self) -> None:
+        """Restore the port under the same name."""
         if self._port is None:
             self._port = self._open_port()

@@ -72,13 +72,15 @@ class SimulatedBus(EmulatedLine):
         self._has_faults = True
         super().add_fault(fault)
 
-    def _unplug(self) -> None:
-        super()._unplug()
+    def unplug(self) -> None:
+        """Remove the port; the servos stay powered."""
+        super().unplug()
         self.plugged = False
         self.generation += 1
         self._waiting.clear()
 
-    def _plug(self) -> None:
+    def plug(self) -> None:
+        """Restore the port under the same name."""
         self.plugged = True
 
 
