@@ -26,11 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.emulator.command import command_of, gains_of
 from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, EmulatedJoint, Firmware, published_parameters
 from stribeck.emulator.protocol import ALERT, Error1, Error2
-from stribeck.emulator.refusal import DRIVES, mode_of, refusal, revives
+from stribeck.emulator.refusal import DRIVES, command_of, gains_of, mode_of, refusal, revives
 from stribeck.errors import check_valid
 from stribeck.model.bench import Pendulum
 from stribeck.model.joint import Drive

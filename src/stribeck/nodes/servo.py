@@ -34,7 +34,7 @@ from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals
 from stribeck.servo.port import Port
-from stribeck.servo.sample_messages import SampleMessages
+from stribeck.servo.sample import SampleMessages
 from stribeck.servo.simulated_port import port_named
 from stribeck.session.timing import SimulatedClock, SteadyClock
 

@@ -14,8 +14,19 @@ import math
 from dataclasses import replace
 
 from stribeck.servo.dialects import FEETECH_SCS, FEETECH_STS
-from stribeck.servo.registers import UNDOCUMENTED, Register, ServoModel
-from stribeck.servo.rows import PLAIN, RETURN_DELAY, REVOLUTION, TEMPERATURE, VOLTAGE, Unit, row, table
+from stribeck.servo.registers import (
+    PLAIN,
+    RETURN_DELAY,
+    REVOLUTION,
+    TEMPERATURE,
+    UNDOCUMENTED,
+    VOLTAGE,
+    Register,
+    ServoModel,
+    Unit,
+    row,
+    table,
+)
 
 _CENTER, _RESOLUTION = 2048, 4096
 _COUNT = REVOLUTION / _RESOLUTION

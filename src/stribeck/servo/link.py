@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from dynamixel_sdk import GroupBulkRead
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS, INST_PING, INST_REBOOT, INST_SYNC_READ
 
-from stribeck.servo.answers import Answer, Pending, Receiver, Request
+from stribeck.servo.answers import SHORTEST_PATIENCE, Answer, Pending, Receiver, Request
 from stribeck.servo.dialects import BusDialect
-from stribeck.servo.latency import SHORTEST_PATIENCE
 from stribeck.servo.lengths import LONGEST_DELAY, Block, Region, free_length
 from stribeck.servo.port import SLOW_PATIENCE, Port
 

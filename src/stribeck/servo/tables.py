@@ -13,8 +13,7 @@ from typing import NamedTuple
 from stribeck.errors import check_valid
 from stribeck.servo.dialects import DYNAMIXEL_1, DYNAMIXEL_2
 from stribeck.servo.feetech_tables import FEETECH_MODELS
-from stribeck.servo.registers import IndirectBlock, Register, ServoModel
-from stribeck.servo.rows import (
+from stribeck.servo.registers import (
     PLAIN,
     RETURN_DELAY,
     REVOLUTION,
@@ -23,6 +22,9 @@ from stribeck.servo.rows import (
     TEMPERATURE,
     TICK,
     VOLTAGE,
+    IndirectBlock,
+    Register,
+    ServoModel,
     Unit,
     row,
     table,

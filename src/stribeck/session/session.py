@@ -43,8 +43,16 @@ from stribeck.session.directive import (
     SessionOptions,
 )
 from stribeck.session.limits import Play, SessionJoint, check_plays, rest_position
-from stribeck.session.motion import Brake, Following, Glide, GoalMotion, Hold, braking
-from stribeck.session.plans import estimated_duration, sampled
+from stribeck.session.motion import (
+    Brake,
+    Following,
+    Glide,
+    GoalMotion,
+    Hold,
+    braking,
+    estimated_duration,
+    sampled,
+)
 from stribeck.session.watch import Debounce, Measurement, Recovery, RestDetector, Trusted, lateness
 
 GAIN_TOLERANCE = 0.5
