@@ -25,12 +25,20 @@ from stribeck.session.bags import BenchJoint
 from stribeck.session.directive import SessionOptions
 from stribeck.session.excitation_file import read_excitation_file
 from stribeck.session.limits import Limits, Play, SessionJoint, plays_of
-from stribeck.session.points import read_points
-from stribeck.session.poses import read_poses_file
-from stribeck.session.sweep import read_sweep
+from stribeck.session.points import MotionPointsFile
+from stribeck.session.poses import PosesFile
+from stribeck.session.sweep import SweepFile
 
 Limit = Annotated[float, Meta(gt=0.0), Infinite]
 """A positive number, or ``.inf`` for no limit."""
+
+
+MOTIONS: dict[str, type[SweepFile | PosesFile | MotionPointsFile]] = {
+    "speeds": SweepFile,
+    "poses": PosesFile,
+    "positions": MotionPointsFile,
+}
+"""Files of motions by a key that no other one has; a Fourier series has none of them."""
 
 
 class LimitKeys(Schema, kw_only=True):
@@ -246,10 +254,7 @@ def _trajectory(name: str) -> Trajectory:
         return trajectory_named(name)
     path = Path(name).expanduser()
     content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    if isinstance(content, dict) and "speeds" in content:
-        return read_sweep(path).to_play(path.stem)
-    if isinstance(content, dict) and "poses" in content:
-        return read_poses_file(path).to_play(path.stem)
-    if isinstance(content, dict) and "positions" in content:
-        return read_points(path).to_play(path.stem)
-    return read_excitation_file(path).trajectory.to_play(path.stem)
+    kind = next((kind for key, kind in MOTIONS.items() if isinstance(content, dict) and key in content), None)
+    if kind is None:
+        return read_excitation_file(path).trajectory.to_play(path.stem)
+    return kind.read(path).to_play(path.stem)
