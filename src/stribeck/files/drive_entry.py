@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stribeck.errors import ConfigError, ParameterFileError
+from stribeck.errors import ConfigError, ParameterFileError, located
 from stribeck.files.actuators import (
     ActuatorFile,
     actuator_names,
@@ -106,13 +106,11 @@ def drive_of(
     :param given: the servo, if the block neither describes it nor it is an installed one.
     :raises ParameterFileError: for missing, unknown or impossible values, and contradictions.
     """
-    try:
+    with located(where, ConfigError, ParameterFileError):
         law = law_named(head.model)
         actuator = _actuator(head, block, given)
         if block.effects:
             actuator = actuator.with_effects(block.effects)
-    except ConfigError as problem:
-        raise ParameterFileError(f"{where}: {problem}") from None
     values = convert(content, dict[str, float], where, ParameterFileError)
     law = law.with_parameters(values)
     _check_values(values, actuator, law, where)
@@ -227,10 +225,8 @@ def _check_values(values: Mapping[str, float], actuator: Actuator, law: Friction
 
 def _check_member(member: Member, actuator: Actuator, where: str) -> None:
     """Refuse another fit of a mixture that cannot be simulated."""
-    try:
+    with located(where, ConfigError, ParameterFileError):
         law, servo = law_named(member.model), actuator.with_effects(member.effects)
-    except ConfigError as problem:
-        raise ParameterFileError(f"{where}: {problem}") from None
     values = {name: value for name, value in member.values.items() if name != "q_offset"}
     _check_values(member.values, servo, law.with_parameters(values), where)
 

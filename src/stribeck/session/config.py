@@ -15,7 +15,7 @@ from typing import Annotated
 from msgspec import Meta, structs
 
 from stribeck import strict
-from stribeck.errors import ConfigError, RecordingError
+from stribeck.errors import ConfigError, RecordingError, located
 from stribeck.files.actuators import load_actuator
 from stribeck.files.schema import Count, Infinite, Name, Positive, Schema, read_yaml
 from stribeck.model.bench import Pendulum
@@ -216,17 +216,18 @@ def session_of(
         place = f"{where}: joints: {name}"
         if joint.limits is None:
             raise ConfigError(f"{place}: limits missing")
-        try:
+        with located(place, ConfigError):
             limits = Limits(*joint.position_limits, **structs.asdict(joint.limits))
             session_joints.append(
                 SessionJoint(name, limits, joint.center, joint.scale, joint.bench is not None)
             )
-        except ConfigError as error:
-            raise ConfigError(f"{place}: {error}") from None
         load = None if joint.bench is None else Pendulum(**structs.asdict(joint.bench))
         bench_joints.append(BenchJoint(name, actuator, load, float(joint.i_gain), float(joint.d_gain)))
+    with located(f"{where}: plays", ConfigError):
+        trajectories = [_trajectory(name) for name in keys.plays.trajectories]
+        plays = plays_of(trajectories, keys.plays.gains, keys.plays.repetitions)
     return SessionConfig(
-        plays=_plays(keys.plays, f"{where}: plays"),
+        plays=plays,
         joints=tuple(session_joints),
         bench_joints=tuple(bench_joints),
         options=SessionOptions(
@@ -240,13 +241,6 @@ def session_of(
         supply_voltage=keys.supply_voltage,
         rated_voltage=rated_voltage,
     )
-
-
-def _plays(keys: PlayKeys, where: str) -> tuple[Play, ...]:
-    try:
-        return plays_of([_trajectory(name) for name in keys.trajectories], keys.gains, keys.repetitions)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
 
 
 def _trajectory(name: str) -> Trajectory:

@@ -94,10 +94,7 @@ class _Run:
             if source.constant is not None and self.times["position"]:
                 self.times[signal], self.values[signal] = [self.times["position"][0]], [source.constant]
             elif self.times[signal]:
-                try:
-                    source.check_width(1)
-                except ValueError as error:
-                    raise RecordingError(f"{path}: {signal}: {error}") from None
+                source.check_width(1, f"{path}: {signal}")
                 self.values[signal] = source.in_si(self.values[signal], 0).tolist()
 
     @property

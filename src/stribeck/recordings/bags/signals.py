@@ -232,10 +232,7 @@ def _tracks(
     raw: Mapping[str, list[tuple[float, float]]],
     joints: Sequence[str],
 ) -> dict[str, Track]:
-    try:
-        source.check_width(len(joints))
-    except ValueError as error:
-        raise RecordingError(f"{path}: {signal}: {error}") from None
+    source.check_width(len(joints), f"{path}: {signal}")
     tracks = {}
     for index, joint in enumerate(joints):
         if joint in raw:
