@@ -65,6 +65,7 @@ class EmulatedServo:
     :param registers: counts of EEPROM registers that differ from the factory values, by name.
     :param dt: time step of the physics [s].
     :param rng: random generator for the noise.
+    :ivar firmware: what the registers command to the motor.
     :raises ConfigError: for invalid values.
     """
 
@@ -116,7 +117,7 @@ class EmulatedServo:
         self._origin, self._steps = 0.0, 0
         self._push, self._push_end = 0.0, -math.inf
         self._delay = float(parameters.values.get("command_delay", 0.0))
-        self._firmware, self._delayed = OFF, deque[tuple[float, Firmware]]()
+        self.firmware, self._delayed = OFF, deque[tuple[float, Firmware]]()
         self._positions = deque([self.joint.state.position], maxlen=max(1, round(VELOCITY_WINDOW / dt)) + 1)
         self._boots_until, self._heard = -math.inf, 0.0
         self._registered: tuple[int, bytes] | None = None
@@ -143,12 +144,7 @@ class EmulatedServo:
     @property
     def torque_enabled(self) -> bool:
         """Whether the motor is driven."""
-        return self._firmware.drive != "off"
-
-    @property
-    def firmware(self) -> Firmware:
-        """What the registers command to the motor."""
-        return self._firmware
+        return self.firmware.drive != "off"
 
     @property
     def listens(self) -> bool:
@@ -182,7 +178,7 @@ class EmulatedServo:
 
     def warm_up(self) -> None:
         """Compile the physics without torque and of the present operating mode, which takes some 10 ms each."""
-        for firmware in (self._firmware, self._energised()):
+        for firmware in (self.firmware, self._energised()):
             self.joint.loop_of(firmware)
 
     def begin(self, clock: float) -> None:
@@ -195,14 +191,14 @@ class EmulatedServo:
         last = int((clock - self._origin) / dt + 1e-6)
         while self._steps < last:
             if self._delayed and self._delayed[0][0] <= self.clock:
-                self._firmware = self._delayed.popleft()[1]
+                self.firmware = self._delayed.popleft()[1]
             if self.clock - self._heard > self._watchdog:
                 self._watchdog_expires()
             push = self._push if self.clock < self._push_end else 0.0
             count = min(last - self._steps, self._steps_undisturbed())
             allowed = (self._lowest, self._highest)
             self._steps += joint.step(
-                self._firmware, push, self.open_voltage, count, allowed, self._positions.append
+                self.firmware, push, self.open_voltage, count, allowed, self._positions.append
             )
             self.clock = self._origin + self._steps * dt
             if not self._lowest <= joint.voltage <= self._highest:
@@ -376,7 +372,7 @@ class EmulatedServo:
         if self._delay > 0.0 and not at_once:
             self._delayed.append((self.clock + self._delay, self._commanded()))
         else:
-            self._firmware = self._commanded()
+            self.firmware = self._commanded()
 
     def _commanded(self) -> Firmware:
         numbers = self.memory.numbers

@@ -93,10 +93,10 @@ class EmulatedLine:
         """Discard all bytes on the line for a time [s]."""
         self._silent_until = self._clock + duration
 
-    def stall(self, duration: float, gap: float = 0.005) -> None:
-        """Hold all answers for a time [s]; then they arrive ``gap`` s apart."""
+    def stall(self, duration: float) -> None:
+        """Hold all answers for a time [s]; then they arrive one after the other."""
         elapsed = self._faults.elapsed(self._clock)
-        self.add_fault(Fault("stall", at=elapsed, duration=duration, settings={"gap": gap}))
+        self.add_fault(Fault("stall", at=elapsed, duration=duration))
 
     def unplug(self) -> None:
         """Remove the port; the servos stay powered."""

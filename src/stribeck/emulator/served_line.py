@@ -18,6 +18,7 @@ time. Instructions without an answer, such as sync writes, are all executed, in 
 from __future__ import annotations
 
 import math
+import select
 from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -126,7 +127,7 @@ class ServedLine(EmulatedLine):
             until = min(until, self.busy_until)
         seconds = max(0.0, until - now)
         if self._port is None or self._is_full:
-            return PseudoTerminal.wait_for(others, seconds)
+            return select.select(others, [], [], seconds)[0]
         return self._port.wait(seconds, others)
 
     @property

@@ -16,7 +16,7 @@ class SimulatedBus(EmulatedLine):
     """Servos on one line, whose physics follows a simulated clock.
 
     :param seed: of random faults.
-    :param clock: the clock; servos and line advance whenever it is moved.
+    :ivar clock: servos and line advance whenever it is moved.
     :ivar generation: number of times that the port was unplugged.
     :raises ConfigError: for incompatible servos or faults.
     """
@@ -26,11 +26,10 @@ class SimulatedBus(EmulatedLine):
         servos: Sequence[EmulatedServo],
         faults: Iterable[Fault] = (),
         seed: int = 0,
-        clock: SimulatedClock | None = None,
     ) -> None:
         faults = tuple(faults)
         super().__init__(servos, faults, seed)
-        self.clock = SimulatedClock() if clock is None else clock
+        self.clock = SimulatedClock()
         self._has_faults = any(fault.kind != "push" for fault in faults)
         self.plugged, self.generation = True, 0
         self._waiting: list[tuple[bytes, int]] = []

@@ -60,12 +60,9 @@ class PseudoTerminal:
 
         :returns: the other descriptors that are ready.
         """
-        return [one for one in self.wait_for([self.master, *others], seconds) if one != self.master]
-
-    @staticmethod
-    def wait_for(descriptors: Sequence[int], seconds: float) -> list[int]:
-        """Wait until descriptors are ready to be read, at most for ``seconds`` [s]; return those that are."""
-        return select.select(descriptors, [], [], seconds)[0]
+        return [
+            one for one in select.select([self.master, *others], [], [], seconds)[0] if one != self.master
+        ]
 
     def read(self) -> bytes:
         """Everything that a program has written since the last call; does not wait."""

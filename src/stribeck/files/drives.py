@@ -181,12 +181,12 @@ def write_drives(path: Path, content: Drives) -> None:
     save_json(path, {"schema": SCHEMA, "joints": joints, **whole})
 
 
-def write_drive(path: Path, drive: Drive, joint: str = "") -> None:
+def write_drive(path: Path, drive: Drive) -> None:
     """Write a file with one joint atomically.
 
     :raises OutputError: if it cannot be written.
     """
-    write_drives(path, Drives({joint: drive}, provenance=drive.provenance))
+    write_drives(path, Drives({"": drive}, provenance=drive.provenance))
 
 
 def read_drives(path: Path, actuator: Actuator | None = None) -> Drives:

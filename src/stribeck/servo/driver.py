@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from stribeck.errors import ConfigError, ServoError
 from stribeck.model.arrays import Array
-from stribeck.servo.answers import Counters
 from stribeck.servo.bus import CONFIRM_TIME, FENCE_TIME, Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
@@ -70,6 +69,7 @@ class Driver:
     """Joints driven by servos on one bus. All methods are thread-safe.
 
     :param port: the port to use; default: the port of ``config`` (:func:`~stribeck.servo.simulated_port.port_named`).
+    :ivar counters: events on the bus so far.
     :ivar disturbed: whether the fault is one of timing: commands stopped, a servo did not answer for too long, or its
         watchdog expired.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too low for the cycle rate.
@@ -81,7 +81,7 @@ class Driver:
         port = port_named(config.port, config.baud_rate) if port is None else port
         servos = [joint.servo for joint in config.joints]
         self.bus = Bus(port, servos, rate=config.rate, budget=config.silence_timeout)
-        self.clock = port.clock
+        self.clock, self.counters = port.clock, self.bus.counters
         self.state: DriverState = "off"
         self.reason = ""
         self.disturbed = False
@@ -253,11 +253,6 @@ class Driver:
             except ServoError as problem:
                 self._fail(str(problem), disturbed=isinstance(problem, NoAnswerError))
                 raise
-
-    @property
-    def counters(self) -> Counters:
-        """Events on the bus so far."""
-        return self.bus.counters
 
     @property
     def stays_energised(self) -> str:

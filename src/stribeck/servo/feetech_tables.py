@@ -120,20 +120,25 @@ def _sts(number: int, voltages: tuple[int, int]) -> dict[str, Register]:
     return table(rows, ram_start=40)
 
 
-_STS3215 = ServoModel(
-    name="sts3215",
-    title="Feetech STS3215",
-    dialect=FEETECH_STS,
-    resolution=_RESOLUTION,
-    baud_rates=_BAUD,
-    registers=_sts(777, (40, 80)),
-    modes={"position": 0, "velocity": 1, "open_loop": 2, "step": 3},
-    mode_register="operating_mode",
-    error_bits=_ERRORS,
-    nominal_voltage=7.4,
-    rated_min=4.0,
-    rated_max=8.0,  # the factory value of its own limit, as supplies of 7.4 V give a little more
-)
+def _sts_model(
+    name: str, title: str, number: int, voltages: tuple[int, int], supply: tuple[float, float, float]
+) -> ServoModel:
+    """A servo of the STS series; ``supply`` is nominal, lowest and highest rated [V]."""
+    return ServoModel(
+        name=name,
+        title=f"Feetech {title}",
+        dialect=FEETECH_STS,
+        resolution=_RESOLUTION,
+        baud_rates=_BAUD,
+        registers=_sts(number, voltages),
+        modes={"position": 0, "velocity": 1, "open_loop": 2, "step": 3},
+        mode_register="operating_mode",
+        error_bits=_ERRORS,
+        nominal_voltage=supply[0],
+        rated_min=supply[1],
+        rated_max=supply[2],
+    )
+
 
 # SCS0009: 300 degrees in 1024 counts, high byte first, no sync read, no modes, no current.
 
@@ -160,34 +165,11 @@ _SCS_TABLE = table(
 )
 
 FEETECH_MODELS: tuple[ServoModel, ...] = (
-    _STS3215,
-    replace(
-        _STS3215,
-        name="sts3215_12v",
-        title="Feetech STS3215 (12 V)",
-        registers=_sts(777, (40, 140)),
-        nominal_voltage=12.0,
-        rated_min=6.0,
-        rated_max=12.6,
-    ),
-    replace(
-        _STS3215,
-        name="sts3250",
-        title="Feetech STS3250",
-        registers=_sts(2825, (40, 140)),
-        nominal_voltage=12.0,
-        rated_min=6.0,
-        rated_max=12.6,
-    ),
-    replace(
-        _STS3215,
-        name="sts3032",
-        title="Feetech STS3032",
-        registers=_sts(UNDOCUMENTED, (40, 74)),
-        nominal_voltage=6.0,
-        rated_min=4.0,
-        rated_max=7.4,
-    ),
+    # 8 V is the factory value of its own limit, as supplies of 7.4 V give a little more.
+    _sts_model("sts3215", "STS3215", 777, (40, 80), (7.4, 4.0, 8.0)),
+    _sts_model("sts3215_12v", "STS3215 (12 V)", 777, (40, 140), (12.0, 6.0, 12.6)),
+    _sts_model("sts3250", "STS3250", 2825, (40, 140), (12.0, 6.0, 12.6)),
+    _sts_model("sts3032", "STS3032", UNDOCUMENTED, (40, 74), (6.0, 4.0, 7.4)),
     ServoModel(
         name="scs0009",
         title="Feetech SCS0009",

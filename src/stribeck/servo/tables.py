@@ -172,21 +172,14 @@ _XL330 = ServoModel(
 _XL330_M077_VALUES = _XL330_VALUES._replace(
     model_number=1190, velocity_limit=1620, velocity_gains=(40, 400), position_i_gain=400
 )
-_XL330_M077 = replace(
-    _XL330,
-    name="xl330_m077",
-    title="Dynamixel XL330-M077",
-    registers=_x_series(1e-3, len(_X_BAUD), _XL330_M077_VALUES),
-)
 _XC330_VALUES = _XValues(
     1240, 70, (31, 35, 70), 350, 52, (50, 1600), 1100, current_limit=2352, position_d_gain=500
 )
-_XC330 = replace(
-    _XL330,
-    name="xc330",
-    title="Dynamixel XC330-M288",
-    registers=_x_series(1e-3, len(_X_BAUD), _XC330_VALUES),
-)
+
+
+def _5_v(name: str, title: str, values: _XValues) -> ServoModel:
+    """A 5 V servo like the XL330."""
+    return replace(_XL330, name=name, title=title, registers=_x_series(1e-3, len(_X_BAUD), values))
 
 
 def _12_v(
@@ -200,14 +193,7 @@ def _12_v(
 ) -> ServoModel:
     """A 12 V servo with protocol-2 firmware; see :func:`_x_series`."""
     values = _XValues(
-        number,
-        80,
-        (95, 95, 160),
-        velocity_limit,
-        52,
-        (100, 1920),
-        position_p_gain,
-        current_limit=current_limit,
+        number, 80, (95, 95, 160), velocity_limit, 52, (100, 1920), position_p_gain, 0, current_limit
     )
     modes = _X_MODES if current is not None else {m: v for m, v in _X_MODES.items() if "current" not in m}
     return replace(
@@ -368,7 +354,7 @@ MODELS: dict[str, ServoModel] = {
     model.name: model
     for model in (
         _XL330,
-        _XL330_M077,
+        _5_v("xl330_m077", "Dynamixel XL330-M077", _XL330_M077_VALUES),
         _XL320,
         _MX64,
         replace(_MX64, name="mx106", title="Dynamixel MX-106", registers=_mx(320, 160)),
@@ -378,7 +364,7 @@ MODELS: dict[str, ServoModel] = {
         _12_v("xm430", "Dynamixel XM430-W350", 1020, 350, 2.69e-3, 1193, 800),
         _12_v("xm430_w210", "Dynamixel XM430-W210", 1030, 330, 2.69e-3, 1193, 800),
         _12_v("xm540", "Dynamixel XM540-W270", 1120, 128, 2.69e-3, 2047, 800),
-        _XC330,
+        _5_v("xc330", "Dynamixel XC330-M288", _XC330_VALUES),
         *FEETECH_MODELS,
     )
 }

@@ -18,7 +18,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
@@ -45,21 +45,15 @@ class BagRecorder:
     :data:`FLUSH_PERIOD`, so that a slow or stalled disk never delays the caller.
 
     :param path: folder of the new bag; parent folders are created.
-    :param memory_limit: memory for messages that wait for the disk [bytes].
+    :ivar counts: messages so far, by topic.
     :raises OutputError: if ``path`` exists, or cannot be written.
     :raises ConfigError: for a message type without a definition.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        topics: Iterable[Topic],
-        *,
-        memory_limit: int = MEMORY_LIMIT,
-    ) -> None:
+    def __init__(self, path: Path, topics: Iterable[Topic]) -> None:
         self.path = Path(os.path.abspath(path))
         self._bag = McapBag(self.path.name, topics)
-        self._memory_limit = memory_limit
+        self.counts: Mapping[str, int] = self._bag.counts
         self._lock = threading.Lock()  # guards all attributes below, and the bag
         self._writing = 0  # bytes being written to disk
         # Steady times [s] of arrival of the oldest message being written, and of the oldest in memory.
@@ -87,11 +81,6 @@ class BagRecorder:
                     raise  # otherwise another recorder has just taken this number
 
     @property
-    def counts(self) -> Mapping[str, int]:
-        """Messages so far, by topic."""
-        return self._bag.counts
-
-    @property
     def lag(self) -> float:
         """Age of the oldest message that is not yet on disk [s]: the time that a crash would lose now."""
         since = self._writing_since or self._waiting_since
@@ -108,7 +97,7 @@ class BagRecorder:
         with self._lock:
             if self._ending.is_set():
                 raise OutputError(f"{self.path} is closed, so nothing more can be recorded")
-            if not self._failure and self._bag.pending + self._writing > self._memory_limit:
+            if not self._failure and self._bag.pending + self._writing > MEMORY_LIMIT:
                 self._failure = self._overflow()
             if self._failure:
                 self._told = True
@@ -186,7 +175,7 @@ class BagRecorder:
 
     def _overflow(self) -> str:
         return (
-            f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} s, and {self._memory_limit / (1 << 20):.3g} MiB "
+            f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} s, and {MEMORY_LIMIT / (1 << 20):.3g} MiB "
             "are waiting to be written: record to a faster disk, or fewer topics"
         )
 
@@ -244,26 +233,6 @@ def _sync_folder(path: Path) -> None:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class _Start:
-    """Start of a run: path of its bag, and its first messages."""
-
-    path: Path
-    messages: tuple[RawMessage, ...]
-
-
-@dataclass(frozen=True)
-class _End:
-    """End of a run, with its last messages."""
-
-    messages: tuple[RawMessage, ...]
-
-
-@dataclass(frozen=True)
-class _Item(Generic[T]):
-    value: T
-
-
 class RunWriter(Generic[T]):
     """Records items of runs into bags, in a background thread.
 
@@ -280,25 +249,25 @@ class RunWriter(Generic[T]):
         self.failure = ""
         self._bag: BagRecorder | None = None
         self._recording = False
-        self._queue: queue.SimpleQueue[_Start | _End | _Item[T] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="run writer", daemon=True)
         self._thread.start()
 
     def start(self, path: Path, messages: Iterable[RawMessage]) -> None:
         """Start a run in a new bag that begins with ``messages``."""
-        self._queue.put(_Start(path, tuple(messages)))
+        self._queue.put(partial(self._begin, path, tuple(messages)))
         self._recording = True
 
     def add(self, item: T) -> None:
         """Record an item, if a run is active."""
         if self._recording:
-            self._queue.put(_Item(item))
+            self._queue.put(lambda: self._write(self._messages(item)))
 
     def end(self, messages: Iterable[RawMessage] = ()) -> None:
         """End the run with ``messages``; its bag is finished in the background."""
         if self._recording:
             self._recording = False
-            self._queue.put(_End(tuple(messages)))
+            self._queue.put(partial(self._finish, tuple(messages)))
 
     def close(self) -> None:
         """End the run, and wait until its bag is finished."""
@@ -307,33 +276,27 @@ class RunWriter(Generic[T]):
         self._thread.join()
 
     def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
+        while (action := self._queue.get()) is not None:
             if self.failure:
                 continue
             try:
-                self._take(item)
+                action()
             except StribeckError as error:
                 self.failure = str(error)
                 if self._bag is not None:
                     self._give_up(self._bag)
 
-    def _take(self, item: _Start | _End | _Item[T]) -> None:
-        match item:
-            case _Start(path, messages):
-                self._bag = BagRecorder(path, self._topics)
-                self._write(messages)
-            case _End(messages):
-                self._write(messages)
-                self._finish()
-            case _Item(value):
-                self._write(self._messages(value))
+    def _begin(self, path: Path, messages: Sequence[RawMessage]) -> None:
+        self._bag = BagRecorder(path, self._topics)
+        self._write(messages)
 
     def _write(self, messages: Iterable[RawMessage]) -> None:
         if self._bag is not None:
             for message in messages:
                 self._bag.write(message.topic.name, message.data, message.log_time)
 
-    def _finish(self) -> None:
+    def _finish(self, messages: Sequence[RawMessage]) -> None:
+        self._write(messages)
         bag, self._bag = self._bag, None
         if bag is not None:
             bag.close()
