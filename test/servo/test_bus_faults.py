@@ -14,10 +14,10 @@ from helpers import assert_clear, refusal
 from stribeck.emulator.faults import Fault, parse_fault
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.answers import Latency
-from stribeck.servo.dialects import DYNAMIXEL_1, DYNAMIXEL_2
 from stribeck.servo.lengths import Block
 from stribeck.servo.link import Link
 from stribeck.servo.port import Port, PortLostError, set_low_latency
+from stribeck.servo.registers import DYNAMIXEL_1, DYNAMIXEL_2
 from stribeck.servo.remote import RemoteServo
 from virtual_bus import VirtualBus
 

@@ -30,7 +30,7 @@ from stribeck.files.actuators import load_actuator
 from stribeck.files.commented_yaml import check_filled_in
 from stribeck.files.schema import Schema, convert
 from stribeck.model.log import Setup
-from stribeck.recordings.bags.compression import SUFFIXES as PACKED
+from stribeck.recordings.bags.storage import SUFFIXES as PACKED
 from stribeck.recordings.signals.sources import SignalFile, SignalTable
 
 SUFFIXES = (".mcap", ".db3", ".json", ".csv", ".txt", ".mat", ".npz", *PACKED)

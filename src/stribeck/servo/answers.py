@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS
 
-from stribeck.servo.dialects import BusDialect
 from stribeck.servo.lengths import LONGEST_DELAY, AnswerLengths, Block
 from stribeck.servo.packets import packet_handler, whole_packet
 from stribeck.servo.port import SLOW_PATIENCE, NoAnswerError, Port
-from stribeck.servo.registers import Register
+from stribeck.servo.registers import BusDialect, Register
 
 LONGEST = {1.0: 259, 2.0: 1031}
 """Longest packet [bytes], by protocol."""

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stribeck.errors import ConfigError, ServoError
-from stribeck.servo.dialects import FEETECH_STS
 from stribeck.servo.feetech_tables import SPEED_UNIT
 from stribeck.servo.link import Link
 from stribeck.servo.port import BITS_PER_BYTE
-from stribeck.servo.registers import UNDOCUMENTED
+from stribeck.servo.registers import FEETECH_STS, UNDOCUMENTED
 from stribeck.servo.remote import CLOCK, RemoteServo, ServoSpec
 from stribeck.servo.tables import MODELS
 

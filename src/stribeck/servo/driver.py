@@ -24,7 +24,7 @@ from stribeck.model.arrays import Array
 from stribeck.servo.bus import CONFIRM_TIME, FENCE_TIME, Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
-from stribeck.servo.port import NoAnswerError, Port, PortLostError
+from stribeck.servo.port import NoAnswerError, Port, PortLostError, port_named
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.safety import (
     SafetyMonitor,
@@ -43,7 +43,6 @@ from stribeck.servo.sample import (
     goals_to_servos,
     reading_of_joints,
 )
-from stribeck.servo.simulated_port import port_named
 from stribeck.session.timing import PeriodicLoop, SteadyClock
 
 __all__ = ["Driver", "DriverSample", "DriverState", "Event"]
@@ -68,7 +67,7 @@ CHECK_PERIOD = 0.1
 class Driver:
     """Joints driven by servos on one bus. All methods are thread-safe.
 
-    :param port: the port to use; default: the port of ``config`` (:func:`~stribeck.servo.simulated_port.port_named`).
+    :param port: the port to use; default: the port of ``config`` (:func:`~stribeck.servo.port.port_named`).
     :ivar counters: events on the bus so far.
     :ivar disturbed: whether the fault is one of timing: commands stopped, a servo did not answer for too long, or its
         watchdog expired.

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from stribeck.servo.dialects import FEETECH_SCS, FEETECH_STS
 from stribeck.servo.registers import (
+    FEETECH_SCS,
+    FEETECH_STS,
     PLAIN,
     RETURN_DELAY,
     REVOLUTION,

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from stribeck.errors import check_valid
-from stribeck.servo.dialects import DYNAMIXEL_1, DYNAMIXEL_2
 from stribeck.servo.feetech_tables import FEETECH_MODELS
 from stribeck.servo.registers import (
+    DYNAMIXEL_1,
+    DYNAMIXEL_2,
     PLAIN,
     RETURN_DELAY,
     REVOLUTION,
