@@ -121,7 +121,7 @@ class EmulatedServo:
         self._positions = deque([self.joint.state.position], maxlen=max(1, round(VELOCITY_WINDOW / dt)) + 1)
         self._boots_until, self._heard = -math.inf, 0.0
         self._registered: tuple[int, bytes] | None = None
-        self._powered = True
+        self._powered, self._revives = True, revives(self.model)
         rate = self.model.baud_value(baud if baud is not None else 1_000_000)
         factory = {"id": servo_id, "baud_rate": rate, **(registers or {})}
         self.memory = ControlTable(self.model, factory, self._measured())
@@ -205,10 +205,7 @@ class EmulatedServo:
                 self._voltage_is_wrong()
 
     def _steps_undisturbed(self) -> int:
-        """Number of steps, at least 1, before each of which nothing changes but the state of the joint.
-
-        It is one fewer than the times say, so that rounding cannot hide an event.
-        """
+        """Number of steps, at least 1, before which only the joint changes: one fewer than the times say, because of rounding."""
         event = self._heard + self._watchdog
         if self.clock < self._push_end:
             event = min(event, self._push_end)
@@ -256,18 +253,11 @@ class EmulatedServo:
         check_valid(name, self.model.error_bits, f"{self.model.title} has no error")
         bit = self.model.error_bits[name]
         self.errors |= bit
-        if (
-            self.memory.numbers["shutdown"] & bit
-            and name in PROTECTED
-            and "protective_torque" in self.memory.numbers
-        ):
-            self._apply_registers(at_once=True)
-        elif self.memory.numbers["shutdown"] & bit:
-            self.memory.numbers[
-                "torque_limit"
-                if self._revives and "protective_torque" not in self.memory.numbers
-                else "torque_enable"
-            ] = 0
+        numbers = self.memory.numbers
+        if numbers["shutdown"] & bit:
+            protective = "protective_torque" in numbers
+            if not (protective and name in PROTECTED):
+                numbers["torque_limit" if self._revives and not protective else "torque_enable"] = 0
             self._apply_registers(at_once=True)
 
     def reboot(self) -> None:
@@ -323,11 +313,6 @@ class EmulatedServo:
         if self.model.protocol == 1.0:
             return self.errors | (int(bits) if self.model.dialect.refusals else 0)
         return int(error) | (ALERT if self.errors else 0)
-
-    @property
-    def _revives(self) -> bool:
-        """Whether restoring the torque limit ends a shutdown, without a reboot."""
-        return revives(self.model)
 
     def _set(self, name: str, number: int) -> None:
         """Store an accepted number and apply its side effects."""

@@ -35,6 +35,7 @@ class EmulatedLine:
     :param servos: with different IDs.
     :param seed: of random faults.
     :ivar counts: numbers of ``heard`` and ``answered`` packets, and of packets affected by each fault.
+    :ivar busy_until: when the line is free again [s]; until then, written bytes wait in the adapter.
     :raises ConfigError: for incompatible servos or faults.
     """
 
@@ -50,7 +51,7 @@ class EmulatedLine:
             self._check(fault)
             self._faults.add(fault)
         self._parsers = [PacketParser(p) for p in sorted({servo.model.protocol for servo in servos})]
-        self._clock = self._line_free = self._last_byte = 0.0
+        self._clock = self.busy_until = self._last_byte = 0.0
         self._rate = 0
         self._outbox: list[tuple[float, int, bytes]] = []
         self._queued = 0
@@ -93,10 +94,10 @@ class EmulatedLine:
         """Discard all bytes on the line for a time [s]."""
         self._silent_until = self._clock + duration
 
-    def stall(self, duration: float) -> None:
-        """Hold all answers for a time [s]; then they arrive one after the other."""
+    def stall(self, duration: float, gap: float = 0.005) -> None:
+        """Hold all answers for a time [s]; then they arrive ``gap`` s apart."""
         elapsed = self._faults.elapsed(self._clock)
-        self.add_fault(Fault("stall", at=elapsed, duration=duration))
+        self.add_fault(Fault("stall", at=elapsed, duration=duration, settings={"gap": gap}))
 
     def unplug(self) -> None:
         """Remove the port; the servos stay powered."""
@@ -133,7 +134,7 @@ class EmulatedLine:
 
     def begin(self, clock: float) -> None:
         """Start time at ``clock`` [s]."""
-        self._clock = self._line_free = clock
+        self._clock = self.busy_until = clock
         self._faults.begin(clock)
         for servo in self.servos:
             servo.begin(clock)
@@ -187,11 +188,6 @@ class EmulatedLine:
     # Bytes.
 
     @property
-    def busy_until(self) -> float:
-        """When the line is free again [s]; until then, written bytes wait in the adapter."""
-        return self._line_free
-
-    @property
     def next_answer(self) -> float:
         """When the next answer is due [s]; infinity if there is none, or the line stalls."""
         return self._outbox[0][0] if self._outbox and not self._stalls else math.inf
@@ -205,11 +201,11 @@ class EmulatedLine:
         if self._is_silent:
             return
         data = self._damage(data, BROADCAST, now)
-        self._line_free = max(self._line_free, now) + self._wire_time(data)
+        self.busy_until = max(self.busy_until, now) + self._wire_time(data)
         if self._hit("echo", BROADCAST) is not None:
-            self._send_back(self._line_free, data)
+            self._send_back(self.busy_until, data)
         for parser in self._parsers:
-            self._answer(parser.protocol, parser.feed(data), self._line_free)
+            self._answer(parser.protocol, parser.feed(data), self.busy_until)
 
     def drop_incomplete(self, now: float) -> None:
         """Discard an incomplete packet after a pause."""
@@ -252,15 +248,15 @@ class EmulatedLine:
         """Queue an answer for transmission, with the faults that affect it."""
         servo, data = answer
         delay = servo.memory.numbers["return_delay_time"] * servo.model.registers["return_delay_time"].scale
-        self._line_free = max(self._line_free, self._clock) + delay
+        self.busy_until = max(self.busy_until, self._clock) + delay
         pieces = [data]
         foreign = self._hit("foreign", servo.id)
         if foreign is not None:
             other = encode_status(servo.model.protocol, int(foreign.settings["as"]), 0, bytes(4))
             pieces.insert(int(self._rng.integers(2)), other)
         for piece in pieces:
-            self._line_free += self._wire_time(piece)
-            due = self._line_free
+            self.busy_until += self._wire_time(piece)
+            due = self.busy_until
             if piece is data:
                 if self._hit("lost", servo.id) is not None:
                     continue

@@ -193,7 +193,7 @@ class PacketParser:
                     self._waiting = self._waiting[1:]
                 return packets
             self._waiting = self._waiting[start:]
-            size = self._size()
+            size = packet_size(self.protocol, self._waiting)
             if size == 0:
                 self._waiting = self._waiting[1:]
             elif size is None or len(self._waiting) < size:
@@ -210,9 +210,6 @@ class PacketParser:
             waiting, self._waiting = self._waiting[1:], b""
             packets += self.feed(waiting)
         return packets
-
-    def _size(self) -> int | None:
-        return packet_size(self.protocol, self._waiting)
 
     def _packet(self, data: bytes) -> Packet:
         if self.protocol == 1.0:

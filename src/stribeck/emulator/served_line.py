@@ -130,8 +130,6 @@ def _place_link(link: Path, target: str) -> None:
     """Make ``link`` point to ``target``, replacing a link that is broken, or left by an emulator whose terminal has ended since.
 
     The number of a terminal that has ended is given to the next one that any program opens, which is younger than the link.
-
-    :raises OutputError: if the path is in use, or the link cannot be made.
     """
     if link.exists() and not link.is_symlink():
         raise OutputError(f"{link} exists and is not a link: choose another path for the link")
@@ -269,7 +267,7 @@ class ServedLine(EmulatedLine):
             return
         if now < self._answers_late_until:  # the program did not wait for the end of answers that are late
             self.counts["collided"] += len(self.answers_due(self.busy_until))
-            self._line_free = now
+            self.busy_until = now
         self.counts["collided"] += len(self.answers_due(now))
         *earlier, last = [*self._backlog, *pieces_of(data)]
         self._backlog = deque()
@@ -288,7 +286,7 @@ class ServedLine(EmulatedLine):
         while self._backlog and self._port is not None and self.busy_until < now + TICK:
             self.receive(self._backlog.popleft(), now, self._port.rate)
             if self._paused and self._backlog:
-                self._line_free = now
+                self.busy_until = now
             if self._was_late:
                 self._answers_late_until = self.busy_until
 

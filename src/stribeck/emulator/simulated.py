@@ -287,10 +287,7 @@ class SimulationServer:
 
 
 def _listening(path: Path) -> socket.socket:
-    """A socket that listens at a path, in place of one of a server that has died.
-
-    :raises OutputError: if the path is in use, or the socket cannot be made.
-    """
+    """A socket that listens at a path, in place of one of a server that has died."""
     if path.exists():
         try:
             Connection.to(path).close()

@@ -164,6 +164,7 @@ class Receiver:
     :param port: the port, not necessarily open yet.
     :param dialect: of the servos.
     :ivar lengths: answer lengths of each servo that was asked.
+    :ivar overhead: number of bytes of a status packet without its data.
     :ivar handler: packet handler of dynamixel_sdk.
     :ivar flag: argument for its "fast" instructions, which protocol 2 takes since version 3.8.
     """
@@ -172,16 +173,11 @@ class Receiver:
         self.port, self.dialect, self.protocol = port, dialect, dialect.protocol
         self.counters, self.latency = Counters(), Latency()
         self.lengths: defaultdict[int, AnswerLengths] = defaultdict(AnswerLengths)
-        self.handler = packet_handler(self.protocol)
+        self.handler, self.overhead = packet_handler(self.protocol), 6 if self.protocol == 1.0 else 11
         has_flag = "fast_option" in inspect.signature(self.handler.rxPacket).parameters
         self.flag = (False,) if has_flag else ()
         self._misses: dict[int, int] = {}
         self._overdue: deque[tuple[float, str]] = deque(maxlen=2)
-
-    @property
-    def overhead(self) -> int:
-        """Number of bytes of a status packet without its data."""
-        return 6 if self.protocol == 1.0 else 11
 
     def receive(self) -> tuple[Sequence[int], int]:
         """The next packet and its result; a whole and undamaged packet of protocol 2 does without the library."""

@@ -53,11 +53,7 @@ _ERRORS = {"input_voltage": 0x01, "encoder": 0x02, "overheating": 0x04, "overcur
 
 
 def _common(number: int, voltages: tuple[int, int], position: Unit, highest: int) -> list[Register]:
-    """Registers that both series have.
-
-    :param voltages: factory values of the lowest and the highest voltage [0.1 V].
-    :param highest: largest position [counts].
-    """
+    """Registers that both series have; ``voltages`` are factory values [0.1 V], ``highest`` is the largest position."""
     low, high = voltages
     return [
         row("firmware_version", 0, 1, "r", 3),

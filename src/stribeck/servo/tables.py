@@ -104,10 +104,7 @@ class _XValues(NamedTuple):
 
 
 def _x_series(current: float | None, baud_values: int, values: _XValues) -> dict[str, Register]:
-    """The table of an X or MX(2.0) servo.
-
-    :param current: current per count [A], ``None`` for a servo that measures load instead of current.
-    """
+    """The table of an X or MX(2.0) servo with its current per count [A], ``None`` if it measures load instead."""
     lowest, low, high = values.voltages
     velocity_p, velocity_i = values.velocity_gains
     rows = [

@@ -210,7 +210,8 @@ class FitProcess:
             raise OutputError(f"{self._engine.title} wrote no result")
         _check(self._engine, main)
         files, kept_files = [], []
-        for path in sorted(_files_in(self._result), key=lambda one: (one != main, one)):
+        results = [path for path in self._result.rglob("*") if path.is_file()]
+        for path in sorted(results, key=lambda one: (one != main, one)):
             place = self._output / path.relative_to(self._result)
             place.parent.mkdir(parents=True, exist_ok=True)
             if path.suffix == ".yaml":
@@ -287,10 +288,6 @@ def _named(engine: Engine, settings: Mapping[str, str]) -> Iterator[str]:
 def _check(engine: Engine, path: Path) -> None:
     if engine.drives:
         read_drives(path)
-
-
-def _files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def progress_of(line: str) -> Mapping[str, Any] | None:

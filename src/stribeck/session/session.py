@@ -73,6 +73,7 @@ class Session:
         this program stands still, so a stop begins where the segment is by then; otherwise at the last goal sent.
     :param options: speeds and times.
     :ivar phase: the current phase.
+    :ivar duration: estimated duration of the session [s].
     :raises ConfigError: for plays that exceed limits (:func:`~stribeck.session.limits.check_plays`).
     """
 
@@ -100,6 +101,7 @@ class Session:
         self._estimates = [
             estimated_duration(play, joints, self._rest, self._soft, self.options) for play in self.plays
         ]
+        self.duration = sum(self._estimates)
         self.phase: Phase = "waiting"
         self._play = self._segment = 0
         self._since = self._play_since = self._now = math.nan
@@ -119,11 +121,6 @@ class Session:
     def over(self) -> bool:
         """Whether the session has ended."""
         return self.phase in ("finished", "aborted")
-
-    @property
-    def duration(self) -> float:
-        """Estimated duration of the session [s]."""
-        return sum(self._estimates)
 
     def abort(self, reason: str) -> None:
         """End the run, return the joints to rest and switch torque off; no effect if already ending or over."""

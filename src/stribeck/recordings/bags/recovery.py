@@ -248,18 +248,14 @@ def _finished_copy(folder: Path, digest: str, salvage: Salvage) -> Path:
         unfinished = beside / copy.name
         write_atomically(unfinished / f"{copy.name}.mcap", bag.take())
         write_atomically(unfinished / "metadata.yaml", metadata)
-        _place(unfinished, copy, digest)
+        try:
+            os.rename(unfinished, copy)
+        except OSError:
+            if custom_value(copy, ORIGINAL_KEY) != digest:  # otherwise another reader was faster
+                raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return copy
-
-
-def _place(unfinished: Path, copy: Path, digest: str) -> None:
-    try:
-        os.rename(unfinished, copy)
-    except OSError:
-        if custom_value(copy, ORIGINAL_KEY) != digest:  # otherwise another reader was faster
-            raise
 
 
 def _free_name(folder: Path, digest: str) -> Path:

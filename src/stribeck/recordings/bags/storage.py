@@ -133,7 +133,9 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
         read = _read_packed if _is_packed(path) else usual
         definitions: dict[str, str] = {}
         messages = list(read(path, definitions))
-        _check_digest(path, messages)
+        # Compressed chunks have no checksum, so damaged bytes may decompress to wrong numbers.
+        if (expected := custom_value(path, DIGEST_KEY)) is not None and expected != _digest(messages):
+            raise RecordingError("its messages differ from those that were written")
         messages.sort(key=lambda message: message.log_time)
         return BagContent(messages, types_with(definitions), is_recovered(path))
     except (CutOffError, BeingRecordedError, _NoBagError):
@@ -179,16 +181,6 @@ def write_messages(
         raise OutputError(f"cannot write {path}: {error.strerror or _line(error)}") from error
 
 
-def _check_digest(path: Path, messages: Iterable[RawMessage]) -> None:
-    """Compare messages with the digest in the metadata, if there is one.
-
-    Compressed chunks have no checksum, so damaged bytes may decompress to wrong numbers.
-    """
-    expected = custom_value(path, DIGEST_KEY)
-    if expected is not None and expected != _digest(messages):
-        raise RecordingError("its messages differ from those that were written")
-
-
 def _digest(messages: Iterable[RawMessage]) -> str:
     digest = Digest()
     for message in messages:
@@ -205,10 +197,7 @@ def _line(error: BaseException) -> str:
 
 
 def _storage_files(path: Path) -> tuple[list[Path], int | None]:
-    """The storage files that the metadata of a bag names, or the file itself; a lone MCAP file needs no metadata.
-
-    :returns: the files, and how many messages there are if the bag was reindexed (it then has no list ``files``).
-    """
+    """Storage files of a bag by its metadata, or the file itself, and the number of messages of a reindexed bag (without ``files``)."""
     if not path.is_dir():
         return [path], None
     present = [file for file in path.iterdir() if file.suffix in STORAGES]
