@@ -14,8 +14,6 @@ Behaviour follows the ROBOTIS e-manual and Feetech's memory tables. Where these 
   are rejected as out of range, but ``profile_acceleration`` is accepted without effect.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections import deque

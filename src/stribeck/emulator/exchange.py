@@ -1,7 +1,5 @@
 """Executes an instruction on the servos of one bus and returns their answers in the order of sending."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ As text (``stribeck emulate --fault``): ``KIND:key=value,…``, for example ``lo
 ``silence:every=2,for=0.05``, ``push:at=3,for=0.1,torque=0.05,id=1``, ``overload:after=2``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ external torque added to that of the load. :func:`joint_step` states it for arra
 :mod:`stribeck.model.trace.straight_line` makes of it, which is compiled once for all joints of a kind.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A packet is received when its last bit would have arrived at the line's baud rat
 return delay and its wire time.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import Counter

@@ -5,8 +5,6 @@ Protocol 2 uses a CRC-16 with polynomial 0x8005 and initial value 0, and byte st
 look like a header. Source: ROBOTIS e-manual, "Protocol 1.0", "Protocol 2.0", "CRC".
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Which values the registers of an emulated servo reject, and why; what the others command to its firmware."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

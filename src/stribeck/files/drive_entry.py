@@ -3,8 +3,6 @@
 The flat keys (``kt``, ``friction_base``, …, ``model``, ``actuator``) are those of other implementations of the method.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields

@@ -5,8 +5,6 @@ read it unchanged; the block ``stribeck`` contains all else. A file with several
 ``joints``. Files of earlier versions are read as well (:mod:`stribeck.files.earlier_drives`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of earlier versions as drives: parameter files of schema 1, and what ``identify-robot`` and ``estimate`` wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Folders of the installation, and atomic writing of files."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

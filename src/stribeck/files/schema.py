@@ -17,8 +17,6 @@ one-line errors. A class may check several keys together in ``__post_init__`` an
 Frozen dataclasses also serve as schemas. ``docs/format_keys.py`` lists the keys of a class for ``docs/files.md``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Hashable, Iterable, Mapping

@@ -9,8 +9,6 @@ Peculiarities of the format and how they are handled:
 - Units are not stated. Degrees, milliseconds, decivolts and rev/min are detected by their magnitude and refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal

@@ -4,8 +4,6 @@ Each request has an answer length of its own (:mod:`stribeck.servo.lengths`). Ot
 dropped.
 """
 
-from __future__ import annotations
-
 import inspect
 from bisect import bisect_left, insort
 from collections import defaultdict, deque

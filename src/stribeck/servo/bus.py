@@ -5,8 +5,6 @@ servos have the same layout, otherwise bulk read). Position, velocity, current o
 temperature are in one contiguous block. Use a bus from one thread only.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ The wire time of a cycle consists of one packet with all goals, one request, and
 with 10 bits per byte and :math:`B` in bytes; the servos' return delay is set to 0.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The same file may define a session to play and record (:mod:`stribeck.session.co
 explains every key.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -10,8 +10,6 @@ program that commands the driver.
 The driver prints and logs nothing. It reports every event once, with the next sample.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The session of the excitation node, from its parameters and YAML file, and its dry run: ``stribeck record --dry-run``."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -8,8 +8,6 @@ condition, ``punch`` the minimum startup force, ``present_pwm`` the "load", whic
 Nothing here has been compared with hardware.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ sends and parses packets, and this module collects the answers. Each request has
 3 and 4 of the library, whose signatures differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from dynamixel_sdk import GroupBulkRead

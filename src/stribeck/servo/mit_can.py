@@ -8,8 +8,6 @@ Sources: Damiao, "DM-J4310-2EC instruction manual", and RobStride, "RS00 user ma
 mode. This module stands apart: driver, recorder and nodes do not use it.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence

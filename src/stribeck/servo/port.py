@@ -6,8 +6,6 @@ times are on the steady clock. A port that is a socket is that of emulated servo
 simulated clock and returns at once.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import termios

@@ -1,7 +1,5 @@
 """Plays a session on servos and records it in bags, without ROS."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

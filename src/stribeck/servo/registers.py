@@ -6,8 +6,6 @@ on the wire (0 to :math:`2^{8\,size} - 1`), *number* its signed count; the quant
 zero) · scale.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Result of one driver cycle: measurements in joint coordinates, events, and both as ROS messages; goals from messages."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Collection, Iterator, Sequence

@@ -4,8 +4,6 @@ Source: ROBOTIS e-manual, pages of the servos (control tables, initial values, r
 :mod:`stribeck.servo.feetech_tables`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Records a session: one bag per run, with its name and the content of ``/bench``."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence

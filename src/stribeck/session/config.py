@@ -5,8 +5,6 @@
 together in their own coordinates, without center and scale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Output of a session (events, directives, plans) and its options (speeds, times)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

@@ -14,8 +14,6 @@
 The formula is in :mod:`stribeck.session.fourier`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

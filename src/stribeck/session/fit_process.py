@@ -1,7 +1,5 @@
 """Commands of identification as child processes, which write to a folder of their own beside the result."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

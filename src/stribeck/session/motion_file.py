@@ -1,7 +1,5 @@
 """What files of motions have in common: sweeps, poses, points and Fourier series are written and read alike."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Self
 

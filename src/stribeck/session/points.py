@@ -19,8 +19,6 @@ The motion may start and end with a velocity; sessions slow down beyond the end.
 Source: Catmull, Rom 1974, "A class of local interpolating splines".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Literal

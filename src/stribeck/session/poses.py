@@ -12,8 +12,6 @@ All joints move together from pose to pose, at rest at both ends (a cubic), with
     rest: 1.5
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal

@@ -21,8 +21,6 @@ joints brake and hold, and once states are in time again the run is repeated, a 
 errors, temperatures and :meth:`Session.stop` end the session.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -16,8 +16,6 @@ need all of it.
     others: {shoulder: 0.5}
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

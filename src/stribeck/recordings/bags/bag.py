@@ -16,8 +16,6 @@ message of that joint. Times are header stamps; log times only define the order.
 lost answers. Such a run is left out; the session has repeated it, if it could.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

@@ -4,8 +4,6 @@ Chunks are not compressed: ``@mcap/core`` reads them without further packages, o
 moves, and a minute of four topics at 200 Hz takes 9 MB. Every chunk has a checksum for recovery after a crash.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

@@ -7,8 +7,6 @@ The recorder holds a lock (``flock``) on the file; :mod:`stribeck.recordings.bag
 :class:`RunWriter` records one bag per run in a thread of its own, so that the control loop never blocks.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

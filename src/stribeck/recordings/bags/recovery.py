@@ -5,8 +5,6 @@ an index or written by our recorder. It is never changed. When it is first read,
 ``<name>_recovered`` is made next to it, which stores a digest of the original file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -1,7 +1,5 @@
 """Signals of the joints in a bag: which of its topics hold them, and their values in SI units by time stamp."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ Bags may be packed with Zstandard or LZ4: either whole storage files, which then
 message. A serialised message begins with a zero byte, so packed ones are recognised by the first bytes of their format.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

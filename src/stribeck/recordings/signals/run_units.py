@@ -1,7 +1,5 @@
 """Noticing recordings in other units than SI, by magnitudes and by signals that contradict each other."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 

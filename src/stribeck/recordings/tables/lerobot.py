@@ -13,8 +13,6 @@ Times are counted: the row in its episode over ``fps``, unless ``timestamp`` dif
 :data:`TOLERANCE`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

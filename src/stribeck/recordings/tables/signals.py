@@ -1,7 +1,5 @@
 """Signals in tables (text, MAT and NPZ files): columns and variables, in SI units, and runs of a servo made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Such a file is a ZIP archive: a pickle ``data.pkl`` that refers to storages by k
 (https://pytorch.org/docs/stable/notes/serialization.html).
 """
 
-from __future__ import annotations
-
 import io
 import math
 import pickle
