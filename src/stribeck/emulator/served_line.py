@@ -43,7 +43,6 @@ LATEST = 0.02
 BACKLOG = 1 << 16
 """Bytes that wait for a busy line before no more are read from the terminal."""
 
-
 _TERMIOS2 = 0x802C542A, 44, 40
 """Linux: ioctl request for a terminal's settings, their size, offset of the output rate."""
 

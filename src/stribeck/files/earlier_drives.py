@@ -32,7 +32,6 @@ from stribeck.model.verdict import Reason, Verdict
 INVERSE = "inverse_dynamics"
 """Key of ``simulation`` in files of ``identify-arm``, whose other keys there are settings."""
 
-
 LOSS = tuple(ModelErrors.__dataclass_fields__)
 
 

@@ -35,7 +35,6 @@ OVERDUE_TIME = 1.0
 """Two answers within this time [s] that are later than :data:`~stribeck.servo.lengths.LONGEST_DELAY` are an error;
 a single one may be a damaged packet with a valid checksum."""
 
-
 SHORTEST_PATIENCE, LONGEST_PATIENCE = 8e-4, 4e-2
 """Bounds of :attr:`Latency.patience` while the servos move [s]."""
 

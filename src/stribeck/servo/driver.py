@@ -45,7 +45,6 @@ from stribeck.session.timing import PeriodicLoop, SteadyClock
 
 __all__ = ["Driver", "DriverSample", "DriverState", "Event"]
 
-
 BUDGET = 2.0
 """Deadline for retries of lost packets [cycles]: a late sample is better than none, and most samples are early."""
 

@@ -22,7 +22,6 @@ from stribeck.session.watch import JointStateBuffer
 
 __all__ = ["Outcome", "SessionRecorder", "hanging_warnings"]
 
-
 TOPICS = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
 
 HANGING = 0.2

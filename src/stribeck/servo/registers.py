@@ -103,11 +103,9 @@ FEETECH_SCS = BusDialect(
     "Feetech SCS", 1.0, "single", Region(3, 2, 66), {}, 0, "big", eeprom_lock=False, answers_all=1
 )
 
-
 Encoding = Literal["unsigned", "signed", "sign-magnitude", "offset"]
 """Encoding of numbers on the wire: ``signed`` is two's complement, ``sign-magnitude`` has its sign in the bit
 :attr:`Register.sign_bit` (set: negative), ``offset`` is unsigned with an offset."""
-
 
 UNDOCUMENTED = 0xFFFF
 """Model number of servos whose own is not documented."""

@@ -41,7 +41,6 @@ _X_ACCELERATION = Unit("unsigned", 214.577 * RPM / 60.0, "rad/s^2")
 _X_DUTY = Unit("signed", 1.0 / 885.0, "1")
 _X_GAIN = (0, 16383)
 
-
 _X_COMMON = [
     row("model_information", 2, 4, "r"),
     row("firmware_version", 6, 1, "r", 45),

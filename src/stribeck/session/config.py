@@ -30,7 +30,6 @@ from stribeck.session.sweep import SweepFile
 Limit = Annotated[float, Meta(gt=0.0), Infinite]
 """A positive number, or ``.inf`` for no limit."""
 
-
 MOTIONS: dict[str, type[SweepFile | PosesFile | MotionPointsFile]] = {
     "speeds": SweepFile,
     "poses": PosesFile,

@@ -192,15 +192,14 @@ class FitProcess:
         :raises ParameterFileError: if the file of drives cannot be read.
         """
         try:
-            return self._install_folder() if self._engine.folder else self._install_file()
+            if self._engine.folder:
+                return self._install_folder()
+            _check(self._engine, self._result)
+            kept = replace_keeping(self._result, self._output)
+            return Installed(self._output, (self._output,), () if kept is None else (kept,))
         except OSError as error:
             place = error.filename2 or error.filename or self._output
             raise OutputError(f"cannot write {place}: {error.strerror}") from error
-
-    def _install_file(self) -> Installed:
-        _check(self._engine, self._result)
-        kept = replace_keeping(self._result, self._output)
-        return Installed(self._output, (self._output,), () if kept is None else (kept,))
 
     def _install_folder(self) -> Installed:
         main = main_file(self._result)

@@ -30,7 +30,6 @@ REST = 1.5
 SPEED, ACCELERATION = 0.5, 1.0
 """Usual speed [rad/s] and acceleration [rad/s²] between poses."""
 
-
 Free = Callable[[Array, Array], bool]
 """Whether the straight way from one position (n,) to another is free."""
 

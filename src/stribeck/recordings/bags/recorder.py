@@ -96,7 +96,10 @@ class BagRecorder:
             if self._ending.is_set():
                 raise OutputError(f"{self.path} is closed, so nothing more can be recorded")
             if not self._failure and self._bag.pending + self._writing > MEMORY_LIMIT:
-                self._failure = self._overflow()
+                self._failure = (
+                    f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} s, and {MEMORY_LIMIT / (1 << 20):.3g} MiB "
+                    "are waiting to be written: record to a faster disk, or fewer topics"
+                )
             if self._failure:
                 self._told = True
                 raise OutputError(self._failure)
@@ -170,12 +173,6 @@ class BagRecorder:
                 f"recording into {self.path} has stopped: {reason}; what is on the disk is recovered when "
                 "the bag is read"
             )
-
-    def _overflow(self) -> str:
-        return (
-            f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} s, and {MEMORY_LIMIT / (1 << 20):.3g} MiB "
-            "are waiting to be written: record to a faster disk, or fewer topics"
-        )
 
 
 def next_path(folder: Path, prefix: str) -> Path:

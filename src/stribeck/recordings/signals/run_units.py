@@ -40,7 +40,6 @@ STRIDE = 5
 
 ADVICE = "give its unit in a table of `signals`"
 
-
 STRONGER = 5.0
 """Torque of gravity, in multiples of the servo's stall torque, from which the load cannot be what was moved."""
 
