@@ -3,8 +3,6 @@
 Every message is one line and states what was found, what is valid, and what to do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
