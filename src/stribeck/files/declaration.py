@@ -102,12 +102,16 @@ class ParameterGroup:
             Spec(
                 prefix + entry.name,
                 types[entry.name] if types[entry.name] in PLAIN_TYPES else str,
-                entry.default_factory() if callable(entry.default_factory) else entry.default,
+                _default(entry),
                 **entry.metadata,
             )
             for entry in dataclasses.fields(cls)
             if entry.metadata
         )
+
+
+def _default(entry: dataclasses.Field[Any]) -> Any:
+    return entry.default_factory() if callable(entry.default_factory) else entry.default
 
 
 @dataclass(frozen=True)

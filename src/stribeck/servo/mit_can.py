@@ -136,10 +136,14 @@ def _counts(command: MitCommand, ranges: MitRanges, bits: tuple[int, int, int, i
     return [to_counts(x, *span, n) for x, span, n in zip(command, spans, bits, strict=True)]
 
 
-def _motion(counts: Sequence[int], ranges: MitRanges, bits: tuple[int, int, int]) -> list[float]:
+def _motion(
+    counts: Sequence[int], ranges: MitRanges, bits: tuple[int, int, int]
+) -> tuple[float, float, float]:
     """Position, velocity and torque from integers, in this order."""
     limits = (ranges.position, ranges.velocity, ranges.torque)
-    return [from_counts(n, -limit, limit, b) for n, limit, b in zip(counts, limits, bits, strict=True)]
+    parts = zip(counts, limits, bits, strict=True)
+    position, velocity, torque = (from_counts(n, -limit, limit, b) for n, limit, b in parts)
+    return position, velocity, torque
 
 
 class Damiao:
