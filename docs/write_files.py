@@ -9,7 +9,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from stribeck.files.schema import Key, keys_of
+from format_keys import Key, keys_of
 from stribeck.recordings.signals.sources import SignalSource
 
 SEPARATE = (SignalSource,)

@@ -18,7 +18,7 @@ from stribeck.errors import ConfigError
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
 from stribeck.recordings.sources import read_recordings
-from stribeck.session.points import MotionPointsFile, write_points
+from stribeck.session.points import MotionPointsFile
 from two_link import Motion, joint_angles
 from two_link_benches import Bench
 from two_link_validation import PERIOD, PathTests, Validation, path_errors
@@ -44,7 +44,7 @@ def write_paths(folder: Path, bench: Bench, paths: Sequence[str], joints: tuple[
     """Files of points, named as the paths are, so that recordings say which path they are of."""
     files = [folder / f"{path}.yaml" for path in paths]
     for path, file in zip(paths, files, strict=True):
-        write_points(file, path_points(bench, path, joints))
+        path_points(bench, path, joints).write(file)
     return files
 
 

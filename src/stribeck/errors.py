@@ -3,9 +3,9 @@
 Every message is one line and states what was found, what is valid, and what to do.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 
 class StribeckError(Exception):
@@ -58,6 +58,21 @@ class OutputError(StribeckError):
 
 class MissingDependencyError(StribeckError):
     """An optional library is needed for the request."""
+
+
+@contextmanager
+def located(
+    where: object, caught: type[Exception] = StribeckError, raised: type[StribeckError] | None = None
+) -> Iterator[None]:
+    """Put a place, such as file and key, before the messages of errors.
+
+    :param raised: what is raised in place of ``caught``, by default an error of the same type.
+    """
+    try:
+        yield
+    except caught as error:
+        kind: Any = raised or type(error)
+        raise kind(f"{where}: {error}") from None
 
 
 def check_valid(names: str | Iterable[str], valid: Iterable[str], what: str) -> None:

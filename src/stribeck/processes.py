@@ -3,8 +3,6 @@
 :class:`ChildProcess` runs a command. The functions below it are for workers of :mod:`multiprocessing`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import multiprocessing as mp

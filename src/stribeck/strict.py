@@ -1,7 +1,5 @@
 """Strict reading of text, JSON and YAML files: duplicate keys are errors."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat

@@ -65,7 +65,7 @@ def test_unknown_words_are_refused_with_the_valid_ones():
 
 ALLOWED = {
     "session/fit_process.py": "options of the command that it runs",
-    "servo/dry_run.py": "options of the command that it runs",
+    "servo/excitation_setup.py": "options of the command that it runs",
     "session/simulation.py": "the command to start",
     "nodes/servo.py": "the command to start",
     "live/parameters.py": "the command to start",

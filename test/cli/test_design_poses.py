@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stribeck.cli.main import main
-from stribeck.session.poses import read_poses_file
+from stribeck.session.poses import PosesFile
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def test_a_visit_is_as_it_was_asked_for(candidates, tmp_path):
     words = ["design", "poses", "--machine", "irb120", "--candidates", candidates, "--count", 12]
     words += ["--set", "speed=2", "--set", "rest=0.5", "--output", tmp_path / "poses.yaml"]
     assert main([str(word) for word in words]) == 0
-    found = read_poses_file(tmp_path / "poses.yaml")
+    found = PosesFile.read(tmp_path / "poses.yaml")
     assert (len(found.poses), found.speed, found.acceleration, found.rest) == (12, 2.0, 1.0, 0.5)
 
 

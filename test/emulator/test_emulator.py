@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from emulated_bus import EmulatedBus
 from emulator_client import ENOUGH, Client, client_of, servos
 from helpers import refusal
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.protocol import ALERT, Error2, Instruction, Packet, encode
 from virtual_bus import VirtualBus

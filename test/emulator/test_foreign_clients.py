@@ -13,8 +13,8 @@ from dynamixel_sdk import (
 )
 
 from driving import wait_for
+from emulated_bus import EmulatedBus
 from stribeck.emulator.device import EmulatedServo
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.model.bench import Pendulum
 from virtual_bus import OnVirtualTime, VirtualBus
 

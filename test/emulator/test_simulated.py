@@ -10,11 +10,10 @@ import pytest
 
 from driving import config_for, drive, emulated
 from stribeck.emulator.faults import Fault
-from stribeck.emulator.simulated import SimulationServer
-from stribeck.emulator.simulated_line import SimulatedLine
+from stribeck.emulator.simulated import SimulatedLine, SimulationServer
 from stribeck.errors import OutputError, ServoError
 from stribeck.servo.driver import Driver
-from stribeck.servo.simulated_port import port_named
+from stribeck.servo.port import port_named
 from stribeck.session.simulation import JOIN, OPEN, REPORT, TURN, WRITE, Connection
 from virtual_bus import VirtualBus
 

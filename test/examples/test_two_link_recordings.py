@@ -22,7 +22,7 @@ from stribeck.session.bags import BenchJoint
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions
 from stribeck.session.limits import Limits, Play, SessionJoint
-from stribeck.session.points import read_points
+from stribeck.session.points import MotionPointsFile
 from two_link import joint_angles
 from two_link_benches import BENCHES
 from two_link_recordings import path_points
@@ -83,7 +83,9 @@ def test_paths_are_played_recorded_and_compared(tmp_path, capsys):
     """The true law predicts the emulated arm within the resolution of its encoders, and much better than M1 and M3."""
     assert main(["--paths", "circle,square", "--write-paths", str(tmp_path / "paths")]) == 0
     files = [tmp_path / "paths" / f"{name}.yaml" for name in ("circle", "square")]
-    bags = recorded(tmp_path / "bags", [read_points(path).to_play(path.stem) for path in files], (4, 32))
+    bags = recorded(
+        tmp_path / "bags", [MotionPointsFile.read(path).to_play(path.stem) for path in files], (4, 32)
+    )
     laws = ("m1", "m3", "m6")
     for servo in BENCH.servos:
         for law in laws:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from driving import config_for, drive, emulated, emulator_process, events, valid_samples, wait_for
+from emulated_bus import EmulatedBus
 from stribeck.emulator.device import EmulatedServo
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.servo import link
 from stribeck.servo.driver import Driver, DriverSample

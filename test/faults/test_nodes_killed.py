@@ -13,6 +13,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from bag_readers import READERS
 from driving import emulated, emulator_process
+from emulated_bus import EmulatedBus
 from exciting import PATIENT, record_yaml
 from recording_nodes import (
     PROMPT,
@@ -24,7 +25,6 @@ from recording_nodes import (
     setup,
     stamps_in,
 )
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.nodes.messages import decode_telemetry, telemetry_topics
 from stribeck.recordings.bags.storage import read_messages
 from stribeck.recordings.sources import read_recordings

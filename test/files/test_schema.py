@@ -7,17 +7,16 @@ from typing import Annotated, Literal
 import pytest
 from msgspec import Meta, field
 
+from format_keys import Key, keys_of
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.files.schema import (
     Count,
     Infinite,
-    Key,
     Name,
     NotNegative,
     Positive,
     Schema,
     convert,
-    keys_of,
     read_json,
     read_yaml,
 )

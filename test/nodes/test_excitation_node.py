@@ -14,8 +14,8 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 
 from driving import emulated
+from emulated_bus import EmulatedBus
 from exciting import PATIENT, record_yaml, robot_yaml
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.nodes.excitation import ExcitationNode
 from stribeck.nodes.qos import latched
 from stribeck.nodes.servo import ServoNode

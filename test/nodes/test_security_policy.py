@@ -50,7 +50,7 @@ from ros_graph import Graph, wait_for
 from driving import emulated
 from exciting import record_yaml
 from rclpy.lifecycle import TransitionCallbackReturn as Return
-from stribeck.emulator.emulator import EmulatedBus
+from emulated_bus import EmulatedBus
 from stribeck.nodes.compensation import CompensationNode
 from stribeck.nodes.excitation import ExcitationNode
 from stribeck.nodes.guard import GuardNode

@@ -20,8 +20,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from driving import emulated
+from emulated_bus import EmulatedBus
 from exciting import record_yaml
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.files.goal_messages import seconds
 from stribeck.nodes.messages import telemetry_topics
 from stribeck.nodes.servo import ServoNode, telemetry_type

@@ -16,7 +16,7 @@ from stribeck.nodes.excitation import ExcitationNode
 from stribeck.nodes.identification import IdentificationNode
 from stribeck.nodes.qos import latched
 from stribeck.nodes.statuses import outcome_of
-from stribeck.session.poses import read_poses_file
+from stribeck.session.poses import PosesFile
 
 pytestmark = [pytest.mark.real_time, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -51,7 +51,7 @@ def test_an_arm_is_calibrated_in_a_graph(tmp_path):
         chosen,
     ]
     assert main(["design", "poses", *map(str, words)]) == 0
-    content = read_poses_file(chosen)
+    content = PosesFile.read(chosen)
     assert len(content.poses) == COUNT
     assert (content.speed, content.acceleration, content.rest) == (3.0, 20.0, 0.9)
     hidden = write_data(tmp_path / "hidden", arm.measure(60, 11, NOISE))

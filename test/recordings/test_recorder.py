@@ -286,10 +286,11 @@ def test_a_stalled_disk_delays_no_caller_and_loses_nothing(tmp_path, stalled):
     assert len(log.position.time) == 10 * RATE
 
 
-def test_more_than_memory_may_hold_is_one_clear_error(tmp_path, stalled):
+def test_more_than_memory_may_hold_is_one_clear_error(tmp_path, stalled, monkeypatch):
     """The limit is kept; what was taken before it is not lost, but the bag does not look whole."""
     limit = 200_000
-    recorder = BagRecorder(tmp_path / "bag", TOPICS, memory_limit=limit)
+    monkeypatch.setattr("stribeck.recordings.bags.recorder.MEMORY_LIMIT", limit)
+    recorder = BagRecorder(tmp_path / "bag", TOPICS)
     recorded = run(60.0)
     taken = 0
 

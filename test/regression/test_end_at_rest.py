@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 
 from stribeck.session.directive import Plan
-from stribeck.session.plans import with_rest
+from stribeck.session.motion import with_rest
 
 
 def test_times_rise_at_the_end_of_a_motion_that_ends_at_rest_but_for_rounding():

@@ -11,8 +11,7 @@ from sessions import DT, WIDE
 from stribeck.model.trajectories import Trajectory, trajectory_named
 from stribeck.session.directive import SessionOptions
 from stribeck.session.limits import Play, SessionJoint
-from stribeck.session.motion import Brake
-from stribeck.session.plans import hold, sampled, with_rest
+from stribeck.session.motion import Brake, hold, sampled, with_rest
 from stribeck.session.session import Session
 
 DECELERATION = np.array([WIDE.acceleration])

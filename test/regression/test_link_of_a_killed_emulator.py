@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from stribeck.emulator.terminal import PseudoTerminal
+from stribeck.emulator.served_line import PseudoTerminal
 from stribeck.errors import OutputError
 
 

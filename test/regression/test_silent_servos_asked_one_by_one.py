@@ -4,8 +4,7 @@ import pytest
 
 from driving import emulated
 from stribeck.emulator.faults import Fault
-from stribeck.servo.answers import LONGEST
-from stribeck.servo.latency import GROWN_PATIENCE
+from stribeck.servo.answers import GROWN_PATIENCE, LONGEST
 from virtual_bus import VirtualBus
 
 MODELS = ("scs0009",) * 6

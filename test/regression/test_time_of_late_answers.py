@@ -15,7 +15,7 @@ from rosbags.typesys import Stores, get_typestore
 from driving import config_for, drive, emulated
 from stribeck.recordings.bags.messages import JOINT_STATES
 from stribeck.servo.link import LONGEST_INTERVAL
-from stribeck.servo.sample_messages import SampleMessages
+from stribeck.servo.sample import SampleMessages
 from virtual_bus import VirtualBus
 
 TYPES = get_typestore(Stores.ROS2_JAZZY)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from driving import BAUD, bus_for, emulated, emulated_one, expected
+from emulated_bus import EmulatedBus
 from helpers import refusal
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import Fault, parse_fault
 from stribeck.servo.bus import Bus, without_watchdog
 from stribeck.servo.checks import SIGNALS, check_rate, cycle_bytes, cycle_time

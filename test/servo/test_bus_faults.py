@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from driving import BAUD, bus_for, emulated, served_here
+from emulated_bus import EmulatedBus
 from helpers import assert_clear, refusal
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import Fault, parse_fault
 from stribeck.errors import ConfigError, ServoError
-from stribeck.servo.dialects import DYNAMIXEL_1, DYNAMIXEL_2
-from stribeck.servo.latency import Latency
+from stribeck.servo.answers import Latency
 from stribeck.servo.lengths import Block
 from stribeck.servo.link import Link
 from stribeck.servo.port import Port, PortLostError, set_low_latency
+from stribeck.servo.registers import DYNAMIXEL_1, DYNAMIXEL_2
 from stribeck.servo.remote import RemoteServo
 from virtual_bus import VirtualBus
 

@@ -289,7 +289,7 @@ def test_a_servo_that_rebooted_in_motion_is_noticed() -> None:
     with VirtualBus(servos) as bus:
         driver = enabled(bus.driver(config_for(bus.path, "xl330", **PATIENT)))
         drive(driver, 0.2, lambda t: 0.1)
-        bus._do(lambda: servos[0].memory.power_on())
+        servos[0].memory.power_on()
         samples = drive(driver, 1.0, lambda t: 0.1, until=lambda sample: sample.state == "fault")
         driver.close()
     assert "switched torque off" in events(samples)[0].text

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from emulated_bus import EmulatedBus
 from helpers import refusal
 from stribeck.emulator.device import EmulatedServo
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.identify.joint.identify import identify_joint
 from stribeck.identify.joint.recording import Known, recording_of

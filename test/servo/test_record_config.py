@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from format_keys import keys_of
 from helpers import REPOSITORY, refusal
-from stribeck.files.schema import keys_of
 from stribeck.model.trajectories import TRAJECTORIES
 from stribeck.servo.config import BusFile, read_driver_config, read_record_config
 from stribeck.session.limits import rest_position

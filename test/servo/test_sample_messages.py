@@ -6,7 +6,7 @@ import numpy as np
 
 from driving import config_for, drive, emulated
 from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
-from stribeck.servo.sample_messages import SampleMessages
+from stribeck.servo.sample import SampleMessages
 from virtual_bus import VirtualBus
 
 

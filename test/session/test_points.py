@@ -6,7 +6,7 @@ import pytest
 from stribeck.errors import ConfigError
 from stribeck.session.config import read_robot_session
 from stribeck.session.limits import extent, followed
-from stribeck.session.points import MotionPointsFile, read_points, write_points
+from stribeck.session.points import MotionPointsFile
 
 
 def circle(period=0.02, duration=4.0):
@@ -35,8 +35,8 @@ def test_goals_go_through_the_points_and_follow_the_curve_between():
 
 def test_a_session_plays_a_file_and_checks_its_limits(tmp_path):
     """Velocity and acceleration are those of the motion; a limit below them refuses it."""
-    write_points(tmp_path / "circle.yaml", circle())
-    assert read_points(tmp_path / "circle.yaml") == circle()
+    circle().write(tmp_path / "circle.yaml")
+    assert MotionPointsFile.read(tmp_path / "circle.yaml") == circle()
     text = """\
 joints:
   a: &joint {{position_limits: [-2, 2], limits: {{velocity: {velocity}, acceleration: 3}}, bench: {{mass: 1, length: 0.1, arm_mass: 0}}, actuator: torque_joint}}

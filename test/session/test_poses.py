@@ -6,7 +6,7 @@ import pytest
 from stribeck.errors import ConfigError
 from stribeck.session.config import read_robot_session
 from stribeck.session.limits import extent, followed
-from stribeck.session.poses import PosesFile, in_order, read_poses_file, write_poses
+from stribeck.session.poses import PosesFile, in_order
 
 POSES = ((0.0, 0.0), (1.0, -0.5), (0.2, 0.9))
 
@@ -47,8 +47,8 @@ def test_the_nearest_free_pose_is_next():
 
 def test_sessions_play_files_of_poses(tmp_path):
     """As a trajectory by the path of its file, within the joints' limits."""
-    write_poses(tmp_path / "poses.yaml", file())
-    assert read_poses_file(tmp_path / "poses.yaml") == file()
+    file().write(tmp_path / "poses.yaml")
+    assert PosesFile.read(tmp_path / "poses.yaml") == file()
     joint = "{position_limits: [-2, 2], limits: {velocity: 1, acceleration: 2}, bench: {mass: 1, length: 0.1, arm_mass: 0}, actuator: torque_joint}"
     text = f"joints:\n  a: {joint}\n  b: {joint}\nplays: {{trajectories: [{tmp_path / 'poses.yaml'}], gains: [1.0]}}\noutput: bags\n"
     (tmp_path / "session.yaml").write_text(text)
@@ -72,4 +72,4 @@ def test_what_is_no_visit_is_refused(tmp_path, changes, said):
         file(**changes)
     (tmp_path / "p.yaml").write_text("schema: 1\njoints: [a]\nposes: []\n")
     with pytest.raises(ConfigError, match="at least one"):
-        read_poses_file(tmp_path / "p.yaml")
+        PosesFile.read(tmp_path / "p.yaml")

@@ -10,7 +10,7 @@ from stribeck.identify.joint.identify import identify_joint
 from stribeck.identify.joint.recording import recording_of
 from stribeck.session.config import _trajectory
 from stribeck.session.limits import Limits, SessionJoint, extent, followed
-from stribeck.session.sweep import PLATEAU, read_sweep, spaced_speeds, sweep_of
+from stribeck.session.sweep import PLATEAU, SweepFile, spaced_speeds, sweep_of
 from stribeck.survey.joint_table import read_joint_table
 
 VALUES = {"joint": "elbow", "range": (-0.8, 1.0), "speeds": (0.01, 0.05, 0.2, 0.6), "acceleration": 4.0, "places": 3, "others": {"base": 0.3}}  # fmt: skip
@@ -62,13 +62,13 @@ def test_the_command_writes_what_record_reads(tmp_path, capsys):
     words = ["design", "sweep", "--joint", "elbow", "--output", str(tmp_path / "s.yaml")]
     assert main([*words, "--lower", "-0.8", "--upper", "1", "--velocity", "0.6", "--set", "base=0.3"]) == 0
     assert "sweeps of elbow at 8 speeds" in capsys.readouterr().out
-    assert read_sweep(tmp_path / "s.yaml").speeds == spaced_speeds(0.6, 8)
+    assert SweepFile.read(tmp_path / "s.yaml").speeds == spaced_speeds(0.6, 8)
     assert set(_trajectory(str(tmp_path / "s.yaml")).joint_goals) == {"elbow", "base"}
     urdf = tmp_path / "arm.urdf"
     urdf.write_text('<robot name="r"><link name="a"/><link name="b"/><joint name="elbow" type="revolute"><parent link="a"/>'
                     '<child link="b"/><limit lower="-2" upper="2" velocity="1" effort="1"/></joint></robot>')  # fmt: skip
     assert main([*words, "--model", str(urdf)]) == 0
-    assert read_sweep(tmp_path / "s.yaml").range == pytest.approx((-1.8, 1.8))
+    assert SweepFile.read(tmp_path / "s.yaml").range == pytest.approx((-1.8, 1.8))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class TimedBus(VirtualBus):
 
     def _send_back(self, due: float, data: bytes) -> None:
         super()._send_back(due, data)
-        self.sent[self._queued] = self._line_free
+        self.sent[self._queued] = self.busy_until
 
     def answers_due(self, now: float) -> list[bytes]:
         begun = [due - self.sent[n] for due, n, _ in self._outbox if due <= now and not self._stalls]

@@ -19,10 +19,10 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
 from driving import emulated
+from emulated_bus import EmulatedBus
 from exciting import record_yaml
 from launching import START_TIMEOUT, Launched
 from servo_node_child import note_stamps
-from stribeck.emulator.emulator import EmulatedBus
 from stribeck.nodes.qos import latched
 from stribeck.nodes.servo import ServoNode
 from stribeck.nodes.statuses import outcome_of

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from driving import BAUD, expected
-from stribeck.emulator.simulated_line import SimulatedBus
-from stribeck.emulator.simulated_line import SimulatedLine as VirtualLine
+from stribeck.emulator.simulated import SimulatedBus
+from stribeck.emulator.simulated import SimulatedLine as VirtualLine
 from stribeck.servo.bus import Bus
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.driver import Driver

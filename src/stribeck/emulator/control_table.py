@@ -4,8 +4,6 @@ An access to indirect data is redirected to the bytes at the indirect addresses,
 scattered registers at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -14,8 +14,6 @@ Behaviour follows the ROBOTIS e-manual and Feetech's memory tables. Where these 
   are rejected as out of range, but ``profile_acceleration`` is accepted without effect.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections import deque
@@ -26,11 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.emulator.command import command_of, gains_of
 from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, EmulatedJoint, Firmware, published_parameters
 from stribeck.emulator.protocol import ALERT, Error1, Error2
-from stribeck.emulator.refusal import DRIVES, mode_of, refusal, revives
+from stribeck.emulator.refusal import DRIVES, command_of, gains_of, mode_of, refusal, revives
 from stribeck.errors import check_valid
 from stribeck.model.bench import Pendulum
 from stribeck.model.joint import Drive
@@ -66,6 +63,7 @@ class EmulatedServo:
     :param registers: counts of EEPROM registers that differ from the factory values, by name.
     :param dt: time step of the physics [s].
     :param rng: random generator for the noise.
+    :ivar firmware: what the registers command to the motor.
     :raises ConfigError: for invalid values.
     """
 
@@ -117,11 +115,11 @@ class EmulatedServo:
         self._origin, self._steps = 0.0, 0
         self._push, self._push_end = 0.0, -math.inf
         self._delay = float(parameters.values.get("command_delay", 0.0))
-        self._firmware, self._delayed = OFF, deque[tuple[float, Firmware]]()
+        self.firmware, self._delayed = OFF, deque[tuple[float, Firmware]]()
         self._positions = deque([self.joint.state.position], maxlen=max(1, round(VELOCITY_WINDOW / dt)) + 1)
         self._boots_until, self._heard = -math.inf, 0.0
         self._registered: tuple[int, bytes] | None = None
-        self._powered = True
+        self._powered, self._revives = True, revives(self.model)
         rate = self.model.baud_value(baud if baud is not None else 1_000_000)
         factory = {"id": servo_id, "baud_rate": rate, **(registers or {})}
         self.memory = ControlTable(self.model, factory, self._measured())
@@ -144,12 +142,7 @@ class EmulatedServo:
     @property
     def torque_enabled(self) -> bool:
         """Whether the motor is driven."""
-        return self._firmware.drive != "off"
-
-    @property
-    def firmware(self) -> Firmware:
-        """What the registers command to the motor."""
-        return self._firmware
+        return self.firmware.drive != "off"
 
     @property
     def listens(self) -> bool:
@@ -183,7 +176,7 @@ class EmulatedServo:
 
     def warm_up(self) -> None:
         """Compile the physics without torque and of the present operating mode, which takes some 10 ms each."""
-        for firmware in (self._firmware, self._energised()):
+        for firmware in (self.firmware, self._energised()):
             self.joint.loop_of(firmware)
 
     def begin(self, clock: float) -> None:
@@ -196,24 +189,21 @@ class EmulatedServo:
         last = int((clock - self._origin) / dt + 1e-6)
         while self._steps < last:
             if self._delayed and self._delayed[0][0] <= self.clock:
-                self._firmware = self._delayed.popleft()[1]
+                self.firmware = self._delayed.popleft()[1]
             if self.clock - self._heard > self._watchdog:
                 self._watchdog_expires()
             push = self._push if self.clock < self._push_end else 0.0
             count = min(last - self._steps, self._steps_undisturbed())
             allowed = (self._lowest, self._highest)
             self._steps += joint.step(
-                self._firmware, push, self.open_voltage, count, allowed, self._positions.append
+                self.firmware, push, self.open_voltage, count, allowed, self._positions.append
             )
             self.clock = self._origin + self._steps * dt
             if not self._lowest <= joint.voltage <= self._highest:
                 self._voltage_is_wrong()
 
     def _steps_undisturbed(self) -> int:
-        """Number of steps, at least 1, before each of which nothing changes but the state of the joint.
-
-        It is one fewer than the times say, so that rounding cannot hide an event.
-        """
+        """Number of steps, at least 1, before which only the joint changes: one fewer than the times say, because of rounding."""
         event = self._heard + self._watchdog
         if self.clock < self._push_end:
             event = min(event, self._push_end)
@@ -261,18 +251,11 @@ class EmulatedServo:
         check_valid(name, self.model.error_bits, f"{self.model.title} has no error")
         bit = self.model.error_bits[name]
         self.errors |= bit
-        if (
-            self.memory.numbers["shutdown"] & bit
-            and name in PROTECTED
-            and "protective_torque" in self.memory.numbers
-        ):
-            self._apply_registers(at_once=True)
-        elif self.memory.numbers["shutdown"] & bit:
-            self.memory.numbers[
-                "torque_limit"
-                if self._revives and "protective_torque" not in self.memory.numbers
-                else "torque_enable"
-            ] = 0
+        numbers = self.memory.numbers
+        if numbers["shutdown"] & bit:
+            protective = "protective_torque" in numbers
+            if not (protective and name in PROTECTED):
+                numbers["torque_limit" if self._revives and not protective else "torque_enable"] = 0
             self._apply_registers(at_once=True)
 
     def reboot(self) -> None:
@@ -329,11 +312,6 @@ class EmulatedServo:
             return self.errors | (int(bits) if self.model.dialect.refusals else 0)
         return int(error) | (ALERT if self.errors else 0)
 
-    @property
-    def _revives(self) -> bool:
-        """Whether restoring the torque limit ends a shutdown, without a reboot."""
-        return revives(self.model)
-
     def _set(self, name: str, number: int) -> None:
         """Store an accepted number and apply its side effects."""
         numbers = self.memory.numbers
@@ -377,7 +355,7 @@ class EmulatedServo:
         if self._delay > 0.0 and not at_once:
             self._delayed.append((self.clock + self._delay, self._commanded()))
         else:
-            self._firmware = self._commanded()
+            self.firmware = self._commanded()
 
     def _commanded(self) -> Firmware:
         numbers = self.memory.numbers

@@ -1,7 +1,6 @@
 """Executes an instruction on the servos of one bus and returns their answers in the order of sending."""
 
-from __future__ import annotations
-
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -162,48 +161,33 @@ def answer_expected(servos: Sequence[EmulatedServo], piece: bytes) -> bool:
 # Instructions to several servos.
 
 
-def _word(data: bytes, place: int) -> int:
-    return data[place] | data[place + 1] << 8
-
-
-def _sync_reads(parameters: bytes) -> Iterator[_Access]:
-    if len(parameters) < 5:
+def _sync_reads(parameters: bytes, size: int) -> Iterator[_Access]:
+    """Parse address and length, of ``size`` bytes each, then the IDs."""
+    if len(parameters) < 2 * size + 1:
         raise _MalformedError
-    for servo in parameters[4:]:
-        yield _Access(servo, _word(parameters, 0), _word(parameters, 2))
+    address, length = (int.from_bytes(parameters[k : k + size], "little") for k in (0, size))
+    for servo in parameters[2 * size :]:
+        yield _Access(servo, address, length)
 
 
-def _sync_reads_1(parameters: bytes) -> Iterator[_Access]:
-    """Parse Feetech's: address, length, then the IDs."""
-    if len(parameters) < 3:
+def _bulk_reads(parameters: bytes, protocol: float) -> Iterator[_Access]:
+    """Parse protocol 2: ID, address and length for each servo. Protocol 1: a zero, then length, ID and address for each."""
+    if protocol == 1.0:
+        parameters, order, layout = parameters[1:], (1, 2, 0), "BBB"
+    else:
+        order, layout = (0, 1, 2), "<BHH"
+    if not parameters or len(parameters) % struct.calcsize(layout):
         raise _MalformedError
-    for servo in parameters[2:]:
-        yield _Access(servo, parameters[0], parameters[1])
+    for part in struct.iter_unpack(layout, parameters):
+        yield _Access(*(part[k] for k in order))
 
 
-def _bulk_reads(parameters: bytes) -> Iterator[_Access]:
-    """Parse protocol 2: ID, address and length for each servo."""
-    if not parameters or len(parameters) % 5:
-        raise _MalformedError
-    for k in range(0, len(parameters), 5):
-        yield _Access(parameters[k], _word(parameters, k + 1), _word(parameters, k + 3))
-
-
-def _bulk_reads_1(parameters: bytes) -> Iterator[_Access]:
-    """Parse protocol 1: a zero, then length, ID and address for each servo."""
-    if len(parameters) < 4 or (len(parameters) - 1) % 3:
-        raise _MalformedError
-    for k in range(1, len(parameters), 3):
-        yield _Access(parameters[k + 1], parameters[k + 2], parameters[k])
-
-
-def _sync_writes(parameters: bytes, head: int) -> Iterator[_Access]:
-    """Parse address and length, ``head`` bytes, then ID and data for each servo."""
-    size = head // 2
+def _sync_writes(parameters: bytes, size: int) -> Iterator[_Access]:
+    """Parse address and length, of ``size`` bytes each, then ID and data for each servo."""
+    head = 2 * size
     if len(parameters) < head:
         raise _MalformedError
-    address = int.from_bytes(parameters[:size], "little")
-    length = int.from_bytes(parameters[size:head], "little")
+    address, length = (int.from_bytes(parameters[k : k + size], "little") for k in (0, size))
     if not length or (len(parameters) - head) % (length + 1):
         raise _MalformedError
     for k in range(head, len(parameters), length + 1):
@@ -215,12 +199,11 @@ def _bulk_writes(parameters: bytes) -> Iterator[_Access]:
     while k < len(parameters):
         if len(parameters) < k + 5:
             raise _MalformedError
-        length = _word(parameters, k + 3)
-        data = parameters[k + 5 : k + 5 + length]
-        if len(data) < length:
-            raise _MalformedError
-        yield _Access(parameters[k], _word(parameters, k + 1), length, data)
+        servo, address, length = struct.unpack_from("<BHH", parameters, k)
         k += 5 + length
+        if len(parameters) < k:
+            raise _MalformedError
+        yield _Access(servo, address, length, parameters[k - length : k])
 
 
 def _read_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[StatusPacket]:
@@ -253,14 +236,14 @@ def _write_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> 
 
 
 _SEVERAL: dict[tuple[float, int], Callable[[dict[int, EmulatedServo], bytes], list[StatusPacket]]] = {
-    (2.0, Instruction.SYNC_READ): lambda present, data: _read_each(present, _sync_reads(data)),
-    (2.0, Instruction.FAST_SYNC_READ): lambda present, data: _read_fast(present, _sync_reads(data)),
-    (2.0, Instruction.BULK_READ): lambda present, data: _read_each(present, _bulk_reads(data)),
-    (2.0, Instruction.FAST_BULK_READ): lambda present, data: _read_fast(present, _bulk_reads(data)),
-    (2.0, Instruction.SYNC_WRITE): lambda present, data: _write_each(present, _sync_writes(data, 4)),
+    (2.0, Instruction.SYNC_READ): lambda present, data: _read_each(present, _sync_reads(data, 2)),
+    (2.0, Instruction.FAST_SYNC_READ): lambda present, data: _read_fast(present, _sync_reads(data, 2)),
+    (2.0, Instruction.BULK_READ): lambda present, data: _read_each(present, _bulk_reads(data, 2.0)),
+    (2.0, Instruction.FAST_BULK_READ): lambda present, data: _read_fast(present, _bulk_reads(data, 2.0)),
+    (2.0, Instruction.SYNC_WRITE): lambda present, data: _write_each(present, _sync_writes(data, 2)),
     (2.0, Instruction.BULK_WRITE): lambda present, data: _write_each(present, _bulk_writes(data)),
-    (1.0, Instruction.SYNC_READ): lambda present, data: _read_each(present, _sync_reads_1(data)),
-    (1.0, Instruction.BULK_READ): lambda present, data: _read_each(present, _bulk_reads_1(data)),
-    (1.0, Instruction.SYNC_WRITE): lambda present, data: _write_each(present, _sync_writes(data, 2)),
+    (1.0, Instruction.SYNC_READ): lambda present, data: _read_each(present, _sync_reads(data, 1)),
+    (1.0, Instruction.BULK_READ): lambda present, data: _read_each(present, _bulk_reads(data, 1.0)),
+    (1.0, Instruction.SYNC_WRITE): lambda present, data: _write_each(present, _sync_writes(data, 1)),
 }
 """Instructions to several servos, by protocol."""

@@ -4,8 +4,6 @@ As text (``stribeck emulate --fault``): ``KIND:key=value,…``, for example ``lo
 ``silence:every=2,for=0.05``, ``push:at=3,for=0.1,torque=0.05,id=1``, ``overload:after=2``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -143,17 +141,14 @@ def parse_fault(text: str) -> Fault:
     )
 
 
+@dataclass
 class _Course:
-    """State of a fault: whether it is active, how often it has started, and when it ends [s].
+    """State of a fault: when it ends [s], whether it is active, and how often it has started."""
 
-    :param clock: when the fault was added [s].
-    """
-
-    def __init__(self, fault: Fault, clock: float) -> None:
-        self.fault = fault
-        self.on = False
-        self.times = 0
-        self.end = clock + fault.duration
+    fault: Fault
+    end: float
+    on: bool = False
+    times: int = 0
 
 
 class Faults:
@@ -166,7 +161,7 @@ class Faults:
         self.rng = rng
         self.first_torque: float | None = None
         self._start = 0.0
-        self._courses = [_Course(fault, self._start) for fault in faults]
+        self._courses = [_Course(fault, fault.duration) for fault in faults]
 
     def begin(self, clock: float) -> None:
         """Start the emulation at time ``clock`` [s]."""
@@ -180,7 +175,7 @@ class Faults:
 
     def add(self, fault: Fault, clock: float = -math.inf) -> None:
         """Add a fault at ``clock`` [s], without the scheduled occurrences that are already over."""
-        course = _Course(fault, clock)
+        course = _Course(fault, clock + fault.duration)
         begun = self._begun(fault, clock)
         if begun is not None and clock >= begun[1] + fault.duration:
             course.times = begun[0]

@@ -5,8 +5,6 @@ external torque added to that of the load. :func:`joint_step` states it for arra
 :mod:`stribeck.model.trace.straight_line` makes of it, which is compiled once for all joints of a kind.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -144,15 +142,6 @@ def counted_duty(
     return xp.where(outside, least, 0.0)
 
 
-def _position_duty(
-    kind: JointKind, c: Mapping[str, Any], gains: Gains, state: ControlState, velocity: Any, position: Any
-) -> Any:
-    """Duty of the firmware's law, with or without counts."""
-    if kind.counted:
-        return counted_duty(kind, c, gains, state, velocity, position)
-    return kind.control.duty(gains, state, c["goal"], position, velocity)
-
-
 def joint_step(
     kind: JointKind, constants: Mapping[str, Any], state: Sequence[Any]
 ) -> tuple[Sequence[Any], Any]:
@@ -190,8 +179,10 @@ def joint_step(
     def motor(velocity: Any) -> Any:
         if drive == "off":
             return 0.0
-        if drive == "position":
-            duty = _position_duty(kind, c, gains, halfway, velocity, middle)
+        if drive == "position" and kind.counted:
+            duty = counted_duty(kind, c, gains, halfway, velocity, middle)
+        elif drive == "position":
+            duty = kind.control.duty(gains, halfway, goal, middle, velocity)
         else:
             duty = goal if drive == "pwm" else duty_for_current(p, goal, usable, velocity)
         duty = xp.clip(duty, -c["duty_limit"], c["duty_limit"])
@@ -310,26 +301,10 @@ class EmulatedJoint:
         if steps is None or firmware is not self._firmware or surroundings != self._surroundings:
             steps = self._adopt(firmware, surroundings)
         position, velocity, control = self.state
-        (
-            made,
-            position,
-            velocity,
-            ramped,
-            integral,
-            self.voltage,
-            self.motor_torque,
-            self.current,
-            self.duty,
-        ) = steps(
-            count,
-            observe,
-            position,
-            velocity,
-            *control,
-            self.voltage,
-            self.motor_torque,
-            self.current,
-            self.duty,
+        electric: Sequence[float] = (self.voltage, self.motor_torque, self.current, self.duty)
+        made, position, velocity, ramped, integral, *electric = steps(
+            count, observe, position, velocity, *control, *electric
         )
+        self.voltage, self.motor_torque, self.current, self.duty = electric
         self.state = PlantState(position, velocity, ControlState(ramped, integral))
         return int(made)

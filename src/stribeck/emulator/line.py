@@ -4,12 +4,10 @@ A packet is received when its last bit would have arrived at the line's baud rat
 return delay and its wire time.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -35,6 +33,7 @@ class EmulatedLine:
     :param servos: with different IDs.
     :param seed: of random faults.
     :ivar counts: numbers of ``heard`` and ``answered`` packets, and of packets affected by each fault.
+    :ivar busy_until: when the line is free again [s]; until then, written bytes wait in the adapter.
     :raises ConfigError: for incompatible servos or faults.
     """
 
@@ -50,7 +49,7 @@ class EmulatedLine:
             self._check(fault)
             self._faults.add(fault)
         self._parsers = [PacketParser(p) for p in sorted({servo.model.protocol for servo in servos})]
-        self._clock = self._line_free = self._last_byte = 0.0
+        self._clock = self.busy_until = self._last_byte = 0.0
         self._rate = 0
         self._outbox: list[tuple[float, int, bytes]] = []
         self._queued = 0
@@ -73,46 +72,39 @@ class EmulatedLine:
 
     def push(self, servo_id: int, torque: float, duration: float) -> None:
         """Apply an external torque [N m] to a shaft for a time [s]."""
-        self._do(lambda: self.servo(servo_id).push(torque, duration))
+        self.servo(servo_id).push(torque, duration)
 
     def set_voltage(self, voltage: float) -> None:
         """Change the open-circuit supply voltage [V]."""
-        self._do_each(lambda servo: servo.set_voltage(voltage))
+        for servo in self.servos:
+            servo.set_voltage(voltage)
 
     def set_temperature(self, temperature: float) -> None:
         """Change the temperature of all servos [°C]."""
-        self._do_each(lambda servo: servo.set_temperature(temperature))
+        for servo in self.servos:
+            servo.set_temperature(temperature)
 
     def fail(self, servo_id: int, error: str) -> None:
         """Raise a hardware error, by its name in the model's ``error_bits``."""
-        self._do(lambda: self.servo(servo_id).fail(error))
+        self.servo(servo_id).fail(error)
 
     def silence(self, duration: float) -> None:
         """Discard all bytes on the line for a time [s]."""
-
-        def begin() -> None:
-            self._silent_until = self._clock + duration
-
-        self._do(begin)
+        self._silent_until = self._clock + duration
 
     def stall(self, duration: float, gap: float = 0.005) -> None:
         """Hold all answers for a time [s]; then they arrive ``gap`` s apart."""
-
-        def begin() -> None:
-            elapsed = self._faults.elapsed(self._clock)
-            self._faults.add(
-                Fault("stall", at=elapsed, duration=duration, settings={"gap": gap}), self._clock
-            )
-
-        self._do(begin)
+        elapsed = self._faults.elapsed(self._clock)
+        self.add_fault(Fault("stall", at=elapsed, duration=duration, settings={"gap": gap}))
 
     def unplug(self) -> None:
         """Remove the port; the servos stay powered."""
-        self._do(self._unplug)
+        self._outbox.clear()
+        self._released = 0.0
+        self._parsers = [PacketParser(parser.protocol) for parser in self._parsers]
 
     def plug(self) -> None:
         """Restore the port under the same name."""
-        self._do(self._plug)
 
     def add_fault(self, fault: Fault) -> None:
         """Add a fault; its schedule counts from the start of the bus.
@@ -120,10 +112,7 @@ class EmulatedLine:
         :raises ConfigError: for a fault that affects no servo of this bus.
         """
         self._check(fault)
-        self._do(lambda: self._faults.add(fault, self._clock))
-
-    def _do_each(self, action: Callable[[EmulatedServo], object]) -> None:
-        self._do(lambda: [action(servo) for servo in self.servos])
+        self._faults.add(fault, self._clock)
 
     def _check(self, fault: Fault) -> None:
         concerned = [servo for servo in self.servos if fault.concerns(servo.id)]
@@ -139,24 +128,11 @@ class EmulatedLine:
                     f"{unable[0].model.title} does not support the fault {fault.kind!r}; valid: {valid}"
                 )
 
-    # For subclasses to override.
-
-    def _do(self, action: Callable[[], object]) -> None:
-        action()
-
-    def _unplug(self) -> None:
-        self._outbox.clear()
-        self._released = 0.0
-        self._parsers = [PacketParser(parser.protocol) for parser in self._parsers]
-
-    def _plug(self) -> None:
-        pass
-
     # Time.
 
     def begin(self, clock: float) -> None:
         """Start time at ``clock`` [s]."""
-        self._clock = self._line_free = clock
+        self._clock = self.busy_until = clock
         self._faults.begin(clock)
         for servo in self.servos:
             servo.begin(clock)
@@ -186,7 +162,7 @@ class EmulatedLine:
             if not self._stalls:
                 self._release(fault.settings["gap"])
         elif fault.kind == "unplug":
-            (self._unplug if begins else self._plug)()
+            (self.unplug if begins else self.plug)()
         for servo in self.servos:
             if not fault.concerns(servo.id):
                 continue
@@ -210,11 +186,6 @@ class EmulatedLine:
     # Bytes.
 
     @property
-    def busy_until(self) -> float:
-        """When the line is free again [s]; until then, written bytes wait in the adapter."""
-        return self._line_free
-
-    @property
     def next_answer(self) -> float:
         """When the next answer is due [s]; infinity if there is none, or the line stalls."""
         return self._outbox[0][0] if self._outbox and not self._stalls else math.inf
@@ -228,11 +199,11 @@ class EmulatedLine:
         if self._is_silent:
             return
         data = self._damage(data, BROADCAST, now)
-        self._line_free = max(self._line_free, now) + self._wire_time(data)
+        self.busy_until = max(self.busy_until, now) + self._wire_time(data)
         if self._hit("echo", BROADCAST) is not None:
-            self._send_back(self._line_free, data)
+            self._send_back(self.busy_until, data)
         for parser in self._parsers:
-            self._answer(parser.protocol, parser.feed(data), self._line_free)
+            self._answer(parser.protocol, parser.feed(data), self.busy_until)
 
     def drop_incomplete(self, now: float) -> None:
         """Discard an incomplete packet after a pause."""
@@ -275,15 +246,15 @@ class EmulatedLine:
         """Queue an answer for transmission, with the faults that affect it."""
         servo, data = answer
         delay = servo.memory.numbers["return_delay_time"] * servo.model.registers["return_delay_time"].scale
-        self._line_free = max(self._line_free, self._clock) + delay
+        self.busy_until = max(self.busy_until, self._clock) + delay
         pieces = [data]
         foreign = self._hit("foreign", servo.id)
         if foreign is not None:
             other = encode_status(servo.model.protocol, int(foreign.settings["as"]), 0, bytes(4))
             pieces.insert(int(self._rng.integers(2)), other)
         for piece in pieces:
-            self._line_free += self._wire_time(piece)
-            due = self._line_free
+            self.busy_until += self._wire_time(piece)
+            due = self.busy_until
             if piece is data:
                 if self._hit("lost", servo.id) is not None:
                     continue

@@ -10,8 +10,6 @@ middleware has connected them before their first turn, or before time goes on. S
 a time, while the others do nothing else.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ Protocol 2 uses a CRC-16 with polynomial 0x8005 and initial value 0, and byte st
 look like a header. Source: ROBOTIS e-manual, "Protocol 1.0", "Protocol 2.0", "CRC".
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -193,7 +191,7 @@ class PacketParser:
                     self._waiting = self._waiting[1:]
                 return packets
             self._waiting = self._waiting[start:]
-            size = self._size()
+            size = packet_size(self.protocol, self._waiting)
             if size == 0:
                 self._waiting = self._waiting[1:]
             elif size is None or len(self._waiting) < size:
@@ -210,9 +208,6 @@ class PacketParser:
             waiting, self._waiting = self._waiting[1:], b""
             packets += self.feed(waiting)
         return packets
-
-    def _size(self) -> int | None:
-        return packet_size(self.protocol, self._waiting)
 
     def _packet(self, data: bytes) -> Packet:
         if self.protocol == 1.0:

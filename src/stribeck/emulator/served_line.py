@@ -17,7 +17,13 @@ time. Instructions without an answer, such as sync writes, are all executed, in 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import math
+import os
+import select
+import struct
+import tty
 from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,8 +34,7 @@ from stribeck.emulator.exchange import answer_expected
 from stribeck.emulator.faults import Fault
 from stribeck.emulator.line import TICK, EmulatedLine
 from stribeck.emulator.protocol import is_packet, pieces_of
-from stribeck.emulator.terminal import PseudoTerminal
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, OutputError
 from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock
 
 LATEST = 0.02
@@ -37,6 +42,112 @@ LATEST = 0.02
 
 BACKLOG = 1 << 16
 """Bytes that wait for a busy line before no more are read from the terminal."""
+
+_TERMIOS2 = 0x802C542A, 44, 40
+"""Linux: ioctl request for a terminal's settings, their size, offset of the output rate."""
+
+READ_SIZE = 4096
+
+
+def line_rate(terminal: int) -> int:
+    """Baud rate set on a terminal [bit/s], 0 if unknown."""
+    request, size, place = _TERMIOS2
+    settings = bytearray(size)
+    try:
+        fcntl.ioctl(terminal, request, settings)
+    except OSError:
+        return 0
+    return int(struct.unpack_from("I", settings, place)[0])
+
+
+class PseudoTerminal:
+    """A pseudo-terminal and a symbolic link to it.
+
+    :param link: path of the symbolic link, ``None`` for none.
+    :raises OutputError: if the link cannot be made.
+    """
+
+    def __init__(self, link: Path | None) -> None:
+        self.master, self.terminal = os.openpty()
+        tty.setraw(self.terminal)
+        os.set_blocking(self.master, False)
+        self.name = os.ttyname(self.terminal)
+        self.link = link
+        if link is not None:
+            try:
+                _place_link(link, self.name)
+            except OutputError:
+                self._close()
+                raise
+
+    @property
+    def rate(self) -> int:
+        """Baud rate set by a program [bit/s], 0 if unknown."""
+        return line_rate(self.terminal)
+
+    def wait(self, seconds: float, others: Sequence[int] = ()) -> list[int]:
+        """Wait until a program has written or another descriptor is ready, at most for ``seconds`` [s].
+
+        :returns: the other descriptors that are ready.
+        """
+        return [
+            one for one in select.select([self.master, *others], [], [], seconds)[0] if one != self.master
+        ]
+
+    def read(self) -> bytes:
+        """Everything that a program has written since the last call; does not wait."""
+        pieces = []
+        with contextlib.suppress(OSError):  # nothing more
+            while piece := os.read(self.master, READ_SIZE):
+                pieces.append(piece)
+        return b"".join(pieces)
+
+    @property
+    def has_input(self) -> bool:
+        """Whether a program has written something that has not been read."""
+        return bool(select.select([self.master], [], [], 0.0)[0])
+
+    def write(self, data: bytes) -> bool:
+        """Write; return whether the program's buffer had room, as on a real line nothing waits."""
+        try:
+            return os.write(self.master, data) == len(data)
+        except OSError:
+            return False
+
+    def _close(self) -> None:
+        os.close(self.master)
+        os.close(self.terminal)
+
+    def close(self) -> None:
+        """Close the terminal, and remove the link if it still points to it."""
+        if self.link is not None and self.link.is_symlink() and os.readlink(self.link) == self.name:
+            self.link.unlink()
+        self._close()
+
+
+def _place_link(link: Path, target: str) -> None:
+    """Make ``link`` point to ``target``, replacing a link that is broken, or left by an emulator whose terminal has ended since.
+
+    The number of a terminal that has ended is given to the next one that any program opens, which is younger than the link.
+    """
+    if link.exists() and not link.is_symlink():
+        raise OutputError(f"{link} exists and is not a link: choose another path for the link")
+    if link.exists() and os.readlink(link) != target and not _is_left_over(link, Path(target).parent):
+        raise OutputError(
+            f"{link} points to {os.readlink(link)}, which exists: another emulator may be running: choose another path for the link, or remove it"
+        )
+    beside = link.with_name(f".{link.name}.{os.getpid()}")
+    try:
+        beside.unlink(missing_ok=True)
+        beside.symlink_to(target)
+        beside.replace(link)
+    except OSError as problem:
+        raise OutputError(f"cannot create the link {link}: {problem.strerror}") from None
+
+
+def _is_left_over(link: Path, terminals: Path) -> bool:
+    """Whether a link points to a pseudo-terminal that was made after it."""
+    return Path(os.readlink(link)).parent == terminals and link.stat().st_ctime_ns > link.lstat().st_mtime_ns
 
 
 class ServedLine(EmulatedLine):
@@ -126,7 +237,7 @@ class ServedLine(EmulatedLine):
             until = min(until, self.busy_until)
         seconds = max(0.0, until - now)
         if self._port is None or self._is_full:
-            return PseudoTerminal.wait_for(others, seconds)
+            return select.select(others, [], [], seconds)[0]
         return self._port.wait(seconds, others)
 
     @property
@@ -155,7 +266,7 @@ class ServedLine(EmulatedLine):
             return
         if now < self._answers_late_until:  # the program did not wait for the end of answers that are late
             self.counts["collided"] += len(self.answers_due(self.busy_until))
-            self._line_free = now
+            self.busy_until = now
         self.counts["collided"] += len(self.answers_due(now))
         *earlier, last = [*self._backlog, *pieces_of(data)]
         self._backlog = deque()
@@ -174,7 +285,7 @@ class ServedLine(EmulatedLine):
         while self._backlog and self._port is not None and self.busy_until < now + TICK:
             self.receive(self._backlog.popleft(), now, self._port.rate)
             if self._paused and self._backlog:
-                self._line_free = now
+                self.busy_until = now
             if self._was_late:
                 self._answers_late_until = self.busy_until
 
@@ -189,13 +300,15 @@ class ServedLine(EmulatedLine):
         for packet in due:
             self.counts["answered" if self._port.write(packet) else "overrun"] += 1
 
-    def _unplug(self) -> None:
+    def unplug(self) -> None:
+        """Remove the port; the servos stay powered."""
         if self._port is not None:
             self._port.close()
             self._port = None
             self._backlog.clear()
-            super()._unplug()
+            super().unplug()
 
-    def _plug(self) -> None:
+    def plug(self) -> None:
+        """Restore the port under the same name."""
         if self._port is None:
             self._port = self._open_port()

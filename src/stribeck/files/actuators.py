@@ -1,7 +1,5 @@
 """Servo families: reads ``config/actuators/*.yaml`` as :class:`~stribeck.model.actuator.Actuator`."""
 
-from __future__ import annotations
-
 from dataclasses import asdict as fields_of
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """YAML files with a comment above each value that says where it comes from."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path

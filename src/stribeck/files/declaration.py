@@ -1,7 +1,5 @@
 """Node parameters as typed classes: declaration, checks, and reading of ROS parameter files."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 The flat keys (``kt``, ``friction_base``, …, ``model``, ``actuator``) are those of other implementations of the method.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
@@ -12,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from stribeck.errors import ConfigError, ParameterFileError
+from stribeck.errors import ConfigError, ParameterFileError, located
 from stribeck.files.actuators import (
     ActuatorFile,
     actuator_names,
@@ -24,7 +22,7 @@ from stribeck.files.actuators import (
 from stribeck.files.schema import Schema, check_keys, convert
 from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.model.estimate import Estimate, Interval, estimates_to_json
-from stribeck.model.joint import CorrelationMatrix, Drive, Member, Prediction
+from stribeck.model.joint import CorrelationMatrix, Drive, Prediction
 from stribeck.model.law import FrictionLaw, law_named
 from stribeck.model.provenance import ModelErrors, Spread
 from stribeck.model.temperature import TEMPERATURE_PARAMETERS
@@ -106,13 +104,11 @@ def drive_of(
     :param given: the servo, if the block neither describes it nor it is an installed one.
     :raises ParameterFileError: for missing, unknown or impossible values, and contradictions.
     """
-    try:
+    with located(where, ConfigError, ParameterFileError):
         law = law_named(head.model)
         actuator = _actuator(head, block, given)
         if block.effects:
             actuator = actuator.with_effects(block.effects)
-    except ConfigError as problem:
-        raise ParameterFileError(f"{where}: {problem}") from None
     values = convert(content, dict[str, float], where, ParameterFileError)
     law = law.with_parameters(values)
     _check_values(values, actuator, law, where)
@@ -123,7 +119,11 @@ def drive_of(
         )
     verdict = None if block.verdict is None else Verdict(block.verdict.reasons)
     for number, member in enumerate(() if block.prediction is None else block.prediction.members):
-        _check_member(member, actuator, f"{where}: prediction: members[{number}]")
+        place = f"{where}: prediction: members[{number}]"
+        with located(place, ConfigError, ParameterFileError):
+            other, servo = law_named(member.model), actuator.with_effects(member.effects)
+        motion = {name: value for name, value in member.values.items() if name != "q_offset"}
+        _check_values(member.values, servo, other.with_parameters(motion), place)
     return Drive(
         actuator,
         law,
@@ -222,17 +222,14 @@ def _check_values(values: Mapping[str, float], actuator: Actuator, law: Friction
     check_keys(values, (*required, *effects), optional, where, ParameterFileError)
     for name, value in values.items():
         check_possible(name, value, where)
-    _check_static(values, where)
-
-
-def _check_member(member: Member, actuator: Actuator, where: str) -> None:
-    """Refuse another fit of a mixture that cannot be simulated."""
-    try:
-        law, servo = law_named(member.model), actuator.with_effects(member.effects)
-    except ConfigError as problem:
-        raise ParameterFileError(f"{where}: {problem}") from None
-    values = {name: value for name, value in member.values.items() if name != "q_offset"}
-    _check_values(member.values, servo, law.with_parameters(values), where)
+    # A negative Stribeck term alone is valid: friction that grows with speed.
+    for fading in with_sign("static"):
+        for name in COULOMB_PARAMETERS:
+            rest = values.get(name, math.inf) + values.get(fading, 0.0)
+            if rest < -1e-9:
+                raise ParameterFileError(
+                    f"{where}: {name} + {fading}, the friction at rest, must not be negative, found {rest:g}"
+                )
 
 
 def check_possible(name: str, value: float, what: str) -> None:
@@ -247,14 +244,3 @@ def check_possible(name: str, value: float, what: str) -> None:
         )
     if abs(value) > 1e6:
         raise ParameterFileError(f"{what}: {name} is too large to be possible, found {value:g}")
-
-
-def _check_static(values: Mapping[str, float], what: str) -> None:
-    """Refuse negative friction at rest; a negative Stribeck term alone is valid (friction that grows with speed)."""
-    for fading in with_sign("static"):
-        for name in COULOMB_PARAMETERS:
-            rest = values.get(name, math.inf) + values.get(fading, 0.0)
-            if rest < -1e-9:
-                raise ParameterFileError(
-                    f"{what}: {name} + {fading}, the friction at rest, must not be negative, found {rest:g}"
-                )

@@ -5,8 +5,6 @@ read it unchanged; the block ``stribeck`` contains all else. A file with several
 ``joints``. Files of earlier versions are read as well (:mod:`stribeck.files.earlier_drives`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -181,12 +179,12 @@ def write_drives(path: Path, content: Drives) -> None:
     save_json(path, {"schema": SCHEMA, "joints": joints, **whole})
 
 
-def write_drive(path: Path, drive: Drive, joint: str = "") -> None:
+def write_drive(path: Path, drive: Drive) -> None:
     """Write a file with one joint atomically.
 
     :raises OutputError: if it cannot be written.
     """
-    write_drives(path, Drives({joint: drive}, provenance=drive.provenance))
+    write_drives(path, Drives({"": drive}, provenance=drive.provenance))
 
 
 def read_drives(path: Path, actuator: Actuator | None = None) -> Drives:

@@ -1,7 +1,5 @@
 """Files of earlier versions as drives: parameter files of schema 1, and what ``identify-robot`` and ``estimate`` wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,10 +9,9 @@ import msgspec
 from stribeck.errors import ParameterFileError
 from stribeck.files.actuators import ActuatorFile
 from stribeck.files.drive_entry import DriveBlock
-from stribeck.files.estimate_entry import ParameterEntry
 from stribeck.files.schema import Positive, Schema, convert
 from stribeck.files.torque_drives import torque_actuator, torque_drive
-from stribeck.model.estimate import Estimate, Interval, Side, Status, at_bound, fixed
+from stribeck.model.estimate import CONFIDENCE, Estimate, Interval, Side, Status, at_bound, fixed
 from stribeck.model.joint import CorrelationMatrix, Drive, Prediction
 from stribeck.model.law import law_named
 from stribeck.model.provenance import (
@@ -34,7 +31,6 @@ from stribeck.model.verdict import Reason, Verdict
 
 INVERSE = "inverse_dynamics"
 """Key of ``simulation`` in files of ``identify-arm``, whose other keys there are settings."""
-
 
 LOSS = tuple(ModelErrors.__dataclass_fields__)
 
@@ -250,6 +246,38 @@ class EarlierRobotFile(Schema):
             own = None if self.stated is None else self.stated.of(name)
             found[name] = torque_drive(actuator, law, estimates, verdict=own)
         return found
+
+
+_STATUS: Mapping[bool | None, Status] = {None: "fixed", True: "determined", False: "not determined"}
+
+
+class ParameterEntry(Schema):
+    """One parameter; early files have ``identifiable`` instead of ``status``.
+
+    :param value: the estimate.
+    :param unit: its unit.
+    :param interval: lower and upper end of its interval.
+    :param identifiable: in files of version 0.1: whether the recordings determine the value.
+    :param status: whether the recordings determine it.
+    :param confidence: probability with which the interval contains the value.
+    :param reason: why it has this status.
+    :param side: the bound of the search at which it lies.
+    """
+
+    value: float
+    unit: str
+    interval: Interval | None = None
+    identifiable: bool | None = None
+    status: Status | None = None
+    confidence: float = CONFIDENCE
+    reason: str = ""
+    side: Side | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """Convert to an estimate, deriving the status of early files."""
+        status = self.status or _STATUS[self.identifiable]
+        return Estimate(self.value, self.unit, status, self.interval, self.confidence, self.reason, self.side)
 
 
 class EarlierMechanismFile(Schema):

@@ -1,7 +1,5 @@
 """Folders of the installation, and atomic writing of files."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -92,7 +90,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
+            os.umask(mask := os.umask(0))
+            os.chmod(temporary, 0o666 & ~mask)
             os.replace(temporary, path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
@@ -146,9 +145,3 @@ def _kept(path: Path) -> Path:
     except OSError:  # a file system without hard links
         shutil.copy2(path, free)
     return free
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -6,8 +6,6 @@ replaces what is left of an earlier one. A ``std_msgs/Float64MultiArray`` of a `
 time and names: its time is the log time, its joints are given, or are those of the joint states in their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any

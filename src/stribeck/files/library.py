@@ -4,8 +4,6 @@ Equal drives in different joints show the spread from unit to unit: of n of them
 mean. It contains the uncertainty of the identification, and for joints that carry different loads their difference.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -14,18 +14,15 @@ converts and checks; this module translates its errors.
 
 Unknown, missing and duplicate keys, wrong types, values out of range and numbers that are not finite are
 one-line errors. A class may check several keys together in ``__post_init__`` and raise :class:`ValueError`.
-Frozen dataclasses also serve as schemas. :func:`keys_of` lists the keys of a class for ``docs/files.md``.
+Frozen dataclasses also serve as schemas. ``docs/format_keys.py`` lists the keys of a class for ``docs/files.md``.
 """
 
-from __future__ import annotations
-
-import json
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform
+from typing import Annotated, Any, TypeVar, cast, dataclass_transform
 
 import msgspec
 from msgspec import Meta, inspect
@@ -62,21 +59,6 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     A subclass that declares required keys after optional ones has to specify ``kw_only=True`` itself.
     """
-
-
-class Key(NamedTuple):
-    """One key of a declared format, for documentation.
-
-    :param name: including its parent keys: ``limits.velocity``, ``servos[].name``, ``joints.<name>.margin``.
-    :param type: valid values, in words.
-    :param default: as YAML; empty for required keys.
-    :param description: its ``Meta(description=…)``, or its ``:param`` in the docstring of the class.
-    """
-
-    name: str
-    type: str
-    default: str
-    description: str
 
 
 def read_yaml(path: Path, kind: type[Kind]) -> Kind:
@@ -146,7 +128,7 @@ def _checked(value: Any, info: inspect.Type, place: str, error: type[StribeckErr
         ):
             raise error(f"{place}: expected a finite number, found {value}")
         if isinstance(value, float) and value.is_integer():
-            kinds = {type(found) for found in _alternatives(info)}
+            kinds = {type(found) for found in alternatives(info)}
             return int(value) if kinds - {inspect.NoneType} == {inspect.IntType} else value
     return value
 
@@ -232,12 +214,12 @@ def _declared_keys(kind: Hashable) -> tuple[dict[str, None], dict[str, None], tu
     return {**tags, **required}, {**tags, **required, **optional}, versions[0] if versions else ()
 
 
-def _alternatives(info: inspect.Type) -> list[inspect.Type]:
+def alternatives(info: inspect.Type) -> list[inspect.Type]:
     """The types of a union, or the type itself, without metadata."""
     if isinstance(info, inspect.Metadata):
-        return _alternatives(info.type)
+        return alternatives(info.type)
     if isinstance(info, inspect.UnionType):
-        return [found for part in info.types for found in _alternatives(part)]
+        return [found for part in info.types for found in alternatives(part)]
     return [info]
 
 
@@ -245,7 +227,7 @@ def _class_of(
     info: inspect.Type, value: Any, place: str = "", error: type[StribeckError] = ConfigError
 ) -> Declared | None:
     """The declared class of a mapping; for a union of classes, the one with its tag."""
-    classes = [found for found in _alternatives(info) if isinstance(found, Declared)]
+    classes = [found for found in alternatives(info) if isinstance(found, Declared)]
     if len(classes) < 2:
         return classes[0] if classes else None
     tagged = {str(found.tag): found for found in classes if isinstance(found, inspect.StructType)}
@@ -263,7 +245,7 @@ def _inner(info: inspect.Type, step: str | int, value: Any) -> inspect.Type:
         for field in declared.fields if declared is not None else ():
             if field.encode_name == step:
                 return field.type
-    for found in _alternatives(info):
+    for found in alternatives(info):
         if isinstance(found, inspect.DictType) and isinstance(step, str):
             return found.value_type
         if isinstance(found, inspect.ListType | inspect.VarTupleType) and isinstance(step, int):
@@ -327,7 +309,7 @@ def type_words(info: inspect.Type, *, bounds: bool = True) -> str:
     """Description of the valid values for messages and documentation, with or without the bounds of numbers."""
     literals = _literals(info)
     words = [str(choice) for choice in literals]
-    for found in _alternatives(info):
+    for found in alternatives(info):
         if isinstance(found, inspect.BoolType):
             words += ["true", "false"]
         elif not isinstance(found, inspect.LiteralType | inspect.NoneType):
@@ -354,7 +336,7 @@ def _words(info: inspect.Type, bounds: bool = True) -> str:
 
 
 def _plural(info: inspect.Type) -> str:
-    kinds = _alternatives(info)
+    kinds = alternatives(info)
     if all(isinstance(found, inspect.FloatType | inspect.IntType) for found in kinds):
         return f"{NUMBERS[type(kinds[-1])]}s"
     if all(isinstance(found, inspect.StrType) for found in kinds):
@@ -367,7 +349,7 @@ def _plural(info: inspect.Type) -> str:
 def _literals(info: inspect.Type) -> list[Any]:
     return [
         choice
-        for found in _alternatives(info)
+        for found in alternatives(info)
         if isinstance(found, inspect.LiteralType)
         for choice in found.values
     ]
@@ -381,68 +363,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:g}"
     return repr(value)
-
-
-def keys_of(kind: type[Any], separate: Collection[type[Any]] = ()) -> list[Key]:
-    """All keys of a declared class and of its nested classes, for documentation.
-
-    :param separate: nested classes whose keys are left out, because they are listed elsewhere.
-    """
-    return _keys(_type_info(cast(Hashable, kind)), "", separate)
-
-
-def _keys(info: inspect.Type, above: str, separate: Collection[type[Any]]) -> list[Key]:
-    keys: list[Key] = []
-    for part in _alternatives(info):
-        if isinstance(part, Declared) and not (above and part.cls in separate):
-            prefix = f"{above}." if above else ""
-            texts = _documented(part.cls)
-            if tag := getattr(part, "tag_field", None):
-                keys.append(Key(f"{prefix}{tag}", str(getattr(part, "tag", "")), "", ""))
-            for field in part.fields:
-                name = f"{prefix}{field.encode_name}"
-                text = _description(field.type) or texts.get(field.name) or _summary(field.type)
-                keys.append(Key(name, type_words(field.type), _default(field), text))
-                keys += _keys(field.type, name, separate)
-        elif isinstance(part, inspect.DictType):
-            keys += _keys(part.value_type, f"{above}.<name>", separate)
-        elif isinstance(part, inspect.ListType | inspect.VarTupleType):
-            keys += _keys(part.item_type, f"{above}[]", separate)
-    return keys
-
-
-def _documented(kind: type[Any]) -> dict[str, str]:
-    """The ``:param`` texts in the docstrings of a class and its bases, by name."""
-    pattern = r":param ([\w, ]+):\s*(.+?)(?=\n\s*:\w|\n\s*\n|\Z)"
-    return {
-        name.strip(): " ".join(text.split())
-        for base in reversed(kind.__mro__)
-        for names, text in re.findall(pattern, base.__doc__ or "", re.DOTALL)
-        for name in names.split(",")
-    }
-
-
-def _summary(info: inspect.Type) -> str:
-    """The first line of the docstring of the declared class that a key holds, alone or in a table or list."""
-    for part in _alternatives(info):
-        if isinstance(part, Declared):
-            return (part.cls.__doc__ or "").partition("\n")[0].rstrip(".")
-        if isinstance(part, inspect.DictType | inspect.ListType | inspect.VarTupleType):
-            return _summary(part.value_type if isinstance(part, inspect.DictType) else part.item_type)
-    return ""
-
-
-def _description(info: inspect.Type) -> str:
-    extra = info.extra_json_schema if isinstance(info, inspect.Metadata) else None
-    return str((extra or {}).get("description", ""))
-
-
-def _default(field: inspect.Field) -> str:
-    if field.required:
-        return ""
-    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-    if value in (None, msgspec.UNSET, msgspec.NODEFAULT):
-        return "none"
-    if not isinstance(value, str | bool | int | float | tuple | list | dict):
-        return "see its keys"
-    return json.dumps(value)

@@ -5,8 +5,6 @@ of that name in any namespace, and ``compensation:`` to ``/compensation`` only; 
 in a namespace. If several sections set a parameter, the last one in the file takes precedence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches

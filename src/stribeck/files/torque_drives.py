@@ -1,7 +1,5 @@
 """Drives of joints that are known by torque and motion alone, not by motor and firmware: of arms, robots, tables, mechanisms."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -28,7 +28,7 @@ from stribeck.nodes.waiting import Waiting
 from stribeck.recordings.bags.messages import joint_state
 from stribeck.session.directive import Directive
 from stribeck.session.limits import SessionJoint
-from stribeck.session.plans import hold, with_rest
+from stribeck.session.motion import hold, with_rest
 from stribeck.session.session import Session
 from stribeck.session.timing import clock_offset
 

@@ -32,8 +32,7 @@ from stribeck.nodes.qos import latched
 from stribeck.nodes.recording import OFFERS_PERIOD, TopicSubscriber, contract_topics, further_topics
 from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
 from stribeck.recordings.bags.messages import JOINT_COMMANDS, JOINT_STATES, Topic
-from stribeck.servo.dry_run import dry_run
-from stribeck.servo.excitation_setup import session_config
+from stribeck.servo.excitation_setup import dry_run, session_config
 from stribeck.session.bags import Outcome
 from stribeck.session.directive import Directive
 from stribeck.session.limits import SessionJoint

@@ -16,15 +16,15 @@ from stribeck.nodes.commanders import Commander
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.waiting import Waiting
 from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage, Topic
-from stribeck.recordings.bags.run_writer import RunWriter
+from stribeck.recordings.bags.recorder import RunWriter
 from stribeck.servo.record import hanging_warnings
-from stribeck.servo.sample_messages import ENCODERS
+from stribeck.servo.sample import ENCODERS
 from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive, Disturbed
-from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
 from stribeck.session.timing import PeriodicLoop
+from stribeck.session.watch import JointStateBuffer
 
 EXPLAINED = 1.0
 """How much later than its effect an emergency stop may be heard [s]."""

@@ -32,10 +32,8 @@ from stribeck.recordings.bags.messages import (
 )
 from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
-from stribeck.servo.goals import JointGoals
-from stribeck.servo.port import Port
-from stribeck.servo.sample_messages import SampleMessages
-from stribeck.servo.simulated_port import port_named
+from stribeck.servo.port import Port, port_named
+from stribeck.servo.sample import JointGoals, SampleMessages
 from stribeck.session.timing import SimulatedClock, SteadyClock
 
 DEPTH = 200

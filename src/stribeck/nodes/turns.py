@@ -26,8 +26,18 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
 from rclpy.time import Time
 
-from stribeck.session.agenda import TurnThread, TurnTimer
-from stribeck.session.simulation import CALL, JOIN, MATCH, REPORT, SERVE, TURN, Connection, Entities
+from stribeck.session.simulation import (
+    CALL,
+    JOIN,
+    MATCH,
+    REPORT,
+    SERVE,
+    TURN,
+    Connection,
+    Entities,
+    TurnThread,
+    TurnTimer,
+)
 from stribeck.session.timing import SimulatedClock
 
 POLL = 0.2

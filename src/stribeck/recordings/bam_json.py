@@ -9,8 +9,6 @@ Peculiarities of the format and how they are handled:
 - Units are not stated. Degrees, milliseconds, decivolts and rev/min are detected by their magnitude and refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import field
 
-from stribeck.errors import ConfigError, RecordingError
+from stribeck.errors import ConfigError, RecordingError, located
 from stribeck.files.actuators import load_actuator
 from stribeck.files.schema import Schema, read_json
 from stribeck.model.actuator import Actuator, PwmRegister
@@ -111,7 +109,7 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
     columns = _columns(recording.entries, path)
     time = columns["timestamp"]
     setup = _setup(recording, servo, arm_mass, path)
-    try:
+    with located(path, RecordingError):
         log = Log(
             name=path.stem,
             actuator=servo.name,
@@ -125,8 +123,6 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
             temperature=_measured(columns, "temp"),
             pwm=None if recording.dt is not None else _pwm(columns, servo.pwm_register),
         )
-    except RecordingError as error:
-        raise RecordingError(f"{path}: {error}") from None
     check_units(log, str(path), names=NAMES, advice="convert it")
     return log
 
@@ -161,7 +157,7 @@ def _setup(recording: BamFile, servo: Actuator, arm_mass: float | None, path: Pa
             f"{path}: recorded with damping {recording.damping}, but the control law of {servo.name} has "
             f"{damping}: copy its YAML file, set the damping, and give the copy as `servo`"
         )
-    try:
+    with located(path, RecordingError):
         return Setup(
             mass=recording.mass,
             length=recording.length,
@@ -171,8 +167,6 @@ def _setup(recording: BamFile, servo: Actuator, arm_mass: float | None, path: Pa
             ki=recording.ki,
             kd=recording.kd,
         )
-    except RecordingError as error:
-        raise RecordingError(f"{path}: {error}") from None
 
 
 def _velocity(columns: Mapping[str, Array]) -> Array:

@@ -25,12 +25,12 @@ from msgspec.structs import asdict
 
 import stribeck
 from stribeck import strict
-from stribeck.errors import ConfigError, RecordingError
+from stribeck.errors import ConfigError, RecordingError, located
 from stribeck.files.actuators import load_actuator
 from stribeck.files.commented_yaml import check_filled_in
 from stribeck.files.schema import Schema, convert
 from stribeck.model.log import Setup
-from stribeck.recordings.bags.compression import SUFFIXES as PACKED
+from stribeck.recordings.bags.storage import SUFFIXES as PACKED
 from stribeck.recordings.signals.sources import SignalFile, SignalTable
 
 SUFFIXES = (".mcap", ".db3", ".json", ".csv", ".txt", ".mat", ".npz", *PACKED)
@@ -98,10 +98,8 @@ class BenchDescription:
         :raises RecordingError: for missing, unknown or impossible values.
         """
         bench = convert(dict(data), BenchMessage, what, RecordingError)
-        try:
+        with located(what, RecordingError):
             setup = Setup(**{key: getattr(bench, key) for key in SETUP_KEYS})
-        except RecordingError as error:
-            raise RecordingError(f"{what}: {error}") from None
         return cls(bench.run_id, bench.joint, bench.actuator, bench.trajectory, setup)
 
 
@@ -169,10 +167,8 @@ class Benches:
         content = convert(data, BenchFile, str(path))
         found = [content.defaults, *content.runs.values()]
         for name in {values.actuator for values in found} - {None}:
-            try:
+            with located(f"{path}: actuator", ConfigError):
                 _actuator_name(str(name), path)
-            except ConfigError as error:
-                raise ConfigError(f"{path}: actuator: {error}") from None
         return cls(content, str(path), actuator)
 
     @property

@@ -1,7 +1,5 @@
 """Reading of recordings of which some may be unusable: those are named and left out, the others count."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar

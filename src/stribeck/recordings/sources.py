@@ -1,7 +1,5 @@
 """Bench recordings in folders: bags, files in the BAM JSON format, and tables."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

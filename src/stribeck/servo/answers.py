@@ -4,9 +4,8 @@ Each request has an answer length of its own (:mod:`stribeck.servo.lengths`). Ot
 dropped.
 """
 
-from __future__ import annotations
-
 import inspect
+from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,10 @@ from typing import NamedTuple
 
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS
 
-from stribeck.servo.dialects import BusDialect
-from stribeck.servo.latency import Latency
 from stribeck.servo.lengths import LONGEST_DELAY, AnswerLengths, Block
 from stribeck.servo.packets import packet_handler, whole_packet
-from stribeck.servo.port import NoAnswerError, Port
-from stribeck.servo.registers import Register
+from stribeck.servo.port import SLOW_PATIENCE, NoAnswerError, Port
+from stribeck.servo.registers import BusDialect, Register
 
 LONGEST = {1.0: 259, 2.0: 1031}
 """Longest packet [bytes], by protocol."""
@@ -37,6 +34,55 @@ PADDING_TIME = 0.015
 OVERDUE_TIME = 1.0
 """Two answers within this time [s] that are later than :data:`~stribeck.servo.lengths.LONGEST_DELAY` are an error;
 a single one may be a damaged packet with a valid checksum."""
+
+SHORTEST_PATIENCE, LONGEST_PATIENCE = 8e-4, 4e-2
+"""Bounds of :attr:`Latency.patience` while the servos move [s]."""
+
+GROWN_PATIENCE = 8e-3
+"""Upper bound of :attr:`Latency.patience` while no servo answers [s]; must not extend a stall by much."""
+
+PATIENCE_MARGIN = 5e-4
+"""Addition to 1.5 times the median delay [s]."""
+
+MEMORY = 64
+"""Number of answers from which the delay is estimated."""
+
+
+class Latency:
+    """Estimate, from answers to first attempts, of the delay of answers beyond their wire time.
+
+    The timeout :attr:`patience` is 1.5 times the median delay plus 0.5 ms: a lost packet costs little time, a
+    slow adapter is not mistaken for packet loss, and single outliers have no effect. The next attempt still
+    accepts a late answer. After many unanswered attempts the timeout grows, in case the adapter has become
+    slower.
+
+    :ivar failures: consecutive unanswered attempts.
+    """
+
+    def __init__(self) -> None:
+        self._delays: deque[float] = deque()
+        self._ordered: list[float] = []
+        self._usual = SLOW_PATIENCE
+        self.failures = 0
+
+    def learn(self, delay: float) -> None:
+        """Add the delay of an answer to a first attempt [s]."""
+        self._delays.append(delay)
+        insort(self._ordered, delay)
+        if len(self._delays) > MEMORY:
+            del self._ordered[bisect_left(self._ordered, self._delays.popleft())]
+        usual = 1.5 * self._ordered[len(self._ordered) // 2] + PATIENCE_MARGIN
+        self._usual = min(max(usual, SHORTEST_PATIENCE), LONGEST_PATIENCE)
+
+    def tell(self, answered: bool) -> None:
+        """Record whether any servo answered an attempt."""
+        self.failures = 0 if answered else self.failures + 1
+
+    @property
+    def patience(self) -> float:
+        """Longest accepted delay of an answer [s]."""
+        grown = PATIENCE_MARGIN * 2.0 ** min(self.failures - 10, 10)
+        return max(self._usual, min(grown, GROWN_PATIENCE))
 
 
 class Answer(NamedTuple):
@@ -115,6 +161,7 @@ class Receiver:
     :param port: the port, not necessarily open yet.
     :param dialect: of the servos.
     :ivar lengths: answer lengths of each servo that was asked.
+    :ivar overhead: number of bytes of a status packet without its data.
     :ivar handler: packet handler of dynamixel_sdk.
     :ivar flag: argument for its "fast" instructions, which protocol 2 takes since version 3.8.
     """
@@ -123,16 +170,11 @@ class Receiver:
         self.port, self.dialect, self.protocol = port, dialect, dialect.protocol
         self.counters, self.latency = Counters(), Latency()
         self.lengths: defaultdict[int, AnswerLengths] = defaultdict(AnswerLengths)
-        self.handler = packet_handler(self.protocol)
+        self.handler, self.overhead = packet_handler(self.protocol), 6 if self.protocol == 1.0 else 11
         has_flag = "fast_option" in inspect.signature(self.handler.rxPacket).parameters
         self.flag = (False,) if has_flag else ()
         self._misses: dict[int, int] = {}
         self._overdue: deque[tuple[float, str]] = deque(maxlen=2)
-
-    @property
-    def overhead(self) -> int:
-        """Number of bytes of a status packet without its data."""
-        return 6 if self.protocol == 1.0 else 11
 
     def receive(self) -> tuple[Sequence[int], int]:
         """The next packet and its result; a whole and undamaged packet of protocol 2 does without the library."""

@@ -5,8 +5,6 @@ servos have the same layout, otherwise bulk read). Position, velocity, current o
 temperature are in one contiguous block. Use a bus from one thread only.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -118,6 +116,7 @@ class Bus:
     :param servos: the expected servos, in the order of all arrays.
     :param rate: cycle rate that the bus must support [Hz], ``None`` to skip the check.
     :param budget: longest time that a servo may be silent or a write may take while servos move [s].
+    :ivar counters: events on the bus so far.
     :ivar errors: description of the last reported hardware errors, empty for none.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too slow for ``rate``.
     """
@@ -129,7 +128,8 @@ class Bus:
         if rate is not None:
             check_rate(servos, port.baudrate, rate)
         self.servos = tuple(servos)
-        self.link = Link(port, servos[0].model.dialect)
+        self.port, self.link = port, Link(port, servos[0].model.dialect)
+        self.counters: Counters = self.link.counters
         self._remotes = [RemoteServo(self.link, servo) for servo in servos]
         self.budget = budget
         self._regions = {servo.identity: servo.region(CYCLE) for servo in servos}
@@ -140,16 +140,6 @@ class Bus:
         self._spans = [(0, 0)] * len(servos)
         self.temperature_limits = np.full(len(servos), np.inf)
         self.errors = [""] * len(servos)
-
-    @property
-    def port(self) -> Port:
-        """The port."""
-        return self.link.port
-
-    @property
-    def counters(self) -> Counters:
-        """Events on the bus so far."""
-        return self.link.counters
 
     @property
     def is_open(self) -> bool:

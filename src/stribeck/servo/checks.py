@@ -7,18 +7,15 @@ The wire time of a cycle consists of one packet with all goals, one request, and
 with 10 bits per byte and :math:`B` in bytes; the servos' return delay is set to 0.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stribeck.errors import ConfigError, ServoError
-from stribeck.servo.dialects import FEETECH_STS
 from stribeck.servo.feetech_tables import SPEED_UNIT
 from stribeck.servo.link import Link
 from stribeck.servo.port import BITS_PER_BYTE
-from stribeck.servo.registers import UNDOCUMENTED
+from stribeck.servo.registers import FEETECH_STS, UNDOCUMENTED
 from stribeck.servo.remote import CLOCK, RemoteServo, ServoSpec
 from stribeck.servo.tables import MODELS
 

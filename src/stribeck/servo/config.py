@@ -4,8 +4,6 @@ The same file may define a session to play and record (:mod:`stribeck.session.co
 explains every key.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, structs
 
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, located
 from stribeck.files.actuators import actuator_names, load_actuator
 from stribeck.files.schema import NotNegative, Positive, Schema, read_yaml
 from stribeck.model.joint_map import JointMap
@@ -216,14 +214,12 @@ def driver_of(file: BusFile, where: str) -> DriverConfig:
     """
     joints = tuple(_joint(name, joint, f"{where}: joints: {name}") for name, joint in file.joints.items())
     options = {key: getattr(file, key) for key in DriverConfig.__dataclass_fields__ if key != "joints"}
-    try:
+    with located(where, ConfigError):
         return DriverConfig(joints=joints, **options)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
 
 
 def _joint(name: str, keys: ServoJoint, where: str) -> JointConfig:
-    try:
+    with located(where, ConfigError):
         model = model_named(keys.model)
         actuator = keys.actuator or (model.name if model.name in actuator_names() else "")
         constant = load_actuator(actuator).datasheet_torque_constant if actuator else None
@@ -237,5 +233,3 @@ def _joint(name: str, keys: ServoJoint, where: str) -> JointConfig:
             math.nan if constant is None else constant,
             actuator,
         )
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None

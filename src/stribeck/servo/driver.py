@@ -10,8 +10,6 @@ program that commands the driver.
 The driver prints and logs nothing. It reports every event once, with the next sample.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -21,11 +19,10 @@ import numpy.typing as npt
 
 from stribeck.errors import ConfigError, ServoError
 from stribeck.model.arrays import Array
-from stribeck.servo.answers import Counters
 from stribeck.servo.bus import CONFIRM_TIME, FENCE_TIME, Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
-from stribeck.servo.port import NoAnswerError, Port, PortLostError
+from stribeck.servo.port import NoAnswerError, Port, PortLostError, port_named
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.safety import (
     SafetyMonitor,
@@ -44,11 +41,9 @@ from stribeck.servo.sample import (
     goals_to_servos,
     reading_of_joints,
 )
-from stribeck.servo.simulated_port import port_named
 from stribeck.session.timing import PeriodicLoop, SteadyClock
 
 __all__ = ["Driver", "DriverSample", "DriverState", "Event"]
-
 
 BUDGET = 2.0
 """Deadline for retries of lost packets [cycles]: a late sample is better than none, and most samples are early."""
@@ -69,7 +64,8 @@ CHECK_PERIOD = 0.1
 class Driver:
     """Joints driven by servos on one bus. All methods are thread-safe.
 
-    :param port: the port to use; default: the port of ``config`` (:func:`~stribeck.servo.simulated_port.port_named`).
+    :param port: the port to use; default: the port of ``config`` (:func:`~stribeck.servo.port.port_named`).
+    :ivar counters: events on the bus so far.
     :ivar disturbed: whether the fault is one of timing: commands stopped, a servo did not answer for too long, or its
         watchdog expired.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too low for the cycle rate.
@@ -81,7 +77,7 @@ class Driver:
         port = port_named(config.port, config.baud_rate) if port is None else port
         servos = [joint.servo for joint in config.joints]
         self.bus = Bus(port, servos, rate=config.rate, budget=config.silence_timeout)
-        self.clock = port.clock
+        self.clock, self.counters = port.clock, self.bus.counters
         self.state: DriverState = "off"
         self.reason = ""
         self.disturbed = False
@@ -253,11 +249,6 @@ class Driver:
             except ServoError as problem:
                 self._fail(str(problem), disturbed=isinstance(problem, NoAnswerError))
                 raise
-
-    @property
-    def counters(self) -> Counters:
-        """Events on the bus so far."""
-        return self.bus.counters
 
     @property
     def stays_energised(self) -> str:

@@ -1,17 +1,18 @@
-"""The session of the excitation node, from its parameters and YAML file."""
-
-from __future__ import annotations
+"""The session of the excitation node, from its parameters and YAML file, and its dry run: ``stribeck record --dry-run``."""
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from stribeck import strict
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, ServoError
 from stribeck.files.schema import mapping
 from stribeck.live.parameters import ExcitationParameters
 from stribeck.servo.config import read_record_config
 from stribeck.session.config import SessionConfig, read_robot_session
+from stribeck.session.fit_process import environment_for
 from stribeck.session.limits import check_plays, extent, followed
 
 
@@ -77,3 +78,30 @@ def _check_jumps(session: SessionConfig) -> None:
             raise ConfigError(
                 f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot follow: remove it, or use commander servo or forward"
             )
+
+
+TIMEOUT = 120.0
+"""Longest time of a dry run [s]."""
+
+
+def dry_run(parameters: ExcitationParameters) -> str:
+    """Check the motion that the parameters describe, and draw it; what was checked, in lines.
+
+    :raises ConfigError: for plays that exceed limits.
+    :raises ServoError: for a self-collision or a torque beyond the robot's limits.
+    """
+    output = session_config(parameters).output
+    words = [str(Path(parameters.config).expanduser()), "--output", str(output)]
+    words += ["--rate", f"{parameters.rate:g}"] if parameters.rate else []
+    words += ["--model", str(Path(parameters.urdf).expanduser())] if parameters.urdf else []
+    words += ["--keep-torque"] if parameters.commander != "servo" else []
+    command = [sys.executable, "-m", "stribeck", "record", *words, "--dry-run"]
+    environment = environment_for(Path(sys.executable))
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise ServoError(f"the dry run did not finish within {TIMEOUT:g} s") from None
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise ServoError(lines[-1].removeprefix("stribeck: "))
+    return (done.stdout + done.stderr).strip()

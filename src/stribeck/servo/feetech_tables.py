@@ -8,14 +8,24 @@ condition, ``punch`` the minimum startup force, ``present_pwm`` the "load", whic
 Nothing here has been compared with hardware.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
-from stribeck.servo.dialects import FEETECH_SCS, FEETECH_STS
-from stribeck.servo.registers import UNDOCUMENTED, Register, ServoModel
-from stribeck.servo.rows import PLAIN, RETURN_DELAY, REVOLUTION, TEMPERATURE, VOLTAGE, Unit, row, table
+from stribeck.servo.registers import (
+    FEETECH_SCS,
+    FEETECH_STS,
+    PLAIN,
+    RETURN_DELAY,
+    REVOLUTION,
+    TEMPERATURE,
+    UNDOCUMENTED,
+    VOLTAGE,
+    Register,
+    ServoModel,
+    Unit,
+    row,
+    table,
+)
 
 _CENTER, _RESOLUTION = 2048, 4096
 _COUNT = REVOLUTION / _RESOLUTION
@@ -41,11 +51,7 @@ _ERRORS = {"input_voltage": 0x01, "encoder": 0x02, "overheating": 0x04, "overcur
 
 
 def _common(number: int, voltages: tuple[int, int], position: Unit, highest: int) -> list[Register]:
-    """Registers that both series have.
-
-    :param voltages: factory values of the lowest and the highest voltage [0.1 V].
-    :param highest: largest position [counts].
-    """
+    """Registers that both series have; ``voltages`` are factory values [0.1 V], ``highest`` is the largest position."""
     low, high = voltages
     return [
         row("firmware_version", 0, 1, "r", 3),
@@ -109,20 +115,25 @@ def _sts(number: int, voltages: tuple[int, int]) -> dict[str, Register]:
     return table(rows, ram_start=40)
 
 
-_STS3215 = ServoModel(
-    name="sts3215",
-    title="Feetech STS3215",
-    dialect=FEETECH_STS,
-    resolution=_RESOLUTION,
-    baud_rates=_BAUD,
-    registers=_sts(777, (40, 80)),
-    modes={"position": 0, "velocity": 1, "open_loop": 2, "step": 3},
-    mode_register="operating_mode",
-    error_bits=_ERRORS,
-    nominal_voltage=7.4,
-    rated_min=4.0,
-    rated_max=8.0,  # the factory value of its own limit, as supplies of 7.4 V give a little more
-)
+def _sts_model(
+    name: str, title: str, number: int, voltages: tuple[int, int], supply: tuple[float, float, float]
+) -> ServoModel:
+    """A servo of the STS series; ``supply`` is nominal, lowest and highest rated [V]."""
+    return ServoModel(
+        name=name,
+        title=f"Feetech {title}",
+        dialect=FEETECH_STS,
+        resolution=_RESOLUTION,
+        baud_rates=_BAUD,
+        registers=_sts(number, voltages),
+        modes={"position": 0, "velocity": 1, "open_loop": 2, "step": 3},
+        mode_register="operating_mode",
+        error_bits=_ERRORS,
+        nominal_voltage=supply[0],
+        rated_min=supply[1],
+        rated_max=supply[2],
+    )
+
 
 # SCS0009: 300 degrees in 1024 counts, high byte first, no sync read, no modes, no current.
 
@@ -149,34 +160,11 @@ _SCS_TABLE = table(
 )
 
 FEETECH_MODELS: tuple[ServoModel, ...] = (
-    _STS3215,
-    replace(
-        _STS3215,
-        name="sts3215_12v",
-        title="Feetech STS3215 (12 V)",
-        registers=_sts(777, (40, 140)),
-        nominal_voltage=12.0,
-        rated_min=6.0,
-        rated_max=12.6,
-    ),
-    replace(
-        _STS3215,
-        name="sts3250",
-        title="Feetech STS3250",
-        registers=_sts(2825, (40, 140)),
-        nominal_voltage=12.0,
-        rated_min=6.0,
-        rated_max=12.6,
-    ),
-    replace(
-        _STS3215,
-        name="sts3032",
-        title="Feetech STS3032",
-        registers=_sts(UNDOCUMENTED, (40, 74)),
-        nominal_voltage=6.0,
-        rated_min=4.0,
-        rated_max=7.4,
-    ),
+    # 8 V is the factory value of its own limit, as supplies of 7.4 V give a little more.
+    _sts_model("sts3215", "STS3215", 777, (40, 80), (7.4, 4.0, 8.0)),
+    _sts_model("sts3215_12v", "STS3215 (12 V)", 777, (40, 140), (12.0, 6.0, 12.6)),
+    _sts_model("sts3250", "STS3250", 2825, (40, 140), (12.0, 6.0, 12.6)),
+    _sts_model("sts3032", "STS3032", UNDOCUMENTED, (40, 74), (6.0, 4.0, 7.4)),
     ServoModel(
         name="scs0009",
         title="Feetech SCS0009",

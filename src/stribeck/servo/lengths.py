@@ -32,8 +32,6 @@ Acknowledgements of writes have no data and cannot be told apart, the answer to 
 concluded from them: what was written is read back.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence

@@ -7,18 +7,15 @@ sends and parses packets, and this module collects the answers. Each request has
 3 and 4 of the library, whose signatures differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from dynamixel_sdk import GroupBulkRead
 from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS, INST_PING, INST_REBOOT, INST_SYNC_READ
 
-from stribeck.servo.answers import Answer, Pending, Receiver, Request
-from stribeck.servo.dialects import BusDialect
-from stribeck.servo.latency import SHORTEST_PATIENCE
+from stribeck.servo.answers import SHORTEST_PATIENCE, Answer, Pending, Receiver, Request
 from stribeck.servo.lengths import LONGEST_DELAY, Block, Region, free_length
 from stribeck.servo.port import SLOW_PATIENCE, Port
+from stribeck.servo.registers import BusDialect
 
 ATTEMPTS = 20
 """Attempts for a packet to a single servo: enough with 1 % corrupt bytes."""
@@ -192,7 +189,7 @@ class Link:
         lengths, while they last: an answer has the time of the attempt that it belongs to, or of all with its length. One
         of an earlier call is not used, nor one that came so late that its time is not known (:data:`LONGEST_INTERVAL`).
 
-        Where an attempt takes several requests (:data:`~stribeck.servo.dialects.GroupRead`), it ends with the first that is not
+        Where an attempt takes several requests (:data:`~stribeck.servo.registers.GroupRead`), it ends with the first that is not
         answered, so that it waits no longer than one request does; the next attempt, or the next call, begins with the others.
 
         :return: the answers, by servo.

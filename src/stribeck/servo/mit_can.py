@@ -8,12 +8,11 @@ Sources: Damiao, "DM-J4310-2EC instruction manual", and RobStride, "RS00 user ma
 mode. This module stands apart: driver, recorder and nodes do not use it.
 """
 
-from __future__ import annotations
-
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 from stribeck.errors import ConfigError, ServoError
@@ -137,6 +136,16 @@ def _counts(command: MitCommand, ranges: MitRanges, bits: tuple[int, int, int, i
     return [to_counts(x, *span, n) for x, span, n in zip(command, spans, bits, strict=True)]
 
 
+def _motion(
+    counts: Sequence[int], ranges: MitRanges, bits: tuple[int, int, int]
+) -> tuple[float, float, float]:
+    """Position, velocity and torque from integers, in this order."""
+    limits = (ranges.position, ranges.velocity, ranges.torque)
+    parts = zip(counts, limits, bits, strict=True)
+    position, velocity, torque = (from_counts(n, -limit, limit, b) for n, limit, b in parts)
+    return position, velocity, torque
+
+
 class Damiao:
     """Frames of Damiao's drives: 16 bits of position, 12 of everything else; feedback has four bits for the ID."""
 
@@ -145,11 +154,8 @@ class Damiao:
     @staticmethod
     def command(drive: int, command: MitCommand, ranges: MitRanges) -> CanFrame:
         """The frame of a command."""
-        whole = 0
-        for count, bits in zip(
-            _counts(command, ranges, (16, 12, 12, 12, 12)), (16, 12, 12, 12, 12), strict=True
-        ):
-            whole = whole << bits | count
+        first, *others = _counts(command, ranges, (16, 12, 12, 12, 12))
+        whole = reduce(lambda before, count: before << 12 | count, others, first)
         return CanFrame(drive, whole.to_bytes(8, "big"))
 
     @staticmethod
@@ -170,11 +176,9 @@ class Damiao:
             return None
         code = frame.data[0] >> 4
         whole = int.from_bytes(frame.data[1:6], "big")
-        position = from_counts(whole >> 24, -ranges.position, ranges.position, 16)
-        velocity = from_counts(whole >> 12 & 0xFFF, -ranges.velocity, ranges.velocity, 12)
-        torque = from_counts(whole & 0xFFF, -ranges.torque, ranges.torque, 12)
+        motion = _motion((whole >> 24, whole >> 12 & 0xFFF, whole & 0xFFF), ranges, (16, 12, 12))
         faults = () if code in (0, 1) else (DAMIAO_STATES.get(code, f"error {code:#x}"),)
-        return MitState(drive, position, velocity, torque, float(frame.data[7]), code == 1, faults)
+        return MitState(drive, *motion, float(frame.data[7]), code == 1, faults)
 
 
 class RobStride:
@@ -205,18 +209,11 @@ class RobStride:
         drive = RobStride.sender(frame)
         if drive is None:
             return None
-        p, v, t, heat = (int.from_bytes(frame.data[k : k + 2], "big") for k in (0, 2, 4, 6))
+        *counts, heat = (int.from_bytes(frame.data[k : k + 2], "big") for k in (0, 2, 4, 6))
         bits = frame.identifier >> 16 & 0x3F
         faults = tuple(name for k, name in enumerate(ROBSTRIDE_FAULTS) if bits >> k & 1)
-        return MitState(
-            drive,
-            from_counts(p, -ranges.position, ranges.position, 16),
-            from_counts(v, -ranges.velocity, ranges.velocity, 16),
-            from_counts(t, -ranges.torque, ranges.torque, 16),
-            0.1 * heat,
-            frame.identifier >> 22 & 0x3 == 2,
-            faults,
-        )
+        motion, enabled = _motion(counts, ranges, (16, 16, 16)), frame.identifier >> 22 & 0x3 == 2
+        return MitState(drive, *motion, 0.1 * heat, enabled, faults)
 
 
 class CanLine(Protocol):
@@ -346,10 +343,7 @@ class MitBus:
 
 
 def _can_messages() -> Callable[[CanFrame], Any]:
-    """What makes messages of python-can.
-
-    :raises ConfigError: without python-can.
-    """
+    """What makes messages of python-can."""
     try:
         import can
     except ImportError:

@@ -4,8 +4,6 @@ The library's checksum and byte stuffing take most of the processor time of a cy
 "Protocol 2.0", "CRC".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plays a session on servos and records it in bags, without ROS."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 
@@ -10,20 +8,19 @@ import numpy as np
 from stribeck.errors import ServoError
 from stribeck.model.arrays import Array
 from stribeck.recordings.bags.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
-from stribeck.recordings.bags.run_writer import RunWriter
+from stribeck.recordings.bags.recorder import RunWriter
 from stribeck.servo.driver import Driver, DriverSample
 from stribeck.servo.port import NoAnswerError
-from stribeck.servo.sample_messages import SampleMessages
+from stribeck.servo.sample import SampleMessages
 from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive, Disturbed
-from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.limits import SessionJoint, rest_position
 from stribeck.session.session import Session
 from stribeck.session.timing import PeriodicLoop
+from stribeck.session.watch import JointStateBuffer
 
 __all__ = ["Outcome", "SessionRecorder", "hanging_warnings"]
-
 
 TOPICS = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
 

@@ -1,7 +1,5 @@
 """Configuration of one servo, and access to its registers by name over the bus."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Safety checks on the samples while torque is on, without I/O and clock."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,17 +4,15 @@ Source: ROBOTIS e-manual, pages of the servos (control tables, initial values, r
 :mod:`stribeck.servo.feetech_tables`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import NamedTuple
 
 from stribeck.errors import check_valid
-from stribeck.servo.dialects import DYNAMIXEL_1, DYNAMIXEL_2
 from stribeck.servo.feetech_tables import FEETECH_MODELS
-from stribeck.servo.registers import IndirectBlock, Register, ServoModel
-from stribeck.servo.rows import (
+from stribeck.servo.registers import (
+    DYNAMIXEL_1,
+    DYNAMIXEL_2,
     PLAIN,
     RETURN_DELAY,
     REVOLUTION,
@@ -23,6 +21,9 @@ from stribeck.servo.rows import (
     TEMPERATURE,
     TICK,
     VOLTAGE,
+    IndirectBlock,
+    Register,
+    ServoModel,
     Unit,
     row,
     table,
@@ -39,7 +40,6 @@ _X_SPEED = Unit("unsigned", 0.229 * RPM, "rad/s")
 _X_ACCELERATION = Unit("unsigned", 214.577 * RPM / 60.0, "rad/s^2")
 _X_DUTY = Unit("signed", 1.0 / 885.0, "1")
 _X_GAIN = (0, 16383)
-
 
 _X_COMMON = [
     row("model_information", 2, 4, "r"),
@@ -101,10 +101,7 @@ class _XValues(NamedTuple):
 
 
 def _x_series(current: float | None, baud_values: int, values: _XValues) -> dict[str, Register]:
-    """The table of an X or MX(2.0) servo.
-
-    :param current: current per count [A], ``None`` for a servo that measures load instead of current.
-    """
+    """The table of an X or MX(2.0) servo with its current per count [A], ``None`` if it measures load instead."""
     lowest, low, high = values.voltages
     velocity_p, velocity_i = values.velocity_gains
     rows = [
@@ -170,21 +167,14 @@ _XL330 = ServoModel(
 _XL330_M077_VALUES = _XL330_VALUES._replace(
     model_number=1190, velocity_limit=1620, velocity_gains=(40, 400), position_i_gain=400
 )
-_XL330_M077 = replace(
-    _XL330,
-    name="xl330_m077",
-    title="Dynamixel XL330-M077",
-    registers=_x_series(1e-3, len(_X_BAUD), _XL330_M077_VALUES),
-)
 _XC330_VALUES = _XValues(
     1240, 70, (31, 35, 70), 350, 52, (50, 1600), 1100, current_limit=2352, position_d_gain=500
 )
-_XC330 = replace(
-    _XL330,
-    name="xc330",
-    title="Dynamixel XC330-M288",
-    registers=_x_series(1e-3, len(_X_BAUD), _XC330_VALUES),
-)
+
+
+def _5_v(name: str, title: str, values: _XValues) -> ServoModel:
+    """A 5 V servo like the XL330."""
+    return replace(_XL330, name=name, title=title, registers=_x_series(1e-3, len(_X_BAUD), values))
 
 
 def _12_v(
@@ -198,14 +188,7 @@ def _12_v(
 ) -> ServoModel:
     """A 12 V servo with protocol-2 firmware; see :func:`_x_series`."""
     values = _XValues(
-        number,
-        80,
-        (95, 95, 160),
-        velocity_limit,
-        52,
-        (100, 1920),
-        position_p_gain,
-        current_limit=current_limit,
+        number, 80, (95, 95, 160), velocity_limit, 52, (100, 1920), position_p_gain, 0, current_limit
     )
     modes = _X_MODES if current is not None else {m: v for m, v in _X_MODES.items() if "current" not in m}
     return replace(
@@ -366,7 +349,7 @@ MODELS: dict[str, ServoModel] = {
     model.name: model
     for model in (
         _XL330,
-        _XL330_M077,
+        _5_v("xl330_m077", "Dynamixel XL330-M077", _XL330_M077_VALUES),
         _XL320,
         _MX64,
         replace(_MX64, name="mx106", title="Dynamixel MX-106", registers=_mx(320, 160)),
@@ -376,7 +359,7 @@ MODELS: dict[str, ServoModel] = {
         _12_v("xm430", "Dynamixel XM430-W350", 1020, 350, 2.69e-3, 1193, 800),
         _12_v("xm430_w210", "Dynamixel XM430-W210", 1030, 330, 2.69e-3, 1193, 800),
         _12_v("xm540", "Dynamixel XM540-W270", 1120, 128, 2.69e-3, 2047, 800),
-        _XC330,
+        _5_v("xc330", "Dynamixel XC330-M288", _XC330_VALUES),
         *FEETECH_MODELS,
     )
 }

@@ -1,7 +1,5 @@
 """Records a session: one bag per run, with its name and the content of ``/bench``."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +16,7 @@ from stribeck.files.actuators import load_actuator
 from stribeck.model.bench import Pendulum
 from stribeck.model.log import Setup
 from stribeck.recordings.bags.messages import BENCH, JOINT_COMMANDS, RawMessage, joint_state, text
-from stribeck.recordings.bags.run_writer import RunWriter
+from stribeck.recordings.bags.recorder import RunWriter
 from stribeck.recordings.bench import BenchDescription
 from stribeck.session.directive import Aborted, Directive, RunEnded, RunStarted
 from stribeck.session.limits import Play

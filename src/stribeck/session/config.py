@@ -5,8 +5,6 @@
 together in their own coordinates, without center and scale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Annotated
 from msgspec import Meta, structs
 
 from stribeck import strict
-from stribeck.errors import ConfigError, RecordingError
+from stribeck.errors import ConfigError, RecordingError, located
 from stribeck.files.actuators import load_actuator
 from stribeck.files.schema import Count, Infinite, Name, Positive, Schema, read_yaml
 from stribeck.model.bench import Pendulum
@@ -25,12 +23,19 @@ from stribeck.session.bags import BenchJoint
 from stribeck.session.directive import SessionOptions
 from stribeck.session.excitation_file import read_excitation_file
 from stribeck.session.limits import Limits, Play, SessionJoint, plays_of
-from stribeck.session.points import read_points
-from stribeck.session.poses import read_poses_file
-from stribeck.session.sweep import read_sweep
+from stribeck.session.points import MotionPointsFile
+from stribeck.session.poses import PosesFile
+from stribeck.session.sweep import SweepFile
 
 Limit = Annotated[float, Meta(gt=0.0), Infinite]
 """A positive number, or ``.inf`` for no limit."""
+
+MOTIONS: dict[str, type[SweepFile | PosesFile | MotionPointsFile]] = {
+    "speeds": SweepFile,
+    "poses": PosesFile,
+    "positions": MotionPointsFile,
+}
+"""Files of motions by a key that no other one has; a Fourier series has none of them."""
 
 
 class LimitKeys(Schema, kw_only=True):
@@ -208,17 +213,18 @@ def session_of(
         place = f"{where}: joints: {name}"
         if joint.limits is None:
             raise ConfigError(f"{place}: limits missing")
-        try:
+        with located(place, ConfigError):
             limits = Limits(*joint.position_limits, **structs.asdict(joint.limits))
             session_joints.append(
                 SessionJoint(name, limits, joint.center, joint.scale, joint.bench is not None)
             )
-        except ConfigError as error:
-            raise ConfigError(f"{place}: {error}") from None
         load = None if joint.bench is None else Pendulum(**structs.asdict(joint.bench))
         bench_joints.append(BenchJoint(name, actuator, load, float(joint.i_gain), float(joint.d_gain)))
+    with located(f"{where}: plays", ConfigError):
+        trajectories = [_trajectory(name) for name in keys.plays.trajectories]
+        plays = plays_of(trajectories, keys.plays.gains, keys.plays.repetitions)
     return SessionConfig(
-        plays=_plays(keys.plays, f"{where}: plays"),
+        plays=plays,
         joints=tuple(session_joints),
         bench_joints=tuple(bench_joints),
         options=SessionOptions(
@@ -234,22 +240,12 @@ def session_of(
     )
 
 
-def _plays(keys: PlayKeys, where: str) -> tuple[Play, ...]:
-    try:
-        return plays_of([_trajectory(name) for name in keys.trajectories], keys.gains, keys.repetitions)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
-
-
 def _trajectory(name: str) -> Trajectory:
     if not name.endswith((".yaml", ".yml")):
         return trajectory_named(name)
     path = Path(name).expanduser()
     content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    if isinstance(content, dict) and "speeds" in content:
-        return read_sweep(path).to_play(path.stem)
-    if isinstance(content, dict) and "poses" in content:
-        return read_poses_file(path).to_play(path.stem)
-    if isinstance(content, dict) and "positions" in content:
-        return read_points(path).to_play(path.stem)
-    return read_excitation_file(path).trajectory.to_play(path.stem)
+    kind = next((kind for key, kind in MOTIONS.items() if isinstance(content, dict) and key in content), None)
+    if kind is None:
+        return read_excitation_file(path).trajectory.to_play(path.stem)
+    return kind.read(path).to_play(path.stem)

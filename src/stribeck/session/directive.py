@@ -1,7 +1,5 @@
 """Output of a session (events, directives, plans) and its options (speeds, times)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -97,11 +95,12 @@ class RunEnded:
 Recorded = Literal["given up", "not begun", "kept"]
 """What becomes of the recording of a run when the timing is disturbed: during it, before it, and after it."""
 
-FATE: dict[Recorded, str] = {
-    "given up": "its recording is given up",
-    "not begun": "its recording had not begun, so nothing is lost",
-    "kept": "its recording is complete and kept",
+FATE: dict[Recorded, tuple[str, str]] = {
+    "given up": ("its recording is given up", " and the run is repeated"),
+    "not begun": ("its recording had not begun, so nothing is lost", "; the run begins again"),
+    "kept": ("its recording is complete and kept", "; the session continues"),
 }
+"""What is said of it, and of the run if the session goes on."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +123,8 @@ class Disturbed:
     @property
     def text(self) -> str:
         """One line for the user: the run, what happened, and what becomes of it."""
-        then = {
-            "given up": " and the run is repeated",
-            "not begun": "; the run begins again",
-            "kept": "; the session continues",
-        }[self.recording]
         count = f"disturbance {self.repetition} of this run, at most {self.allowed} are allowed"
-        return f"{self._start}{then} ({count})"
+        return f"{self._start}{FATE[self.recording][1]} ({count})"
 
     @property
     def last_text(self) -> str:
@@ -144,7 +138,7 @@ class Disturbed:
     @property
     def _start(self) -> str:
         what = f"{self.play.trajectory.name}, gain {self.play.kp:g}"
-        return f"run {self.index + 1} ({what}): {self.reason}; {FATE[self.recording]}"
+        return f"run {self.index + 1} ({what}): {self.reason}; {FATE[self.recording][0]}"
 
 
 @dataclass(frozen=True)

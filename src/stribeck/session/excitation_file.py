@@ -14,23 +14,20 @@
 The formula is in :mod:`stribeck.session.fourier`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import yaml
 
 from stribeck.errors import ConfigError
 from stribeck.files.folders import write_atomically
-from stribeck.files.schema import Schema, read_yaml
 from stribeck.session.fourier import FourierTrajectory
+from stribeck.session.motion_file import MotionFile, dumped
 
 
-class FourierFile(Schema):
+class FourierFile(MotionFile):
     """The keys of a trajectory's file.
 
     :param schema: version of the format.
@@ -79,18 +76,17 @@ def write_excitation(path: Path, content: ExcitationFile) -> None:
     :raises OutputError: if the file cannot be written.
     """
     motion = content.trajectory
-    data: dict[str, Any] = {
-        "schema": 1,
-        "robot": content.robot,
-        "joints": list(motion.joints),
-        "duration": motion.duration,
-        "sine": motion.sine.tolist(),
-        "cosine": motion.cosine.tolist(),
-        "offset": motion.offset.tolist(),
-    }
-    if content.log_det is not None:
-        data["log_det"] = content.log_det
-    write_atomically(path, _dumped(data))
+    sine, cosine = (tuple(map(tuple, rows.tolist())) for rows in (motion.sine, motion.cosine))
+    FourierFile(
+        schema=1,
+        robot=content.robot,
+        joints=motion.joints,
+        duration=motion.duration,
+        sine=sine,
+        cosine=cosine,
+        offset=tuple(motion.offset.tolist()),
+        log_det=content.log_det,
+    ).write(path)
 
 
 def read_excitation_file(path: Path) -> ExcitationFile:
@@ -98,7 +94,7 @@ def read_excitation_file(path: Path) -> ExcitationFile:
 
     :raises ConfigError: for an invalid file, or a motion that does not start and end at rest.
     """
-    content = read_yaml(path, FourierFile)
+    content = FourierFile.read(path)
     try:
         motion = FourierTrajectory(
             content.joints,
@@ -127,19 +123,12 @@ def write_joint_trajectory(path: Path, trajectory: FourierTrajectory, rate: floa
             "positions": position,
             "velocities": velocity,
             "accelerations": acceleration,
-            "time_from_start": _duration(float(t)),
+            "time_from_start": dict(
+                zip(("sec", "nanosec"), divmod(round(float(t) * 1e9), 10**9), strict=True)
+            ),
         }
         for t, position, velocity, acceleration in zip(time, *states, strict=True)
     ]
     header = {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""}
     message = {"header": header, "joint_names": list(trajectory.joints), "points": points}
-    write_atomically(path, _dumped(message))
-
-
-def _duration(time: float) -> dict[str, int]:
-    sec, nanosec = divmod(round(time * 1e9), 1_000_000_000)
-    return {"sec": sec, "nanosec": nanosec}
-
-
-def _dumped(data: Any) -> str:
-    return yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)
+    write_atomically(path, dumped(message))

@@ -1,7 +1,5 @@
 """Commands of identification as child processes, which write to a folder of their own beside the result."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -194,15 +192,14 @@ class FitProcess:
         :raises ParameterFileError: if the file of drives cannot be read.
         """
         try:
-            return self._install_folder() if self._engine.folder else self._install_file()
+            if self._engine.folder:
+                return self._install_folder()
+            _check(self._engine, self._result)
+            kept = replace_keeping(self._result, self._output)
+            return Installed(self._output, (self._output,), () if kept is None else (kept,))
         except OSError as error:
             place = error.filename2 or error.filename or self._output
             raise OutputError(f"cannot write {place}: {error.strerror}") from error
-
-    def _install_file(self) -> Installed:
-        _check(self._engine, self._result)
-        kept = replace_keeping(self._result, self._output)
-        return Installed(self._output, (self._output,), () if kept is None else (kept,))
 
     def _install_folder(self) -> Installed:
         main = main_file(self._result)
@@ -210,7 +207,8 @@ class FitProcess:
             raise OutputError(f"{self._engine.title} wrote no result")
         _check(self._engine, main)
         files, kept_files = [], []
-        for path in sorted(_files_in(self._result), key=lambda one: (one != main, one)):
+        results = [path for path in self._result.rglob("*") if path.is_file()]
+        for path in sorted(results, key=lambda one: (one != main, one)):
             place = self._output / path.relative_to(self._result)
             place.parent.mkdir(parents=True, exist_ok=True)
             if path.suffix == ".yaml":
@@ -287,10 +285,6 @@ def _named(engine: Engine, settings: Mapping[str, str]) -> Iterator[str]:
 def _check(engine: Engine, path: Path) -> None:
     if engine.drives:
         read_drives(path)
-
-
-def _files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def progress_of(line: str) -> Mapping[str, Any] | None:

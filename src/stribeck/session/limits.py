@@ -1,7 +1,5 @@
 """Joint limits, and the check of plays against them before torque goes on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

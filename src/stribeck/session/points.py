@@ -19,23 +19,19 @@ The motion may start and end with a velocity; sessions slow down beyond the end.
 Source: Catmull, Rom 1974, "A class of local interpolating splines".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import yaml
 
-from stribeck.files.folders import write_atomically
-from stribeck.files.schema import Positive, Schema, read_yaml
+from stribeck.files.schema import Positive
 from stribeck.model.arrays import Array
 from stribeck.model.trajectories import Trajectory
+from stribeck.session.motion_file import MotionFile, check_rows
 
 
-class MotionPointsFile(Schema):
+class MotionPointsFile(MotionFile):
     """The keys of a file of points.
 
     :param schema: version of the format.
@@ -50,15 +46,10 @@ class MotionPointsFile(Schema):
     positions: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        if not self.joints or len(set(self.joints)) < len(self.joints):
-            raise ValueError(f"joints: expected different names, found {list(self.joints)}")
         if len(self.positions) < 2:
             raise ValueError(f"positions: expected at least two points, found {len(self.positions)}")
+        check_rows("positions", "point", self.positions, self.joints)
         for number, point in enumerate(self.positions):
-            if len(point) != len(self.joints):
-                raise ValueError(
-                    f"positions: point {number} has {len(point)} numbers, but {len(self.joints)} joints are listed"
-                )
             if not all(map(math.isfinite, point)):
                 raise ValueError(f"positions: point {number} is not finite: {list(point)}")
 
@@ -87,25 +78,3 @@ def _through(points: Array, period: float) -> Callable[[Array], Array]:
         return np.asarray(straight + u * (1.0 - u) * ((1.0 - u) * rise[k] - u * rise[k + 1]))
 
     return goal
-
-
-def write_points(path: Path, content: MotionPointsFile) -> None:
-    """Write a file of points, with numbers in full precision.
-
-    :raises OutputError: if it cannot be written.
-    """
-    data = {
-        "schema": 1,
-        "joints": list(content.joints),
-        "period": content.period,
-        "positions": [list(point) for point in content.positions],
-    }
-    write_atomically(path, yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=110))
-
-
-def read_points(path: Path) -> MotionPointsFile:
-    """Read a file of points.
-
-    :raises ConfigError: for an invalid file.
-    """
-    return read_yaml(path, MotionPointsFile)

@@ -12,21 +12,17 @@ All joints move together from pose to pose, at rest at both ends (a cubic), with
     rest: 1.5
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import yaml
 
-from stribeck.files.folders import write_atomically
-from stribeck.files.schema import Positive, Schema, read_yaml
+from stribeck.files.schema import Positive
 from stribeck.model.arrays import Array
 from stribeck.model.trajectories import Trajectory
 from stribeck.session.motion import Glide
+from stribeck.session.motion_file import MotionFile, check_rows
 
 REST = 1.5
 """Usual rest at a pose [s]: vibrations die away, and the tracker measures."""
@@ -34,12 +30,11 @@ REST = 1.5
 SPEED, ACCELERATION = 0.5, 1.0
 """Usual speed [rad/s] and acceleration [rad/s²] between poses."""
 
-
 Free = Callable[[Array, Array], bool]
 """Whether the straight way from one position (n,) to another is free."""
 
 
-class PosesFile(Schema):
+class PosesFile(MotionFile):
     """The keys of a file of poses.
 
     :param schema: version of the format.
@@ -58,15 +53,9 @@ class PosesFile(Schema):
     rest: Positive = REST
 
     def __post_init__(self) -> None:
-        if not self.joints or len(set(self.joints)) < len(self.joints):
-            raise ValueError(f"joints: expected different names, found {list(self.joints)}")
         if not self.poses:
             raise ValueError("poses: expected at least one")
-        for number, pose in enumerate(self.poses):
-            if len(pose) != len(self.joints):
-                raise ValueError(
-                    f"poses: row {number} has {len(pose)} numbers, but {len(self.joints)} joints are listed"
-                )
+        check_rows("poses", "row", self.poses, self.joints)
 
     def glides(self) -> list[Glide]:
         """The motions between poses; the first begins at the first pose."""
@@ -118,27 +107,3 @@ def in_order(poses: Sequence[Array], free: Free | None = None) -> tuple[list[int
         order.append(following)
         left.remove(following)
     return order, left
-
-
-def write_poses(path: Path, content: PosesFile) -> None:
-    """Write a file of poses.
-
-    :raises OutputError: if it cannot be written.
-    """
-    data = {
-        "schema": 1,
-        "joints": list(content.joints),
-        "poses": [list(pose) for pose in content.poses],
-        "speed": content.speed,
-        "acceleration": content.acceleration,
-        "rest": content.rest,
-    }
-    write_atomically(path, yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=110))
-
-
-def read_poses_file(path: Path) -> PosesFile:
-    """Read a file of poses.
-
-    :raises ConfigError: for an invalid file.
-    """
-    return read_yaml(path, PosesFile)

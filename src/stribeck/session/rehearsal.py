@@ -1,7 +1,5 @@
 """A session on ideal joints, in virtual time: the goals that it would send, and what they demand of the joints."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -21,8 +21,6 @@ joints brake and hold, and once states are in time again the run is repeated, a 
 errors, temperatures and :meth:`Session.stop` end the session.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -43,8 +41,16 @@ from stribeck.session.directive import (
     SessionOptions,
 )
 from stribeck.session.limits import Play, SessionJoint, check_plays, rest_position
-from stribeck.session.motion import Brake, Following, Glide, GoalMotion, Hold, braking
-from stribeck.session.plans import estimated_duration, sampled
+from stribeck.session.motion import (
+    Brake,
+    Following,
+    Glide,
+    GoalMotion,
+    Hold,
+    braking,
+    estimated_duration,
+    sampled,
+)
 from stribeck.session.watch import Debounce, Measurement, Recovery, RestDetector, Trusted, lateness
 
 GAIN_TOLERANCE = 0.5
@@ -64,6 +70,8 @@ class Session:
     :param whole_segments: whether the robot receives motion segments whole (:meth:`plan`). It then goes on with one while
         this program stands still, so a stop begins where the segment is by then; otherwise at the last goal sent.
     :param options: speeds and times.
+    :ivar phase: the current phase.
+    :ivar duration: estimated duration of the session [s].
     :raises ConfigError: for plays that exceed limits (:func:`~stribeck.session.limits.check_plays`).
     """
 
@@ -91,7 +99,8 @@ class Session:
         self._estimates = [
             estimated_duration(play, joints, self._rest, self._soft, self.options) for play in self.plays
         ]
-        self._phase: Phase = "waiting"
+        self.duration = sum(self._estimates)
+        self.phase: Phase = "waiting"
         self._play = self._segment = 0
         self._since = self._play_since = self._now = math.nan
         self._motion: GoalMotion = self._off()
@@ -107,19 +116,9 @@ class Session:
         self._trusted = Trusted(joints, self.options.position_margin, self.options.alarm_time)
 
     @property
-    def phase(self) -> Phase:
-        """The current phase."""
-        return self._phase
-
-    @property
     def over(self) -> bool:
         """Whether the session has ended."""
-        return self._phase in ("finished", "aborted")
-
-    @property
-    def duration(self) -> float:
-        """Estimated duration of the session [s]."""
-        return sum(self._estimates)
+        return self.phase in ("finished", "aborted")
 
     def abort(self, reason: str) -> None:
         """End the run, return the joints to rest and switch torque off; no effect if already ending or over."""
@@ -136,7 +135,7 @@ class Session:
 
         No effect while the session waits for states or recovers, or when it is over.
         """
-        if self._phase not in ("waiting", "recovering") and not self.over:
+        if self.phase not in ("waiting", "recovering") and not self.over:
             self._disturb(reason)
 
     def plan(self, step: float) -> Plan | None:
@@ -192,7 +191,7 @@ class Session:
     # Stopping.
 
     def _react(self, now: float, measured: Measurement) -> None:
-        if self._phase == "recovering" and not self._in_time_again(now, measured):
+        if self.phase == "recovering" and not self._in_time_again(now, measured):
             return
         if (doubt := self._doubt(now, measured)) is not None:
             self._stop(doubt)
@@ -200,7 +199,7 @@ class Session:
         if (late := self._late(now, measured)) is not None:
             self._disturb(late)
             return
-        if self._phase == "waiting" and not measured.complete(self.options.state_timeout):
+        if self.phase == "waiting" and not measured.complete(self.options.state_timeout):
             self._now = now
             return
         trusted, problem = self._trusted.update(now, measured)
@@ -222,7 +221,7 @@ class Session:
     def _doubt(self, now: float, measured: Measurement) -> str | None:
         """Reason why the session cannot begin, or its time is not to be trusted; or ``None``."""
         options = self.options
-        if self._phase == "waiting":
+        if self.phase == "waiting":
             late = now - self._since > options.start_timeout and not measured.complete(options.state_timeout)
             return f"no joint states were received for {options.start_timeout:g} s" if late else None
         return f"the clock went back by {self._now - now:.3g} s" if now < self._now else None
@@ -230,7 +229,7 @@ class Session:
     def _late(self, now: float, measured: Measurement) -> str | None:
         """What disturbs the timing, or ``None``."""
         timeout, interval = self.options.state_timeout, now - self._now
-        return None if self._phase == "waiting" else lateness(measured, self.joints, timeout, interval)
+        return None if self.phase == "waiting" else lateness(measured, self.joints, timeout, interval)
 
     def _in_time_again(self, now: float, measured: Measurement) -> bool:
         """Whether loop and states are in time, while recovering; stops the session if they are not for too long."""
@@ -266,9 +265,9 @@ class Session:
         """Stop in the same way, and recover; or for good, if the play was disturbed too often or the session ends."""
         allowed, play = self.options.repetitions, self.plays[self._play]
         self._disturbances += 1
-        self._repeats |= self._phase not in AFTER_RUN
+        self._repeats |= self.phase not in AFTER_RUN
         recording: Recorded = (
-            "given up" if self._phase == "running" else "not begun" if self._repeats else "kept"
+            "given up" if self.phase == "running" else "not begun" if self._repeats else "kept"
         )
         event = Disturbed(play, self._play, reason, self._disturbances, allowed, recording)
         if self._ending is not None or self._disturbances > allowed:
@@ -279,7 +278,7 @@ class Session:
         self._events.append(event)
 
     def _cut_short(self, phase: Phase, reason: str, hold: Hold | None, disturbed: bool) -> None:
-        if self._phase == "running":
+        if self.phase == "running":
             self._events.append(RunEnded(self.plays[self._play], self._play, reason, disturbed))
         self._brakes_next = False
         if self.releases_torque:
@@ -293,7 +292,7 @@ class Session:
         """Begin a stop where the segment is now, as the robot has gone on with it."""
         if self._brakes_next:
             self._brakes_next, at = False, max(now, self._now)
-            self._move(self._phase, at, self._braking(at - self._since))
+            self._move(self.phase, at, self._braking(at - self._since))
 
     def _off(self) -> Hold:
         return Hold(np.full(len(self.joints), math.nan))
@@ -303,7 +302,7 @@ class Session:
 
     def _begin_ending(self, now: float, reason: str) -> None:
         """After :meth:`abort`, leave the current phase and return to rest."""
-        match self._phase:
+        match self.phase:
             case "waiting":
                 self._end("aborted", Aborted(reason), now)
             case "running":
@@ -319,7 +318,7 @@ class Session:
         """Enter the next phase if due; return whether to check for a further one at once."""
         elapsed, options = now - self._since, self.options
         end, done = self._since + self._motion.duration, elapsed >= self._motion.duration
-        match self._phase:
+        match self.phase:
             case "waiting":
                 return measured.complete(options.state_timeout) and self._begin_play(now, measured)
             case "enabling":
@@ -350,7 +349,7 @@ class Session:
 
     def _move(self, phase: Phase, at: float, motion: GoalMotion) -> bool:
         """Enter a phase and its motion, which started at ``at``."""
-        self._phase, self._since = phase, at
+        self.phase, self._since = phase, at
         if motion is not self._motion:
             self._motion = motion
             self._segment += 1
@@ -414,7 +413,7 @@ class Session:
             if self._play + 1 == len(self.plays):
                 return self._end("finished", Finished(), now)
             self._play, self._play_since, self._disturbances = self._play + 1, now, 0
-        if self._phase == "swinging":
+        if self.phase == "swinging":
             return self._begin_play(now, measured)
         return self._move("gain", now, self._motion)
 
@@ -432,7 +431,7 @@ class Session:
             goals=self._sent,
             kp=self.plays[self._play].kp,
             events=events,
-            phase=self._phase,
+            phase=self.phase,
             play=self._play,
             progress=min(1.0, done / total),
             remaining=0.0 if self.over else max(0.0, total - done),
@@ -441,7 +440,7 @@ class Session:
 
     def _done(self, now: float) -> float:
         """Elapsed part of the estimated duration [s]; a play counts for at most its estimate."""
-        if self._phase == "finished":
+        if self.phase == "finished":
             return self.duration
         elapsed = 0.0 if math.isnan(self._play_since) else now - self._play_since
         return sum(self._estimates[: self._play]) + min(elapsed, self._estimates[self._play])

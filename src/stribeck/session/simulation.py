@@ -1,8 +1,9 @@
 """Connections to a simulation that keeps simulated time: messages on a Unix socket, and the messages that there are.
 
 ``stribeck emulate --simulated`` is the server (:mod:`stribeck.emulator.simulated`). Its clients are drivers, for the bytes of
-their serial line (:mod:`stribeck.servo.simulated_port`), and nodes that run in lock-step (:mod:`stribeck.nodes.lockstep`).
-Every message is a MessagePack array whose first item is one of the kinds below.
+their serial line (:mod:`stribeck.servo.port`), and nodes that run in lock-step (:mod:`stribeck.nodes.lockstep`).
+Every message is a MessagePack array whose first item is one of the kinds below. What a node in lock-step does at certain times
+are timers, and threads that run one at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,3 +151,56 @@ def _ended() -> ServoError:
     return ServoError(
         "the simulation has ended: start `stribeck emulate --simulated` again, then this program"
     )
+
+
+class TurnTimer:
+    """A periodic timer in simulated time; the first call comes after a period."""
+
+    def __init__(self, period: float, callback: Callable[[], None], due: float) -> None:
+        self.period, self.callback, self.due = period, callback, due
+        self.over = False
+
+    def cancel(self) -> None:
+        """Do not call again."""
+        self.over = True
+
+    def act(self, now: float) -> None:
+        """Call, and plan the next call."""
+        self.due = max(self.due + self.period, now)
+        self.callback()
+
+
+class TurnThread(threading.Thread):
+    """A thread that runs only while the turn of its node waits for it, until it sleeps on the node's clock."""
+
+    def __init__(self, target: Callable[[], None], name: str, due: float) -> None:
+        super().__init__(name=name, daemon=True)
+        self._work, self.due = target, due
+        self.over = self.free = False
+        self._resumed, self._paused = threading.Semaphore(0), threading.Semaphore(0)
+
+    def run(self) -> None:
+        """Work when it is resumed for the first time."""
+        self._resumed.acquire()
+        try:
+            self._work()
+        finally:
+            self.over = True
+            self._paused.release()
+
+    def act(self, now: float) -> None:
+        """Let it run until it sleeps or ends."""
+        self._resumed.release()
+        self._paused.acquire()
+
+    def pause_until(self, due: float) -> None:
+        """Called by the thread itself: sleep."""
+        self.due = due
+        self._paused.release()
+        self._resumed.acquire()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Let it run freely, without waiting for its clock, until it ends."""
+        self.free = True
+        self._resumed.release()
+        super().join(timeout)

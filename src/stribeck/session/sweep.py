@@ -16,20 +16,16 @@ need all of it.
     others: {shoulder: 0.5}
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import yaml
 
 from stribeck.errors import ConfigError
-from stribeck.files.folders import write_atomically
-from stribeck.files.schema import Count, Positive, Schema, read_yaml
+from stribeck.files.schema import Count, Positive
 from stribeck.model.arrays import Array
 from stribeck.model.trajectories import Trajectory
+from stribeck.session.motion_file import MotionFile
 
 PLATEAU, SHORTEST = 6.0, 0.5
 """Usual duration of even motion, and the shortest one that is played [s]."""
@@ -44,7 +40,7 @@ SLOWEST = 0.005
 """Smallest speed of a programme, relative to the largest."""
 
 
-class SweepFile(Schema):
+class SweepFile(MotionFile):
     """The keys of a sweep's file.
 
     :param schema: version of the format.
@@ -162,31 +158,6 @@ def _held(position: float) -> Callable[[Array], Array]:
 def spaced_speeds(largest: float, count: int) -> tuple[float, ...]:
     """So many speeds, spaced geometrically from :data:`SLOWEST` times the largest on [rad/s]."""
     return tuple(float(f"{v:.3g}") for v in largest * np.geomspace(SLOWEST, 1.0, count))
-
-
-def write_sweep(path: Path, content: SweepFile) -> None:
-    """Write a sweep.
-
-    :raises OutputError: if the file cannot be written.
-    """
-    data = {
-        "schema": 1,
-        "joint": content.joint,
-        "range": list(content.range),
-        "speeds": list(content.speeds),
-        "acceleration": content.acceleration,
-        "places": content.places,
-        "others": dict(content.others),
-    }
-    write_atomically(path, yaml.safe_dump(data, sort_keys=False, default_flow_style=None, allow_unicode=True))
-
-
-def read_sweep(path: Path) -> SweepFile:
-    """Read a sweep.
-
-    :raises ConfigError: for an invalid file.
-    """
-    return read_yaml(path, SweepFile)
 
 
 def sweep_of(values: dict[str, object]) -> SweepFile:

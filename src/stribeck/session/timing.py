@@ -3,8 +3,6 @@
 Code that waits or measures time uses a :class:`SteadyClock`, so that tests can run it on virtual time.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Protocol

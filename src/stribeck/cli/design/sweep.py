@@ -13,7 +13,7 @@ from stribeck.cli.inputs import check_outputs
 from stribeck.cli.options import Count, Positive, assigned, group, option
 from stribeck.errors import ConfigError
 from stribeck.rigid.urdf import robot_element
-from stribeck.session.sweep import spaced_speeds, sweep_of, write_sweep
+from stribeck.session.sweep import spaced_speeds, sweep_of
 
 _joint, _motion = group("joint"), group("motion")
 
@@ -64,7 +64,7 @@ def run(options: SweepOptions) -> int:
         }
     )
     play = sweep.to_play(options.output.stem)
-    write_sweep(options.output, sweep)
+    sweep.write(options.output)
     largest = max(abs(end) for end in sweep.range)
     print(
         f"{options.output}: {len(sweep.legs())} sweeps of {options.joint} at {len(sweep.played)} speeds from {sweep.played[0]:.3g} to "

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stribeck.errors import ConfigError, ParameterFileError
-from stribeck.files.estimate_entry import ParameterEntry
+from stribeck.files.earlier_drives import ParameterEntry
 from stribeck.files.folders import save_json
 from stribeck.files.schema import Schema, read_json
 from stribeck.identify.common.quantiles import normal_estimate

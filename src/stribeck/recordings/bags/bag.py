@@ -16,8 +16,6 @@ message of that joint. Times are header stamps; log times only define the order.
 lost answers. Such a run is left out; the session has repeated it, if it could.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict
@@ -71,7 +69,7 @@ EVERY_JOINT = "*"
 
 @dataclass
 class _Run:
-    """Samples of one run while a bag is read: times and values by signal.
+    """Samples of one run while a bag is read: times and readings by signal, and then tracks in SI units.
 
     :param ended: whether its end event or the next run ended it, rather than the end of the bag.
     :param aborted: what disturbed the run, empty for a run that is to be read.
@@ -81,8 +79,8 @@ class _Run:
     bench: BenchDescription
     ended: bool = False
     aborted: str = ""
-    times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    samples: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    tracks: dict[str, Track] = field(default_factory=dict)
     seen: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
     def convert(
@@ -91,19 +89,18 @@ class _Run:
         """Convert readings to SI units, and add constants."""
         self.seen = seen
         for signal, source in sources.items():
-            if source.constant is not None and self.times["position"]:
-                self.times[signal], self.values[signal] = [self.times["position"][0]], [source.constant]
-            elif self.times[signal]:
-                try:
-                    source.check_width(1)
-                except ValueError as error:
-                    raise RecordingError(f"{path}: {signal}: {error}") from None
-                self.values[signal] = source.in_si(self.values[signal], 0).tolist()
+            if source.constant is not None and self.samples["position"]:
+                start = self.samples["position"][0][0]
+                self.tracks[signal] = Track(np.array([start]), np.array([source.constant]))
+            elif self.samples[signal]:
+                source.check_width(1, f"{path}: {signal}")
+                times, readings = np.array(self.samples[signal]).T
+                self.tracks[signal] = Track(times, source.in_si(readings, 0))
 
     @property
     def seconds(self) -> float:
         """Time between the first sample and the last [s], negative without samples."""
-        times = [time for found in self.times.values() for time in found]
+        times = [time for track in self.tracks.values() for time in track.time]
         return max(times) - min(times) if times else -1.0
 
 
@@ -290,8 +287,7 @@ def _collect(
                 for joint, value in samples:
                     seen[signal][joint] = None
                     if joint in active:
-                        active[joint].times[signal].append(time)
-                        active[joint].values[signal].append(value)
+                        active[joint].samples[signal].append((time, value))
     for run in finished:
         run.ended = True
     for run in (*finished, *active.values()):
@@ -357,7 +353,7 @@ def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None)
 
 def _log(path: Path, run: _Run) -> Log:
     what = f"{path}: run {run.bench.run_id!r}"
-    missing = [signal for signal in REQUIRED_SIGNALS if not run.times[signal]]
+    missing = [signal for signal in REQUIRED_SIGNALS if signal not in run.tracks]
     if missing:
         kind = TooShortError if 0.0 <= run.seconds < MINIMUM_DURATION else RecordingError
         found = "; ".join(
@@ -368,9 +364,4 @@ def _log(path: Path, run: _Run) -> Log:
         raise kind(
             f"{what} has no {', '.join(missing)} of joint {run.bench.joint!r}{found and f' ({found})'}"
         )
-    tracks = {
-        signal: Track(np.array(times), np.array(run.values[signal]))
-        for signal, times in run.times.items()
-        if times
-    }
-    return log_of_tracks(tracks, run.bench, path)
+    return log_of_tracks(run.tracks, run.bench, path)

@@ -4,8 +4,6 @@ Chunks are not compressed: ``@mcap/core`` reads them without further packages, o
 moves, and a minute of four topics at 200 Hz takes 9 MB. Every chunk has a checksum for recovery after a crash.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -14,9 +12,7 @@ from typing import IO, Any, Final, NamedTuple, cast
 
 import yaml
 from mcap.writer import CompressionType, Writer
-from rosbags.interfaces.typing import Typesdict
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
-from rosbags.typesys.store import Typestore
 
 import stribeck
 from stribeck.errors import ConfigError
@@ -226,17 +222,13 @@ def _definition(kind: str, given: Mapping[str, str]) -> Definition:
             f"the definition of the message type {kind} is not known: give its text, or do not record the topic"
         )
     try:
-        store = contract if kind not in given else _store_of(get_types_from_msg(given[kind], kind))
+        store = contract
+        if kind in given:  # its definitions override ours of the same name
+            store = get_typestore(Stores.EMPTY)
+            store.register({**contract.fielddefs, **get_types_from_msg(given[kind], kind)})
         return Definition(store.generate_msgdef(kind, ros_version=2)[0], store.hash_rihs01(kind))
     except Exception as error:  # the parser raises arbitrary errors for invalid definitions
         raise ConfigError(f"the definition of the message type {kind} cannot be read: {error}") from error
-
-
-def _store_of(definitions: Typesdict) -> Typestore:
-    """Type store of the given definitions, which override ours of the same name, with our types for the fields that they refer to."""
-    store = get_typestore(Stores.EMPTY)
-    store.register({**contract_types().fielddefs, **definitions})
-    return store
 
 
 def _qos(topic: Topic) -> list[dict[str, Any]]:

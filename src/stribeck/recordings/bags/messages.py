@@ -3,8 +3,6 @@
 Stamps are integer nanoseconds; all other values are in SI units and joint coordinates, see :mod:`stribeck.recordings.bags.bag`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence

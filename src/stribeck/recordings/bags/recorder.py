@@ -4,26 +4,27 @@ rosbag2's recorder closes chunks by size only, so that a crash would lose many s
 
 During recording a bag is a folder with its final name that holds one MCAP file; ``metadata.yaml`` is written last.
 The recorder holds a lock (``flock``) on the file; :mod:`stribeck.recordings.bags.recovery` finishes bags of recorders that died.
+:class:`RunWriter` records one bag per run in a thread of its own, so that the control loop never blocks.
 """
-
-from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import queue
 import re
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Generic, Self, TypeVar
 
-from stribeck.errors import ConfigError, OutputError
+from stribeck.errors import ConfigError, OutputError, StribeckError
 from stribeck.files.folders import write_atomically
 from stribeck.recordings.bags.mcap import McapBag
-from stribeck.recordings.bags.messages import Topic
+from stribeck.recordings.bags.messages import RawMessage, Topic, warm_up
 
 FLUSH_PERIOD: Final = 0.2
 """Period of closing and writing chunks [s]; together with the disk's latency below 0.5 s."""
@@ -42,21 +43,15 @@ class BagRecorder:
     :data:`FLUSH_PERIOD`, so that a slow or stalled disk never delays the caller.
 
     :param path: folder of the new bag; parent folders are created.
-    :param memory_limit: memory for messages that wait for the disk [bytes].
+    :ivar counts: messages so far, by topic.
     :raises OutputError: if ``path`` exists, or cannot be written.
     :raises ConfigError: for a message type without a definition.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        topics: Iterable[Topic],
-        *,
-        memory_limit: int = MEMORY_LIMIT,
-    ) -> None:
+    def __init__(self, path: Path, topics: Iterable[Topic]) -> None:
         self.path = Path(os.path.abspath(path))
         self._bag = McapBag(self.path.name, topics)
-        self._memory_limit = memory_limit
+        self.counts: Mapping[str, int] = self._bag.counts
         self._lock = threading.Lock()  # guards all attributes below, and the bag
         self._writing = 0  # bytes being written to disk
         # Steady times [s] of arrival of the oldest message being written, and of the oldest in memory.
@@ -84,11 +79,6 @@ class BagRecorder:
                     raise  # otherwise another recorder has just taken this number
 
     @property
-    def counts(self) -> Mapping[str, int]:
-        """Messages so far, by topic."""
-        return self._bag.counts
-
-    @property
     def lag(self) -> float:
         """Age of the oldest message that is not yet on disk [s]: the time that a crash would lose now."""
         since = self._writing_since or self._waiting_since
@@ -105,8 +95,11 @@ class BagRecorder:
         with self._lock:
             if self._ending.is_set():
                 raise OutputError(f"{self.path} is closed, so nothing more can be recorded")
-            if not self._failure and self._bag.pending + self._writing > self._memory_limit:
-                self._failure = self._overflow()
+            if not self._failure and self._bag.pending + self._writing > MEMORY_LIMIT:
+                self._failure = (
+                    f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} s, and {MEMORY_LIMIT / (1 << 20):.3g} MiB "
+                    "are waiting to be written: record to a faster disk, or fewer topics"
+                )
             if self._failure:
                 self._told = True
                 raise OutputError(self._failure)
@@ -181,12 +174,6 @@ class BagRecorder:
                 "the bag is read"
             )
 
-    def _overflow(self) -> str:
-        return (
-            f"recording into {self.path} has stopped, because the disk has not responded for {self.lag:.1f} s, and {self._memory_limit / (1 << 20):.3g} MiB "
-            "are waiting to be written: record to a faster disk, or fewer topics"
-        )
-
 
 def next_path(folder: Path, prefix: str) -> Path:
     """A path ``<prefix>_<number>`` in ``folder``, with a number above all existing ones, also of unfinished bags."""
@@ -236,3 +223,85 @@ def _sync_folder(path: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+T = TypeVar("T")
+
+
+class RunWriter(Generic[T]):
+    """Records items of runs into bags, in a background thread.
+
+    :param messages: converts the items of :meth:`add` to messages; called in the background thread.
+    :ivar bags: finished bags so far.
+    :ivar failure: why recording has stopped; empty while it works.
+    """
+
+    def __init__(self, topics: Sequence[Topic], messages: Callable[[T], Iterable[RawMessage]]) -> None:
+        warm_up()
+        self._topics = tuple(topics)
+        self._messages = messages
+        self.bags: list[Path] = []
+        self.failure = ""
+        self._bag: BagRecorder | None = None
+        self._recording = False
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="run writer", daemon=True)
+        self._thread.start()
+
+    def start(self, path: Path, messages: Iterable[RawMessage]) -> None:
+        """Start a run in a new bag that begins with ``messages``."""
+        self._queue.put(partial(self._begin, path, tuple(messages)))
+        self._recording = True
+
+    def add(self, item: T) -> None:
+        """Record an item, if a run is active."""
+        if self._recording:
+            self._queue.put(lambda: self._write(self._messages(item)))
+
+    def end(self, messages: Iterable[RawMessage] = ()) -> None:
+        """End the run with ``messages``; its bag is finished in the background."""
+        if self._recording:
+            self._recording = False
+            self._queue.put(partial(self._finish, tuple(messages)))
+
+    def close(self) -> None:
+        """End the run, and wait until its bag is finished."""
+        self.end()
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (action := self._queue.get()) is not None:
+            if self.failure:
+                continue
+            try:
+                action()
+            except StribeckError as error:
+                self.failure = str(error)
+                if self._bag is not None:
+                    self._give_up(self._bag)
+
+    def _begin(self, path: Path, messages: Sequence[RawMessage]) -> None:
+        self._bag = BagRecorder(path, self._topics)
+        self._write(messages)
+
+    def _write(self, messages: Iterable[RawMessage]) -> None:
+        if self._bag is not None:
+            for message in messages:
+                self._bag.write(message.topic.name, message.data, message.log_time)
+
+    def _finish(self, messages: Sequence[RawMessage]) -> None:
+        self._write(messages)
+        bag, self._bag = self._bag, None
+        if bag is not None:
+            bag.close()
+            self.bags.append(bag.path)
+
+    def _give_up(self, bag: BagRecorder) -> None:
+        """Close a bag that can no longer be written; the part on disk can be recovered."""
+        self._bag = None
+        try:
+            bag.close()
+        except StribeckError as error:
+            if str(error) != self.failure:
+                self.failure += f"; {error}"

@@ -5,8 +5,6 @@ an index or written by our recorder. It is never changed. When it is first read,
 ``<name>_recovered`` is made next to it, which stores a digest of the original file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
@@ -132,16 +130,17 @@ def recover(file: Path, note: Note) -> Path | Salvage:
         raise BeingRecordedError(f"{folder} is still being recorded: wait until the recording has ended")
     content = file.read_bytes()
     digest = _digest(content)
-    copy = _copy_of(folder, digest)
+    around = (path for path in sorted(folder.parent.iterdir()) if path.is_dir())
+    copy = next((path for path in around if custom_value(path, ORIGINAL_KEY) == digest), None)
     if copy is not None:
         note(f"{folder} was cut off; its repaired copy {copy.name} is read instead")
         return copy
     salvage = salvaged(content)
     if not salvage.messages:
         raise CutOffError(f"{folder} was cut off before any message was written: nothing can be recovered")
-    what = (
-        f"{folder} was cut off, because its recorder was killed, or power or disk failed; {_amount(salvage)}"
-    )
+    what = f"{folder} was cut off, because its recorder was killed, or power or disk failed"
+    what += f"; {len(salvage.messages)} messages of {salvage.seconds:.1f} s were recovered"
+    what += f", without {salvage.damaged} damaged parts" if salvage.damaged else ""
     try:
         copy = _finished_copy(folder, digest, salvage)
     except (OSError, StribeckError) as error:
@@ -211,18 +210,6 @@ def _take_record(found: Salvage, schemas: dict[int, str], opcode: int, data: mem
         found.messages.append(RawMessage(found.topics[channel_id], log_time, bytes(data[_MESSAGE.size :])))
 
 
-def _amount(salvage: Salvage) -> str:
-    amount = f"{len(salvage.messages)} messages of {salvage.seconds:.1f} s were recovered"
-    return amount if not salvage.damaged else f"{amount}, without {salvage.damaged} damaged parts"
-
-
-def _copy_of(folder: Path, digest: str) -> Path | None:
-    for beside in sorted(folder.parent.iterdir()):
-        if beside.is_dir() and custom_value(beside, ORIGINAL_KEY) == digest:
-            return beside
-    return None
-
-
 def _finished_copy(folder: Path, digest: str, salvage: Salvage) -> Path:
     """Write the copy under a temporary name and rename it, so that it is never seen incomplete."""
     contract = contract_types()
@@ -248,18 +235,14 @@ def _finished_copy(folder: Path, digest: str, salvage: Salvage) -> Path:
         unfinished = beside / copy.name
         write_atomically(unfinished / f"{copy.name}.mcap", bag.take())
         write_atomically(unfinished / "metadata.yaml", metadata)
-        _place(unfinished, copy, digest)
+        try:
+            os.rename(unfinished, copy)
+        except OSError:
+            if custom_value(copy, ORIGINAL_KEY) != digest:  # otherwise another reader was faster
+                raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return copy
-
-
-def _place(unfinished: Path, copy: Path, digest: str) -> None:
-    try:
-        os.rename(unfinished, copy)
-    except OSError:
-        if custom_value(copy, ORIGINAL_KEY) != digest:  # otherwise another reader was faster
-            raise
 
 
 def _free_name(folder: Path, digest: str) -> Path:

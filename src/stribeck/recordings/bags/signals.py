@@ -1,7 +1,5 @@
 """Signals of the joints in a bag: which of its topics hold them, and their values in SI units by time stamp."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -87,7 +85,8 @@ class Stamps:
         self._shift = 0.0
         for message in bag.messages:
             found = stamps[message.topic.name]
-            if len(found) < 2 and _has_header(message, bag.typestore):
+            fields = bag.typestore.fielddefs.get(message.topic.type, ((), ()))[1] if len(found) < 2 else ()
+            if any(name == "header" for name, _ in fields):
                 found.append(header_stamp(message.data).nanoseconds)
                 if found[-1] and not self._shift:
                     ahead = 1e-9 * (found[-1] - message.log_time)
@@ -100,11 +99,6 @@ class Stamps:
             return message.log_time * 1e-9 + self._shift
         stamp = decoded.header.stamp
         return float(stamp.sec + stamp.nanosec * 1e-9)
-
-
-def _has_header(message: RawMessage, typestore: Typestore) -> bool:
-    fields = typestore.fielddefs.get(message.topic.type, ((), ()))[1]
-    return any(name == "header" for name, _ in fields)
 
 
 def message_samples(
@@ -232,10 +226,7 @@ def _tracks(
     raw: Mapping[str, list[tuple[float, float]]],
     joints: Sequence[str],
 ) -> dict[str, Track]:
-    try:
-        source.check_width(len(joints))
-    except ValueError as error:
-        raise RecordingError(f"{path}: {signal}: {error}") from None
+    source.check_width(len(joints), f"{path}: {signal}")
     tracks = {}
     for index, joint in enumerate(joints):
         if joint in raw:

@@ -1,7 +1,5 @@
 """Recordings of other machines as messages of our own topics: what a node would have heard in SI units."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

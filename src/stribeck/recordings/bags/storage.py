@@ -2,14 +2,16 @@
 
 Uses rosbag2_py in a ROS installation, else the ``rosbags`` library; the bags are the same. Messages are CDR
 bytes; their types are read from the bag if it holds them.
-"""
 
-from __future__ import annotations
+Bags may be packed with Zstandard or LZ4: either whole storage files, which then have a further suffix, or the bytes of every
+message. A serialised message begins with a zero byte, so packed ones are recognised by the first bytes of their format.
+"""
 
 import importlib.util
 import re
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -17,14 +19,13 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from lz4 import frame as lz4  # type: ignore[import-untyped]
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, ReaderError, StoragePlugin, Writer
 from rosbags.typesys.store import Typestore
 
 from stribeck import strict
 from stribeck.errors import OutputError, RecordingError
-from stribeck.recordings.bags.compression import STORAGES as STORAGE_SUFFIXES
-from stribeck.recordings.bags.compression import is_packed, storage_files, unpacked
 from stribeck.recordings.bags.mcap import DIGEST_KEY, JAZZY_BAG_VERSION, custom_value
 from stribeck.recordings.bags.messages import Digest, RawMessage, Topic, contract_types, types_with
 from stribeck.recordings.bags.recovery import (
@@ -38,6 +39,45 @@ from stribeck.recordings.bags.recovery import (
 )
 from stribeck.strict import check_regular
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+STORAGES = (".mcap", ".db3")
+SUFFIXES = (".zstd", ".zst", ".lz4")
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is a compressed storage file, by its suffixes."""
+    return path.suffix in SUFFIXES and Path(path.stem).suffix in STORAGES
+
+
+def unpacked(data: bytes) -> bytes:
+    """The bytes, decompressed if they begin as a frame of Zstandard or LZ4."""
+    if data[:4] == _ZSTD_MAGIC:
+        return bytes(zstd.decompress(data))
+    if data[:4] == _LZ4_MAGIC:
+        return bytes(lz4.decompress(data))
+    return data
+
+
+@contextmanager
+def storage_files(path: Path) -> Iterator[list[Path]]:
+    """The storage files of a bag, or the file itself; packed ones are unpacked into a temporary folder."""
+    found = sorted(path.iterdir()) if path.is_dir() else [path]
+    files = [file for file in found if file.suffix in STORAGES or is_packed(file)]
+    with tempfile.TemporaryDirectory() as folder:
+        for k, file in enumerate(files):
+            if is_packed(file):
+                files[k] = Path(folder) / file.stem
+                files[k].write_bytes(unpacked(file.read_bytes()))
+        yield files
+
+
 Storage = Literal["mcap", "sqlite3"]
 
 CDR = "cdr"
@@ -49,7 +89,7 @@ LARGEST_BAG = 16 << 30
 
 def is_bag(path: Path) -> bool:
     """Whether ``path`` is a bag: a folder with metadata.yaml, an unfinished bag, or a storage file, also compressed."""
-    is_storage_file = path.suffix in STORAGE_SUFFIXES or is_packed(path)
+    is_storage_file = path.suffix in STORAGES or is_packed(path)
     return is_storage_file or (path / "metadata.yaml").is_file() or unfinished_file(path) is not None
 
 
@@ -91,7 +131,9 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
         read = _read_packed if _is_packed(path) else usual
         definitions: dict[str, str] = {}
         messages = list(read(path, definitions))
-        _check_digest(path, messages)
+        # Compressed chunks have no checksum, so damaged bytes may decompress to wrong numbers.
+        if (expected := custom_value(path, DIGEST_KEY)) is not None and expected != _digest(messages):
+            raise RecordingError("its messages differ from those that were written")
         messages.sort(key=lambda message: message.log_time)
         return BagContent(messages, types_with(definitions), is_recovered(path))
     except (CutOffError, BeingRecordedError, _NoBagError):
@@ -137,16 +179,6 @@ def write_messages(
         raise OutputError(f"cannot write {path}: {error.strerror or _line(error)}") from error
 
 
-def _check_digest(path: Path, messages: Iterable[RawMessage]) -> None:
-    """Compare messages with the digest in the metadata, if there is one.
-
-    Compressed chunks have no checksum, so damaged bytes may decompress to wrong numbers.
-    """
-    expected = custom_value(path, DIGEST_KEY)
-    if expected is not None and expected != _digest(messages):
-        raise RecordingError("its messages differ from those that were written")
-
-
 def _digest(messages: Iterable[RawMessage]) -> str:
     digest = Digest()
     for message in messages:
@@ -163,13 +195,10 @@ def _line(error: BaseException) -> str:
 
 
 def _storage_files(path: Path) -> tuple[list[Path], int | None]:
-    """The storage files that the metadata of a bag names, or the file itself; a lone MCAP file needs no metadata.
-
-    :returns: the files, and how many messages there are if the bag was reindexed (it then has no list ``files``).
-    """
+    """Storage files of a bag by its metadata, or the file itself, and the number of messages of a reindexed bag (without ``files``)."""
     if not path.is_dir():
         return [path], None
-    present = [file for file in path.iterdir() if file.suffix in STORAGE_SUFFIXES]
+    present = [file for file in path.iterdir() if file.suffix in STORAGES]
     metadata = path / "metadata.yaml"
     try:
         told = strict.parse_yaml(strict.read_text(metadata, RecordingError), metadata, RecordingError)

@@ -1,9 +1,7 @@
 """Noticing recordings in other units than SI, by magnitudes and by signals that contradict each other."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -41,7 +39,6 @@ STRIDE = 5
 """Samples over which slopes are taken."""
 
 ADVICE = "give its unit in a table of `signals`"
-
 
 STRONGER = 5.0
 """Torque of gravity, in multiples of the servo's stall torque, from which the load cannot be what was moved."""
@@ -153,59 +150,53 @@ def check_units(
     """
     name = {"time": "time", **dict.fromkeys(vars(log), ""), **(names or {})}
     name = {signal: text or signal for signal, text in name.items()}
+    for problem in _wrong_units(log, name, declared, advice):
+        raise RecordingError(f"{what}: {problem}")
+
+
+def _wrong_units(log: Log, name: Mapping[str, str], declared: Collection[str], advice: str) -> Iterator[str]:
+    """What is only plausible in other units, by magnitude, then by contradiction."""
     for signal in ("position", "goal"):
         largest = float(np.max(np.abs(getattr(log, signal).value)))
         if largest > LARGEST_POSITION and signal not in declared:
-            raise RecordingError(
-                f"{what}: {name[signal]} reaches {largest:.1f} rad, but radians are expected: is it in degrees or counts? {advice}"
-            )
+            yield f"{name[signal]} reaches {largest:.1f} rad, but radians are expected: is it in degrees or counts? {advice}"
     interval = float(np.median(np.diff(log.position.time)))
     if interval > LONGEST_INTERVAL:
-        raise RecordingError(
-            f"{what}: samples are {interval:g} s apart, but seconds are expected: is {name['time']} in milliseconds?"
-        )
+        yield f"samples are {interval:g} s apart, but seconds are expected: is {name['time']} in milliseconds?"
     if log.supply_voltage is not None:
         volts = float(np.median(log.supply_voltage.value))
         if volts > LARGEST_VOLTAGE:
-            raise RecordingError(
-                f"{what}: {name['supply_voltage']} is around {volts:g} V, but volts are expected: is it in tenths of a volt?"
-            )
+            found = f"{name['supply_voltage']} is around {volts:g} V"
+            yield f"{found}, but volts are expected: is it in tenths of a volt?"
     if log.pwm is not None and (largest := float(np.max(np.abs(log.pwm.value)))) > 1.001:
-        raise RecordingError(
-            f"{what}: {name['pwm']} reaches {largest:g}, but a duty in [-1, 1] is expected: is it in percent or counts? {advice}"
-        )
-    _check_motion(log, what, name, declared, advice)
+        found = f"{name['pwm']} reaches {largest:g}, but a duty in [-1, 1] is expected"
+        yield f"{found}: is it in percent or counts? {advice}"
+    if (turn := _whole_turn(log)) is not None:
+        found = f"{name['position']} jumps by a whole turn at {turn:.3f} s"
+        yield f"{found}: unwrap positions and goals first (numpy.unwrap)"
+    if (slope := _slope(log)) is not None:
+        yield from _contradictions(log, slope, name, declared, advice)
 
 
-def _check_motion(
-    log: Log, what: str, name: Mapping[str, str], declared: Collection[str], advice: str
-) -> None:
+def _contradictions(
+    log: Log, slope: np.ndarray, name: Mapping[str, str], declared: Collection[str], advice: str
+) -> Iterator[str]:
     """Compare the slope of the position with measured velocities, and the position with its goal."""
-    _check_turns(log, what, name)
-    slope = _slope(log)
-    if slope is None:
-        return
     ratio = _velocity_ratio(log, slope)
+    remove = "velocity from the table of `signals`, so that it is computed from the position"
     if ratio == 0.0:
-        raise RecordingError(
-            f"{what}: {name['velocity']} is always 0 although {name['position']} moves: remove velocity from "
-            "the table of `signals`, so that it is computed from the position"
-        )
+        yield f"{name['velocity']} is always 0 although {name['position']} moves: remove {remove}"
     if ratio is not None and math.isnan(ratio):
-        raise RecordingError(
-            f"{what}: {name['velocity']} is not the derivative of {name['position']}: does it belong to another joint, or is one of them noise? Remove "
-            "velocity from the table of `signals`, so that it is computed from the position"
-        )
-    if ratio is not None and not 0.4 < ratio < 2.5:
-        raise RecordingError(
-            f"{what}: {name['velocity']} is {ratio:.3g} times the derivative of {name['position']}, but rad and rad/s are expected: is one of them in "
-            f"degrees, rev/min or counts, or does it have the wrong sign? {advice}"
-        )
+        found = f"{name['velocity']} is not the derivative of {name['position']}"
+        yield f"{found}: does it belong to another joint, or is one of them noise? Remove {remove}"
+    elif ratio is not None and not 0.4 < ratio < 2.5:
+        found = f"{name['velocity']} is {ratio:.3g} times the derivative of {name['position']}"
+        wrong = "is one of them in degrees, rev/min or counts, or does it have the wrong sign?"
+        yield f"{found}, but rad and rad/s are expected: {wrong} {advice}"
     speed = float(np.quantile(np.abs(slope), 0.99))
     if speed > LARGEST_SPEED and "position" not in declared:
-        raise RecordingError(
-            f"{what}: {name['position']} moves at {speed:.3g} rad/s, but radians are expected: is it in degrees? {advice}"
-        )
+        found = f"{name['position']} moves at {speed:.3g} rad/s"
+        yield f"{found}, but radians are expected: is it in degrees? {advice}"
     time, on = log.position.time, log.torque_enable.at(log.position.time) > 0.5
     goal, position = log.goal.at(time)[on], log.position.value[on]
     if len(goal) < 20 or min(np.std(goal), np.std(position)) < 1e-9:
@@ -213,26 +204,19 @@ def _check_motion(
     share = float(np.cov(goal, position)[0, 1] / np.var(goal, ddof=1))
     together = float(np.corrcoef(goal, position)[0, 1])
     if together > 0.9 and not 1.0 / LARGEST_RATIO < share < LARGEST_RATIO:
-        raise RecordingError(
-            f"{what}: {name['position']} moves {share:.3g} times as far as {name['goal']}, but radians are "
-            f"expected: is one of them in degrees or counts? {advice}"
-        )
+        found = f"{name['position']} moves {share:.3g} times as far as {name['goal']}"
+        yield f"{found}, but radians are expected: is one of them in degrees or counts? {advice}"
     if together < -0.9 and share < -0.5:
-        raise RecordingError(
-            f"{what}: {name['position']} moves in the opposite direction to {name['goal']}: set sign: -1 for one of them in a table of `signals`"
-        )
+        found = f"{name['position']} moves in the opposite direction to {name['goal']}"
+        yield f"{found}: set sign: -1 for one of them in a table of `signals`"
 
 
-def _check_turns(log: Log, what: str, name: Mapping[str, str]) -> None:
-    """Refuse positions that jump by a whole turn from one sample to the next, as angles do that are kept within one turn."""
+def _whole_turn(log: Log) -> float | None:
+    """When a position jumps by a whole turn from one sample to the next [s], as angles do that are kept within one turn."""
     time, value = log.position.time, log.position.value
     jumps = np.abs(np.diff(value))
     whole = (np.abs(jumps - 2.0 * np.pi) < 0.1 * np.pi) & (np.diff(time) < LONGEST_INTERVAL)
-    if whole.any() and np.median(jumps) < SMOOTH:
-        k = int(np.argmax(whole))
-        raise RecordingError(
-            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: unwrap positions and goals first (numpy.unwrap)"
-        )
+    return float(time[int(np.argmax(whole)) + 1]) if whole.any() and np.median(jumps) < SMOOTH else None
 
 
 def _slope(log: Log) -> np.ndarray | None:

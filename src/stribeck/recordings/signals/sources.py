@@ -26,7 +26,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from stribeck import strict
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, RecordingError
 from stribeck.files.commented_yaml import check_filled_in
 from stribeck.files.folders import shared_directory
 from stribeck.files.schema import Name, Positive, Schema, convert
@@ -177,16 +177,16 @@ class SignalSource(Schema):
         unit = 2.0 * math.pi / self.counts_per_turn if self.counts_per_turn else UNITS[self.unit or "rad"]
         return np.asarray(values * unit if self.sign is None else values * (unit * of_joint(self.sign)))
 
-    def check_width(self, joints: int) -> None:
+    def check_width(self, joints: int, where: str) -> None:
         """Refuse values by joint that are not as many as the joints.
 
-        :raises ValueError: for these.
+        :raises RecordingError: for these; the message begins with ``where``.
         """
         for key in ("scale", "sign", "offset"):
             value = getattr(self, key)
             if isinstance(value, tuple) and len(value) != joints:
-                raise ValueError(
-                    f"{key}: found {len(value)} values, expected one for all joints, or one for each of {joints}"
+                raise RecordingError(
+                    f"{where}: {key}: found {len(value)} values, expected one for all joints, or one for each of {joints}"
                 )
 
     def samples(self, message: Any) -> Iterator[tuple[str, float]]:

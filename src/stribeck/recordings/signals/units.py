@@ -1,7 +1,5 @@
 """Units of recorded signals, and their factors to SI."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal, get_args
 

@@ -13,8 +13,6 @@ Times are counted: the row in its episode over ``fps``, unless ``timestamp`` dif
 :data:`TOLERANCE`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -152,11 +150,14 @@ def read_data_set(
     if not files:
         raise RecordingError(f"{root} has no data/**/*.parquet: download the data, not only the videos")
     used = np.array([name not in set(excluded) for name in names])
-    stated = _stated(info["features"][STATE])
+    feature = info["features"][STATE]
+    words = [str(feature[key]).lower() for key in ("unit", "units") if key in feature]
     whole = [_rows(file, len(names)) for file in files]
     columns = {name: np.concatenate([part[name] for part in whole]) for name in whole[0]}
     largest = max(float(np.nanmax(np.abs(columns[key][:, used]), initial=0.0)) for key in (STATE, ACTION))
-    unit = stated or ("degrees" if degrees else _guessed(root, largest, calibration is not None))
+    unit = (UNITS.get(words[0]) if words else None) or (
+        "degrees" if degrees else _guessed(root, largest, calibration is not None)
+    )
     _check_unit(root, unit, largest, degrees=degrees, calibrated=calibration is not None)
     scale = _scale(root, unit, names, used, calibration)
     return [
@@ -176,14 +177,6 @@ def _names(given: Any) -> list[str]:
             name = name.removeprefix(prefix)
         names.append(name)
     return names
-
-
-def _stated(feature: Mapping[str, Any]) -> str | None:
-    """The unit that a feature states, if it does."""
-    for key in ("unit", "units"):
-        if key in feature:
-            return UNITS.get(str(feature[key]).lower())
-    return None
 
 
 def _guessed(root: Path, largest: float, calibrated: bool) -> str:

@@ -4,8 +4,6 @@
 return a :class:`Table`, whose error messages are the same for all file types.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import warnings

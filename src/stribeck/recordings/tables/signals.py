@@ -1,7 +1,5 @@
 """Signals in tables (text, MAT and NPZ files): columns and variables, in SI units, and runs of a servo made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -27,10 +25,7 @@ def table_signal(table: Table, signal: str, source: SignalSource, joints: Sequen
         raise RecordingError(
             f"{table.path}: {signal} has {values.shape[1]} columns, expected {len(joints)}, one for each joint"
         )
-    try:
-        source.check_width(len(joints))
-    except ValueError as error:
-        raise RecordingError(f"{table.path}: {signal}: {error}") from None
+    source.check_width(len(joints), f"{table.path}: {signal}")
     return source.in_si(values, scale=table.array(source.scale) if isinstance(source.scale, str) else None)
 
 

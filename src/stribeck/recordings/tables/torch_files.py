@@ -4,8 +4,6 @@ Such a file is a ZIP archive: a pickle ``data.pkl`` that refers to storages by k
 (https://pytorch.org/docs/stable/notes/serialization.html).
 """
 
-from __future__ import annotations
-
 import io
 import math
 import pickle
@@ -103,10 +101,7 @@ class _Content(pickle.Unpickler):
 
 
 def _tensor(storage: Array, offset: int, size: tuple[int, ...], stride: tuple[int, ...], *_: object) -> Array:
-    """A copy of the numbers that a tensor refers to; everything it names lies in its storage.
-
-    :raises RecordingError: otherwise, and for a tensor of more than :data:`LARGEST` numbers that its storage does not hold.
-    """
+    """A copy of the numbers that a tensor refers to, which must lie in its storage."""
     if storage.ndim != 1 or len(size) != len(stride) or any(n < 0 for n in (offset, *size, *stride)):
         raise RecordingError(
             "offset, sizes and strides of a tensor must not be negative, with one stride for each size"

@@ -24,7 +24,7 @@ from stribeck.identify.geometry.data import (
 from stribeck.identify.geometry.model import KinematicModel
 from stribeck.identify.geometry.pose_selection import PoseChoice, choose_poses, design_model, information_rows
 from stribeck.model.arrays import Array
-from stribeck.session.poses import PosesFile, in_order, write_poses
+from stribeck.session.poses import PosesFile, in_order
 
 SCHEMA = 1
 CHOSEN = "poses.txt"
@@ -61,7 +61,7 @@ def run(options: PosesOptions) -> int:
     if path is not None:
         poses = [positions[i - len(measured)] for i in choice.chosen]
         if path.suffix in VISITED:
-            write_poses(path, _visit(options, robot, chain, poses, visit))
+            _visit(options, robot, chain, poses, visit).write(path)
         else:
             scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
             lines = [" ".join(f"{x:.9g}" for x in pose / scales) for pose in poses]

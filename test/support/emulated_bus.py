@@ -1,11 +1,12 @@
-"""Emulated servos on a pseudo-terminal, in a process of their own, for any program that uses a serial port.
+"""Emulated servos on a pseudo-terminal, in a process of their own, which a test commands through a pipe.
 
-The process runs :mod:`stribeck.emulator.host`. It ends when the pipe to it is closed, so it does not outlive the program that
-started it.
+The process ends when the pipe is closed, so it does not outlive the test.
 """
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import socket
 import sys
 import threading
@@ -14,12 +15,12 @@ from collections.abc import Iterable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.faults import Fault
-from stribeck.emulator.host import EmulatedState, ServedLineState
 from stribeck.emulator.line import EmulatedLine
+from stribeck.emulator.served_line import ServedLine
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.model.step import PlantState
 from stribeck.processes import ChildProcess, exit_reason
@@ -32,6 +33,95 @@ START_TIME = 60.0
 
 END_TIME = 2.0
 """Time for the process to remove the port and exit before it is killed [s]."""
+
+
+CHILD = "import sys; sys.path.insert(0, sys.argv[1].rpartition('/')[0]); import emulated_bus; emulated_bus.main(int(sys.argv[2]))"
+"""Program of the process; what goes through the pipe is of the imported module, not of the main one."""
+
+COMMANDS = (
+    *("push", "set_voltage", "set_temperature", "fail", "silence", "unplug", "plug", "add_fault"),
+    *("path", "servo_state", "line_state"),
+)
+
+
+class EmulatedState(NamedTuple):
+    """State of an emulated servo at a moment of emulated time.
+
+    :param clock: emulated time [s].
+    :param state: true position [rad], velocity [rad/s], and state of the firmware.
+    :param torque_enabled: whether the motor is driven.
+    :param first_torque: when torque was first on [s], ``None`` before.
+    :param numbers: counts of the registers, by name.
+    """
+
+    clock: float
+    state: PlantState
+    torque_enabled: bool
+    first_torque: float | None
+    numbers: dict[str, int]
+
+
+class ServedLineState(NamedTuple):
+    """What has happened on the line.
+
+    :param counts: of :class:`ServedLine`.
+    :param delay: sum of all pauses [s].
+    :param latest: longest delay of a turn [s].
+    """
+
+    counts: Counter[str]
+    delay: float
+    latest: float
+
+
+class _Host(ServedLine):
+    """A line that executes the commands of an :class:`EmulatedBus`."""
+
+    def servo_state(self, place: int) -> EmulatedState:
+        servo = self.servos[place]
+        return EmulatedState(
+            servo.clock, servo.state, servo.torque_enabled, servo.first_torque, dict(servo.memory.numbers)
+        )
+
+    def line_state(self) -> ServedLineState:
+        return ServedLineState(self.counts, self.delay, self.latest)
+
+    def execute(self, command: str, arguments: Sequence[Any]) -> tuple[Exception | None, Any]:
+        """The exception that a command raised, and its result."""
+        if command not in COMMANDS:
+            return ConfigError(f"unknown command {command!r}"), None
+        try:
+            found = getattr(self, command)
+            return None, found(*arguments) if callable(found) else found
+        except StribeckError as problem:
+            return problem, None
+
+
+def serve(pipe: Connection) -> None:
+    """Emulate the servos that come through a pipe until it is closed, or SIGTERM comes."""
+    ending: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: ending.append(number))
+    servos, faults, link, seed = pipe.recv()
+    host = _Host(servos, faults, link, seed)
+    try:
+        host.__enter__()
+    except StribeckError as problem:
+        pipe.send((problem, None))
+        return
+    try:
+        pipe.send((None, None))
+        while not ending:
+            if pipe.fileno() in host.turn([pipe.fileno()]):
+                pipe.send(host.execute(*pipe.recv()))
+    finally:
+        host.__exit__(None, None, None)
+
+
+def main(descriptor: int) -> None:
+    """The process, with its pipe at a file descriptor. Ctrl-C is for the test, which closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(EOFError, ConnectionError):
+        serve(Connection(descriptor))
 
 
 class ServoHandle:
@@ -112,7 +202,7 @@ class EmulatedBus:
         ours, its = socket.socketpair()
         with its:
             self._pipe = Connection(ours.detach())
-            command = [sys.executable, "-m", "stribeck.emulator", str(its.fileno())]
+            command = [sys.executable, "-c", CHILD, __file__, str(its.fileno())]
             self._process = ChildProcess(command, inherited=[its.fileno()])
         try:
             self._exchange(self._setup, START_TIME)
@@ -229,7 +319,7 @@ class EmulatedBus:
         return result
 
     def _end_reason(self) -> str:
-        assert self._process is not None  # noqa: S101 - there is one while there is a pipe
+        assert self._process is not None
         lines = self._process.read_lines()
         return f"the process of the emulated servos {exit_reason(self._process.poll())}: {' | '.join(lines[-3:])}"
 
