@@ -16,11 +16,11 @@ from stribeck.errors import ConfigError
 from stribeck.exports.bam_drive import BamDrive, delay_of, drive_of
 from stribeck.exports.bam_drive import drive_motion as stepped
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, ramp_notes, title_of
-from stribeck.files.schema import Positive, Schema, read_yaml
+from stribeck.files.schema import Positive, Schema
 
 __all__ = ["stepped", "write"]
 
-SETTINGS = ("armature", "actuator_effort_limit", "kp_fw", "vin", "min_delay", "max_delay")
+SETTINGS = BamDrive.__struct_fields__[2:]
 """Fields of ``BamActuatorCfg`` beside the motor and the joint."""
 
 
@@ -35,14 +35,6 @@ class IsaacLabBamFile(Schema):
     schema: Literal[1]
     timestep: Positive
     drives: dict[str, BamDrive]
-
-
-def read_isaaclab_bam(path: Path) -> IsaacLabBamFile:
-    """Read the YAML file of an export.
-
-    :raises ConfigError: for an invalid file.
-    """
-    return read_yaml(path, IsaacLabBamFile)
 
 
 def write(task: ExportTask) -> Written:
