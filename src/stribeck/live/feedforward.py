@@ -19,11 +19,7 @@ from stribeck.live.direction.goals import GoalPath
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.direction.travel import Travel, Turning
 from stribeck.live.formulas import Compiler, compiled_by
-from stribeck.live.friction import (
-    AS_IDENTIFIED,
-    FrictionModel,
-    Scales,
-)
+from stribeck.live.friction import AS_IDENTIFIED, FrictionModel, Scales, initial_tuning
 from stribeck.live.learning import tracking
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
@@ -32,7 +28,6 @@ from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
-from stribeck.live.tuning import initial_tuning
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import Dynamics

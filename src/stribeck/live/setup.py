@@ -18,11 +18,7 @@ from stribeck.live.compiled import compiled
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.friction import EffortMeaning, JointModel
 from stribeck.live.learning.file import Identified, digest_of
-from stribeck.live.parameters import (
-    CompensatedJointParameters,
-    CompensationParameters,
-    InterfaceParameters,
-)
+from stribeck.live.parameters import CompensatedJointParameters, CompensationParameters, InterfaceParameters
 from stribeck.live.settings import Settings, Timing
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
