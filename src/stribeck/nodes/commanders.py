@@ -231,8 +231,9 @@ class ControllerCommander(Commander):
     """
 
     controller_type = "joint_trajectory_controller"
-    _target: str
-    _goals: Any
+    topic: str
+    message: Any
+    """Topic of the controller for goals, and its type."""
 
     def __init__(
         self,
@@ -249,7 +250,8 @@ class ControllerCommander(Commander):
         self._connect()
 
     def _connect(self) -> None:
-        raise NotImplementedError
+        self._target = f"{self._controller}/{self.topic}"
+        self._goals = self._publisher(self.message, self._target)
 
     def _is_ready(self) -> bool:
         return self._goals.get_subscription_count() > 0  # type: ignore[no-any-return]
@@ -274,11 +276,8 @@ class ForwardCommander(ControllerCommander):
     """Commands a forward_command_controller in position mode."""
 
     controller_type = "forward_command_controller"
+    topic, message = "commands", Float64MultiArray
     _halted = False
-
-    def _connect(self) -> None:
-        self._target = f"{self._controller}/commands"
-        self._goals = self._publisher(Float64MultiArray, self._target)
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the controller."""
@@ -301,10 +300,7 @@ class TrajectoryCommander(ControllerCommander):
     """Commands a joint_trajectory_controller by topic; each motion segment is sent whole, with its braking to rest."""
 
     sends_segments = True
-
-    def _connect(self) -> None:
-        self._target = f"{self._controller}/joint_trajectory"
-        self._goals = self._publisher(JointTrajectory, self._target)
+    topic, message = "joint_trajectory", JointTrajectory
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the controller."""
@@ -361,10 +357,8 @@ class ActionCommander(TrajectoryCommander):
         # An action client may only be used in the executor's thread.
         self._outbox: deque[JointTrajectory] = deque()
         self._wake = self.node.create_guard_condition(self._send_waiting)
-        self._handles += [
-            (ActionClient.destroy, self._client),
-            (self.node.destroy_guard_condition, self._wake),
-        ]
+        self._handles.append((ActionClient.destroy, self._client))
+        self._handles.append((self.node.destroy_guard_condition, self._wake))
         self._goal = 0
 
     def _is_ready(self) -> bool:
