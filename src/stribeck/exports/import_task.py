@@ -62,11 +62,8 @@ class ImportTask:
             raise ConfigError(f"{self.path} has no joint with the parameters of a servo")
         if self.joint not in joints:
             listed = ", ".join(joints)
-            wanted = (
-                "several joints; name one with `file_joint`"
-                if self.joint is None
-                else f"no joint {self.joint!r}"
-            )
+            several = "several joints; name one with `file_joint`"
+            wanted = several if self.joint is None else f"no joint {self.joint!r}"
             raise ConfigError(f"{self.path} has {wanted}; it has: {listed}")
         return str(self.joint)
 

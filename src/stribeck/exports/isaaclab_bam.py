@@ -66,11 +66,8 @@ def drive_notes(task: ExportTask) -> tuple[str, ...]:
         for joint, servo in task.joints
         for note in delay_of(servo.parameters, task.timestep).notes(joint)
     ]
-    return (
-        "the drive works only with Newton's MJWarp solver and use_newton_actuators=True; it cannot switch torque off",
-        *delays,
-        *ramp_notes(task),
-    )
+    drive = "the drive works only with Newton's MJWarp solver and use_newton_actuators=True; it cannot switch torque off"
+    return (drive, *delays, *ramp_notes(task))
 
 
 def motor_fields(drive: BamDrive) -> dict[str, Any]:

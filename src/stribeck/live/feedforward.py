@@ -317,10 +317,8 @@ class FeedForward:
         viscous_now = observer.scales.viscous * more
         if fades:
             floor, share = least / np.maximum(learned, 1e-9), self.tank.share
-            dry_now, viscous_now = (
-                formulas.faded(dry_now, floor, share),
-                formulas.faded(viscous_now, floor, share),
-            )
+            dry_now = formulas.faded(dry_now, floor, share)
+            viscous_now = formulas.faded(viscous_now, floor, share)
         if led_count == self._joints:
             return learned, Scales(dry_now, viscous_now)
         # What motion has shown not to be there is not guaranteed either.

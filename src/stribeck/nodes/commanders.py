@@ -258,12 +258,8 @@ class ControllerCommander(Commander):
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the controller."""
-        waiting.until(
-            self._is_ready,
-            lambda: (
-                f"nothing receives goals on {self._target}: activate the {self.controller_type}, or set the parameter controller"
-            ),
-        )
+        problem = f"nothing receives goals on {self._target}: activate the {self.controller_type}, or set the parameter controller"
+        waiting.until(self._is_ready, lambda: problem)
         super().prepare(waiting)
 
     def _publish_commands(self, goals: list[float], now: float | None = None) -> None:

@@ -418,11 +418,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         if zero[0] == "warn":
             return *zero, figures
         if self._settings.guarded and not self._alive.get_subscription_count():
-            return (
-                "warn",
-                "guarded is true, but no guard is running: start it, or set guarded to false",
-                figures,
-            )
+            text = "guarded is true, but no guard is running: start it, or set guarded to false"
+            return "warn", text, figures
         if notice:
             self.get_logger().warning(notice, throttle_duration_sec=60.0)
             return "warn", notice, figures

@@ -55,10 +55,8 @@ class GainSetter(ParameterSetter):
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the node."""
-        waiting.until(
-            self.is_ready,
-            lambda: f"gains cannot be set, because the node {self.target!r} is not running: start it",
-        )
+        problem = f"gains cannot be set, because the node {self.target!r} is not running: start it"
+        waiting.until(self.is_ready, lambda: problem)
 
     def set(self, gain: float) -> None:
         """Request a firmware gain for all joints."""
