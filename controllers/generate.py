@@ -7,7 +7,7 @@ Run it after a change of model/terms; with ``--check`` it writes nothing and exi
 import sys
 from pathlib import Path
 
-from stribeck.exports.cpp_terms import controller_parameters, terms_header
+from terms_header import controller_parameters, terms_header
 
 CONTROLLERS = Path(__file__).resolve().parent
 BEGIN, END = "      # terms: written by generate.py\n", "      # end of the terms\n"

@@ -2,6 +2,8 @@
 
 import importlib.util
 import re
+import sys
+from unittest.mock import patch
 
 from helpers import REPOSITORY
 from stribeck.model.law import LAWS
@@ -11,10 +13,11 @@ GENERATOR = REPOSITORY / "controllers" / "generate.py"
 
 
 def generator():
-    """The program as a module."""
+    """The program as a module; it imports the one beside it."""
     found = importlib.util.spec_from_file_location("controllers_generate", GENERATOR)
     module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    with patch.object(sys, "path", [str(GENERATOR.parent), *sys.path]):
+        found.loader.exec_module(module)
     return module
 
 

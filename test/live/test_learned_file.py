@@ -5,9 +5,8 @@ import json
 import pytest
 
 from stribeck.errors import ConfigError, OutputError
-from stribeck.live.learning.file import Identified, digest_of, put_aside, read_learned, write_learned
+from stribeck.live.learning.file import Identified, Memory, digest_of, put_aside, read_learned, write_learned
 from stribeck.live.learning.observer import Learned
-from stribeck.live.memory import Memory
 
 JOINTS = [Identified("shoulder", "m6", "sha256:1"), Identified("elbow", "m1", "sha256:2")]
 LEARNED = (Learned(1.25, 0.1 + 0.2, 0.05, 0.1), Learned(0.5, 1.0, 0.5, 0.5))

@@ -30,12 +30,12 @@ from stribeck.nodes.commanders import (
     ActionCommander,
     Commander,
     ForwardCommander,
-    GainSetter,
     TrajectoryCommander,
 )
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.recording import contract_topics
+from stribeck.nodes.setters import GainSetter
 from stribeck.nodes.waiting import Waiting
 from stribeck.recordings.bags.bag import read_bag
 from stribeck.recordings.bags.messages import JOINT_COMMANDS, JOINT_STATES

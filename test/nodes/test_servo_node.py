@@ -24,7 +24,7 @@ from emulated_bus import EmulatedBus
 from exciting import record_yaml
 from stribeck.files.goal_messages import seconds
 from stribeck.nodes.messages import telemetry_topics
-from stribeck.nodes.servo import ServoNode, telemetry_type
+from stribeck.nodes.servo import ServoNode
 
 pytestmark = pytest.mark.real_time
 
@@ -61,9 +61,8 @@ class Setup:
         self.states = graph.collect(JointState, "joint_states")
         self.sent = graph.collect(JointState, "joint_commands")
         self.diagnostics = graph.collect(DiagnosticArray, "/diagnostics")
-        topic, kind = telemetry_type()
-        self.telemetry_topic = next(t for t in telemetry_topics() if f"/{t.name}" == topic.name)
-        self.telemetry = graph.collect(kind, self.telemetry_topic.name)
+        self.telemetry_topic = telemetry_topics()[-1]
+        self.telemetry = graph.collect(self.telemetry_topic.type, self.telemetry_topic.name)
         self.commands = Commands(graph)
 
     def position(self, joint: str = "j1") -> float:

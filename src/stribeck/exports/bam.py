@@ -10,16 +10,7 @@ import json
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, Written
 
-SERVOS = (
-    "mx64",
-    "mx106",
-    "xl320",
-    "xl330",
-    "erob80_100",
-    "erob80_50",
-    "sts3215",
-    "unitree_go1",
-)
+SERVOS = ("mx64", "mx106", "xl320", "xl330", "erob80_100", "erob80_50", "sts3215", "unitree_go1")
 """Servos whose control law the program knows."""
 
 

@@ -137,9 +137,9 @@ class Delay(NamedTuple):
 
     def notes(self, joint: str) -> tuple[str, ...]:
         """A remark on what rounding changes."""
-        given = self.steps * self.timestep
         if not self.wanted:
             return ()
+        given = self.steps * self.timestep
         return (
             f"{joint}: the command delay of {1e3 * self.wanted:.3g} ms is rounded to {self.steps} steps of {1e3 * self.timestep:g} ms, {1e3 * given:.3g} ms "
             "in all: export again if the step of the simulator changes",
@@ -228,19 +228,16 @@ def law_of_drive(law: FrictionLaw) -> FrictionLaw:
     return replace(law, terms=terms)
 
 
-def drive_motion(
-    servo: Servo, runs: Batch, timestep: float, *, limit: float = 2.0, law: FrictionLaw | None = None
-) -> Array:
+def drive_motion(servo: Servo, runs: Batch, timestep: float, *, limit: float = 2.0) -> Array:
     r"""Positions (T, R) [rad] of runs with the drive's explicit step of ``timestep`` [s].
 
     The velocity after a step is :math:`\frac{\Delta t}{J + \Delta t K_v}(\tau_f - \tau_{stop})`, the position
     :math:`\theta + \Delta t\dot\theta`; a goal ramp of the firmware is done by whoever sends the goals.
 
     :param limit: largest motor torque, relative to that at rest with the whole supply.
-    :param law: friction law, by default that of the servo's parameters.
     """
     file = servo.parameters
-    law, p = law or file.law, file.values
+    p = file.values
     dry = {**p, "friction_viscous": 0.0}
     grid = batch_for(runs.logs, timestep, "semi-implicit")
     moment = inertia(grid.pendulum, p["armature"])
@@ -259,7 +256,7 @@ def drive_motion(
         torque, state = motor_torque(
             file.actuator, p, grid.gains, state, command, position, velocity, timestep
         )
-        budget = friction_budget(law, dry, applied, external, velocity, position)
+        budget = friction_budget(file.law, dry, applied, external, velocity, position)
         applied = np.clip(torque, -most, most)
         external = gravity_torque(grid.pendulum, position, p["q_offset"])
         stop = stopping_torque(velocity, applied + external, moment, timestep)

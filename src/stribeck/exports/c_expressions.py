@@ -43,14 +43,6 @@ class Dialect:
     functions: Mapping[str, str]
 
 
-CPP = Dialect(
-    "double",
-    lambda value: repr(value) if value >= 0.0 else f"({value!r})",
-    {name: f"std::{name}" for name in ("abs", "exp", "log", "sqrt", "sin", "cos", "tanh", "expm1")}
-    | {"**": "std::pow"},
-)
-
-
 def statements(results: Sequence[Any], dialect: Dialect) -> tuple[list[str], list[str]]:
     """Declarations of values that are used more than once or are long, and the texts of the results.
 

@@ -22,36 +22,33 @@ from stribeck.model.control_laws import CurrentControl, VoltageControl
 from stribeck.model.law import friction_budget, offset_torque
 from stribeck.model.trace.expressions import Tracer
 
-_HEAD = """\
+_FUNCTIONS = ("abs", "exp", "log", "sqrt", "sin", "cos", "tanh")
+"""Functions of one argument of formulas."""
+
+
+def _macros(suffix: str) -> str:
+    """Functions of ``math.h`` for ``float`` (f) or ``double``."""
+    names = {name: "fabs" if name == "abs" else name for name in _FUNCTIONS}
+    lines = [f"#define STRIBECK_{name.upper()}(x) {known}{suffix}(x)" for name, known in names.items()]
+    return "\n".join([*lines, f"#define STRIBECK_POW(x, y) pow{suffix}(x, y)"])
+
+
+_HEAD = f"""\
 #ifndef STRIBECK_REAL
 #include <math.h>
 #ifdef STRIBECK_FLOAT
 #define STRIBECK_REAL float
 #define STRIBECK_C(x) x##F
-#define STRIBECK_ABS(x) fabsf(x)
-#define STRIBECK_EXP(x) expf(x)
-#define STRIBECK_LOG(x) logf(x)
-#define STRIBECK_SQRT(x) sqrtf(x)
-#define STRIBECK_SIN(x) sinf(x)
-#define STRIBECK_COS(x) cosf(x)
-#define STRIBECK_TANH(x) tanhf(x)
-#define STRIBECK_POW(x, y) powf(x, y)
+{_macros("f")}
 #else
 #define STRIBECK_REAL double
 #define STRIBECK_C(x) x
-#define STRIBECK_ABS(x) fabs(x)
-#define STRIBECK_EXP(x) exp(x)
-#define STRIBECK_LOG(x) log(x)
-#define STRIBECK_SQRT(x) sqrt(x)
-#define STRIBECK_SIN(x) sin(x)
-#define STRIBECK_COS(x) cos(x)
-#define STRIBECK_TANH(x) tanh(x)
-#define STRIBECK_POW(x, y) pow(x, y)
+{_macros("")}
 #endif
-static inline STRIBECK_REAL stribeck_clip(STRIBECK_REAL x, STRIBECK_REAL lower, STRIBECK_REAL upper) {
+static inline STRIBECK_REAL stribeck_clip(STRIBECK_REAL x, STRIBECK_REAL lower, STRIBECK_REAL upper) {{
   if (x < lower) x = lower;
   return x > upper ? upper : x;
-}
+}}
 #endif
 """
 
@@ -97,8 +94,7 @@ def _number(value: float) -> str:
 _C = Dialect(
     "STRIBECK_REAL",
     lambda value: _number(value) if value >= 0.0 else f"({_number(value)})",
-    {name: f"STRIBECK_{name.upper()}" for name in ("abs", "exp", "log", "sqrt", "sin", "cos", "tanh")}
-    | {"**": "STRIBECK_POW"},
+    {name: f"STRIBECK_{name.upper()}" for name in _FUNCTIONS} | {"**": "STRIBECK_POW"},
 )
 
 

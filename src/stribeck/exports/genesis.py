@@ -33,13 +33,7 @@ def write(task: ExportTask) -> Written:
     for servo in task.joints:
         lines += [f"    # {title_of(servo)}", f"    {servo.joint!r}: {_numbers(servo)!r},"]
     note = "the velocity feedback contains the back-EMF, and is limited by the force range"
-    return Written(
-        {task.output: "\n".join([*lines, "}", ""]) + _APPLY},
-        (
-            note,
-            *ramp_notes(task),
-        ),
-    )
+    return Written({task.output: "\n".join([*lines, "}", ""]) + _APPLY}, (note, *ramp_notes(task)))
 
 
 def _numbers(servo: JointServo) -> tuple[float, ...]:

@@ -44,6 +44,13 @@ class ImportTask:
             )
         return self.kp
 
+    def check_servo(self, name: str) -> None:
+        """Raise :class:`ConfigError` if the file belongs to another servo."""
+        if name != self.actuator.name:
+            raise ConfigError(
+                f"{self.path} belongs to the servo {name!r}, but `servo` is {self.actuator.name!r}"
+            )
+
     def one_of(self, joints: Mapping[str, object]) -> str:
         """The joint to read, of those in the file.
 
@@ -55,11 +62,8 @@ class ImportTask:
             raise ConfigError(f"{self.path} has no joint with the parameters of a servo")
         if self.joint not in joints:
             listed = ", ".join(joints)
-            wanted = (
-                "several joints; name one with `file_joint`"
-                if self.joint is None
-                else f"no joint {self.joint!r}"
-            )
+            several = "several joints; name one with `file_joint`"
+            wanted = several if self.joint is None else f"no joint {self.joint!r}"
             raise ConfigError(f"{self.path} has {wanted}; it has: {listed}")
         return str(self.joint)
 
@@ -79,14 +83,17 @@ def torque_driven(task: ImportTask, limit: float, values: Mapping[str, float]) -
 
 
 def _with_control(task: ImportTask, control: TorqueControl, values: Mapping[str, float]) -> Drive:
+    """The servo with another control law, and the bounds that its file needs for it."""
+    kept = {name: bounds for name, bounds in task.actuator.bounds.items() if name not in ("kt", "R")}
     actuator = replace(
         task.actuator,
         control=control,
         active_effects=frozenset(),
-        datasheet=replace(task.actuator.datasheet, prior={}),
+        bounds={"ratio": (0.5, 2.0), **kept},
+        datasheet=replace(task.actuator.datasheet, prior={}, bounds={}),
         effects={},
     )
-    return Drive(_bounded(actuator), M1, {"q_offset": 0.0, "ratio": 1.0, **values})
+    return Drive(actuator, M1, {"q_offset": 0.0, "ratio": 1.0, **values})
 
 
 def voltage_controlled(
@@ -122,11 +129,3 @@ def voltage_of(task: ImportTask) -> VoltageControl:
             f"{control.kind} control: give another servo as `servo`"
         )
     return control
-
-
-def _bounded(actuator: Actuator) -> Actuator:
-    """The servo with the bounds that its file needs for torque control."""
-    kept = {name: bounds for name, bounds in actuator.bounds.items() if name not in ("kt", "R")}
-    return replace(
-        actuator, bounds={"ratio": (0.5, 2.0), **kept}, datasheet=replace(actuator.datasheet, bounds={})
-    )

@@ -12,10 +12,11 @@ from dataclasses import replace
 
 from stribeck.errors import ConfigError, check_valid
 from stribeck.exports.import_task import M1, ImportTask, torque_controlled, voltage_controlled, voltage_of
-from stribeck.exports.isaaclab import IsaacActuator, read_isaaclab
-from stribeck.exports.isaaclab_bam import read_isaaclab_bam
+from stribeck.exports.isaaclab import IsaacActuator, IsaacLabFile
+from stribeck.exports.isaaclab_bam import IsaacLabBamFile
 from stribeck.exports.xml_text import XmlText
 from stribeck.files.drives import read_drive
+from stribeck.files.schema import read_yaml
 from stribeck.model.estimate import fixed
 from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS
@@ -24,10 +25,7 @@ from stribeck.model.law import LAWS
 def import_bam(task: ImportTask) -> Drive:
     """The parameters of a BAM file."""
     file = read_drive(task.path, task.actuator)
-    if file.actuator.name != task.actuator.name:
-        raise ConfigError(
-            f"{task.path} belongs to the servo {file.actuator.name!r}, but `servo` is {task.actuator.name!r}"
-        )
+    task.check_servo(file.actuator.name)
     return file
 
 
@@ -36,7 +34,7 @@ def import_isaaclab(task: ImportTask) -> Drive:
 
     :raises ConfigError: for static friction that differs from the dynamic one, which no law M1 has.
     """
-    actuators = read_isaaclab(task.path).actuators
+    actuators = read_yaml(task.path, IsaacLabFile).actuators
     one = actuators[task.one_of(actuators)]
     if one.friction != one.dynamic_friction:
         raise ConfigError(
@@ -55,12 +53,9 @@ def import_isaaclab_bam(task: ImportTask) -> Drive:
 
     :raises ConfigError: for another servo than the file's, or one without a voltage bridge.
     """
-    file = read_isaaclab_bam(task.path)
+    file = read_yaml(task.path, IsaacLabBamFile)
     drive = file.drives[task.one_of(file.drives)]
-    if drive.servo != task.actuator.name:
-        raise ConfigError(
-            f"{task.path} belongs to the servo {drive.servo!r}, but `servo` is {task.actuator.name!r}"
-        )
+    task.check_servo(drive.servo)
     motor, law = drive.motor, LAWS[drive.motor.model]
     control = replace(voltage_of(task), gain=motor.error_gain, duty_max=motor.max_pwm)
     values = {
@@ -89,14 +84,8 @@ def _dc_motor(task: ImportTask, one: IsaacActuator, friction: dict[str, float]) 
         )
     full = control.duty_max * task.supply
     kt = full / one.velocity_limit
-    return voltage_controlled(
-        task,
-        kt,
-        kt * full / one.saturation_effort,
-        one.stiffness,
-        full,
-        {"armature": one.armature, **friction},
-    )
+    resistance, values = kt * full / one.saturation_effort, {"armature": one.armature, **friction}
+    return voltage_controlled(task, kt, resistance, one.stiffness, full, values)
 
 
 def import_urdf(task: ImportTask) -> Drive:

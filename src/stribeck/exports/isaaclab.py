@@ -18,11 +18,11 @@ import yaml
 from stribeck.errors import ConfigError
 from stribeck.exports.affine import affine
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, ramp_notes, title_of
-from stribeck.files.schema import NotNegative, Positive, Schema, read_yaml
+from stribeck.files.schema import NotNegative, Positive, Schema
 from stribeck.model.control_laws import VoltageControl
 
 
-class IsaacActuator(Schema):
+class IsaacActuator(Schema, kw_only=True):
     """The actuator of one joint.
 
     :param kind: configuration class of Isaac Lab.
@@ -43,12 +43,12 @@ class IsaacActuator(Schema):
     stiffness: Positive
     damping: NotNegative
     effort_limit: Positive
+    velocity_limit: Positive | None = None
+    saturation_effort: Positive | None = None
     armature: NotNegative
     friction: NotNegative
     dynamic_friction: NotNegative
     viscous_friction: NotNegative
-    velocity_limit: Positive | None = None
-    saturation_effort: Positive | None = None
 
 
 class IsaacLabFile(Schema):
@@ -62,26 +62,8 @@ class IsaacLabFile(Schema):
     actuators: dict[str, IsaacActuator]
 
 
-FIELDS = (
-    "stiffness",
-    "damping",
-    "effort_limit",
-    "velocity_limit",
-    "saturation_effort",
-    "armature",
-    "friction",
-    "dynamic_friction",
-    "viscous_friction",
-)
+FIELDS = IsaacActuator.__struct_fields__[2:]
 """Numbers of an actuator that are fields of its configuration class."""
-
-
-def read_isaaclab(path: Path) -> IsaacLabFile:
-    """Read the YAML file of an export.
-
-    :raises ConfigError: for an invalid file.
-    """
-    return read_yaml(path, IsaacLabFile)
 
 
 def write(task: ExportTask) -> Written:
@@ -103,7 +85,10 @@ def write(task: ExportTask) -> Written:
 
 def fields(servo: JointServo, timestep: float | None) -> dict[str, float]:
     """Numbers of the actuator of one joint, by field."""
-    actuator = _actuator(servo)
+    return _numbers(_actuator(servo))
+
+
+def _numbers(actuator: IsaacActuator) -> dict[str, float]:
     return {name: value for name in FIELDS if (value := getattr(actuator, name)) is not None}
 
 
@@ -139,10 +124,7 @@ def _stall(servo: JointServo) -> float:
 
 def _data(actuators: dict[str, IsaacActuator]) -> str:
     content = {
-        joint: {
-            name: getattr(one, name) for name in ("kind", "servo", *FIELDS) if getattr(one, name) is not None
-        }
-        for joint, one in actuators.items()
+        joint: {"kind": one.kind, "servo": one.servo, **_numbers(one)} for joint, one in actuators.items()
     }
     return yaml.safe_dump({"schema": 1, "actuators": content}, sort_keys=False)
 
@@ -160,8 +142,6 @@ def _module(task: ExportTask, actuators: dict[str, IsaacActuator]) -> str:
         one = actuators[servo.joint]
         lines += [f"    # {title_of(servo)}", f'    "{identifier(servo.joint)}": {one.kind}(']
         lines += [f"        joint_names_expr=[{re.escape(servo.joint)!r}],"]
-        lines += [
-            f"        {name}={getattr(one, name)!r}," for name in FIELDS if getattr(one, name) is not None
-        ]
+        lines += [f"        {name}={value!r}," for name, value in _numbers(one).items()]
         lines += ["    ),"]
     return "\n".join([*lines, "}", ""])

@@ -16,11 +16,11 @@ from stribeck.errors import ConfigError
 from stribeck.exports.bam_drive import BamDrive, delay_of, drive_of
 from stribeck.exports.bam_drive import drive_motion as stepped
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, ramp_notes, title_of
-from stribeck.files.schema import Positive, Schema, read_yaml
+from stribeck.files.schema import Positive, Schema
 
 __all__ = ["stepped", "write"]
 
-SETTINGS = ("armature", "actuator_effort_limit", "kp_fw", "vin", "min_delay", "max_delay")
+SETTINGS = BamDrive.__struct_fields__[2:]
 """Fields of ``BamActuatorCfg`` beside the motor and the joint."""
 
 
@@ -35,14 +35,6 @@ class IsaacLabBamFile(Schema):
     schema: Literal[1]
     timestep: Positive
     drives: dict[str, BamDrive]
-
-
-def read_isaaclab_bam(path: Path) -> IsaacLabBamFile:
-    """Read the YAML file of an export.
-
-    :raises ConfigError: for an invalid file.
-    """
-    return read_yaml(path, IsaacLabBamFile)
 
 
 def write(task: ExportTask) -> Written:
@@ -74,11 +66,8 @@ def drive_notes(task: ExportTask) -> tuple[str, ...]:
         for joint, servo in task.joints
         for note in delay_of(servo.parameters, task.timestep).notes(joint)
     ]
-    return (
-        "the drive works only with Newton's MJWarp solver and use_newton_actuators=True; it cannot switch torque off",
-        *delays,
-        *ramp_notes(task),
-    )
+    drive = "the drive works only with Newton's MJWarp solver and use_newton_actuators=True; it cannot switch torque off"
+    return (drive, *delays, *ramp_notes(task))
 
 
 def motor_fields(drive: BamDrive) -> dict[str, Any]:

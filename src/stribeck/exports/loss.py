@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,63 +30,56 @@ class Difference:
 
 @dataclass(frozen=True)
 class Loss:
-    """The error of one exported joint.
+    """The error of one exported joint, as in the file beside the export.
 
     :param engine: what simulated the exported file.
     :param runs: names of the runs.
-    :param source: exported against source law; ``None`` if nothing was simulated.
-    :param measured: exported against measurement; ``None`` for bench trajectories.
-    :param source_measured: source law against measurement.
+    :param from_source: exported against source law; ``None`` if nothing was simulated.
+    :param from_measurement: exported against measurement; ``None`` for bench trajectories.
+    :param source_from_measurement: source law against measurement.
+    :param with_the_engines_step: exported law with the explicit step of the format's engine, against the source law with an accurate one.
     :param lost: effects that the format has no place for.
-    :param stepped: exported law with the explicit step of the format's engine, against the source law with an accurate one.
     """
 
     joint: str
     engine: str
     runs: tuple[str, ...]
-    source: Difference | None
-    measured: Difference | None
-    source_measured: Difference | None
+    from_source: Difference | None
+    from_measurement: Difference | None
+    source_from_measurement: Difference | None
+    with_the_engines_step: Difference | None
     lost: tuple[str, ...]
-    stepped: Difference | None = None
 
     def line(self) -> str:
         """The error in one line."""
-        if self.source is None:
+        source, measured = self.from_source, self.from_measurement
+        own, stepped = self.source_from_measurement, self.with_the_engines_step
+        if source is None:
             return _unchanged([self.joint], self.lost)
-        if self.source.worst == 0.0 and self.measured is None and self.stepped is None:
+        if source.worst == 0.0 and measured is None and stepped is None:
             return f"{self.joint}: the identified law, unchanged; lost: {', '.join(self.lost) or 'nothing'} [{len(self.runs)} simulated runs agree exactly]"
-        text = f"{self.joint}: {1e3 * self.source.mean:.2f} mrad from the source law (worst run {1e3 * self.source.worst:.2f})"
-        if self.measured is not None and self.source_measured is not None:
+        text = f"{self.joint}: {1e3 * source.mean:.2f} mrad from the source law (worst run {1e3 * source.worst:.2f})"
+        if measured is not None and own is not None:
             text += (
-                f", {1e3 * self.measured.mean:.2f} mrad from the measurement (worst run {1e3 * self.measured.worst:.2f}; "
-                f"the source law itself {1e3 * self.source_measured.mean:.2f})"
+                f", {1e3 * measured.mean:.2f} mrad from the measurement (worst run {1e3 * measured.worst:.2f}; "
+                f"the source law itself {1e3 * own.mean:.2f})"
             )
-        if self.stepped is not None:
-            text += f", {1e3 * self.stepped.mean:.2f} mrad with the engine's own explicit step"
+        if stepped is not None:
+            text += f", {1e3 * stepped.mean:.2f} mrad with the engine's own explicit step"
         return f"{text}; lost: {', '.join(self.lost) or 'nothing'} [{self.engine}, {len(self.runs)} runs]"
 
     def to_json(self) -> dict[str, Any]:
         """The content of the file beside the export, in rad."""
-        return {
-            "joint": self.joint,
-            "engine": self.engine,
-            "runs": list(self.runs),
-            "from_source": None if self.source is None else vars(self.source),
-            "from_measurement": None if self.measured is None else vars(self.measured),
-            "source_from_measurement": None if self.source_measured is None else vars(self.source_measured),
-            "with_the_engines_step": None if self.stepped is None else vars(self.stepped),
-            "lost": list(self.lost),
-        }
+        return asdict(self)
 
 
 def lines_of(losses: Sequence[Loss]) -> list[str]:
     """A line for each joint; one for all joints that were not simulated and have lost the same."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for loss in losses:
-        if loss.source is None:
+        if loss.from_source is None:
             alike.setdefault(loss.lost, []).append(loss.joint)
-    simulated = [loss.line() for loss in losses if loss.source is not None]
+    simulated = [loss.line() for loss in losses if loss.from_source is not None]
     return [*simulated, *(_unchanged(joints, lost) for lost, joints in alike.items())]
 
 
@@ -124,12 +117,9 @@ def loss_of(
     :param timestep: physics step of engines with an explicit step of their own [s].
     """
     measured, source = runs
-    module = form.module_of()
-    engine = (
-        module.engine()
-        if hasattr(module, "engine")
-        else "the law that the file contains, in Stribeck's simulation"
-    )
+    module, engine = form.module_of(), "the law that the file contains, in Stribeck's simulation"
+    if hasattr(module, "engine"):
+        engine = module.engine()
     position = getattr(module, "simulated", documented)(held, measured, stepping)
     against = difference(position, measured.position, measured.weight) if recorded else None
     own = difference(source.position, measured.position, measured.weight) if recorded else None
@@ -145,14 +135,14 @@ def loss_of(
         difference(position, source.position, measured.weight),
         against,
         own,
-        tuple(lost),
         stepped,
+        tuple(lost),
     )
 
 
 def unsimulated(joint: str, lost: Sequence[str]) -> Loss:
     """What an export of a joint of a robot lacks; its error depends on the motion of the whole robot."""
-    return Loss(joint, "", (), None, None, None, tuple(lost))
+    return Loss(joint, "", (), None, None, None, None, tuple(lost))
 
 
 def as_controller(held: Servo, runs: Batch, stepping: Stepping) -> Array:
@@ -160,7 +150,7 @@ def as_controller(held: Servo, runs: Batch, stepping: Stepping) -> Array:
 
     A goal ramp of the firmware is taken as done by whoever sends the goals.
     """
-    speed = getattr(held.parameters.actuator.control, "goal_speed", None)
+    speed = held.parameters.actuator.control.goal_speed
     if speed is not None:
         goal = runs.goal.copy()
         for k in range(1, len(goal)):

@@ -121,11 +121,11 @@ def armature_remark(joint: str, source: Drive) -> str | None:
     one = source.stated.get("armature")
     if one is None or one.status != "at bound":
         return None
-    remedy = (
-        "identify joints with equal drives together (`stribeck identify robot … --same`), or record faster motion"
-        if source.of_robot
-        else "record faster motion"
-    )
+    remedy = "record faster motion"
+    if source.of_robot:
+        remedy = (
+            f"identify joints with equal drives together (`stribeck identify robot … --same`), or {remedy}"
+        )
     return f"{joint}: the armature is {one.reason}, which the recordings do not determine; it is exported as it is, and all draws have it: {remedy}"
 
 
@@ -134,11 +134,9 @@ def rest_remark(source: Drive, held: Drive, form: Format) -> str | None:
     own, written = rest_friction(source), rest_friction(held)
     if written >= 0.5 * own or "friction_base" in form.absent:
         return None
-    remedy = (
-        "identify the robot with a law that the format has (`stribeck identify robot … --law m1`)"
-        if source.of_robot
-        else "give recordings with rests, so that the export represents them"
-    )
+    remedy = "give recordings with rests, so that the export represents them"
+    if source.of_robot:
+        remedy = "identify the robot with a law that the format has (`stribeck identify robot … --law m1`)"
     return (
         f"friction at rest without load is {own:.3g} in the source law, but {written:.3g} in the export: a joint that should stay at rest may sink; "
         f"{remedy}"

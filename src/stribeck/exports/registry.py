@@ -70,6 +70,9 @@ class Format:
 MOTOR_EFFECTS = ("current-limit", "supply", "delay")
 """Effects of a motor whose torque is proportional to its current."""
 
+WHOLE: dict[str, Any] = {"effects": ISOTHERMAL_EFFECTS, "terms": True}
+"""What the formats that hold any law have in common."""
+
 ROBOT: dict[str, Any] = {
     "law": "m1",
     "fitted": ("friction_base", "friction_viscous", "kt", "R"),
@@ -79,7 +82,23 @@ ROBOT: dict[str, Any] = {
 }
 """What robot descriptions have in common: friction of M1, and the motor as limits of effort and velocity."""
 
-DRIVE: dict[str, Any] = {"law": "drive", "gain": True, "supply": True, "gains": False, "ramp": False}
+CONTROLLER: dict[str, Any] = {
+    "law": "m1",
+    "gain": True,
+    "effects": ("supply", "current-limit"),
+    "supply": True,
+    "ramp": False,
+}
+"""What the formats with a position controller in place of the firmware have in common."""
+
+DRIVE: dict[str, Any] = {
+    "law": "drive",
+    "gain": True,
+    "effects": MOTOR_EFFECTS,
+    "supply": True,
+    "gains": False,
+    "ramp": False,
+}
 """What the formats of the drive with the laws of the paper have in common."""
 
 FORMATS = {
@@ -89,8 +108,7 @@ FORMATS = {
             "c",
             "C99/C++17 header without dependencies, for firmware: friction, feed-forward and motor torque of any law",
             "c_header",
-            effects=ISOTHERMAL_EFFECTS,
-            terms=True,
+            **WHOLE,
         ),
         Format(
             "bam",
@@ -102,12 +120,9 @@ FORMATS = {
             "MuJoCo: armature, damping, frictionloss, an actuator (dcmotor with its limits and delay if "
             "MuJoCo has it), and solver settings that prevent creep at rest",
             "mjcf",
-            law="m1",
-            gain=True,
             torque=True,
             model=None,
-            effects=MOTOR_EFFECTS,
-            supply=True,
+            **CONTROLLER | {"effects": MOTOR_EFFECTS, "ramp": True},
         ),
         Format(
             "urdf",
@@ -116,13 +131,7 @@ FORMATS = {
             writer="write_urdf",
             **ROBOT,
         ),
-        Format(
-            "sdf",
-            "SDF (Gazebo): the same",
-            "robot_text",
-            writer="write_sdf",
-            **ROBOT,
-        ),
+        Format("sdf", "SDF (Gazebo): the same", "robot_text", writer="write_sdf", **ROBOT),
         Format(
             "drake",
             "URDF for Drake: as urdf, with the rotor's inertia (drake:rotor_inertia)",
@@ -135,26 +144,22 @@ FORMATS = {
             "isaaclab",
             "Isaac Lab: DCMotorCfg or IdealPDActuatorCfg with armature, friction and limits, as Python and as YAML",
             "isaaclab",
-            law="m1",
-            gain=True,
-            effects=("supply", "current-limit"),
-            supply=True,
-            ramp=False,
             draws="table",
+            **CONTROLLER,
         ),
         Format(
             "isaaclab-bam",
             "Isaac Lab with Newton: BamActuatorCfg and BamMotorCfg, laws M1 to M5 exactly, as Python and as YAML",
             "isaaclab_bam",
             draws="table",
-            **DRIVE | {"effects": MOTOR_EFFECTS},
+            **DRIVE,
         ),
         Format(
             "usd-bam",
             "USD layer for a robot: NewtonBamDriveAPI (as isaaclab-bam), armature and damping of joints",
             "usd_bam",
             model=True,
-            **DRIVE | {"effects": MOTOR_EFFECTS},
+            **DRIVE,
         ),
         Format(
             "mjlab",
@@ -166,24 +171,16 @@ FORMATS = {
             "genesis",
             "Genesis: gains, force range, armature, damping and friction of joints, as a Python function",
             "genesis",
-            law="m1",
             falling_limit=False,
-            gain=True,
-            effects=("supply", "current-limit"),
-            supply=True,
-            ramp=False,
+            **CONTROLLER,
         ),
         Format(
             "usd",
             "USD layer for a robot: joint drives (UsdPhysics), armature and friction (PhysxJointAxisAPI)",
             "usd_layer",
-            law="m1",
             falling_limit=False,
-            gain=True,
             model=True,
-            effects=("supply", "current-limit"),
-            supply=True,
-            ramp=False,
+            **CONTROLLER,
         ),
         Format(
             "ros2_control",
@@ -192,25 +189,22 @@ FORMATS = {
             gain=True,
             torque=True,
             model=None,
-            effects=ISOTHERMAL_EFFECTS,
-            terms=True,
             supply=True,
             draws=None,
+            **WHOLE,
         ),
         Format(
             "onnx",
             "ONNX graph of any law: friction budget as a function of motor torque, external torque and velocity",
             "onnx_graph",
-            effects=ISOTHERMAL_EFFECTS,
-            terms=True,
+            **WHOLE,
         ),
         Format(
             "csv",
             "table of friction over velocity and load, any law, all joints",
             "table",
             model=None,
-            effects=ISOTHERMAL_EFFECTS,
-            terms=True,
+            **WHOLE,
         ),
     )
 }

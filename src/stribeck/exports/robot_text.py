@@ -6,7 +6,7 @@ Drake's URDF has the rotor's inertia, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 from stribeck.errors import ConfigError
@@ -20,15 +20,9 @@ DRAKE = "http://drake.mit.edu"
 """Namespace of Drake's elements."""
 
 NOTES = {
-    "urdf": (
-        "Gazebo and MuJoCo read damping and friction; Drake reads only damping; robot_state_publisher and MoveIt read neither"
-    ),
-    "sdf": (
-        "Gazebo reads damping and friction; its default physics engine uses friction as a limit of torque in each step"
-    ),
-    "drake": (
-        "Drake reads damping and rotor inertia; it has no Coulomb friction in joints, and warns about the attribute"
-    ),
+    "urdf": "Gazebo and MuJoCo read damping and friction; Drake reads only damping; robot_state_publisher and MoveIt read neither",
+    "sdf": "Gazebo reads damping and friction; its default physics engine uses friction as a limit of torque in each step",
+    "drake": "Drake reads damping and rotor inertia; it has no Coulomb friction in joints, and warns about the attribute",
 }
 
 
@@ -99,10 +93,8 @@ def _change_urdf(text: XmlText, joint: XmlNode, servo: JointServo) -> None:
         ("limit", limit, _limits(servo)),
     ):
         if node is None:
-            text.add_child(
-                joint,
-                f"<{tag} {' '.join(f'{key}={chr(34)}{value}{chr(34)}' for key, value in values.items())}/>",
-            )
+            listed = " ".join(f'{key}="{value}"' for key, value in values.items())
+            text.add_child(joint, f"<{tag} {listed}/>")
         else:
             text.set_attributes(node, values)
 
@@ -137,27 +129,16 @@ def _change_sdf(text: XmlText, joint: XmlNode, servo: JointServo) -> None:
             f"{text.path}: joint {servo.joint!r} has no <axis>, to which friction could be added: add one"
         )
     for tag, values in (("dynamics", _friction(servo)), ("limit", _limits(servo))):
-        node = axis.child(tag)
-        if node is None or node.opened == node.end:
-            whole = "".join(f"<{key}>{value}</{key}>" for key, value in values.items())
-            if node is None:
-                text.add_child(axis, f"<{tag}>{whole}</{tag}>")
+        node, missing = axis.child(tag), ""
+        for key, value in values.items():
+            if node is not None and (child := node.child(key)) is not None:
+                text.set_text(child, value)
             else:
-                text.add_child(node, whole)
-            continue
-        _set_texts(text, node, values)
-
-
-def _set_texts(text: XmlText, node: XmlNode, values: Mapping[str, str]) -> None:
-    missing = []
-    for key, value in values.items():
-        child = node.child(key)
-        if child is None:
-            missing.append(f"<{key}>{value}</{key}>")
-        else:
-            text.set_text(child, value)
-    if missing:
-        text.add_child(node, "".join(missing))
+                missing += f"<{key}>{value}</{key}>"
+        if node is None:
+            text.add_child(axis, f"<{tag}>{missing}</{tag}>")
+        elif missing:
+            text.add_child(node, missing)
 
 
 write_urdf = partial(_written, root="robot", change=_change_urdf, name="urdf")

@@ -18,19 +18,8 @@ from stribeck.live.friction import FASTEST, stall_torque
 from stribeck.model.law import friction_budget
 from stribeck.rigid.urdf import JointLimit, joint_limits
 
-COLUMNS = {
-    "rotary": (
-        "velocity [rad/s]",
-        "motor torque [N m]",
-        "external torque [N m]",
-        "friction + [N m]",
-        "friction - [N m]",
-    ),
-    "linear": ("velocity [m/s]", "motor force [N]", "external force [N]", "friction + [N]", "friction - [N]"),
-}
-
-SPEED_UNITS = {"rotary": "rad/s", "linear": "m/s"}
-LOAD_UNITS = {"rotary": "N m", "linear": "N"}
+UNITS = {"rotary": ("rad", "torque", "N m"), "linear": ("m", "force", "N")}
+"""Unit of positions, load, and its unit."""
 
 SPEEDS = 81
 """Velocities of the table, denser towards rest, where friction changes most."""
@@ -46,10 +35,11 @@ def write(task: ExportTask) -> Written:
     """The table, all joints below each other."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    units = task.joints[0].servo.parameters.actuator.units
+    length, load, unit = UNITS[task.joints[0].servo.parameters.actuator.units]
     depends = any("position" in servo.parameters.law.inputs for _, servo in task.joints)
-    place = (f"position [{'rad' if units == 'rotary' else 'm'}]",) * depends
-    writer.writerow(["joint", *place, *COLUMNS[units]])
+    loads = (f"motor {load}", f"external {load}", "friction +", "friction -")
+    place = (f"position [{length}]",) * depends
+    writer.writerow(["joint", *place, f"velocity [{length}/s]", *(f"{name} [{unit}]" for name in loads)])
     limits = {} if task.model is None else joint_limits(task.model)
     if unknown := [joint for joint, _ in task.joints if task.model is not None and joint not in limits]:
         raise ConfigError(
@@ -63,7 +53,7 @@ def write(task: ExportTask) -> Written:
         largest = limit.effort or file.actuator.datasheet.figures.get("peak_torque", 0.0)
         fastest, most = known or FASTEST, largest or stall_torque(file.actuator, file.values)
         if not known or (not largest and file.actuator.control.kind == "torque"):
-            assumed.append(f"{joint} ±{fastest:g} {SPEED_UNITS[units]}, ±{most:g} {LOAD_UNITS[units]}")
+            assumed.append(f"{joint} ±{fastest:g} {length}/s, ±{most:g} {unit}")
         shape = np.linspace(-1.0, 1.0, SPEEDS)
         velocity = fastest * np.sign(shape) * np.abs(shape) ** 3
         position, velocity, motor = np.meshgrid(

@@ -71,14 +71,10 @@ class Written(NamedTuple):
 
 def ramp_notes(task: ExportTask) -> tuple[str, ...]:
     """A remark on goal ramps of firmwares, for formats without one."""
-    speeds = {
-        joint: speed
-        for joint, servo in task.joints
-        if (speed := getattr(servo.parameters.actuator.control, "goal_speed", None)) is not None
-    }
     return tuple(
         f"{joint}: the firmware limits the speed of its goal: do not change position targets faster than {speed:.4g} rad/s"
-        for joint, speed in speeds.items()
+        for joint, servo in task.joints
+        if (speed := servo.parameters.actuator.control.goal_speed) is not None
     )
 
 

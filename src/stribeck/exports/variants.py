@@ -73,32 +73,22 @@ def variants(form: Format, task: ExportTask, drawn: Sequence[Sets], count: int) 
         for one in joints:
             for field, value in form.module_of().fields(one, task.timestep).items():
                 columns.setdefault(f"{one.joint}/{field}", []).append(value)
-    if form.draws == "files":
-        table = {
-            f"{one.joint}/{name}": v
-            for one, sets in zip(task.joints, drawn, strict=True)
-            for name, v in (*sets.values.items(), *sets.beside.items())
-        }
-    else:
-        table = {name: np.array(values) for name, values in columns.items()}
-        for one, sets in zip(task.joints, drawn, strict=True):
-            table |= {f"{one.joint}/{name}": v for name, v in sets.beside.items()}
+    table = {name: np.array(values) for name, values in columns.items()}
+    for one, sets in zip(task.joints, drawn, strict=True):
+        own = {**sets.values, **sets.beside} if form.draws == "files" else sets.beside
+        table |= {f"{one.joint}/{name}": values for name, values in own.items()}
     return {**files, table_path(task.output): _npz(table)}
 
 
 def _drawn_servo(servo: Servo, sets: Sets, k: int) -> Servo:
     """A servo with the values of a draw; the scale of a motor's torque is also that of the derivative part of its command."""
-    held = held_draw(servo.parameters, sets.values, k)
-    scale = (
-        held.values["ratio"] / servo.parameters.values["ratio"]
-        if servo.kd and "ratio" in sets.values
-        else 1.0
-    )
-    return replace(servo, parameters=held, kd=servo.kd * scale)
+    held, kd = held_draw(servo.parameters, sets.values, k), servo.kd
+    if kd and "ratio" in sets.values:
+        kd *= held.values["ratio"] / servo.parameters.values["ratio"]
+    return replace(servo, parameters=held, kd=kd)
 
 
 def _npz(table: Mapping[str, Array]) -> bytes:
-    held = io.BytesIO()
-    arrays: dict[str, Any] = dict(table)
+    held, arrays = io.BytesIO(), dict[str, Any](table)
     np.savez(held, **arrays)
     return held.getvalue()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stribeck.live.compensator import Compensator
-from stribeck.live.memory import Memory
+from stribeck.live.learning.file import Memory
 from stribeck.live.parameters import CompensationParameters
 from stribeck.live.setup import (
     CompensatedJoint,

@@ -19,11 +19,7 @@ from stribeck.live.direction.goals import GoalPath
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.direction.travel import Travel, Turning
 from stribeck.live.formulas import Compiler, compiled_by
-from stribeck.live.friction import (
-    AS_IDENTIFIED,
-    FrictionModel,
-    Scales,
-)
+from stribeck.live.friction import AS_IDENTIFIED, FrictionModel, Scales, initial_tuning
 from stribeck.live.learning import tracking
 from stribeck.live.learning.contact import Contact
 from stribeck.live.learning.energy import EnergyTank, SpeedLimit
@@ -32,7 +28,6 @@ from stribeck.live.learning.observer import FrictionObserver, Learned, Motion
 from stribeck.live.samples import Loads, State, Wish
 from stribeck.live.settings import Settings
 from stribeck.live.stability import largest_scales
-from stribeck.live.tuning import initial_tuning
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint_map import JointMap
 from stribeck.rigid.dynamics import Dynamics
@@ -322,10 +317,8 @@ class FeedForward:
         viscous_now = observer.scales.viscous * more
         if fades:
             floor, share = least / np.maximum(learned, 1e-9), self.tank.share
-            dry_now, viscous_now = (
-                formulas.faded(dry_now, floor, share),
-                formulas.faded(viscous_now, floor, share),
-            )
+            dry_now = formulas.faded(dry_now, floor, share)
+            viscous_now = formulas.faded(viscous_now, floor, share)
         if led_count == self._joints:
             return learned, Scales(dry_now, viscous_now)
         # What motion has shown not to be there is not guaranteed either.

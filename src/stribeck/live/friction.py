@@ -163,6 +163,19 @@ class JointModel:
     enabled: bool = True
 
 
+def initial_tuning(joints: Sequence[JointModel], common: Tuning | None, ratio: float | Array) -> Tuning:
+    """Tuning of each joint in the coordinates of the parameter files.
+
+    :param common: of all joints, in the robot's coordinates; by default each joint has its own.
+    :param ratio: turns of the servo per turn of the joint.
+    """
+    if common is None:
+        return Tuning.stacked([j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints])
+    ratios = {name: 1.0 if name == "overshoot_fraction" else ratio for name in vars(common)}
+    n = len(joints)
+    return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(common, name) for name in ratios})
+
+
 class FrictionModel:
     """Friction budgets and firmware torques of several joints, whose laws may differ.
 
@@ -239,13 +252,8 @@ class FrictionModel:
         return self._offset_at(position) if self._repeating else self._offset
 
     def _offset_at(self, position: Array) -> Array:
-        return np.array(
-            [
-                offset_torque(one.law, one.values, at)
-                for one, at in zip(self.joints, position.tolist(), strict=True)
-            ],
-            dtype=np.float64,
-        )
+        places = zip(self.joints, position.tolist(), strict=True)
+        return np.array([offset_torque(one.law, one.values, at) for one, at in places], dtype=np.float64)
 
     def viscous(self, direction: Array, velocity: Array) -> Array:
         """Identified viscous friction that opposes a motion, with the sign of the direction [N m]."""
@@ -266,11 +274,8 @@ class FrictionModel:
             if math.isfinite(goal[k]) and kp[k] > 0.0:
                 gains = Gains(float(kp[k]), 0.0, 0.0)
                 command = ServoCommand(float(goal[k]), 1.0, float(supply[k]))
-                state = (
-                    ControlState(float(goal[k]), 0.0)
-                    if joint.actuator.control.goal_speed is not None
-                    else rest
-                )
+                ramps = joint.actuator.control.goal_speed is not None
+                state = ControlState(float(goal[k]), 0.0) if ramps else rest
                 at, speed = float(position[k]), float(velocity[k])
                 found[k], _ = motor_torque(
                     joint.actuator, joint.values, gains, state, command, at, speed, 0.0
@@ -288,14 +293,11 @@ class FrictionModel:
         if acting is not None:
             start = np.where(self.saturated & np.isfinite(acting), acting, 0.0)
         possible = np.clip(start + torque, -self.stall, self.stall) - start
-        return np.array(
-            [
-                goal_offset(joint.actuator, joint.values, kp[k], supply[k], possible[k], start[k])
-                if kp[k] > 0.0
-                else 0.0
-                for k, joint in enumerate(self.joints)
-            ]
-        )
+        found = [0.0] * len(self.joints)
+        for k, joint in enumerate(self.joints):
+            if kp[k] > 0.0:
+                found[k] = goal_offset(joint.actuator, joint.values, kp[k], supply[k], possible[k], start[k])
+        return np.array(found)
 
     def currents(self, torque: Array) -> Array:
         """Currents of motors without other torques (:func:`~stribeck.model.electrics.motor_current`), at most those at stall [A]."""

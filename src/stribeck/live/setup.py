@@ -18,11 +18,7 @@ from stribeck.live.compiled import compiled
 from stribeck.live.direction.motion import Tuning
 from stribeck.live.friction import EffortMeaning, JointModel
 from stribeck.live.learning.file import Identified, digest_of
-from stribeck.live.parameters import (
-    CompensatedJointParameters,
-    CompensationParameters,
-    InterfaceParameters,
-)
+from stribeck.live.parameters import CompensatedJointParameters, CompensationParameters, InterfaceParameters
 from stribeck.live.settings import Settings, Timing
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
@@ -199,11 +195,8 @@ def _of_urdf(
     if len(gravity := parameters.gravity or GRAVITY) != 3:
         raise ConfigError(f"gravity: expected three numbers, found {len(gravity)}")
     locked = [name for name in robot.movable if name not in names]
-    words = (
-        [f"{path}: joints that are not compensated are assumed to be locked at 0: {', '.join(locked)}"]
-        if locked
-        else []
-    )
+    words = [f"{path}: joints that are not compensated are assumed to be locked at 0: {', '.join(locked)}"]
+    words = words if locked else []
     return robot.model(names, gravity=gravity, armature=_rotors(joints)), (*words, *robot.doubts)
 
 

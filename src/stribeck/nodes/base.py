@@ -25,10 +25,9 @@ from stribeck.files.declaration import NodeParameters, Spec
 from stribeck.files.sections import check_sections, parameter_files
 from stribeck.live.parameters import ALL_NAMES, StartParameters
 from stribeck.live.real_time import request_real_time
-from stribeck.nodes.descriptor import descriptor_of
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.lockstep import LockstepNode
-from stribeck.nodes.parameter_names import without_effect
+from stribeck.nodes.node_parameters import descriptor_of, without_effect
 from stribeck.nodes.qos import quiet_events
 from stribeck.nodes.statuses import FAILED
 from stribeck.nodes.transport import avoid_shared_memory
@@ -56,8 +55,8 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
 
     A subclass sets :attr:`parameter_class` and implements ``_configure``, ``_activate``, ``_deactivate``, ``_release``
     and ``_status``. Each of them may raise a :class:`StribeckError`: the transition then fails and the reason is
-    logged once. ``_deactivate`` and ``_release`` may be called at any time, even twice. Publishers of
-    :meth:`managed_publisher` are destroyed after ``_release``. Everything waits and measures time on :attr:`clock`, which is
+    logged once. ``_deactivate`` and ``_release`` may be called at any time, even twice. What is :meth:`managed`
+    is destroyed after ``_release``. Everything waits and measures time on :attr:`clock`, which is
     simulated in lock-step (:mod:`stribeck.nodes.lockstep`).
     """
 
@@ -73,7 +72,7 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
         self._hot: tuple[Any, ...] = ()
         self._loop: HotLoop | None = None
         self._tick_timer: Any = None
-        self._managed_publishers: list[Any] = []
+        self._managed: list[tuple[Callable[[Any], Any], Any]] = []
         super().__init__(name, **kwargs)
         self._usual_name = name
         self._parameter_files = parameter_files([*sys.argv, *(kwargs.get("cli_args") or ())])
@@ -226,9 +225,9 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
     def _release_all(self) -> None:
         self.stop_serving()
         self._release()
-        publishers, self._managed_publishers = self._managed_publishers, []
-        for publisher in publishers:
-            self.destroy_publisher(publisher)
+        managed, self._managed = self._managed, []
+        for destroy, one in managed:
+            destroy(one)
 
     def _failed(self, transition: str, error: Exception, release: bool = True) -> TransitionCallbackReturn:
         kind = "" if isinstance(error, StribeckError) else f"{type(error).__name__}: "
@@ -256,7 +255,7 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
         raise NotImplementedError
 
     def _release(self) -> None:
-        """Release resources other than managed publishers."""
+        """Release resources that are not :meth:`managed`."""
 
     # -- diagnostics
 
@@ -320,11 +319,14 @@ class ServiceNode(LockstepNode, LifecycleNode, Generic[P]):
         if not self._active:
             raise NodeStateError("activate the node first")
 
+    def managed(self, one: Any, destroy: Callable[[Any], Any]) -> Any:
+        """A publisher, subscription or timer, to be destroyed when the node is cleaned up."""
+        self._managed.append((destroy, one))
+        return one
+
     def managed_publisher(self, kind: Any, topic: str, qos: QoSProfile | int) -> Any:
         """A publisher that is destroyed when the node is cleaned up."""
-        publisher = self.create_publisher(kind, topic, qos)
-        self._managed_publishers.append(publisher)
-        return publisher
+        return self.managed(self.create_publisher(kind, topic, qos), self.destroy_publisher)
 
     def hot_subscription(
         self, kind: Any, topic: str, callback: Callable[[Any], None], qos: QoSProfile | int, raw: bool = True

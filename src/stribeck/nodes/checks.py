@@ -98,9 +98,7 @@ class StateTrack:
         self.arrivals.append(arrival)
         self.stamps.append(stamp)
         numbers = np.asarray(position, dtype=float)
-        self.largest = max(
-            self.largest, float(np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers)))
-        )
+        self.largest = float(np.max(np.abs(numbers), initial=self.largest, where=np.isfinite(numbers)))
         self.not_finite += int(not np.all(np.isfinite(numbers)) or len(numbers) != joints)
         self.without_velocity += int(len(velocity) != joints)
 
@@ -148,10 +146,8 @@ def _ros(environment: Mapping[str, str], has: Callable[[str], bool]) -> Iterator
             "error", "ROS 2", "rclpy cannot be imported, so there are no nodes; everything else works", fix
         )
         return
-    name, middleware = (
-        environment.get("ROS_DISTRO", ""),
-        environment.get("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp"),
-    )
+    name = environment.get("ROS_DISTRO", "")
+    middleware = environment.get("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp")
     origin = f"{name}, sourced" if name else "from wheels (or no ROS setup file was sourced)"
     domain = environment.get("ROS_DOMAIN_ID", "0") or "0"
     yield Diagnosis("ok", "ROS 2", f"{origin}; {middleware}, domain {domain}")
@@ -197,36 +193,27 @@ def _kernel(root: Path) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "kernel", "PREEMPT_RT: latencies below 0.1 ms")
     else:
         text = "not PREEMPT_RT: threads with real-time priority are sometimes late by several ms"
-        yield Diagnosis(
-            "note", "kernel", text, "Ubuntu: sudo pro enable realtime-kernel; Debian: linux-image-rt-amd64"
-        )
+        fix = "Ubuntu: sudo pro enable realtime-kernel; Debian: linux-image-rt-amd64"
+        yield Diagnosis("note", "kernel", text, fix)
     share = root / "proc/sys/kernel/sched_rt_runtime_us"
     if share.is_file() and share.read_text().strip() == "0":
-        fix = "sudo sysctl kernel.sched_rt_runtime_us=950000"
-        yield Diagnosis(
-            "warning", "kernel", "real-time threads are not permitted to run (sched_rt_runtime_us is 0)", fix
-        )
+        text = "real-time threads are not permitted to run (sched_rt_runtime_us is 0)"
+        yield Diagnosis("warning", "kernel", text, "sudo sysctl kernel.sched_rt_runtime_us=950000")
 
 
 def _adapters(root: Path) -> Iterator[Diagnosis]:
     for path in sorted(root.glob("sys/bus/usb-serial/devices/*/latency_timer")):
         timer, device = int(path.read_text()), path.parent.name
         if timer > 1:
-            fix = f"echo 1 | sudo tee /{path.relative_to(root)}"
-            yield Diagnosis(
-                "warning",
-                "serial",
-                f"{device} delivers answers after {timer} ms: cycles at {1000 // timer} Hz at most",
-                fix,
-            )
+            text = f"{device} delivers answers after {timer} ms: cycles at {1000 // timer} Hz at most"
+            yield Diagnosis("warning", "serial", text, f"echo 1 | sudo tee /{path.relative_to(root)}")
     for pattern in ("dev/ttyUSB*", "dev/ttyACM*"):
         for path in sorted(root.glob(pattern)):
-            usable = os.access(path, os.R_OK | os.W_OK)
-            fix = "" if usable else "sudo usermod -aG dialout $USER; log in again"
-            level: Level = "ok" if usable else "error"
-            yield Diagnosis(
-                level, "serial", f"/{path.relative_to(root)}" + ("" if usable else ": no permission"), fix
-            )
+            name, fix = f"/{path.relative_to(root)}", "sudo usermod -aG dialout $USER; log in again"
+            if os.access(path, os.R_OK | os.W_OK):
+                yield Diagnosis("ok", "serial", name)
+            else:
+                yield Diagnosis("error", "serial", f"{name}: no permission", fix)
 
 
 # -- the graph
@@ -253,30 +240,21 @@ def graph_findings(seen: Observed) -> Iterator[Diagnosis]:
 def _topic(topic: str, ends: Collection[Endpoint]) -> Iterator[Diagnosis]:
     types = sorted({end.type for end in ends})
     if len(types) > 1:
-        yield Diagnosis(
-            "error",
-            topic,
-            f"has several message types: {', '.join(types)}",
-            "remap one of them to another topic",
-        )
+        text = f"has several message types: {', '.join(types)}"
+        yield Diagnosis("error", topic, text, "remap one of them to another topic")
     publishers = [end for end in ends if end.publishes]
     for end in (end for end in ends if not end.publishes):
         for sender in publishers:
             best_effort, volatile = end.reliable and not sender.reliable, end.latched and not sender.latched
             if best_effort or volatile:
                 reason = "is best effort" if best_effort else "does not keep messages for late subscribers"
-                parameter = f"qos_overrides.{topic}.subscription." + (
-                    "reliability: best_effort" if best_effort else "durability: volatile"
-                )
+                policy = "reliability: best_effort" if best_effort else "durability: volatile"
                 text = f"{end.node} receives nothing from {sender.node}, which {reason}"
-                yield Diagnosis(
-                    "error", topic, text, f"{parameter} for {end.node}, or make {sender.node} reliable"
-                )
+                fix = f"qos_overrides.{topic}.subscription.{policy} for {end.node}, or make {sender.node} reliable"
+                yield Diagnosis("error", topic, text, fix)
     if (commands := sorted({end.node for end in publishers})) and _commands(topic, types):
-        guarded = topic.endswith(GUARDED) or {name.rpartition("/")[2] for name in commands} <= {
-            "compensation",
-            "guard",
-        }
+        usual = {name.rpartition("/")[2] for name in commands} <= {"compensation", "guard"}
+        guarded = topic.endswith(GUARDED) or usual
         if len(commands) > (2 if guarded else 1):
             text = f"{len(commands)} nodes publish commands for the joints: {', '.join(commands)}"
             yield Diagnosis("error", topic, text, "stop all but one, or remap their topics")
@@ -286,15 +264,13 @@ def _topic(topic: str, ends: Collection[Endpoint]) -> Iterator[Diagnosis]:
 
 def _commands(topic: str, types: Collection[str]) -> bool:
     """Whether messages of a topic move joints, by its usual names."""
-    last = topic.rpartition("/")[2]
     names = ("commands", "controller_command", GUARDED, "joint_goals", "joint_trajectory")
-    return last in names and not set(types).isdisjoint(
-        (
-            "std_msgs/msg/Float64MultiArray",
-            "sensor_msgs/msg/JointState",
-            "trajectory_msgs/msg/JointTrajectory",
-        )
+    moving = (
+        "std_msgs/msg/Float64MultiArray",
+        "sensor_msgs/msg/JointState",
+        "trajectory_msgs/msg/JointTrajectory",
     )
+    return topic.rpartition("/")[2] in names and not set(types).isdisjoint(moving)
 
 
 def _states(seen: Observed) -> Iterator[Diagnosis]:
@@ -312,9 +288,8 @@ def _states(seen: Observed) -> Iterator[Diagnosis]:
             yield Diagnosis(level, topic, f"{', '.join(joints)}: {text}", fix)
     for topic in sorted(heard):
         tracks = [(joints, track) for (name, joints), track in seen.states.items() if name == topic]
-        yield from _together(
-            topic, tracks, [e.node for e in seen.endpoints if e.topic == topic and e.publishes]
-        )
+        nodes = [end.node for end in seen.endpoints if end.topic == topic and end.publishes]
+        yield from _together(topic, tracks, nodes)
 
 
 def _is_states(topic: str) -> bool:
@@ -351,17 +326,11 @@ def _track(track: StateTrack, simulated: bool) -> Iterator[tuple[Level, str, str
         period, late = float(np.median(intervals)), float(np.quantile(intervals, 0.99))
         text = f"{(count - 1) / (track.arrivals[-1] - track.arrivals[0]):.0f} Hz, 99 % of intervals below {1e3 * late:.1f} ms"
         if 1.0 / max(period, 1e-9) < LOWEST_RATE:
-            yield (
-                "error",
-                f"{text}: too slow",
-                "raise the update_rate of the controller_manager or the driver's rate",
-            )
+            fix = "raise the update_rate of the controller_manager or the driver's rate"
+            yield "error", f"{text}: too slow", fix
         elif late > max(2.5 * period, 0.04):
-            yield (
-                "warning",
-                f"{text}: messages are late or lost",
-                "run fewer programs, use a cable instead of WLAN, or real-time priority",
-            )
+            fix = "run fewer programs, use a cable instead of WLAN, or real-time priority"
+            yield "warning", f"{text}: messages are late or lost", fix
         else:
             yield "ok", text, ""
     offset = float(np.median(np.subtract(track.arrivals, track.stamps)))

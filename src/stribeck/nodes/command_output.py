@@ -50,23 +50,21 @@ class CommandOutput:
             self.parting.passed_on(now, output.values - output.friction, output.friction)
         return True
 
-    def publish(self, values: Array, stamp: Stamp | None) -> None:
-        """Publish values, stamped now without a stamp."""
-        self.publisher.publish(self._message.filled(values, self.now() if stamp is None else stamp))
+    def publish(self, values: Array | None, stamp: Stamp | None = None) -> None:
+        """Publish values, if there are any, stamped now without a stamp."""
+        if values is not None:
+            self.publisher.publish(self._message.filled(values, self.now() if stamp is None else stamp))
 
     def end_parting(self) -> None:
         """Publish the last effort without friction torque, if it still contains some, before another sender takes over."""
-        if (effort := self.parting.rest()) is not None:
-            self.publisher.publish(self._message.filled(effort, self.now()))
+        self.publish(self.parting.rest())
         self.parting.forget()
 
     def take_back(self) -> None:
         """Publish the last effort again without its friction torque: it came late, when the guard was already in charge."""
-        if (effort := self.parting.unfaded()) is not None:
-            self.publisher.publish(self._message.filled(effort, self.now()))
+        self.publish(self.parting.unfaded())
         self.parting.forget()
 
     def send_parting(self, now: float) -> None:
         """Remove the friction torque from the last effort of a silent controller, if that is due."""
-        if (effort := self.parting.due(now)) is not None:
-            self.publisher.publish(self._message.filled(effort, self.now()))
+        self.publish(self.parting.due(now))

@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rcl_interfaces.msg import Parameter as ParameterMessage
-from rcl_interfaces.msg import ParameterType, ParameterValue
-from rcl_interfaces.srv import SetParameters
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -23,6 +20,7 @@ from stribeck.files.goal_messages import seconds
 from stribeck.model.arrays import Array
 from stribeck.nodes.base import ServiceNode
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, set_stamp, trajectory_message
+from stribeck.nodes.setters import GainSetter
 from stribeck.nodes.statuses import DISTURBED, FAILED
 from stribeck.nodes.waiting import Waiting
 from stribeck.recordings.bags.messages import joint_state
@@ -139,47 +137,6 @@ class Commander:
         return int(self.node.get_clock().now().nanoseconds)
 
 
-class GainSetter:
-    """Sets firmware gains through a parameter of a node.
-
-    :param target: name of the node.
-    :param parameter: name of a parameter that takes a list of floats, one for all joints.
-    :ivar confirmed: the gain that the node has confirmed; NaN while it has not answered the last request.
-    """
-
-    def __init__(self, node: ServiceNode[Any], target: str, parameter: str) -> None:
-        self.node, self.target, self.parameter = node, target, parameter
-        self.problem, self.confirmed = "", math.nan
-        self._client = node.create_client(SetParameters, f"{target}/set_parameters")
-        self._wanted = math.nan
-
-    def prepare(self, waiting: Waiting) -> None:
-        """Wait for the node."""
-        waiting.until(
-            self._client.service_is_ready,
-            lambda: f"gains cannot be set, because the node {self.target!r} is not running: start it",
-        )
-
-    def set(self, gain: float) -> None:
-        """Request a firmware gain for all joints."""
-        value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE_ARRAY, double_array_value=[gain])
-        request = SetParameters.Request(parameters=[ParameterMessage(name=self.parameter, value=value)])
-        self._wanted, self.confirmed = gain, math.nan
-        self._client.call_async(request).add_done_callback(lambda future: self._answered(gain, future))
-
-    def _answered(self, gain: float, future: Any) -> None:
-        answer = future.result()
-        if answer is not None and not answer.results[0].successful:
-            reason = answer.results[0].reason
-            self.problem = f"{self.target} rejected {gain:g} for {self.parameter}: {reason}"
-        elif answer is not None and gain == self._wanted:
-            self.confirmed = gain
-
-    def destroy(self) -> None:
-        """Destroy the client."""
-        self.node.destroy_client(self._client)
-
-
 class ServoCommander(Commander):
     """Commands the servo node: publishes ``joint_goals``, calls its enable service, monitors its diagnostics.
 
@@ -200,10 +157,10 @@ class ServoCommander(Commander):
         self._full_name = node.resolve_topic_name(servo_node).lstrip("/")
         self._goals = self._publisher(JointState, "joint_goals")
         self._enable = node.create_client(SetBool, f"{servo_node}/enable")
-        watched = node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-        self._handles += [(node.destroy_client, self._enable), (node.destroy_subscription, watched)]
         self._recover = node.create_client(Trigger, f"{servo_node}/recover")
-        self._handles.append((node.destroy_client, self._recover))
+        watched = node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self._handles += [(node.destroy_client, client) for client in (self._enable, self._recover)]
+        self._handles.append((node.destroy_subscription, watched))
         self._enabled_at = math.inf
         self._cannot_start = ""
         self._limp = [math.nan] * len(self.names)
@@ -274,8 +231,9 @@ class ControllerCommander(Commander):
     """
 
     controller_type = "joint_trajectory_controller"
-    _target: str
-    _goals: Any
+    topic: str
+    message: Any
+    """Topic of the controller for goals, and its type."""
 
     def __init__(
         self,
@@ -292,19 +250,16 @@ class ControllerCommander(Commander):
         self._connect()
 
     def _connect(self) -> None:
-        raise NotImplementedError
+        self._target = f"{self._controller}/{self.topic}"
+        self._goals = self._publisher(self.message, self._target)
 
     def _is_ready(self) -> bool:
         return self._goals.get_subscription_count() > 0  # type: ignore[no-any-return]
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the controller."""
-        waiting.until(
-            self._is_ready,
-            lambda: (
-                f"nothing receives goals on {self._target}: activate the {self.controller_type}, or set the parameter controller"
-            ),
-        )
+        problem = f"nothing receives goals on {self._target}: activate the {self.controller_type}, or set the parameter controller"
+        waiting.until(self._is_ready, lambda: problem)
         super().prepare(waiting)
 
     def _publish_commands(self, goals: list[float], now: float | None = None) -> None:
@@ -317,11 +272,8 @@ class ForwardCommander(ControllerCommander):
     """Commands a forward_command_controller in position mode."""
 
     controller_type = "forward_command_controller"
+    topic, message = "commands", Float64MultiArray
     _halted = False
-
-    def _connect(self) -> None:
-        self._target = f"{self._controller}/commands"
-        self._goals = self._publisher(Float64MultiArray, self._target)
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the controller."""
@@ -344,10 +296,7 @@ class TrajectoryCommander(ControllerCommander):
     """Commands a joint_trajectory_controller by topic; each motion segment is sent whole, with its braking to rest."""
 
     sends_segments = True
-
-    def _connect(self) -> None:
-        self._target = f"{self._controller}/joint_trajectory"
-        self._goals = self._publisher(JointTrajectory, self._target)
+    topic, message = "joint_trajectory", JointTrajectory
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the controller."""
@@ -404,10 +353,8 @@ class ActionCommander(TrajectoryCommander):
         # An action client may only be used in the executor's thread.
         self._outbox: deque[JointTrajectory] = deque()
         self._wake = self.node.create_guard_condition(self._send_waiting)
-        self._handles += [
-            (ActionClient.destroy, self._client),
-            (self.node.destroy_guard_condition, self._wake),
-        ]
+        self._handles.append((ActionClient.destroy, self._client))
+        self._handles.append((self.node.destroy_guard_condition, self._wake))
         self._goal = 0
 
     def _is_ready(self) -> bool:

@@ -64,7 +64,6 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         super().__init__("compensation", **kwargs)
         self._lock = threading.Lock()
         self._compensator: Handover | None = None
-        self._telemetry: list[Any] = []
         self._goals: GoalReader | None = None
         self._newest: float | None = None
         self._former: DrivesInUse | None = None
@@ -127,7 +126,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     def _subscribe(self, parameters: CompensationParameters) -> None:
         for topic in telemetry_topics():
             take = partial(self._on_telemetry, TelemetryReader(topic, self._in_use.joints))
-            self._telemetry.append(self.create_subscription(topic.type, topic.name, take, 1, raw=True))
+            heard = self.create_subscription(topic.type, topic.name, take, 1, raw=True)
+            self.managed(heard, self.destroy_subscription)
         self._state_reader = JointStateReader()
         self._commands = CommandReader(parameters.command_type)
         states = self.hot_subscription(JointState, "joint_states", self._on_state, best_effort(DEPTH))
@@ -158,9 +158,6 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     def _release(self) -> None:
         with self._lock:
             self._compensator = self._goals = self._former = None
-        subscriptions, self._telemetry = self._telemetry, []
-        for subscription in subscriptions:
-            self.destroy_subscription(subscription)
 
     def _change(self, name: str, value: Any) -> None:
         if self._compensator is None:
@@ -421,11 +418,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         if zero[0] == "warn":
             return *zero, figures
         if self._settings.guarded and not self._alive.get_subscription_count():
-            return (
-                "warn",
-                "guarded is true, but no guard is running: start it, or set guarded to false",
-                figures,
-            )
+            text = "guarded is true, but no guard is running: start it, or set guarded to false"
+            return "warn", text, figures
         if notice:
             self.get_logger().warning(notice, throttle_duration_sec=60.0)
             return "warn", notice, figures

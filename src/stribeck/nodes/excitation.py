@@ -21,7 +21,6 @@ from stribeck.nodes.commanders import (
     ActionCommander,
     Commander,
     ForwardCommander,
-    GainSetter,
     ServoCommander,
     TrajectoryCommander,
 )
@@ -30,7 +29,7 @@ from stribeck.nodes.messages import TelemetryTopic, decode_telemetry, telemetry_
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.qos import latched
 from stribeck.nodes.recording import OFFERS_PERIOD, TopicSubscriber, contract_topics, further_topics
-from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
+from stribeck.nodes.setters import GainSetter
 from stribeck.recordings.bags.messages import JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.servo.excitation_setup import dry_run, session_config
 from stribeck.session.bags import Outcome
@@ -91,7 +90,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         if isinstance(self._commander, ServoCommander):
             callbacks[JOINT_COMMANDS] = self._on_sent
         for topic in telemetry_topics():
-            callbacks[TELEMETRY_TOPICS[topic.name]] = partial(self._on_telemetry, topic)
+            callbacks[topic.topic] = partial(self._on_telemetry, topic)
         topics = contract_topics()
         more = further_topics(self._settings.topics)
         callbacks |= {one.topic: partial(self._on_further, one.topic) for one in more}
@@ -263,7 +262,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
     def _on_telemetry(self, topic: TelemetryTopic, data: bytes) -> None:
         if (player := self._playing()) is None:
             return
-        player.record(TELEMETRY_TOPICS[topic.name], data)
+        player.record(topic.topic, data)
         now = self.clock.now()
         if now - self._read_at < TELEMETRY_PERIOD:
             return

@@ -21,8 +21,8 @@ from stribeck.files.drives import read_drives
 from stribeck.files.folders import check_writable
 from stribeck.live.parameters import IdentificationParameters
 from stribeck.nodes.base import ServiceNode, run
-from stribeck.nodes.drives_setter import DrivesSetter
 from stribeck.nodes.qos import latched
+from stribeck.nodes.setters import ParameterSetter
 from stribeck.recordings.sources import BagFolder, bags_below
 from stribeck.session.fit_process import (
     CANCELLED,
@@ -55,8 +55,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__("identification", **kwargs)
         self._fit: FitProcess | None = None
-        self._timer: Any = None
-        self._setter: DrivesSetter | None = None
+        self._setter: ParameterSetter | None = None
         self.answer(Trigger, "~/identify", self._on_identify)
         self.answer(Trigger, "~/cancel", self._on_cancel)
 
@@ -89,8 +88,8 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         self._path = self.managed_publisher(String, "~/parameter_file", latched())
         self._written = self.managed_publisher(DiagnosticStatus, "~/result", latched())
         if parameters.compensation:
-            self._setter = DrivesSetter(self, parameters.compensation, self._on_handed_over)
-        self._timer = self.steady_timer(TICK, self._tick)
+            self._setter = ParameterSetter(self, parameters.compensation, "drives_file")
+        self.managed(self.steady_timer(TICK, self._tick), self.destroy_timer)
 
     def _activate(self) -> None:
         self._failure = ""
@@ -121,9 +120,6 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             self._publish_progress("cancelled", reason="the node was deactivated")
 
     def _release(self) -> None:
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            self.destroy_timer(timer)
         setter, self._setter = self._setter, None
         if setter is not None:
             setter.destroy()
@@ -230,10 +226,22 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             return
         self._publish_progress("done", parameter_file=str(installed.main), **self._last)
         if self._setter is not None:
-            self._setter.hand_over(installed.main, read_drives(installed.main).verdict)
+            self._hand_over(self._setter, installed.main)
         self._end_if_asked(0)
         kept = f", earlier: {', '.join(path.name for path in installed.kept)}" if installed.kept else ""
         self.get_logger().info(f"{', '.join(map(str, installed.files))} written{kept}")
+
+    def _hand_over(self, setter: ParameterSetter, path: Path) -> None:
+        """Let the compensation node take over a file of drives, if its verdict is usable and the node runs."""
+        verdict, node = read_drives(path).verdict, setter.target
+        use = "not stated" if verdict is None else verdict.use
+        if use != "usable":
+            self._on_handed_over(path, f"its verdict is {use}")
+        elif not setter.is_ready():
+            self._on_handed_over(path, f"the node {node!r} is not running")
+        else:
+            silent = f"the node {node!r} did not answer"
+            setter.request(str(path), lambda no: self._on_handed_over(path, silent if no is None else no))
 
     def _on_handed_over(self, path: Path, problem: str) -> None:
         node = self._settings.compensation

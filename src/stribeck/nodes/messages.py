@@ -22,6 +22,7 @@ from stribeck.live.handover import Compensating
 from stribeck.live.setup import CompensatedJoint
 from stribeck.live.telemetry import RateLimiter
 from stribeck.model.arrays import Array
+from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, Topic
 from stribeck.recordings.signals.sources import float_or_nan
 from stribeck.session.directive import Plan
 
@@ -162,18 +163,23 @@ class ScaleMessage(_Template):
 class TelemetryTopic(NamedTuple):
     """Topic, message type, and a reader that yields joint names with values by interface name."""
 
-    name: str
+    topic: Topic
     type: Any
     read: Callable[[Any], Iterator[tuple[str, Mapping[str, float]]]]
 
+    @property
+    def name(self) -> str:
+        """Name to subscribe to, and to publish on."""
+        return self.topic.name.lstrip("/")
+
 
 def telemetry_topics() -> list[TelemetryTopic]:
-    """All telemetry topics that this installation can receive."""
-    topics = [TelemetryTopic("servo_status", DiagnosticArray, _from_diagnostics)]
+    """All telemetry topics that this installation can receive; it publishes on the last one."""
+    topics = [TelemetryTopic(SERVO_STATUS, DiagnosticArray, _from_diagnostics)]
     if HAS_CONTROL_MSGS:
         from control_msgs.msg import DynamicJointState
 
-        topics.append(TelemetryTopic("dynamic_joint_states", DynamicJointState, _from_dynamic))
+        topics.append(TelemetryTopic(DYNAMIC_JOINT_STATES, DynamicJointState, _from_dynamic))
     return topics
 
 

@@ -13,9 +13,9 @@ from stribeck.errors import ServoError, StribeckError
 from stribeck.model.arrays import Array
 from stribeck.nodes.base import Level
 from stribeck.nodes.commanders import Commander
-from stribeck.nodes.messages import HAS_CONTROL_MSGS
+from stribeck.nodes.messages import telemetry_topics
 from stribeck.nodes.waiting import Waiting
-from stribeck.recordings.bags.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage, Topic
+from stribeck.recordings.bags.messages import RawMessage, Topic
 from stribeck.recordings.bags.recorder import RunWriter
 from stribeck.servo.record import hanging_warnings
 from stribeck.servo.sample import ENCODERS
@@ -81,7 +81,7 @@ class Player:
             config.output, config.bench_joints, self._writer, config.supply_voltage, listener.announce
         )
         self._bags.first = self._first_messages
-        self._telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
+        self._telemetry = telemetry_topics()[-1].topic
         self._patience, self._allow_overvoltage = patience, allow_overvoltage
         self._aborts = 0
         self._stopping = ""

@@ -23,10 +23,8 @@ from stribeck.nodes.messages import telemetry_topics
 from stribeck.nodes.qos import has_best_effort_publisher, latched
 from stribeck.recordings.bags.messages import (
     BENCH,
-    DYNAMIC_JOINT_STATES,
     JOINT_COMMANDS,
     JOINT_STATES,
-    SERVO_STATUS,
     Topic,
     warm_up,
 )
@@ -37,8 +35,6 @@ DEPTH = 2000
 
 OFFERS_PERIOD = 0.5
 """Period of the search for new best-effort publishers [s]."""
-
-TELEMETRY = {topic.name.lstrip("/"): topic for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
 
 
 class RecordedTopic(NamedTuple):
@@ -55,7 +51,7 @@ def contract_topics() -> list[RecordedTopic]:
         RecordedTopic(JOINT_STATES, JointState, "joint_states"),
         RecordedTopic(JOINT_COMMANDS, JointState, "joint_commands"),
         RecordedTopic(BENCH, String, "bench"),
-        *(RecordedTopic(TELEMETRY[topic.name], topic.type, topic.name) for topic in telemetry_topics()),
+        *(RecordedTopic(topic.topic, topic.type, topic.name) for topic in telemetry_topics()),
     ]
 
 

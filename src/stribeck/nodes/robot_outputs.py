@@ -55,12 +55,10 @@ class ZeroTorqueOutput:
             return "ok" if zero.reason == _COMMANDED else "warn", f"zero-torque mode has ended: {zero.reason}"
         if zero.reason:
             return "warn", f"zero-torque mode ends: {zero.reason}"
-        held = (
-            f": at rest, {', '.join(zero.holding)} would move in spite of friction, and is held"
-            if zero.holding
-            else ""
-        )
-        return "ok", f"zero-torque mode{held}"
+        if not zero.holding:
+            return "ok", "zero-torque mode"
+        held = f"at rest, {', '.join(zero.holding)} would move in spite of friction, and is held"
+        return "ok", f"zero-torque mode: {held}"
 
     def request(self, on: bool, now: float) -> str:
         """Begin the mode, or leave it with damping; returns what happens.
@@ -71,11 +69,8 @@ class ZeroTorqueOutput:
         if not on:
             if self._zero is not None:
                 self._zero.release(_LEFT)
-            return (
-                "joints are damped, and gravity compensation decreases to zero"
-                if self.on
-                else "zero-torque mode is off"
-            )
+            damped = "joints are damped, and gravity compensation decreases to zero"
+            return damped if self.on else "zero-torque mode is off"
         if self._mode == "goal_offset":
             raise ConfigError(
                 "zero torque is not possible in output_mode goal_offset, which commands no torques: choose another mode"
@@ -153,19 +148,16 @@ class WrenchOutput:
         if len(self._point) != 3:
             raise ConfigError(f"tool_point: expected three numbers, found {len(self._point)}")
         known = isinstance(dynamics, RigidBodyModel) and len(parameters.joints) >= 3
-        self._dynamics: RigidBodyModel | None = (
-            dynamics if isinstance(dynamics, RigidBodyModel) and known else None
-        )
+        self._dynamics, self._message = dynamics, WrenchStamped()
         self._publisher = node.managed_publisher(WrenchStamped, "external_wrench", DEPTH) if known else None
-        self._message = WrenchStamped()
         self._message.header.frame_id = base_link_of(parameters) if known else ""
 
     def send(self, compensator: Compensator, stamp: Stamp) -> None:
         """Publish the wrench of the last state."""
-        if self._publisher is None or self._dynamics is None or not self._publisher.get_subscription_count():
+        if self._publisher is None or not self._publisher.get_subscription_count():
             return
         external, state = compensator.external_torque, compensator.state
-        if external is None or state is None:
+        if external is None or state is None or not isinstance(self._dynamics, RigidBodyModel):
             return
         found = wrench_of(
             external.torque, external.band, self._dynamics.jacobian(state.joint_position, self._point)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
@@ -21,13 +20,11 @@ from stribeck.files.cdr import JointStateReader
 from stribeck.live.parameters import ServoParameters
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.emergency_stop import PRESSED, EmergencyStop
-from stribeck.nodes.messages import HAS_CONTROL_MSGS
+from stribeck.nodes.messages import telemetry_topics
 from stribeck.nodes.statuses import DISTURBED
 from stribeck.recordings.bags.messages import (
-    DYNAMIC_JOINT_STATES,
     JOINT_COMMANDS,
     JOINT_STATES,
-    SERVO_STATUS,
     Topic,
 )
 from stribeck.servo.config import DriverConfig, read_driver_config
@@ -76,13 +73,14 @@ class ServoNode(ServiceNode[ServoParameters]):
         self._figures = SampleStatistics(config.names, self.clock)
         self._trouble = ""
         self._goals, self._reader = JointGoals(config.joints), JointStateReader()
-        telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
+        telemetry = telemetry_topics()[-1]
         followers = [joint.servo.follows_position for joint in config.joints]
-        self._messages = SampleMessages(config.names, followers, telemetry, driver.clock)
+        self._messages = SampleMessages(config.names, followers, telemetry.topic, driver.clock)
         self._topics = {
-            topic: self.managed_publisher(kind, topic.name.lstrip("/"), DEPTH)
-            for topic, kind in ((JOINT_STATES, JointState), (JOINT_COMMANDS, JointState), telemetry_type())
+            topic: self.managed_publisher(JointState, topic.name.lstrip("/"), DEPTH)
+            for topic in (JOINT_STATES, JOINT_COMMANDS)
         }
+        self._topics[telemetry.topic] = self.managed_publisher(telemetry.type, telemetry.name, DEPTH)
         if self.turns is not None:
             self._shown_time = self.managed_publisher(Clock, "clock", 1)
         self.serve_fast(self.hot_subscription(JointState, "joint_goals", self._on_goals, 10))
@@ -300,15 +298,6 @@ class SampleStatistics:
             if gap > 0.0
         ]
         return "; ".join(silent), figures
-
-
-def telemetry_type() -> tuple[Topic, Any]:
-    """Topic and message type of telemetry in this installation."""
-    if HAS_CONTROL_MSGS:
-        from control_msgs.msg import DynamicJointState
-
-        return DYNAMIC_JOINT_STATES, DynamicJointState
-    return SERVO_STATUS, DiagnosticArray
 
 
 def servo_config(parameters: ServoParameters) -> DriverConfig:

@@ -1,4 +1,4 @@
-"""Friction scales learnt by the compensation, kept between runs as JSON.
+"""Learnt friction of the compensation, kept in a file between runs, as JSON.
 
 .. code-block:: json
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from stribeck import strict
-from stribeck.errors import ConfigError, OutputError
+from stribeck.errors import ConfigError, OutputError, StribeckError
 from stribeck.files.folders import save_json
 from stribeck.files.schema import NotNegative, Schema, read_json
 from stribeck.live.learning.observer import Learned
@@ -118,3 +118,47 @@ def put_aside(path: Path) -> Path | None:
     except OSError as error:
         raise OutputError(f"cannot rename {path} to {old.name}: {error.strerror}") from error
     return old
+
+
+class Memory:
+    """The file of one robot; a file that does not match is renamed to ``<name>.old`` before it is replaced.
+
+    :param joints: identified friction of each joint.
+    """
+
+    def __init__(self, path: Path, joints: Sequence[Identified]) -> None:
+        self.path, self._joints = path, tuple(joints)
+        self._known: tuple[Learned, ...] | None = None
+        self._foreign = False
+
+    def read(self) -> tuple[tuple[Learned, ...] | None, str]:
+        """The stored values, or ``None`` if none match, with the reason for the mismatch."""
+        if not self.path.exists():
+            return None, ""
+        try:
+            self._known = read_learned(self.path, self._joints)
+        except StribeckError as error:
+            self._foreign = True
+            return None, f"{error}: the file is ignored, and will be renamed to {self.path.name}.old"
+        return self._known, ""
+
+    def write(self, learned: tuple[Learned, ...]) -> None:
+        """Store the learned friction if it has changed.
+
+        :raises OutputError: if the file cannot be written.
+        """
+        if learned == self._known:
+            return
+        if self._foreign:
+            put_aside(self.path)
+            self._foreign = False
+        write_learned(self.path, self._joints, learned)
+        self._known = learned
+
+    def forget(self) -> None:
+        """Rename the file, so that the next run starts without learned friction.
+
+        :raises OutputError: if it cannot be renamed.
+        """
+        put_aside(self.path)
+        self._known, self._foreign = None, False

@@ -80,10 +80,8 @@ class JointOrder:
         order, problem = entry
         if strict and order is not None and len(names) != len(self.names):
             unknown = sorted(set(names) - set(self.names))
-            return (
-                None,
-                f"unknown joint {', '.join(unknown)}: add it to joints, or set other_joints to ignore",
-            )
+            problem = f"unknown joint {', '.join(unknown)}: add it to joints, or set other_joints to ignore"
+            return None, problem
         return order, problem
 
     def _find(self, names: tuple[str, ...]) -> tuple[Order | None, str]:

@@ -1,6 +1,6 @@
 """The C++ header of the terms of friction laws, and their parameters of the controller of ros2_control.
 
-Both are written from :mod:`stribeck.model.terms` by ``controllers/generate.py`` and kept with the sources; a test compares.
+Both are written from :mod:`stribeck.model.terms` by ``generate.py`` and kept with the sources; a test compares.
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from stribeck.exports.c_expressions import CPP, statements
+from stribeck.exports.c_expressions import Dialect, statements
 from stribeck.model.law import LAWS, optional_terms
 from stribeck.model.namespace import array_namespace
 from stribeck.model.terms import FRICTION_PARAMETERS, TERMS
 from stribeck.model.terms.term import Conditions, Kind, Term
 from stribeck.model.trace.derivative import Dual, namespace_of, slope_of
 from stribeck.model.trace.expressions import Tracer
+
+_CPP = Dialect(
+    "double",
+    lambda value: repr(value) if value >= 0.0 else f"({value!r})",
+    {name: f"std::{name}" for name in ("abs", "exp", "log", "sqrt", "sin", "cos", "tanh", "expm1")}
+    | {"**": "std::pow"},
+)
 
 _HEAD = """\
 // Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
@@ -292,7 +299,7 @@ def _functions(
         trace = Tracer()
         x = Conditions(*(trace.symbol(f"x.{name}") for name in Conditions._fields))
         p = {name: trace.symbol(f"p.{name}") for name in term.names}
-        lines, (result,) = statements([formula(term, p, x)], CPP)
+        lines, (result,) = statements([formula(term, p, x)], _CPP)
         body = [*lines, f"return {result};"]
         names = [f" {name}" if f"{name}." in " ".join(body) else "" for name in "px"]
         yield f"inline double {term.name}(const FrictionValues &{names[0]}, const Conditions &{names[1]}) noexcept"

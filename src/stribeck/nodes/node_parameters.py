@@ -1,11 +1,14 @@
-"""Parameters given to a node that it does not declare."""
+"""How ROS describes a node's parameters, and those given to a node that does not declare them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence, Set
 
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+
 from stribeck.errors import ConfigError
-from stribeck.files.declaration import NodeParameters, not_compensated
+from stribeck.files.declaration import NodeParameters, Spec, not_compensated
 
 ROS_PARAMETERS = ("use_sim_time", "qos_overrides", "start_type_description_service")
 """Parameters in a file that ROS itself reads."""
@@ -36,3 +39,16 @@ def without_effect(
         yield not_compensated(apart)
     if unknown:
         yield f"unknown parameters, which have no effect: {', '.join(unknown)}; valid: {', '.join(declared)}"
+
+
+def descriptor_of(spec: Spec) -> ParameterDescriptor:
+    """Description, type and range of a parameter."""
+    text = spec.description + (f" ({', '.join(c for c in spec.choices if c)})" if spec.choices else "")
+    descriptor = ParameterDescriptor(name=spec.name, description=text)
+    descriptor.dynamic_typing = spec.is_list  # an empty list has no element type
+    if math.isfinite(spec.upper - spec.lower):
+        if spec.type is float:
+            descriptor.floating_point_range = [FloatingPointRange(from_value=spec.lower, to_value=spec.upper)]
+        elif spec.type is int:
+            descriptor.integer_range = [IntegerRange(from_value=int(spec.lower), to_value=int(spec.upper))]
+    return descriptor
