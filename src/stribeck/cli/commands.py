@@ -1,6 +1,6 @@
 """The tree of commands: where each is implemented, which options its help shows, and two worked commands of each.
 
-A command is a module of ``stribeck.cli`` with ``run(options)``, whose annotation is the dataclass that declares the options
+A command is a module of ``stribeck.cli`` with ``run(options)`` and the dataclass that declares the options
 (:mod:`stribeck.cli.options`), or a folder with the modules ``options`` and ``run``.
 """
 

@@ -40,7 +40,7 @@ def run(options: DoctorOptions) -> int:
         if finding.fix:
             print(f"{'':8}fix: {finding.fix}", flush=True)
     if options.json is not None:
-        write_json(options.json, {"schema": 1, "findings": [asdict(finding) for finding in findings]})
+        write_json(options.json, {"findings": [asdict(finding) for finding in findings]})
     failed = options.strict and any(finding.level == "error" for finding in findings)
     return NOT_CLEAN if failed else 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stribeck.api.recordings import Described, Reading
 from stribeck.api.servo_notes import check_actuators, supply_notes
@@ -21,6 +21,10 @@ from stribeck.model.log import Log
 from stribeck.recordings.bags.storage import is_bag
 from stribeck.recordings.bench import SETUP_KEYS
 from stribeck.recordings.sources import check_names
+
+if TYPE_CHECKING:
+    from stribeck.evaluate.assessment import Simulator
+    from stribeck.model.step import Integrator
 
 
 def recordings_of(
@@ -92,6 +96,15 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]
     return files
 
 
+def engine_of(integrator: str | None) -> tuple[Integrator | None, Simulator | None]:
+    """The integrator of the grid, and the simulator if it is not ours but MuJoCo."""
+    if integrator != "mujoco":
+        return cast("Integrator | None", integrator), None
+    from stribeck.mujoco.bench import simulate_in_mujoco
+
+    return "exponential", simulate_in_mujoco
+
+
 def check_servo(path: Path, file: Drive, servo: Actuator) -> None:
     """Refuse a file of another servo than ``--servo`` names."""
     if file.actuator.name != servo.name:
@@ -144,9 +157,9 @@ def warn_of_seen(data: Sequence[Path], validate: Sequence[Path]) -> None:
 
 
 def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:
-    """Write the summary for scripts, if requested."""
+    """Write the summary for scripts, if requested, with the version of its keys unless it states one."""
     if path is not None:
-        save_json(path, content, allow_nan=allow_nan)
+        save_json(path, {"schema": 1, **content}, allow_nan=allow_nan)
 
 
 def check_distinct(

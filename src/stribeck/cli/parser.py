@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NoReturn, get_type_hints
+from typing import Any, NoReturn
 
 import stribeck
 from stribeck.cli.commands import BAYES, COMMANDS, GROUPS, MAP, CommandEntry
@@ -124,12 +124,14 @@ def build_parser(name: str, command: CommandEntry, *, every: bool = False) -> Co
 
 
 def options_class(command: CommandEntry) -> type[Any]:
-    """The dataclass that declares the options of a command."""
+    """The dataclass that declares the options of a command: as named, otherwise the one that the module declares."""
     module = _part(command, "options")
-    if command.options:
-        named: type[Any] = getattr(module, command.options)
-        return named
-    kind: type[Any] = getattr(module, "DECLARED", None) or get_type_hints(module.run)["options"]
+    name = command.options or next(
+        name
+        for name, one in vars(module).items()
+        if is_dataclass(one) and getattr(one, "__module__", "") == module.__name__
+    )
+    kind: type[Any] = getattr(module, name)
     return kind
 
 

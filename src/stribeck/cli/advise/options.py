@@ -46,7 +46,3 @@ class AdviseOptions:
     seed: Seed = _ask("seed of random parameters and poses (default: 0)", 0, "N")
     report: Path | None = _output("HTML page with pictures, one file that opens offline", None, "FILE.html")
     json: Path | None = _output("numbers for programs", None, "FILE")
-
-
-DECLARED = AdviseOptions
-"""The options that the parser reads."""

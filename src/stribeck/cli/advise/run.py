@@ -199,7 +199,6 @@ def _content(advice: Sequence[JointAdvice], rests: Mapping[str, RestAdvice]) -> 
         for one in advice
     }
     return {
-        "schema": 1,
         "joints": joints,
         "standstill": {
             name: clean(

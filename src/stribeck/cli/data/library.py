@@ -41,7 +41,7 @@ def run(options: LibraryOptions) -> int:
             write_atomically(options.output, path_of(name).read_bytes())
             print(options.output)
     chosen = options.names or tuple(entries())
-    write_json(options.json, {"schema": 1, "entries": {name: _origin(name) for name in chosen}})
+    write_json(options.json, {"entries": {name: _origin(name) for name in chosen}})
     return DONE
 
 

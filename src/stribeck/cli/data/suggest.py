@@ -12,8 +12,6 @@ from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.model.bench import STANDARD_GRAVITY
 
-SCHEMA = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class SuggestOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
@@ -64,7 +62,6 @@ def run(options: SuggestOptions) -> int:
     write_json(
         options.json,
         {
-            "schema": SCHEMA,
             "spread": found.spread,
             "suggestions": [
                 {

@@ -15,7 +15,3 @@ class DemoOptions:
     output: Path = option("folder for the results (default: stribeck-demo)", Path("stribeck-demo"), "DIR")
     json: Path | None = option("JSON summary for scripts", None, "FILE")
     seed: Seed = option("random seed (default: 0)", 0, "N")
-
-
-DECLARED = DemoOptions
-"""The options that the parser reads."""

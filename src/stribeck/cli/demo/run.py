@@ -52,7 +52,6 @@ from stribeck.recordings.sources import read_recordings
 from stribeck.report.figures import CompensationDrawing, draw_compensation
 from stribeck.report.style import save
 
-SCHEMA = 1
 LAW = "m6"
 
 ROBOTS: dict[str, dict[str, Any]] = {
@@ -163,7 +162,6 @@ def run(options: DemoOptions) -> int:
     )
     save(draw_compensation(drawings, len(SHOWCASES), title), picture)
     summary = {
-        "schema": SCHEMA,
         "prediction_mae": mae,
         "encoder_step": ENCODER_STEP,
         "trajectory_error": {

@@ -82,7 +82,3 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
         "supply voltage to which the torques in these files belong (default: nominal)", None, "V"
     )
     motor: Path | None = _others("parameter file with the motor parameters, for URDF files", None, "P.json")
-
-
-DECLARED = EvaluateOptions
-"""The options that the parser reads."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.cli.evaluate.engine import engine_of
 from stribeck.cli.evaluate.machines import evaluate_machines, machine_files
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
@@ -17,6 +16,7 @@ from stribeck.cli.inputs import (
     check_outputs,
     check_recorded,
     display_name,
+    engine_of,
     parameter_files_of,
     recordings_of,
     write_json,
@@ -29,8 +29,6 @@ from stribeck.files.drives import read_drive, read_drives
 from stribeck.identify.servo.prediction import COVERAGE, averaged, coverage_of, half_widths
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
-
-SCHEMA = 1
 
 OTHERS = {".xml": "mjcf", ".urdf": "urdf", ".yaml": "isaaclab", ".yml": "isaaclab"}
 """Formats of other programs among ``--params``, by the end of the file name."""
@@ -165,7 +163,7 @@ def _evaluate(
         for path, file in files
     ]
     print_errors([path for path, _ in files], results)
-    write_json(options.json, {"schema": SCHEMA, "results": results})
+    write_json(options.json, {"results": results})
 
 
 def evaluation(

@@ -64,7 +64,3 @@ class ExportOptions:
         "description of a bag without /bench: mass=KG,length=M,kp=GAIN,…", None, "KEY=VALUE,…"
     )
     arm_mass: float | None = _runs("rod mass, for JSON recordings without one", None, "KG")
-
-
-DECLARED = ExportOptions
-"""The options that the parser reads."""

@@ -93,7 +93,7 @@ def run(options: IdentifyTransmissionOptions) -> int:
     warn_of_seen(options.recordings, options.validate)
     fitted = [_read(path, options) for path in find_tables(options.recordings)]
     unseen = [_read(path, options) for path in find_tables(options.validate)] if options.validate else []
-    content: dict[str, Any] = {"schema": 1, "per_joint": {}}
+    content: dict[str, Any] = {"per_joint": {}}
     rows = []
     for joint in _joints(options, fitted):
         found = identify_transmission(fitted, joint)

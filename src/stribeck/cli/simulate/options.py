@@ -44,7 +44,3 @@ class SimulateOptions(ParameterFileOptions):
         "DIR",
     )
     json: Path | None = _output("JSON file of final positions, largest speeds and torques", None, "FILE")
-
-
-DECLARED = SimulateOptions
-"""The options that the parser reads."""

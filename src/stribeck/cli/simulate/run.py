@@ -10,9 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.cli.evaluate.engine import engine_of
 from stribeck.cli.evaluate.pictures import panels_of, write_drawings
-from stribeck.cli.inputs import check_outputs, described, display_name, parameter_files_of, write_json
+from stribeck.cli.inputs import (
+    check_outputs,
+    described,
+    display_name,
+    engine_of,
+    parameter_files_of,
+    write_json,
+)
 from stribeck.cli.simulate.options import SimulateOptions
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
@@ -24,8 +30,6 @@ from stribeck.model.log import Batch, Setup
 from stribeck.model.step import Simulation
 from stribeck.recordings.bench import SETUP_KEYS
 from stribeck.report.figures import RunDrawing
-
-SCHEMA = 1
 
 OF_BENCHES = ("params", "servo", "bench", "integrator", "plot", "json")
 """Options that a mechanism does not take."""
@@ -58,7 +62,7 @@ def run(options: SimulateOptions) -> int:
         for r, one in enumerate(trajectories)
         for label in motions
     ]
-    write_json(options.json, {"schema": SCHEMA, "results": rows}, allow_nan=False)
+    write_json(options.json, {"results": rows}, allow_nan=False)
     for (r, label), table in tables.items():
         write_atomically(table, _table(batches[label], r, motions[label]))
         print(table)

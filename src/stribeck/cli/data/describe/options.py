@@ -26,7 +26,3 @@ class DescribeOptions:
     output: Path | None = option(
         "file to write (default: machine.yaml for an arm, bench.yaml for a servo)", None, "FILE"
     )
-
-
-DECLARED = DescribeOptions
-"""The options that the parser reads."""

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stribeck.cli.data.describe.options import DescribeOptions
-from stribeck.cli.inputs import check_outputs
-from stribeck.errors import ConfigError
-from stribeck.recordings.sources import recordings_below
+from stribeck.cli.inputs import check_outputs, warn
+from stribeck.errors import ConfigError, RecordingError
+from stribeck.files.actuators import load_actuator
+from stribeck.files.commented_yaml import TODO, Commented, commented_yaml
+from stribeck.files.folders import write_keeping
+from stribeck.files.schema import convert
+from stribeck.recordings.bench import Benches, BenchFile, BenchValues
+from stribeck.recordings.signals.run_units import oddities
+from stribeck.recordings.signals.sources import SignalFile
+from stribeck.recordings.sources import recorded_runs, recordings_below
+from stribeck.recordings.tables.readers import find_tables
+from stribeck.survey.bench import survey_bench
 from stribeck.survey.sampling import samplings
+
+if TYPE_CHECKING:
+    from stribeck.identify.arm.survey.machine import Survey
 
 
 def run(options: DescribeOptions) -> int:
     """Survey, write the file, and say how the recordings were sampled."""
     check_outputs([options.plot], [path for path in options.recordings if path.is_file()])
     if options.model is None:
-        from stribeck.cli.data.describe.bench import run_bench_setup
-
-        code = run_bench_setup(options)
+        _describe_bench(options)
     elif options.servo is not None or options.joint is not None:
         raise ConfigError(
             "--model describes an arm, --servo and --joint describe a servo on a bench: remove one or the other"
         )
     else:
-        from stribeck.cli.data.describe.machine import run_setup_robot
-
-        code = run_setup_robot(options.model, options.recordings, options.output or Path("machine.yaml"))
+        output = options.output or Path("machine.yaml")
+        found = describe_machine(options.model, options.recordings, output)
+        words = f"stribeck identify arm {' '.join(map(str, options.recordings))} --machine {output}"
+        _print_next(found.open_keys, words)
     _tell_sampling(options.recordings, options.plot)
-    return code
+    return 0
 
 
 def _tell_sampling(recordings: Sequence[Path], picture: Path | None) -> None:
@@ -42,3 +55,91 @@ def _tell_sampling(recordings: Sequence[Path], picture: Path | None) -> None:
 
         save(draw_sampling(found), picture)
         print(picture)
+
+
+def describe_machine(urdf: Path, data: Sequence[Path], output: Path) -> Survey:
+    """Write a machine's file, and tell its place; an older file with other content is kept under another name."""
+    from stribeck.identify.arm.survey.machine import RECORDINGS, survey
+
+    check_outputs([output], [urdf, *(path for path in data if path.is_file())])
+    bags = find_tables(data, RECORDINGS, ignore=(".urdf",))
+    found = survey(urdf, bags)
+    entries = [Commented(one.key, one.value, one.reason) for one in found.findings]
+    kept = _write(output, entries, [urdf, *bags], found.notes)
+    print(f"{output}: {len(found.joints)} joints: {', '.join(found.joints)}{kept}")
+    return found
+
+
+def _describe_bench(options: DescribeOptions) -> None:
+    """Survey, write the bench file, and read the recordings with it."""
+    output = options.output or Path("bench.yaml")
+    check_outputs([output], [path for path in options.recordings if path.is_file()])
+    paths = _recordings(options.recordings)
+    actuator = None if options.servo is None else load_actuator(options.servo)
+    found = survey_bench(paths, actuator, options.joint)
+    if options.servo is not None and options.servo.endswith((".yaml", ".yml")):
+        named = str(Path(options.servo).expanduser().resolve())
+        found.entries = [
+            one._replace(value=named) if one.key == ("defaults", "actuator") else one for one in found.entries
+        ]
+    kept = _write(output, found.entries, options.recordings, found.notes)
+    _read_back(found.entries, paths)
+    print(f"{output}: {len(paths)} recording{'s' if len(paths) > 1 else ''}{kept}")
+    words = ["data", "import", *map(str, options.recordings), "--bench", str(output), "--output", "my_bags"]
+    _print_next(found.open_keys, shlex.join(["stribeck", *words]))
+
+
+def _recordings(data: Sequence[Path]) -> list[Path]:
+    """The recordings to survey: bags and tables.
+
+    :raises RecordingError: if there are none.
+    """
+    for path in data:
+        if not path.exists():
+            raise RecordingError(f"{path}: no such file or folder")
+    found = [path for folder in data for path in recordings_below(folder, tables=True)]
+    paths = [path for path in found if path.suffix != ".json"]
+    if not paths:
+        more = (
+            ": recordings in the BAM JSON format need no description; use them as they are" if found else ""
+        )
+        expected = "expected bags, .csv, .txt, .mat or .npz"
+        raise RecordingError(f"no recordings in {', '.join(map(str, data))}, {expected}{more}")
+    return paths
+
+
+def _read_back(entries: Sequence[Commented], paths: Sequence[Path]) -> None:
+    """Read the recordings with the signals that were found, and warn of what contradicts them."""
+    signals = {one.key[1]: one.value for one in entries if one.key[0] == "signals"}
+    if TODO in [*signals.values(), *(one.get("counts_per_turn") for one in signals.values() if one != TODO)]:
+        return
+    table = convert(signals, SignalFile, "signals").table()
+    joint = next((one.value for one in entries if one.key == ("defaults", "joint")), None)
+    any_load = BenchValues(
+        mass=1.0, length=1.0, arm_mass=0.0, supply_voltage=10.0, kp=1.0, actuator="any", joint=joint
+    )
+    for path in paths:
+        try:
+            for _, logs in recorded_runs(
+                path, signals=table, bench=Benches(BenchFile(defaults=any_load), "survey")
+            ):
+                for text in (line for log in logs for line in oddities(log)):
+                    warn(text)
+        except RecordingError as error:
+            warn(f"{error}")
+
+
+def _write(output: Path, entries: Sequence[Commented], sources: Sequence[Path], notes: Sequence[str]) -> str:
+    """Write a file with comments, and warn of the notes; returns a line on where an older, different file is."""
+    head = f"Written by `stribeck data describe` from {', '.join(map(str, sources))}. Comments state where the values come from; docs/files.md explains all keys."
+    kept = write_keeping(output, commented_yaml(head, entries))
+    for note in notes:
+        warn(note)
+    return "" if kept is None else f"\nthe old {output.name} is now {kept}"
+
+
+def _print_next(open_keys: Sequence[str], command: str) -> None:
+    """Say what to fill in, and which command is next."""
+    if open_keys:
+        print(f"enter the values of {', '.join(open_keys)}, then run:")
+    print(command)

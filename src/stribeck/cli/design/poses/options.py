@@ -37,7 +37,3 @@ class PosesOptions:
         "FILE",
     )
     json: Path | None = _output("JSON file of the chosen rows and their information", None, "FILE")
-
-
-DECLARED = PosesOptions
-"""The options that the parser reads."""

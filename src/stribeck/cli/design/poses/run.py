@@ -26,7 +26,6 @@ from stribeck.identify.geometry.pose_selection import PoseChoice, choose_poses, 
 from stribeck.model.arrays import Array
 from stribeck.session.poses import PosesFile, in_order, write_poses
 
-SCHEMA = 1
 CHOSEN = "poses.txt"
 
 VISITED = (".yaml", ".yml")
@@ -131,7 +130,6 @@ def _visit(
 
 def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str, object]:
     return {
-        "schema": SCHEMA,
         "candidates": source,
         "selected": list(chosen),
         "log_determinant": choice.log_determinant,

@@ -44,7 +44,3 @@ class DesignTrajectoryOptions:
     json: Path | None = _output("summary for scripts", None, "FILE")
     plot: Path | None = _output("folder for pictures", None, "DIR")
     quiet: bool = _output("no progress", False)
-
-
-DECLARED = DesignTrajectoryOptions
-"""The options that the parser reads."""

@@ -177,7 +177,7 @@ def _write(config: RobotConfig, design: Design, options: DesignTrajectoryOptions
     write_excitation(options.output, content)
     if options.joint_trajectory is not None:
         write_joint_trajectory(options.joint_trajectory, design.trajectory, options.rate)
-    header = {"schema": 1, "robot": config.name, "seed": options.seed}
+    header = {"robot": config.name, "seed": options.seed}
     write_json(options.json, header | _summary(design))
     if options.plot is not None:
         _draw(config, design, options.plot)

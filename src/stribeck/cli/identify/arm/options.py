@@ -60,7 +60,3 @@ class IdentifyArmOptions:
     base_parameters: bool = _output("print the base parameters as expressions", False)
     strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     quiet: bool = _output("no progress", False)
-
-
-DECLARED = IdentifyArmOptions
-"""The options that the parser reads."""

@@ -11,9 +11,8 @@ import numpy as np
 
 from stribeck.api.arm import ArmQuestion, ArmTask, arm_task
 from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
-from stribeck.cli.data.describe.machine import set_up
+from stribeck.cli.data.describe.run import describe_machine
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
-from stribeck.cli.identify.arm.elasticity import print_elasticity
 from stribeck.cli.identify.arm.options import IdentifyArmOptions
 from stribeck.cli.identify.arm.plots import draw
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
@@ -34,10 +33,8 @@ from stribeck.identify.arm.regressor import regressor_unit
 from stribeck.identify.arm.residuals import explain
 from stribeck.identify.arm.urdf import urdf_with_inertials
 from stribeck.identify.common.noise import tunings
-from stribeck.model.estimate import estimates_to_json
+from stribeck.model.estimate import Estimate, estimates_to_json
 from stribeck.model.verdict import Verdict
-
-SCHEMA = 1
 
 
 def run(options: IdentifyArmOptions) -> int:
@@ -66,7 +63,7 @@ def run(options: IdentifyArmOptions) -> int:
     if options.plot is not None:
         written += draw(options.plot, robot, fits)
     _print(robot, work, fits, seconds)
-    print_elasticity(elastic)
+    _print_elasticity(elastic)
     if carried is not None:
         print(carried.line)
     if options.base_parameters:
@@ -100,7 +97,7 @@ def _set_up(options: IdentifyArmOptions) -> str:
             "--machine or --model is needed: name a machine, or give the URDF for which a machine file is to be written"
         )
     path = (options.output or Path()) / "machine.yaml"
-    set_up(options.model, options.recordings, path).check_complete(str(path))
+    describe_machine(options.model, options.recordings, path).check_complete(str(path))
     return str(path)
 
 
@@ -173,7 +170,6 @@ def _write(
 def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> dict[str, Any]:
     """The content of the ``--json`` file."""
     summary: dict[str, Any] = {
-        "schema": SCHEMA,
         "machine": robot.name,
         "joints": list(work.machine.joints),
         "base_parameters": list(work.base.expressions()),
@@ -296,3 +292,34 @@ def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
             interval = "" if one.interval is None else "{:.4g} to {:.4g}".format(*one.interval)
             rows.append([element, name, one.unit, f"{one.value:.5g}", interval, one.status])
     print_table(["joint", "parameter", "unit", "value", "95 % interval", "status"], rows, left=3)
+
+
+def _print_elasticity(joints: Mapping[str, Elasticity]) -> None:
+    """Print stiffness, play and errors of the twist of joints with two encoders; nothing without any."""
+    if not joints:
+        return
+    rows, reasons = [], []
+    for joint, one in joints.items():
+        if one.reason:
+            reasons.append(f"the stiffness of {joint} is not identifiable: {one.reason}")
+        if one.found is None:
+            continue
+        known, play = one.found.stiffness, one.found.estimates.get("play")
+        cells = [joint, "-" if known is None else f"{known.value:.4g}", _interval(known)]
+        cells += [
+            "-" if play is None else f"{1e3 * play.value:.3g}",
+            f"{1e3 * one.found.estimates['skew'].value:.3g}",
+        ]
+        for name in ("train", "validation"):
+            cells += [f"{1e3 * value:.3g}" for value in one.rms.get(name, ())] or ["-", "-"]
+        rows.append(cells)
+    if rows:
+        print("elasticity, from encoders on motors and links")
+        head = ["joint", "stiffness [N m/rad]", "95 % interval", "play [mrad]", "skew [ms]"]
+        errors = ["twist [mrad]", "error [mrad]", "validation: twist", "error"]
+        print_table([*head, *errors], rows)
+    print(*reasons, sep="\n", end="\n" if reasons else "")
+
+
+def _interval(known: Estimate | None) -> str:
+    return "-" if known is None or known.interval is None else "{:.4g} to {:.4g}".format(*known.interval)

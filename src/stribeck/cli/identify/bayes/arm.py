@@ -48,7 +48,6 @@ from stribeck.report.bayes_figures import (
 )
 from stribeck.report.style import save_all
 
-SCHEMA = 1
 PRIOR_DRAWS = 2000
 
 
@@ -202,7 +201,7 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
         "posterior": [one.posterior for one in results],
         "least_squares": [one.least_squares for one in results],
     }
-    head = {"schema": SCHEMA, "kind": "few data", "machine": study.robot.name, "prior": options.prior}
+    head = {"kind": "few data", "machine": study.robot.name, "prior": options.prior}
     write_json(options.json, head | columns)
     if options.plot is not None:
         print(
@@ -231,7 +230,6 @@ def _content(study: ArmStudy, results: PosteriorDraws, summary: Summary) -> dict
     lambdas = summarise(study.base.expressions(), results.last.standard @ study.base.projection.T)
     nominal = nominal_of(study.arm, study.rotors)
     content: dict[str, Any] = {
-        "schema": SCHEMA,
         "kind": "arm",
         "machine": study.robot.name,
         "prior": options.prior,

@@ -30,7 +30,3 @@ class IdentifyFleetOptions:
     )
     force: bool = option("also repeat fits that are up to date", False)
     quiet: bool = option("print only the summary and problems, no progress", False)
-
-
-DECLARED = IdentifyFleetOptions
-"""The options that the parser reads."""

@@ -44,7 +44,3 @@ class IdentifyGeometryOptions:
     output: Path | None = _output("result file or folder", None, "P.json")
     json: Path | None = _output("JSON file of errors and parameters", None, "FILE")
     plot: Path | None = _output("folder for pictures", None, "DIR")
-
-
-DECLARED = IdentifyGeometryOptions
-"""The options that the parser reads."""

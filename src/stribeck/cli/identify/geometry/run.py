@@ -23,7 +23,6 @@ from stribeck.identify.geometry.pose_selection import d_optimal_rows
 from stribeck.identify.geometry.result_file import parameter_entries, write_calibration
 from stribeck.identify.geometry.robust_fit import PointData
 
-SCHEMA = 1
 RESULT = "calibration.json"
 MOST_LISTED = 12
 """Maximum number of blunders and dependent parameters to print; files list all of them."""
@@ -137,7 +136,6 @@ def _summary(
     """The content of the ``--json`` file."""
     best = _best(calibrations)
     return {
-        "schema": SCHEMA,
         "robot": robot.name,
         "seed": options.seed,
         "poses": {name: len(data) for name, data in sets.items()},

@@ -47,7 +47,3 @@ class IdentifyJointOptions:
     plot: Path | None = _output("picture of friction over velocity, and of torque over time", None, "FILE")
     strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     quiet: bool = _output("no progress", False)
-
-
-DECLARED = IdentifyJointOptions
-"""The options that the parser reads."""

@@ -33,7 +33,3 @@ class IdentifyMechanismOptions:
     plot: Path | None = _output("folder for pictures of states, residuals and convergence", None, "DIR")
     strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     quiet: bool = _output("no progress", False)
-
-
-DECLARED = IdentifyMechanismOptions
-"""The options that the parser reads."""

@@ -26,8 +26,6 @@ from stribeck.identify.mechanism.verdict import judge_mechanism
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import estimates_to_json
 
-SCHEMA = 1
-
 
 def run(options: IdentifyMechanismOptions) -> int:
     """Estimate, simulate, and write the results."""
@@ -96,7 +94,6 @@ def _summary(
         BodyState(estimation.solution.point.q[k], estimation.solution.point.v[k]) for k in estimator.starts
     ]
     return {
-        "schema": SCHEMA,
         "model": model.mechanism.name,
         "step": model.settings.step,
         "ratio": model.settings.ratio,

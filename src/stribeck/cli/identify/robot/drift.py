@@ -50,7 +50,7 @@ def report_drift(
     print(
         f"probability of a false alarm in any joint, for any number of later runs: at most {FALSE_ALARMS:.0%}"
     )
-    content: dict[str, Any] = {"schema": 1, "runs": names, "false_alarms": FALSE_ALARMS}
+    content: dict[str, Any] = {"runs": names, "false_alarms": FALSE_ALARMS}
     content["drift"] = {each.joint: _content(each, names) for each in found}
     write_json(options.json, content, allow_nan=False)
     if picture:

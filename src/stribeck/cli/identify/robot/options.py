@@ -64,7 +64,3 @@ class IdentifyRobotOptions:
     json: Path | None = _output("JSON file of parameters and errors", None, "FILE")
     strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
     quiet: bool = _output("no progress", False)
-
-
-DECLARED = IdentifyRobotOptions
-"""The options that the parser reads."""

@@ -107,7 +107,3 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     def laws(self) -> list[str]:
         """The laws to fit."""
         return list(LAWS) if self.law in ("all", "auto") else [self.law]
-
-
-DECLARED = IdentifyServoOptions
-"""The options that the parser reads."""
