@@ -10,7 +10,6 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stribeck.errors import ConfigError
 from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, drawing
 
@@ -35,12 +34,7 @@ class PoseSet:
 
 
 def draw_errors(sets: Sequence[PoseSet], title: str) -> Figure:
-    """Draw the fraction of points with an error below a bound, for each fit; one panel per set of poses.
-
-    :raises ConfigError: without a set.
-    """
-    if not sets:
-        raise ConfigError("there are no errors to draw: calibrate first")
+    """Draw the fraction of points with an error below a bound, for each fit; one panel per set of poses."""
     largest = 1e3 * max(float(d.max()) for poses in sets for d in poses.distances.values())
     with drawing(4.0 * len(sets) + 0.4, 3.6, title) as figure:
         panels = figure.subplots(1, len(sets), sharex=True, sharey=True, squeeze=False)[0]
@@ -62,12 +56,7 @@ def _draw_shares(panel: Axes, poses: PoseSet) -> None:
 
 
 def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
-    """Draw the mean error of each pose over its row, with blunders marked.
-
-    :raises ConfigError: without a set.
-    """
-    if not sets:
-        raise ConfigError("there are no poses to draw: calibrate first")
+    """Draw the mean error of each pose over its row, with blunders marked."""
     with drawing(8.4, 0.9 + 2.4 * len(sets), title) as figure:
         panels = figure.subplots(len(sets), 1, sharey=True, squeeze=False)[:, 0]
         for panel, poses in zip(panels, sets, strict=True):

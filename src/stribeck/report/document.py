@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from xml.etree.ElementTree import Element
 
@@ -21,6 +21,14 @@ from stribeck.report.origins import digest_table, file_table, recording_table
 from stribeck.report.parameter_tables import convergence, parameter_section
 from stribeck.report.words import MARKS, runs, title, verdict
 
+Section = tuple[str, str, list[Element]]
+"""Anchor, title and content of a section."""
+
+BUDGETS = (
+    "The friction budget is the largest torque that friction can oppose. In these figures motor torque and load torque are equal and "
+    "opposite, as when a load is held or moved slowly."
+)
+
 
 def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, str]) -> bytes:
     """The content of the HTML file; identical input gives identical bytes.
@@ -31,29 +39,32 @@ def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, 
     servo = assessment.files[0].file.actuator.title
     heading = f"Friction of {servo}"
     sections = _sections(assessment, judgement, versions, looks)
-    body = element(
-        "body",
-        element(
-            "header",
-            element("h1", heading),
-            element("p", f"{runs(len(assessment.runs))}, {len(assessment.files)} parameter file"
-                    f"{'s' if len(assessment.files) > 1 else ''}. Stribeck {versions.get('stribeck', '')}."),
-            element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in sections)),
-        ),
-        _legend(assessment, looks),
-        element(
-            "main",
-            *(
-                element("section", element("h2", name), *content, id=anchor)
-                for anchor, name, content in sections
-            ),
-        ),
-        element("script", _asset("report.js")),
-    )  # fmt: skip
-    return page(element("html", head(heading, looks), body, lang="en"))
+    files = f"{len(assessment.files)} parameter file{'s' if len(assessment.files) > 1 else ''}"
+    about = f"{runs(len(assessment.runs))}, {files}. Stribeck {versions.get('stribeck', '')}."
+    script = element("script", _asset("report.js"))
+    return framed(heading, about, sections, looks, _legend(assessment, looks), script)
 
 
-def head(heading: str, looks: Mapping[str, int]) -> Element:
+def framed(
+    heading: str,
+    about: str,
+    sections: Sequence[Section],
+    looks: Mapping[str, int],
+    legend: Element | None = None,
+    script: Element | None = None,
+) -> bytes:
+    """A page: heading and links to the sections, a legend, the sections, and a script."""
+    links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in sections))
+    main = element(
+        "main",
+        *(element("section", element("h2", name), *parts, id=anchor) for anchor, name, parts in sections),
+    )
+    header = element("header", element("h1", heading), element("p", about), links)
+    body = element("body", header, legend, main, script)
+    return page(element("html", _head(heading, looks), body, lang="en"))
+
+
+def _head(heading: str, looks: Mapping[str, int]) -> Element:
     """The head of a page: title, style and a policy with which nothing is loaded."""
     style = _asset("report.css").replace("/* light */", palette(LIGHT)).replace("/* dark */", palette(DARK))
     script = base64.b64encode(hashlib.sha256(_asset("report.js").encode()).digest()).decode()
@@ -89,50 +100,30 @@ def _legend(assessment: Assessment, looks: Mapping[str, int]) -> Element:
 
 def _sections(
     assessment: Assessment, judgement: Judgement, versions: Mapping[str, str], looks: Mapping[str, int]
-) -> list[tuple[str, str, list[Element]]]:
+) -> list[Section]:
+    curves = friction_figures(assessment, looks), diagram_figures(assessment, looks)
+    recordings = element(
+        "details", element("summary", "Recordings"), recording_table(assessment), open="open"
+    )
+    digests = element("details", element("summary", "Digests"), digest_table(assessment))
     return [
         ("verdict", "Verdict", _verdict(assessment, judgement, looks)),
         ("motion", "Motion", motion(assessment, looks)),
-        (
-            "errors",
-            "Errors",
-            [
-                element("div", error_figure(assessment, looks), class_="figures"),
-                error_table(assessment, looks),
-            ],
-        ),
-        (
-            "friction",
-            "Friction",
-            [
-                element(
-                    "p",
-                    "The friction budget is the largest torque that friction can oppose. In these figures motor torque and load torque are equal and "
-                    "opposite, as when a load is held or moved slowly.",
-                ),
-                element("div", *friction_figures(assessment, looks), class_="figures"),
-                element("div", *diagram_figures(assessment, looks), class_="figures"),
-            ],
-        ),
+        ("errors", "Errors", [_figures([error_figure(assessment, looks)]), error_table(assessment, looks)]),
+        ("friction", "Friction", [element("p", BUDGETS), *map(_figures, curves)]),
         (
             "parameters",
             "Parameters",
             [parameter_section(one, looks[one.label]) for one in assessment.files],
         ),
-        ("residuals", "Residuals", [element("div", *residual_figures(assessment, looks), class_="figures")]),
+        ("residuals", "Residuals", [_figures(residual_figures(assessment, looks))]),
         ("search", "Search", convergence(assessment, looks)),
-        (
-            "origins",
-            "Versions and data",
-            [
-                file_table(assessment, versions),
-                element(
-                    "details", element("summary", "Recordings"), recording_table(assessment), open="open"
-                ),
-                element("details", element("summary", "Digests"), digest_table(assessment)),
-            ],
-        ),
+        ("origins", "Versions and data", [file_table(assessment, versions), recordings, digests]),
     ]
+
+
+def _figures(figures: Sequence[Element]) -> Element:
+    return element("div", *figures, class_="figures")
 
 
 def _verdict(assessment: Assessment, judgement: Judgement, looks: Mapping[str, int]) -> list[Element]:
