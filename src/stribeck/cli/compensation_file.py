@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from stribeck.cli.inputs import warn
 from stribeck.files.commented_yaml import Commented, commented_yaml
 from stribeck.files.folders import write_keeping
 from stribeck.live.direction.motion import Tuning
@@ -61,8 +62,8 @@ def write_compensation(
     effort_meaning: str = "motor",
     payload: Payload | None = None,
     friction: Array | None = None,
-) -> Path | None:
-    """Write a parameter file of the compensation node and its guard; returns the new path of an older, different one.
+) -> None:
+    """Write a parameter file of the compensation node and its guard; an older, different one is kept under another name.
 
     :param drives: file with the drives of the joints.
     :param urdf: the identified URDF, ``None`` if there is none.
@@ -91,7 +92,9 @@ def write_compensation(
         *_of_both(joints, drives, units, effort_meaning),
         *_of_joints(joints, off, limits, source, tunings, units),
     ]
-    return write_keeping(path, commented_yaml(head, entries))
+    kept = write_keeping(path, commented_yaml(head, entries))
+    if kept is not None:
+        warn(f"{path.name} already existed; the old file is now {kept}")
 
 
 def not_to_be_used(verdict: Verdict) -> list[str]:

@@ -59,7 +59,9 @@ class RecordOptions:
 def run(options: RecordOptions) -> int:
     """Connect, print the state of the servos, play and record."""
     if options.dry_run:
-        return _run_dry(options)
+        from stribeck.cli.dry_run import run_dry
+
+        return run_dry(options)
     if options.model or options.picture or options.keep_torque:
         raise ConfigError("--model, --picture and --keep-torque need --dry-run: add it")
     driver_config, config = read_record_config(
@@ -88,19 +90,6 @@ def run(options: RecordOptions) -> int:
         return _finish(outcome, driver, quiet=options.quiet)
     finally:
         driver.close()
-
-
-def _run_dry(options: RecordOptions) -> int:
-    from stribeck.cli.dry_run import run_dry
-
-    return run_dry(
-        options.session,
-        output=options.output,
-        rate=options.rate,
-        urdf=options.model,
-        picture=options.picture,
-        keep_torque=options.keep_torque,
-    )
 
 
 class Display:

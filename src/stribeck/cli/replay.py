@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections import Counter
@@ -16,7 +14,7 @@ import numpy as np
 
 from stribeck.cli.inputs import check_outputs, warn, warn_of_friction, write_json
 from stribeck.cli.options import group, one_or_assigned, option
-from stribeck.cli.table import print_table
+from stribeck.cli.table import csv_text, print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.replay import Replay, replay
 from stribeck.files.folders import write_atomically
@@ -230,13 +228,12 @@ def _effort_meaning(parameters: CompensationParameters, joints: Sequence[Compens
 
 def _csv(result: Replay, names: Sequence[str]) -> str:
     """CSV with stamps in nanoseconds and torques in full precision."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["stamp", *names])
-    for stamp, torque in zip(result.stamps.tolist(), result.torque.tolist(), strict=True):
-        seconds, nanoseconds = divmod(stamp, 1_000_000_000)
-        writer.writerow([f"{seconds}.{nanoseconds:09d}", *map(repr, torque)])
-    return text.getvalue()
+    stamps = [divmod(stamp, 1_000_000_000) for stamp in result.stamps.tolist()]
+    rows = (
+        [f"{seconds}.{nanoseconds:09d}", *map(repr, torque)]
+        for (seconds, nanoseconds), torque in zip(stamps, result.torque.tolist(), strict=True)
+    )
+    return csv_text(["stamp", *names], rows)
 
 
 def summary_of(

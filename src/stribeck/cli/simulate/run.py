@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from stribeck.cli.inputs import (
     write_json,
 )
 from stribeck.cli.simulate.options import SimulateOptions
-from stribeck.cli.table import print_table
+from stribeck.cli.table import csv_text, print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, simulated_motion, stepping_of
 from stribeck.evaluate.planned import planned_run, trajectory_of
@@ -171,13 +169,7 @@ def _table(batch: Batch, r: int, motion: Simulation) -> str:
     for name, signal in (("motor_torque", motion.motor_torque), ("external_torque", motion.external_torque)):
         if signal is not None:
             columns[name] = signal[:, r]
-    text, last = io.StringIO(), batch.lengths[r]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(
-        [f"{x:.9g}" for x in row] for row in np.column_stack(list(columns.values()))[:last].tolist()
-    )
-    return text.getvalue()
+    return csv_text(columns, np.column_stack(list(columns.values()))[: batch.lengths[r]].tolist())
 
 
 def _drawings(motions: dict[str, Simulation], batches: dict[str, Batch]) -> list[RunDrawing]:

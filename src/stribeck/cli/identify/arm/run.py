@@ -140,7 +140,7 @@ def _write(
         urdf = written[0] if written else None
         written += [drives, folder / COMPENSATION]
         joints = task.work.machine.joints
-        kept = write_compensation(
+        write_compensation(
             written[-1],
             joints,
             drives,
@@ -158,8 +158,6 @@ def _write(
             payload=None if carried is None else carried.payload,
             friction=largest_friction(fit, [m for part in fits["full"].motions.values() for m in part]),
         )
-        if kept is not None:
-            warn(f"{COMPENSATION} already existed; the old file is now {kept}")
     if not written:
         warn(
             f"nothing was written to {folder}: only the fits consistent, log-cholesky and full produce files"

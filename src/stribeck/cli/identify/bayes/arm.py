@@ -103,14 +103,8 @@ def _files(study: ArmStudy, results: PosteriorDraws, converged: bool) -> tuple[l
     fitted, others = (
         study.motions(paths) if paths else [] for paths in (options.recordings, options.validate)
     )
-    answer = ArmAnswer(
-        results.after,
-        results.estimates(study.arm.joints),
-        converged,
-        fitted,
-        others,
-        study.runs(options.recordings),
-    )
+    of_draws = (results.after, results.estimates(study.arm.joints), converged)
+    answer = ArmAnswer(*of_draws, fitted, others, study.runs(options.recordings))
     return write_files(options.output, study, answer)
 
 
@@ -197,9 +191,7 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
             f"- {one.seconds:g} s do not excite all parameters: the least-squares solution is that of minimum norm"
         )
     columns = {
-        "seconds": [one.seconds for one in results],
-        "posterior": [one.posterior for one in results],
-        "least_squares": [one.least_squares for one in results],
+        name: [getattr(one, name) for one in results] for name in ("seconds", "posterior", "least_squares")
     }
     head = {"kind": "few data", "machine": study.robot.name, "prior": options.prior}
     write_json(options.json, head | columns)
@@ -280,18 +272,19 @@ COUNTED = {
 
 def _tell(content: dict[str, Any]) -> None:
     """Print the performance measures as a table."""
-    measures = content["measures"]
-    rows = [[WORDS[key], *(f"{one[key]:.4g}" for one in measures.values())] for key in measures["prior"]]
-    if rows:
-        print()
-        print_table(["of the means", *measures], rows)
-    counts = content["within_intervals"]
-    rows = [
-        [COUNTED[key], *("{} of {}".format(*one[key]) for one in counts.values())] for key in counts["prior"]
-    ]
-    if rows:
-        print()
-        print_table(["within 95 % intervals", *counts], rows)
+    for title, found, words, shape in (
+        ("of the means", content["measures"], WORDS, lambda value: f"{value:.4g}"),
+        (
+            "within 95 % intervals",
+            content["within_intervals"],
+            COUNTED,
+            lambda pair: "{} of {}".format(*pair),
+        ),
+    ):
+        rows = [[words[key], *(shape(one[key]) for one in found.values())] for key in found["prior"]]
+        if rows:
+            print()
+            print_table([title, *found], rows)
 
 
 def _write(study: ArmStudy, results: PosteriorDraws, content: dict[str, Any]) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from stribeck.cli.compensation_file import COMPENSATION, write_compensation
 from stribeck.cli.identify.bayes.arm_study import ArmStudy
-from stribeck.cli.inputs import warn
 from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.identify.arm.joint_limits import torque_limits
@@ -72,7 +71,7 @@ def write_files(folder: Path, study: ArmStudy, answer: ArmAnswer) -> tuple[list[
         write_drives(beside.with_suffix(".json"), parameters.drawn(draw, units))
     motions = answer.others or answer.fitted
     write_atomically(folder / TORQUES, _torques(study, answer.draws, motions[0]))
-    kept = write_compensation(
+    write_compensation(
         compensation,
         study.arm.joints,
         file,
@@ -87,8 +86,6 @@ def write_files(folder: Path, study: ArmStudy, answer: ArmAnswer) -> tuple[list[
         verdict=verdict,
         command="identify arm --bayes",
     )
-    if kept is not None:
-        warn(f"{COMPENSATION} already existed; the old file is now {kept}")
     return [urdf, file, folder / "draws", folder / TORQUES, compensation], verdict
 
 
