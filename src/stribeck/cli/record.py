@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from stribeck.cli.exit_codes import DONE, INTERRUPTED
 from stribeck.cli.inputs import warn
 from stribeck.cli.keys import STOP_KEYS, keys_of_terminal
-from stribeck.cli.options import Positive, option
+from stribeck.cli.options import Positive, declared, option
 from stribeck.cli.stop import signals_to
 from stribeck.errors import ConfigError, ServoError
 from stribeck.files.folders import check_writable
@@ -30,7 +29,7 @@ SHOW_PERIOD = 0.1
 """Minimum time between two updates of the progress bar [s]."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class RecordOptions:
     """Options: what to record, and overrides of values in the file."""
 
@@ -39,20 +38,16 @@ class RecordOptions:
         metavar="SESSION.yaml",
         positional=True,
     )
-    port: str | None = option("serial port (default: as in the YAML file)", None)
-    output: Path | None = option("folder for the bags (default: as in the YAML file)", None, "DIR")
-    rate: Positive | None = option("cycles per second (default: as in the YAML file)", None, "HZ")
-    allow_overvoltage: bool = option("record even above the rated supply voltage of the servos", False)
-    quiet: bool = option("print only bags and problems, no progress", False)
-    dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves", False)
-    model: Path | None = option(
-        "with --dry-run: URDF of the robot, to check self-collisions and torques", None, "FILE"
-    )
-    picture: Path | None = option(
-        "with --dry-run: picture to draw (default: dry_run.png beside the bags)", None, "FILE"
-    )
+    port: str | None = option("serial port (default: as in the YAML file)")
+    output: Path | None = option("folder for the bags (default: as in the YAML file)", metavar="DIR")
+    rate: Positive | None = option("cycles per second (default: as in the YAML file)", metavar="HZ")
+    allow_overvoltage: bool = option("record even above the rated supply voltage of the servos")
+    quiet: bool = option("print only bags and problems, no progress")
+    dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves")
+    model: Path | None = option("with --dry-run: URDF of the robot, to check self-collisions and torques")
+    picture: Path | None = option("with --dry-run: picture to draw (default: dry_run.png beside the bags)")
     keep_torque: bool = option(
-        "with --dry-run: torque stays on after each play, as with a controller of ros2_control", False
+        "with --dry-run: torque stays on after each play, as with a controller of ros2_control"
     )
 
 

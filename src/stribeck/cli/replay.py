@@ -6,14 +6,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from stribeck.cli.inputs import check_outputs, warn, warn_of_friction, write_json
-from stribeck.cli.options import group, one_or_assigned, option
+from stribeck.cli.options import declared, group, one_or_assigned, option
 from stribeck.cli.table import csv_text, print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.replay import Replay, replay
@@ -37,53 +37,47 @@ _output = group("output")
 NODE = "compensation"
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class ReplayOptions:
     """Options: a recorded motion, the joints, and the settings of the compensation."""
 
     recordings: Path = option("bag with /joint_states, or a table", metavar="RECORDING", positional=True)
     signals: Path | None = option(
-        "table of signals, for tables, and for bags with other topics or units", None, "YAML"
+        "table of signals, for tables, and for bags with other topics or units", metavar="YAML"
     )
     goals: str | None = option(
         "topic of the controller's goals, if its commands are not the goals: JointState, Float64MultiArray, JointTrajectory or JointTrajectoryControllerState",
-        None,
-        "TOPIC",
+        metavar="TOPIC",
     )
-    params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
-    model: Path | None = _joints("URDF of the robot, needed to learn the current friction", None, "FILE")
+    params: tuple[Path, ...] = _joints("parameter file of each joint", ())
+    model: Path | None = _joints("URDF of the robot, needed to learn the current friction")
     joint: tuple[str, ...] = _joints("joints of the files in --params, in the same order", (), "NAME")
     node_params: Path | None = _joints(
         "instead of --params: YAML file of the compensation node; paths in it are relative to the file",
-        None,
-        "YAML",
+        metavar="YAML",
     )
     node: str = _joints(
         "name of the node in --node-params, such as /left/compensation, if it has several (default: compensation)",
         NODE,
         "NAME",
     )
-    gain: float | None = _law("fraction of the friction that is compensated (default: 0.8)", None)
+    gain: float | None = _law("fraction of the friction that is compensated (default: 0.8)")
     effort_meaning: str | None = _law(
-        "meaning of the effort in the joint states; required for load-dependent laws",
-        None,
-        choices=EFFORT_MEANINGS,
+        "meaning of the effort in the joint states; required for load-dependent laws", choices=EFFORT_MEANINGS
     )
-    mode: str | None = _law("output mode of the node (default: friction_only)", None, choices=OUTPUT_MODES)
+    mode: str | None = _law("output mode of the node (default: friction_only)", choices=OUTPUT_MODES)
     max_torque: Annotated[float | dict[str, float], one_or_assigned] | None = _law(
         "torque limit [N m], one for all joints or JOINT=T,… (default: half of the datasheet's stall torque)",
-        None,
-        "T",
+        metavar="T",
     )
     payload: str | None = _law(
         "payload that the URDF lacks: mass [kg], or mass and centre of mass [m] in the frame of the last joint",
-        None,
-        "M[,X,Y,Z]",
+        metavar="M[,X,Y,Z]",
     )
     output: Path | None = _output(
-        "CSV file of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
+        "CSV file of time stamps and friction torque of each joint [N m]", metavar="TORQUE.csv"
     )
-    json: Path | None = _output("summary for scripts", None, "FILE")
+    json: Path | None = _output("summary for scripts")
 
 
 def run(options: ReplayOptions) -> int:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.inputs import check_outputs, write_json
-from stribeck.cli.options import option
+from stribeck.cli.options import declared, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.folders import write_atomically
 from stribeck.files.library import drives_of, entries, friction_of, path_of, spread_of
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class LibraryOptions:
     """Options: which drives, and where they go."""
 
     names: tuple[str, ...] = option(
         "names of the drives to print (default: list all)", (), "NAME", positional=True
     )
-    output: Path | None = option("file to write a copy of the named drives to", None, "FILE")
-    json: Path | None = option("JSON file of the list, or of the data of the drives", None, "FILE")
+    output: Path | None = option("file to write a copy of the named drives to")
+    json: Path | None = option("JSON file of the list, or of the data of the drives")
 
 
 def run(options: LibraryOptions) -> int:

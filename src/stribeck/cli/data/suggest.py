@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from stribeck.cli.inputs import check_outputs, check_recorded, parameter_files_of, recordings_of, write_json
-from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
+from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, declared, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import stepping_of
 from stribeck.model.bench import STANDARD_GRAVITY
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class SuggestOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
     """Options: a parameter file, and the recordings that it was fitted to."""
 
-    count: int = option("number of suggestions (default: 8)", 8, "N")
-    json: Path | None = option("all suggestions for scripts", None, "FILE")
+    count: int = option("number of suggestions (default: 8)", 8)
+    json: Path | None = option("all suggestions for scripts")
 
 
 def run(options: SuggestOptions) -> int:
