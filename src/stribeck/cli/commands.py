@@ -296,10 +296,6 @@ STAGES = {
 }
 """First words of the commands of each stage of work; those of all others belong to ``use``."""
 
-
-def _stage_of(name: str) -> str:
-    return next((stage for stage, words in STAGES.items() if name.split()[0] in words), "use")
-
-
-MAP = {stage: [name for name in COMMANDS if _stage_of(name) == stage] for stage in (*STAGES, "use")}
+MAP = {stage: [name for name in COMMANDS if name.split()[0] in words] for stage, words in STAGES.items()}
+MAP["use"] = [name for name in COMMANDS if not any(name in names for names in MAP.values())]
 """Commands in the order in which the map shows them."""

@@ -134,10 +134,7 @@ def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterato
 
 
 def _of_both(
-    joints: Sequence[str],
-    drives: Path,
-    units: Sequence[str],
-    effort_meaning: str,
+    joints: Sequence[str], drives: Path, units: Sequence[str], effort_meaning: str
 ) -> Iterator[Commented]:
     yield Commented(f"{BOTH}.joints", list(joints), "as in the URDF and /joint_states")
     yield Commented(f"{BOTH}.drives_file", str(drives.resolve()), "identified drives of all joints")

@@ -84,10 +84,7 @@ class EmulateOptions:
     noise: NotNegative = _servo("standard deviation of the encoder noise (default: 0.3)", 0.3, "COUNTS")
     temperature: Annotated[float, celsius] = _servo("temperature of the motor (default: 25)", 25.0, "°C")
     register: tuple[str, ...] = _servo(
-        "initial value of a register, for example shutdown=52",
-        (),
-        "NAME=COUNTS",
-        repeated=True,
+        "initial value of a register, for example shutdown=52", (), "NAME=COUNTS", repeated=True
     )
     voltage: Positive | None = _supply("supply voltage (default: nominal, 5 for an XL330)", metavar="V")
     supply_resistance: NotNegative = _supply(

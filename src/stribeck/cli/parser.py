@@ -32,6 +32,9 @@ EVERY = "--help-all"
 BAYES_FLAG = "--bayes"
 
 
+FORMATTER = partial(argparse.RawDescriptionHelpFormatter, max_help_position=30, width=110)
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that asks whether another option was meant.
 
@@ -39,7 +42,7 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, known: Sequence[str] = (), **more: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=_formatter, **more)
+        super().__init__(allow_abbrev=False, formatter_class=FORMATTER, **more)
         self.known = known
 
     def error(self, message: str) -> NoReturn:
@@ -54,10 +57,6 @@ class CommandParser(argparse.ArgumentParser):
         if unknown != message:
             message += meant(unknown.split()[0], self.known)
         raise UsageError(f"{self.prog.removeprefix('stribeck ')}: {message} (help: {self.prog} --help)")
-
-
-def _formatter(prog: str) -> argparse.RawDescriptionHelpFormatter:
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=110)
 
 
 def meant(word: str, valid: Sequence[str]) -> str:

@@ -77,8 +77,7 @@ def run(options: RecordOptions) -> int:
         with keys_of_terminal() as keys:
             if not options.quiet:
                 _introduce(config, report, recording, keys is not None)
-            _warn_of(report, recording)
-            _check_supply(report, allowed=options.allow_overvoltage)
+            _check_safe(report, recording, overvoltage=options.allow_overvoltage)
             with signals_to(recording.interrupt):  # gently; on a second signal at once
                 outcome = recording.run()
         display.close()
@@ -159,16 +158,13 @@ def _introduce(
     sys.stdout.flush()
 
 
-def _warn_of(report: ConnectionReport, recording: SessionRecorder) -> None:
-    """Print a warning for every unsafe condition before the servos move."""
+def _check_safe(report: ConnectionReport, recording: SessionRecorder, *, overvoltage: bool) -> None:
+    """Print a warning for every unsafe condition before the servos move; refuse a supply above the rated one."""
     driver, sample = recording.driver, recording.look()
     stays = [driver.stays_energised] if driver.stays_energised else []
     for warning in (*report.warnings, *stays, *hanging_warnings(recording.config.joints, sample.position)):
         warn(warning)
-
-
-def _check_supply(report: ConnectionReport, *, allowed: bool) -> None:
-    if report.refuse_recording and not allowed:
+    if report.refuse_recording and not overvoltage:
         raise ServoError(
             f"{'; '.join(report.refuse_recording)}: lower the supply voltage, or record in spite of it with --allow-overvoltage"
         )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stribeck.model.arrays import Array
@@ -39,20 +38,15 @@ def draw_errors(sets: Sequence[PoseSet], title: str) -> Figure:
     with drawing(4.0 * len(sets) + 0.4, 3.6, title) as figure:
         panels = figure.subplots(1, len(sets), sharex=True, sharey=True, squeeze=False)[0]
         for panel, poses in zip(panels, sets, strict=True):
-            _draw_shares(panel, poses)
-            panel.set_xlim(0.0, END_OF_AXIS * largest)
-            panel.set_ylim(0.0, 1.0)
+            for (fit, distances), colour in zip(poses.distances.items(), COLOURS, strict=False):
+                mean, median = 1e3 * distances.mean(), 1e3 * np.median(distances)
+                label = f"{fit}: mean {mean:.3f} mm, median {median:.3f} mm"
+                panel.ecdf(1e3 * distances.ravel(), color=colour, label=label)
+            panel.set(title=poses.title, xlabel="3-D error [mm]")
+            panel.set(xlim=(0.0, END_OF_AXIS * largest), ylim=(0.0, 1.0))
+            panel.legend(loc="lower right", fontsize=8)
         panels[0].set_ylabel("share of points")
     return figure
-
-
-def _draw_shares(panel: Axes, poses: PoseSet) -> None:
-    for (fit, distances), colour in zip(poses.distances.items(), COLOURS, strict=False):
-        label = f"{fit}: mean {1e3 * distances.mean():.3f} mm, median {1e3 * np.median(distances):.3f} mm"
-        panel.ecdf(1e3 * distances.ravel(), color=colour, label=label)
-    panel.set_title(poses.title)
-    panel.set_xlabel("3-D error [mm]")
-    panel.legend(loc="lower right", fontsize=8)
 
 
 def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
@@ -65,11 +59,9 @@ def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
             panel.plot(poses.rows[~far], error[~far], "o", color=COLOURS[0], markersize=2.5)
             panel.plot(poses.rows[far], error[far], "x", color=COLOURS[1], markersize=5.0)
             for row, height in zip(poses.rows[far], error[far], strict=True):
-                panel.annotate(
-                    str(row), (row, height), (3, 2), textcoords="offset points", fontsize=7, color=COLOURS[1]
-                )
-            panel.set_title(poses.title)
-            panel.set_ylabel("mean error [mm]")
+                look = {"fontsize": 7, "color": COLOURS[1]}
+                panel.annotate(str(row), (row, height), (3, 2), textcoords="offset points", **look)
+            panel.set(title=poses.title, ylabel="mean error [mm]")
         largest = 1e3 * max(float(poses.distances[fit].mean(axis=1).max()) for poses in sets)
         panels[0].set_ylim(0.0, END_OF_AXIS * largest)
         panels[-1].set_xlabel("row of the pose; crosses with row: poses with unusually large errors")

@@ -111,11 +111,7 @@ def _sections(
         ("motion", "Motion", motion(assessment, looks)),
         ("errors", "Errors", [_figures([error_figure(assessment, looks)]), error_table(assessment, looks)]),
         ("friction", "Friction", [element("p", BUDGETS), *map(_figures, curves)]),
-        (
-            "parameters",
-            "Parameters",
-            [parameter_section(one, looks[one.label]) for one in assessment.files],
-        ),
+        ("parameters", "Parameters", [parameter_section(one, looks[one.label]) for one in assessment.files]),
         ("residuals", "Residuals", [_figures(residual_figures(assessment, looks))]),
         ("search", "Search", convergence(assessment, looks)),
         ("origins", "Versions and data", [file_table(assessment, versions), recordings, digests]),

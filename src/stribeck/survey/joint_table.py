@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -104,12 +104,8 @@ def parse_columns(text: str) -> dict[str, Column | None]:
             raise ConfigError(
                 f"`columns`: {signal}: unit {unit!r}; valid: {', '.join(FITTING[signal]) or 'none'}"
             )
-        found[signal] = None if name == NONE else Column(name, _unit(unit) if unit else None)
+        found[signal] = None if name == NONE else Column(name, cast(Unit, unit) if unit else None)
     return found
-
-
-def _unit(word: str) -> Unit:
-    return next(unit for unit in get_args(Unit) if unit == word)
 
 
 def read_joint_table(

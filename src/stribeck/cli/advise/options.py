@@ -18,10 +18,7 @@ class AdviseOptions:
     )
     model: Path | None = option("URDF or MJCF of the robot, for weight and inertia")
     recordings: tuple[Path, ...] = option(
-        "recordings with goals and positions, in which joints come to rest",
-        (),
-        "RECORDING",
-        positional=True,
+        "recordings with goals and positions, in which joints come to rest", (), "RECORDING", positional=True
     )
     exclude: tuple[str, ...] = _data("joints to exclude, separated by commas or blanks", (), "JOINT")
     degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets")

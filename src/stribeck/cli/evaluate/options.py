@@ -27,10 +27,7 @@ class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     """Options: parameter files, recordings, and what is drawn."""
 
     recordings: tuple[Path, ...] = option(
-        "recordings of a servo, an arm or a robot, or folders of them",
-        (),
-        "RECORDING",
-        positional=True,
+        "recordings of a servo, an arm or a robot, or folders of them", (), "RECORDING", positional=True
     )
     params: tuple[Path, ...] = option("parameter files", ())
     model: Path | None = _machines(

@@ -167,15 +167,13 @@ def _evaluate(
 
 
 def evaluation(
-    path: Path,
-    file: Drive,
-    recordings: Recordings,
-    stepping: Stepping,
-    simulator: Simulator | None = None,
+    path: Path, file: Drive, recordings: Recordings, stepping: Stepping, simulator: Simulator | None = None
 ) -> dict[str, Any]:
     """Errors of one parameter file for each run [rad]."""
     batch, position = simulated(path, file, recordings, stepping, simulator)
-    best, others = batch.mean_absolute_errors(position).tolist(), _others(file, simulator)
+    best = batch.mean_absolute_errors(position).tolist()
+    # Another program simulates the law of the file alone.
+    others = 0 if file.prediction is None or simulator is not None else len(file.prediction.members)
     if others:
         position = averaged(file, batch, stepping.integrator, stepping.reset_period, position).mean
     errors = batch.mean_absolute_errors(position).tolist()
@@ -197,11 +195,6 @@ def evaluation(
             for log, error, band in zip(recordings.logs, errors, bands, strict=True)
         ],
     }
-
-
-def _others(file: Drive, simulator: Simulator | None) -> int:
-    """Number of fits that are averaged with the one of a file; another program simulates that one alone."""
-    return len(file.prediction.members) if file.prediction is not None and simulator is None else 0
 
 
 def print_errors(paths: Sequence[Path], results: Sequence[dict[str, Any]]) -> None:

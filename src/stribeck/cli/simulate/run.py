@@ -44,7 +44,10 @@ def run(options: SimulateOptions) -> int:
     labels = _labels(options.params)
     trajectories = [trajectory_of(word) for word in options.trajectories]
     tables = _tables(options.output, [one.name for one in trajectories], list(labels.values()))
-    _check_outputs(options, list(tables.values()))
+    animated = options.plot is not None and options.plot.suffix == ".gif"
+    picture = options.plot if options.plot is None or animated else options.plot / "overview.png"
+    inputs = [*options.params, *(Path(word) for word in options.trajectories if Path(word).suffix)]
+    check_outputs([options.json, picture, *tables.values()], inputs)
     integrator, simulator = engine_of(options.integrator)
     motions: dict[str, Simulation] = {}
     batches: dict[str, Batch] = {}
@@ -111,14 +114,6 @@ def _tables(folder: Path | None, runs: Sequence[str], labels: Sequence[str]) -> 
         for r, name in enumerate(runs)
         for label in labels
     }
-
-
-def _check_outputs(options: SimulateOptions, tables: Sequence[Path]) -> None:
-    """Refuse outputs that cannot be written, or would overwrite each other or an input."""
-    animated = options.plot is not None and options.plot.suffix == ".gif"
-    picture = options.plot if options.plot is None or animated else options.plot / "overview.png"
-    inputs = [*options.params, *(Path(word) for word in options.trajectories if Path(word).suffix)]
-    check_outputs([options.json, picture, *tables], inputs)
 
 
 def _setup(text: str, path: Path, drive: Drive) -> Setup:

@@ -14,10 +14,7 @@ class PosesOptions:
     """Options: the arm, poses to choose from, poses that are measured already, and output files."""
 
     recordings: tuple[Path, ...] = option(
-        "measured poses; without --candidates the poses are chosen from these",
-        (),
-        "POSES",
-        positional=True,
+        "measured poses; without --candidates the poses are chosen from these", (), "POSES", positional=True
     )
     machine: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
     count: Count = option("number of poses to choose", 20)

@@ -74,12 +74,7 @@ def run(options: DesignTrajectoryOptions) -> int:
     criterion = Criterion(task, quick=options.seconds < QUICK)
     with SearchBar(clock, options.quiet) as bar:
         result = search(
-            criterion,
-            clock,
-            starts=options.starts,
-            random=options.random,
-            seed=options.seed,
-            tell=bar.tell,
+            criterion, clock, starts=options.starts, random=options.random, seed=options.seed, tell=bar.tell
         )
     climb, trajectory, report = _first_clean(task, criterion, result)
     sigmas = task.sigmas(trajectory)

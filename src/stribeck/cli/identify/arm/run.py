@@ -257,8 +257,7 @@ def _print_resolved(robot: RobotConfig, work: Identification, scored: Scored) ->
 def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> None:
     """Print base parameters as expressions of the standard parameters, with the values of the first linear fit."""
     fit = next(
-        (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
-        None,
+        (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"), None
     )
     if fit is None:
         print("base parameters")

@@ -273,15 +273,10 @@ COUNTED = {
 def _tell(content: dict[str, Any]) -> None:
     """Print the performance measures as a table."""
     for title, found, words, shape in (
-        ("of the means", content["measures"], WORDS, lambda value: f"{value:.4g}"),
-        (
-            "within 95 % intervals",
-            content["within_intervals"],
-            COUNTED,
-            lambda pair: "{} of {}".format(*pair),
-        ),
+        ("of the means", content["measures"], WORDS, "{:.4g}"),
+        ("within 95 % intervals", content["within_intervals"], COUNTED, "{0[0]} of {0[1]}"),
     ):
-        rows = [[words[key], *(shape(one[key]) for one in found.values())] for key in found["prior"]]
+        rows = [[words[key], *(shape.format(one[key]) for one in found.values())] for key in found["prior"]]
         if rows:
             print()
             print_table([title, *found], rows)

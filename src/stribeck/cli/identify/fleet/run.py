@@ -113,16 +113,13 @@ EARLIER = {
 """Earlier names of options in the files of fleets."""
 
 
-def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {EARLIER.get(name, name): value for name, value in content.items()}
-
-
 def fit_options(content: Mapping[str, Any]) -> IdentifyServoOptions:
     """Options of ``stribeck identify servo`` from the content of a fleet file.
 
     :raises ConfigError: for invalid values.
     """
-    options = options_from(IdentifyServoOptions, _renamed(content), recordings=())
+    renamed = {EARLIER.get(name, name): value for name, value in content.items()}
+    options = options_from(IdentifyServoOptions, renamed, recordings=())
     if options.signals is not None:
         load_signals(options.signals)
     if options.bench is not None:

@@ -32,11 +32,7 @@ class IdentifyJointOptions:
         "the link horizontal) [N m]; 0 removes the part from the model",
         metavar="NAME=VALUE",
     )
-    law: str = _fit(
-        "the friction law (default: chosen by cross-validation)",
-        "auto",
-        choices=LAWS_OR_AUTO,
-    )
+    law: str = _fit("the friction law (default: chosen by cross-validation)", "auto", choices=LAWS_OR_AUTO)
     terms: Annotated[tuple[str, ...], choices_of(JOINT_TERMS)] = _fit(
         f"terms that are always part of the law; valid: {','.join(JOINT_TERMS)}", (), "LIST"
     )

@@ -39,9 +39,7 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     )
     servo: str | None = _law("servo by name, or a YAML file (default: as in the recordings)")
     law: Annotated[str, str.lower] = _law(
-        "friction law (default: auto, chosen by cross-validation)",
-        "auto",
-        choices=("auto", *LAWS, "all"),
+        "friction law (default: auto, chosen by cross-validation)", "auto", choices=("auto", *LAWS, "all")
     )
     terms: Annotated[tuple[str, ...], choices_of(optional_terms())] = _law(
         f"terms that are added to the law; valid: {','.join(optional_terms())}", (), "LIST"

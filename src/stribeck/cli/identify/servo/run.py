@@ -14,13 +14,7 @@ from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE, STARTED
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
 from stribeck.cli.identify.servo.question import question_of
 from stribeck.cli.identify.servo.tracking import Tracker, check_tracking, tracked
-from stribeck.cli.inputs import (
-    check_distinct,
-    recordings_of,
-    warn,
-    warn_of_seen,
-    write_json,
-)
+from stribeck.cli.inputs import check_distinct, recordings_of, warn, warn_of_seen, write_json
 from stribeck.cli.progress import Progress, StageLine, progress_of
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
@@ -80,12 +74,15 @@ def _fit_laws(options: IdentifyServoOptions, stop: StopRequest) -> int:
             check_freed(task, options.free, _print_left_out, stop)
         progress = progress_of(options.progress, task.law.name, task.settings.trials)
         with tracked(options, task.law.name) as tracker:
-            output = _output_of(options, task)
+            output = options.output
+            if output is not None and options.law == "all":
+                output /= f"{task.law.name}.json"
             result = _fit(task, selection, output, progress, tracker, started, stop)
             if tracker is not None:
                 tracker.finish(result)
         results.append(result)
-        _write_json(options, results)
+        fits = [one.summary() | judge_result(one).to_json() for one in results]
+        write_json(options.json, {"fits": fits} if options.law == "all" else fits[0], allow_nan=False)
         _print_result(result)
         if output is not None:
             print(output)
@@ -112,12 +109,6 @@ def _check_outputs(options: IdentifyServoOptions) -> None:
         raise OutputError(f"{folder} is a file, but --law all writes several: name a folder")
     for name in LAWS:
         check_writable(folder / f"{name}.json")
-
-
-def _output_of(options: IdentifyServoOptions, task: FitTask) -> Path | None:
-    if options.output is None or options.law != "all":
-        return options.output
-    return options.output / f"{task.law.name}.json"
 
 
 def _fit(
@@ -152,12 +143,6 @@ def _fit(
     if output is not None:
         write_drive(output, fitted_drive(result))
     return result
-
-
-def _write_json(options: IdentifyServoOptions, results: Sequence[FitResult]) -> None:
-    fits = [result.summary() | judge_result(result).to_json() for result in results]
-    content = {"fits": fits} if options.law == "all" else fits[0]
-    write_json(options.json, content, allow_nan=False)
 
 
 def _evaluate(options: IdentifyServoOptions) -> int:
