@@ -13,7 +13,7 @@ from stribeck.api.choices import LAWS_OR_AUTO, ROBOT_TERMS
 from stribeck.api.fit import Fit
 from stribeck.api.machines import Sources
 from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
-from stribeck.api.stages import Stages
+from stribeck.api.stages import StageLine
 from stribeck.errors import check_valid
 from stribeck.exports.robot_draws import with_draw_sizes
 from stribeck.identify.robot.drives import robot_drives
@@ -142,7 +142,7 @@ def identify_robot(
         return read_runs(paths, tree, excluded, degrees, tuple(goal_joints), servos)
 
     train, others = _both(given, validate, read)
-    with Stages(progress) as stages:
+    with StageLine(not progress) as stages:
         result = identified(
             tree,
             train,

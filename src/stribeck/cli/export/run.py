@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stribeck.api.stages import StageLine
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.export.draws import BESIDE_LAW, Drawn, Judged, check_draws, check_units, drawn_of
 from stribeck.cli.export.options import ExportOptions
@@ -22,7 +23,6 @@ from stribeck.cli.inputs import (
     write_json,
 )
 from stribeck.cli.options import RecordingOptions
-from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import stepping_of

@@ -9,11 +9,11 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from stribeck.cli.design.trajectory.options import DesignTrajectoryOptions
 from stribeck.cli.exit_codes import INTERRUPTED, STARTED
 from stribeck.cli.inputs import check_outputs, warn, write_json
+from stribeck.cli.progress import TqdmDisplay
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, OutputError
 from stribeck.excitation.baseline import shrunk
@@ -239,7 +239,7 @@ def _draw(config: RobotConfig, design: Design, folder: Path) -> None:
     save(draw_sigmas(names, design.sigmas, design.random_sigmas, title), folder / PICTURES[1])
 
 
-class SearchBar:
+class SearchBar(TqdmDisplay):
     """Shows the elapsed time on stderr; threads may update it.
 
     :param quiet: show nothing.
@@ -248,20 +248,7 @@ class SearchBar:
     def __init__(self, clock: Clock, quiet: bool) -> None:
         self._clock, self._lock = clock, Lock()
         shape = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of at most {total:.0f} s{postfix}"
-        self._bar = tqdm(
-            total=clock.seconds,
-            desc="excite",
-            disable=quiet,
-            mininterval=0.3 if sys.stderr.isatty() else 5.0,
-            leave=False,
-            bar_format=shape,
-        )
-
-    def __enter__(self) -> SearchBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+        super().__init__(clock.seconds, quiet, desc="excite", bar_format=shape)
 
     def tell(self, phase: str, best: float | None) -> None:
         """Update the bar."""

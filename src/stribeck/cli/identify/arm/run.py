@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stribeck.api.arm import ArmQuestion, ArmTask, arm_task
+from stribeck.api.stages import StageLine
 from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
 from stribeck.cli.data.describe.run import describe_machine
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
 from stribeck.cli.identify.arm.options import IdentifyArmOptions
 from stribeck.cli.identify.arm.plots import draw
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
-from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.drives import write_drives
@@ -44,7 +45,8 @@ def run(options: IdentifyArmOptions) -> int:
     _check_outputs(options, robot)
     warn_of_seen(options.recordings, options.validate)
     line = StageLine(options.quiet)
-    task = arm_task(question_of(options), robot, line.tell, warn)
+    question = ArmQuestion(**{entry.name: getattr(options, entry.name) for entry in fields(ArmQuestion)})
+    task = arm_task(question, robot, line.tell, warn)
     with line:
         fits = task.fits()
     if len(fits) < len(task.chosen):
@@ -73,21 +75,6 @@ def run(options: IdentifyArmOptions) -> int:
     if len(fits) < len(task.chosen):
         return INTERRUPTED
     return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
-
-
-def question_of(options: IdentifyArmOptions) -> ArmQuestion:
-    """What the options ask for."""
-    return ArmQuestion(
-        data=options.recordings,
-        validate=options.validate,
-        described=options.machine is not None,
-        model=options.model,
-        hold_out=options.hold_out,
-        payload=options.payload,
-        payload_link=options.payload_link,
-        fits=options.fits,
-        terms=options.terms,
-    )
 
 
 def _set_up(options: IdentifyArmOptions) -> str:

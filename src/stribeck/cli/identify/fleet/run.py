@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tqdm import tqdm
 
@@ -19,6 +19,7 @@ from stribeck.cli.identify.fleet.options import IdentifyFleetOptions
 from stribeck.cli.identify.servo.options import FLEET_OPTIONS, IdentifyServoOptions
 from stribeck.cli.inputs import as_number, assignments, described
 from stribeck.cli.options import options_from
+from stribeck.cli.progress import TqdmDisplay
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, MissingDependencyError, OutputError
@@ -251,7 +252,7 @@ def _runner(
         )
 
 
-class FleetProgress:
+class FleetProgress(TqdmDisplay):
     """Prints a line for each finished fit on stderr, and below them a bar with the running jobs.
 
     :param fits: number of fits to do.
@@ -259,23 +260,11 @@ class FleetProgress:
     """
 
     def __init__(self, fits: int, quiet: bool) -> None:
-        self._bar = tqdm(
-            total=fits,
-            unit=" fits",
-            disable=quiet,
-            mininterval=0.3 if sys.stderr.isatty() else 30.0,
-            leave=False,
-            bar_format="{n}/{total} fits |{bar:20}| {elapsed}, about {remaining} left{postfix}",
-        )
+        shape = "{n}/{total} fits |{bar:20}| {elapsed}, about {remaining} left{postfix}"
+        super().__init__(fits, quiet, 30.0, unit=" fits", bar_format=shape)
         self._quiet = quiet
         self._failed = 0
         self._running: tuple[str, ...] = ()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
 
     def running(self, names: Collection[str]) -> None:
         """Show the names of the running jobs."""

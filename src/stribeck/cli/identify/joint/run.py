@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.api.joint import joint_result
+from stribeck.api.stages import StageLine
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.identify.joint.options import IdentifyJointOptions
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
-from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import write_drive

@@ -188,7 +188,7 @@ def _report_drift(
     content["drift"] = {each.joint: _drift_of(each, names) for each in found}
     write_json(options.json, content, allow_nan=False)
     if picture:
-        from stribeck.report.drift import draw_drift
+        from stribeck.report.robots import draw_drift
         from stribeck.report.style import save
 
         picture.parent.mkdir(parents=True, exist_ok=True)

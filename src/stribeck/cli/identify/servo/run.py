@@ -9,13 +9,14 @@ from pathlib import Path
 
 from stribeck.api.servo import chosen_task, fitted, tasks_of, variants_of
 from stribeck.api.servo_notes import control_notes, supply_notes
+from stribeck.api.stages import StageLine
 from stribeck.cli.evaluate.run import evaluate_files
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE, STARTED
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
 from stribeck.cli.identify.servo.question import question_of
 from stribeck.cli.identify.servo.tracking import Tracker, check_tracking, tracked
 from stribeck.cli.inputs import check_distinct, recordings_of, warn, warn_of_seen, write_json
-from stribeck.cli.progress import Progress, StageLine, progress_of
+from stribeck.cli.progress import Progress, progress_of
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, OutputError
