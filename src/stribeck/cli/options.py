@@ -79,10 +79,13 @@ def option(
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option,))
 def declared(kind: type[Options]) -> type[Options]:
     """Make a frozen dataclass of declared options, of which flags are off and those that may be ``None`` are so by default."""
-    for name, annotation in vars(kind).get("__annotations__", {}).items():
-        entry = vars(kind)[name]
-        if entry.default is MISSING and (annotation == "bool" or annotation.endswith("| None")):
-            entry.default = False if annotation == "bool" else None
+    hints = get_type_hints(kind)
+    for name, entry in vars(kind).items():
+        if isinstance(entry, Field) and entry.default is MISSING:
+            if hints[name] is bool:
+                entry.default = False
+            elif type(None) in get_args(hints[name]):
+                entry.default = None
     return dataclass(frozen=True, kw_only=True)(kind)
 
 
