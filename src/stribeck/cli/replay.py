@@ -316,18 +316,11 @@ def print_replay(summary: Mapping[str, Any]) -> None:
         print(f"friction torque zero for {count} of them: {reason}")
     if summary["learned"] is not None:
         print(_words_on_gain(summary))
-    rows = [
-        [
-            entry["joint"],
-            entry["params"],
-            entry["model"],
-            _state(entry),
-            f"{entry['rms']:.4g}",
-            f"{entry['largest']:.4g}",
-            *("-" if entry[key] is None else f"{100.0 * entry[key]:.0f}" for key in SHARES),
-        ]
-        for entry in summary["joints"]
-    ]
+    rows = []
+    for entry in summary["joints"]:
+        names = [entry["joint"], entry["params"], entry["model"], _state(entry)]
+        shares = ("-" if entry[key] is None else f"{100.0 * entry[key]:.0f}" for key in SHARES)
+        rows.append([*names, f"{entry['rms']:.4g}", f"{entry['largest']:.4g}", *shares])
     header = ["joint", "parameter file", "law", "torque", "rms [N m]", "largest [N m]", *SHARES.values()]
     print_table(header, rows, left=4)
 

@@ -87,16 +87,6 @@ def _row(run: AssessedRun) -> list[Child]:
         values = log.temperature.value
         temperature = f"{values.min():.3g} to {values.max():.3g} °C"
     gap = 1.0 - float(run.valid.mean())
-    return [
-        log.name,
-        log.trajectory,
-        f"{setup.kp:g}",
-        f"{setup.mass:.4g} kg",
-        f"{setup.length:.4g} m",
-        f"{setup.arm_mass:.4g} kg",
-        supply,
-        temperature,
-        f"{log.duration:.2f} s",
-        str(len(log.position.time)),
-        f"{100 * gap:.1f} %" if gap > 0 else "0",
-    ]
+    load = f"{setup.mass:.4g} kg", f"{setup.length:.4g} m", f"{setup.arm_mass:.4g} kg"
+    size = f"{log.duration:.2f} s", str(len(log.position.time)), f"{100 * gap:.1f} %" if gap > 0 else "0"
+    return [log.name, log.trajectory, f"{setup.kp:g}", *load, supply, temperature, *size]

@@ -93,16 +93,10 @@ def _read(options: ImportOptions, bench: Benches | None, folder: Path) -> list[t
         actuator=options.servo,
         note=warn,
     )
-    if options.joint == "*":
+    if options.joint in (None, "*"):
         return runs
     return [
-        (
-            path,
-            [
-                log if options.joint is None else replace(log, setup=replace(log.setup, joint=options.joint))
-                for log in logs
-            ],
-        )
+        (path, [replace(log, setup=replace(log.setup, joint=options.joint)) for log in logs])
         for path, logs in runs
     ]
 

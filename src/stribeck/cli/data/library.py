@@ -72,11 +72,7 @@ def _origin(name: str) -> dict[str, object]:
         kind: {parameter: asdict(one) for parameter, one in found.items()}
         for kind, found in spread_of(entry, drives).items()
     }
-    return {
-        "title": entry.title,
-        "source": entry.source,
-        "licence": entry.licence,
-        "command": entry.command,
+    return {key: getattr(entry, key) for key in ("title", "source", "licence", "command")} | {
         "path": str(path_of(name)),
         "joints": list(drives.joints),
         "verdict": None if drives.verdict is None else drives.verdict.use,

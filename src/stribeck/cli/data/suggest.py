@@ -36,43 +36,15 @@ def run(options: SuggestOptions) -> int:
         f"Standard deviation of predicted motions due to the uncertainty of the parameters in {path.name}: {1e3 * found.spread:.1f} mrad over all runs below."
     )
     stall = file.actuator.datasheet_torque
-    rows = [
-        [
-            one.trajectory,
-            f"{one.setup.kp:g}",
-            f"{one.setup.mass:.4g}",
-            f"{100.0 * STANDARD_GRAVITY * one.setup.load / stall:.0f}" if stall else "unknown",
-            f"{1e3 * one.spread:.2f}",
-            f"{one.information:.2f}",
-            ", ".join(one.new),
-        ]
-        for one in found.runs[: options.count]
-    ]
-    header = [
-        "trajectory",
-        "gain",
-        "mass [kg]",
-        "weight [% of stall torque]",
-        "left after it [mrad]",
-        "information [nats]",
-        "new",
-    ]
-    print_table(header, rows)
-    write_json(
-        options.json,
-        {
-            "spread": found.spread,
-            "suggestions": [
-                {
-                    "trajectory": one.trajectory,
-                    "kp": one.setup.kp,
-                    "mass": one.setup.mass,
-                    "spread": one.spread,
-                    "information": one.information,
-                    "new": list(one.new),
-                }
-                for one in found.runs
-            ],
-        },
-    )
+    rows, suggestions = [], []
+    for one in found.runs:
+        trajectory, kp, mass = one.trajectory, one.setup.kp, one.setup.mass
+        suggestions.append({"trajectory": trajectory, "kp": kp, "mass": mass, "spread": one.spread})
+        suggestions[-1] |= {"information": one.information, "new": list(one.new)}
+        weight = f"{100.0 * STANDARD_GRAVITY * one.setup.load / stall:.0f}" if stall else "unknown"
+        left, information = f"{1e3 * one.spread:.2f}", f"{one.information:.2f}"
+        rows.append([trajectory, f"{kp:g}", f"{mass:.4g}", weight, left, information, ", ".join(one.new)])
+    header = ["trajectory", "gain", "mass [kg]", "weight [% of stall torque]", "left after it [mrad]"]
+    print_table([*header, "information [nats]", "new"], rows[: options.count])
+    write_json(options.json, {"spread": found.spread, "suggestions": suggestions})
     return 0

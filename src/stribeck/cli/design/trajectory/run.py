@@ -195,13 +195,8 @@ def _summary(design: Design) -> dict[str, Any]:
         "largest": design.report.largest,
         "interrupted": design.result.interrupted,
         "starts": [
-            {
-                "log_det": climb.log_det,
-                "start_log_det": climb.start_log_det,
-                "iterations": climb.iterations,
-                "finished": climb.finished,
-                "status": climb.status.value,
-            }
+            {name: getattr(climb, name) for name in ("log_det", "start_log_det", "iterations", "finished")}
+            | {"status": climb.status.value}
             for climb in design.result.climbs
         ],
     }

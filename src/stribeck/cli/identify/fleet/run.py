@@ -309,16 +309,10 @@ def _print_summary(fits: Sequence[Fit], output: Path) -> None:
     for servo, own in by_servo(fits).items():
         best, cells = best_of(own), {fit.law: _errors(fit) for fit in own}
         runs = {fit.runs for fit in own if fit.runs is not None}
-        rows.append(
-            [
-                servo,
-                next((fit.actuator for fit in own if fit.actuator), ""),
-                *(cells.get(law, "") for law in laws),
-                best.law.upper() if best else "",
-                ",".join(map(str, sorted(runs))),
-                str(len(left_out_of(own)) or ""),
-            ]
-        )
+        actuator = next((fit.actuator for fit in own if fit.actuator), "")
+        errors = (cells.get(law, "") for law in laws)
+        last = [",".join(map(str, sorted(runs))), str(len(left_out_of(own)) or "")]
+        rows.append([servo, actuator, *errors, best.law.upper() if best else "", *last])
     print(f"\nMean absolute error [mrad]{', fitted / held out' if held_out else ''}:\n")
     header = ["servo", "actuator", *(law.upper() for law in laws), "best", "runs", "not used"]
     print_table(header, rows, left=2)

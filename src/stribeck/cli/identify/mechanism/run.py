@@ -87,7 +87,7 @@ def _summary(found: _Found) -> dict[str, Any]:
     solution, sensitivity = estimation.solution, estimation.sensitivity
     chi = solution.point.chi
     states = [BodyState(solution.point.q[k], solution.point.v[k]) for k in estimator.starts]
-    return {
+    summary: dict[str, Any] = {
         "model": model.mechanism.name,
         "step": model.settings.step,
         "ratio": model.settings.ratio,
@@ -109,19 +109,13 @@ def _summary(found: _Found) -> dict[str, Any]:
         "at_bounds": dict(sensitivity.at_bounds),
         "correlation_seconds": sensitivity.correlation_steps * model.settings.step,
         "errors": {
-            "fitted": [
-                {
-                    "run": one.name,
-                    "from_first_sample": simulator.errors(one, chi),
-                    "from_estimated_state": simulator.errors(one, chi, start),
-                }
-                for one, start in zip(fitted, states, strict=True)
-            ],
-            "validated": [
-                {"run": one.name, "from_first_sample": simulator.errors(one, chi)} for one in others
-            ],
+            part: [{"run": one.name, "from_first_sample": simulator.errors(one, chi)} for one in runs]
+            for part, runs in (("fitted", fitted), ("validated", others))
         },
     }
+    for entry, one, start in zip(summary["errors"]["fitted"], fitted, states, strict=True):
+        entry["from_estimated_state"] = simulator.errors(one, chi, start)
+    return summary
 
 
 def _finite(value: Any) -> Any:
