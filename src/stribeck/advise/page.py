@@ -61,8 +61,6 @@ def _curve(one: JointAdvice) -> Element:
     panel = Panel(
         Axis(float(gains[0]), float(gains[-1]), "gain", log=True),
         Axis(0.8 * min(low), 1.2 * max(high, low[0]), "largest error at rest [mrad]", log=True),
-        top=24,
-        height=180,
     )
     tolerance = np.full(len(gains), 1e3 * one.tolerance)
     lines = [

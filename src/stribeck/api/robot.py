@@ -75,12 +75,8 @@ def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
         "laws": dict.fromkeys(fit.joints, law),
         "base": {name: each.to_json() for name, each in fit.base.items()},
         "not_determined": [
-            {
-                "joint": doubt.joint,
-                "change": doubt.direction,
-                "rms_rise": doubt.error_rise,
-                "rms_rise_alone": doubt.alone,
-            }
+            {"joint": doubt.joint, "change": doubt.direction}
+            | {"rms_rise": doubt.error_rise, "rms_rise_alone": doubt.alone}
             for doubt in fit.doubts
         ],
     }

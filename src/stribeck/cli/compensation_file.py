@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from stribeck.live.direction.motion import Tuning
 from stribeck.model.arrays import Array
 from stribeck.model.verdict import Verdict
 from stribeck.rigid.payload import Payload
+
+if TYPE_CHECKING:
+    from stribeck.files.robots import RobotConfig
+    from stribeck.identify.arm.recordings import ArmRecording
+    from stribeck.identify.arm.regressor import Machine
 
 COMPENSATION = "compensation.yaml"
 """Usual name of the file."""
@@ -111,6 +116,42 @@ def write_compensation(
     kept = write_keeping(path, commented_yaml(head, [Commented(*entry) for entry in entries]))
     if kept is not None:
         warn(f"{path.name} already existed; the old file is now {kept}")
+
+
+def write_compensation_of_arm(
+    path: Path,
+    drives: Path,
+    urdf: Path | None,
+    robot: RobotConfig,
+    machine: Machine,
+    runs: Sequence[ArmRecording],
+    presliding: float | None = None,
+    **more: Any,
+) -> None:
+    """Write the file for an arm as :func:`write_compensation` does, with limits and thresholds from its recordings.
+
+    :param presliding: of the fit.
+    :param more: further arguments.
+    """
+    from stribeck.identify.arm.joint_limits import torque_limits
+    from stribeck.identify.common.noise import tunings
+
+    units = machine.units(robot.units)
+    write_compensation(
+        path,
+        machine.joints,
+        drives,
+        urdf,
+        torque_limits(machine.arm, robot.limit("effort", len(machine.joints)), runs),
+        tunings(
+            [run.position for run in runs],
+            [run.velocity for run in runs if run.velocity is not None],
+            presliding,
+        ),
+        min(1.0 / float(np.median(np.diff(run.time))) for run in runs),
+        ["rad" if units[joint] == "rotary" else "m" for joint in machine.joints],
+        **more,
+    )
 
 
 def not_to_be_used(verdict: Verdict) -> list[str]:

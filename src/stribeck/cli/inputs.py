@@ -72,6 +72,11 @@ def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
     return values
 
 
+def words_of(given: Sequence[str]) -> tuple[str, ...]:
+    """Words that are separated by commas or blanks."""
+    return tuple(word for text in given for word in text.split(",") if word)
+
+
 def as_number(text: str, what: str) -> float:
     """Parse a finite number.
 

@@ -122,8 +122,6 @@ def _curve(name: str, drive: Drive, curve: DriveFriction) -> Element:
     panel = Panel(
         spanning(speed, curve.speed, margin=0.0),
         Axis(0.0, 1.05 * max(float(top.max()), float(curve.budget.max()), 1e-9), torque),
-        top=24,
-        height=180,
     )
     lines = [panel.line(curve.speed, curve.budget, name, class_="trace law law-1")]
     if curve.low is not None and curve.high is not None:

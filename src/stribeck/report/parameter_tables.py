@@ -218,7 +218,7 @@ def _course(
     # The axis ends shortly after the last improvement, as most searches continue long after it.
     ends = [max(float(_searched(one).evaluations or 1), course[-1][0]) for one, course in told]
     x = Axis(0.9 * min(counts), 1.1 * max(*ends, *counts), "evaluations", log=True)
-    panel = Panel(x, spanning("error equivalent to the loss [mrad]", errors), top=24, height=180)
+    panel = Panel(x, spanning("error equivalent to the loss [mrad]", errors))
     lines = []
     for (one, course), end in zip(told, ends, strict=True):
         steps = [(max(count, 1.0), 1e3 * error) for count, error in course]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -111,7 +111,7 @@ def draw_drift(series: Sequence[FrictionSeries], runs: Sequence[str]) -> Figure:
             if np.isfinite(spread):
                 panel.axhspan(value - 1.96 * spread, value + 1.96 * spread, color="0.88")
             panel.axhline(value, color="0.45", label="earlier fit, 95 %")
-            look = {"fmt": "o-", "color": COLOURS[0], "markersize": 3.0, "label": "run, 95 %"}
+            look: dict[str, Any] = {"fmt": "o-", "color": COLOURS[0], "markersize": 3.0, "label": "run, 95 %"}
             panel.errorbar(at, each.friction, 1.96 * each.deviation, **look)
             changed = "" if each.since is None else f", changed since {runs[each.since]}"
             panel.set_title(f"{each.joint}{changed}", fontsize=8)

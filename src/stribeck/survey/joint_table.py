@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def parse_columns(text: str) -> dict[str, Column | None]:
             raise ConfigError(
                 f"`columns`: {signal}: unit {unit!r}; valid: {', '.join(FITTING[signal]) or 'none'}"
             )
-        found[signal] = None if name == NONE else Column(name, cast(Unit, unit) if unit else None)
+        found[signal] = None if name == NONE else Column(name, unit or None)
     return found
 
 

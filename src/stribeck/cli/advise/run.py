@@ -12,7 +12,7 @@ from stribeck.advise.advice import AdviceSettings, JointAdvice, Value, advise
 from stribeck.advise.rest import UNSEEN, RestAdvice
 from stribeck.cli.advise.options import AdviseOptions
 from stribeck.cli.exit_codes import DONE
-from stribeck.cli.inputs import as_number, assignments, check_outputs, warn, write_json
+from stribeck.cli.inputs import as_number, assignments, check_outputs, warn, words_of, write_json
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.drives import read_drives
@@ -37,7 +37,7 @@ def run(options: AdviseOptions) -> int:
     settings = _settings(options)
     inputs = [options.params, options.model, options.calibration, *options.recordings]
     check_outputs([options.json, options.report], inputs)
-    excluded = tuple(word for text in options.exclude for word in text.split(",") if word)
+    excluded = words_of(options.exclude)
     advice = _advice(options, options.params, settings, excluded) if options.params is not None else []
     rests = {}
     if options.recordings and options.model is not None:

@@ -152,16 +152,10 @@ def _evaluate(
 ) -> None:
     recordings = Recordings(logs)
     integrator, simulator = engine_of(options.integrator)
-    results = [
-        evaluation(
-            path,
-            file,
-            recordings,
-            stepping_of(file, options.step, options.reset_period, integrator),
-            simulator,
-        )
-        for path, file in files
-    ]
+    results = []
+    for path, file in files:
+        stepping = stepping_of(file, options.step, options.reset_period, integrator)
+        results.append(evaluation(path, file, recordings, stepping, simulator))
     print_errors([path for path, _ in files], results)
     write_json(options.json, {"results": results})
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
-from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, words_of, write_json
 from stribeck.cli.options import Positive, declared, group, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, RecordingError
@@ -127,7 +127,7 @@ def _rms(found: Transmission, runs: list[EncoderRun], joint: int) -> float:
 
 def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> list[int]:
     count = runs[0].motor.shape[1]
-    words = [word for text in options.joint for word in text.split(",") if word]
+    words = words_of(options.joint)
     for word in words:
         if not word.isdecimal() or not 1 <= int(word) <= count:
             raise ConfigError(f"--joint: there is no joint {word}; the recordings have joints 1 to {count}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from stribeck.api.arm import ArmQuestion, ArmTask, arm_task
 from stribeck.api.stages import StageLine
-from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
+from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation_of_arm
 from stribeck.cli.data.describe.run import describe_machine
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
 from stribeck.cli.identify.arm.options import IdentifyArmOptions
@@ -28,12 +28,11 @@ from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.friction.resolution import resolved_speeds
 from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
-from stribeck.identify.arm.joint_limits import largest_friction, torque_limits
+from stribeck.identify.arm.joint_limits import largest_friction
 from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.regressor import regressor_unit
 from stribeck.identify.arm.residuals import explain
 from stribeck.identify.arm.urdf import urdf_with_inertials
-from stribeck.identify.common.noise import tunings
 from stribeck.model.estimate import Estimate, estimates_to_json
 from stribeck.model.verdict import Verdict
 
@@ -121,25 +120,15 @@ def _write(
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        units = task.work.machine.units(robot.units)
         drives = folder / f"{robot.name}.json"
         write_drives(drives, task.drives(fits, verdict, elastic))
-        urdf = written[0] if written else None
         written += [drives, folder / COMPENSATION]
-        joints = task.work.machine.joints
-        write_compensation(
+        of_arm = robot, fit.machine, task.runs, fit.choice.presliding
+        write_compensation_of_arm(
             written[-1],
-            joints,
             drives,
-            urdf,
-            torque_limits(fit.machine.arm, robot.limit("effort", len(joints)), task.runs),
-            tunings(
-                [run.position for run in task.runs],
-                [run.velocity for run in task.runs if run.velocity is not None],
-                fit.choice.presliding,
-            ),
-            rate=min(1.0 / float(np.median(np.diff(run.time))) for run in task.runs),
-            units=["rad" if units[joint] == "rotary" else "m" for joint in joints],
+            written[0] if arms else None,
+            *of_arm,
             verdict=verdict,
             command="identify arm",
             payload=None if carried is None else carried.payload,

@@ -174,14 +174,9 @@ def _terms(best: ArmCalibration) -> dict[str, Any]:
     return {
         "kept": dict(selection.deviations),
         "cross_validation": [
-            {
-                "group": trial.group,
-                "prior_deviation": trial.deviation,
-                "mean_mm": 1e3 * trial.error,
-                "gain_mm": 1e3 * trial.gain,
-                "standard_error_mm": 1e3 * trial.standard_error,
-                "kept": trial.kept,
-            }
+            {"group": trial.group, "prior_deviation": trial.deviation, "kept": trial.kept}
+            | {"mean_mm": 1e3 * trial.error, "gain_mm": 1e3 * trial.gain}
+            | {"standard_error_mm": 1e3 * trial.standard_error}
             for trial in selection.trials
         ],
         "geometry_alone_mm": 1e3 * selection.error_without if selection.trials else None,

@@ -14,7 +14,7 @@ from stribeck.api.robot import content_of, rms
 from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.identify.robot.options import IdentifyRobotOptions
-from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, words_of, write_json
 from stribeck.cli.table import print_table
 from stribeck.exports.robot_draws import lines_of, with_draw_sizes
 from stribeck.files.drives import Drives, read_drives, write_drives
@@ -39,7 +39,7 @@ def run(options: IdentifyRobotOptions) -> int:
     summary = options.output / "robot.json" if options.output else None
     check_outputs([options.json, summary], [options.model, *options.recordings, *options.validate])
     warn_of_seen(options.recordings, options.validate)
-    excluded, same, goal_joints = map(_words, (options.exclude, options.same, options.goal_joints))
+    excluded, same, goal_joints = map(words_of, (options.exclude, options.same, options.goal_joints))
 
     def note(text: str) -> None:
         if not options.quiet:
@@ -57,15 +57,9 @@ def run(options: IdentifyRobotOptions) -> int:
             note(f"{run.name}: {text}")
     if options.since:
         return _report_drift(options.since, options, tree, train, excluded, note)
-    setting: dict[str, Any] = {
-        "law": options.law,
-        "terms": options.terms,
-        "excluded": excluded,
-        "same": same,
-        "polish": not options.no_polish,
-        "play": options.backlash,
-    }
-    fit = identify_robot(tree, train, validation, **setting, note=note)
+    chosen: dict[str, Any] = {"law": options.law, "terms": options.terms, "excluded": excluded, "same": same}
+    chosen |= {"polish": not options.no_polish, "play": options.backlash}
+    fit = identify_robot(tree, train, validation, **chosen, note=note)
     alone = left_out(fit, note) if options.leave_one_out else ()
     _print(fit, alone)
     verdict = judge_robot(fit)
@@ -106,10 +100,6 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, drives: Drives, path: P
     )
     start = [] if verdict.use == "unusable" else [launch_command(parameters)]
     return [str(path), str(parameters), *start]
-
-
-def _words(given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word for text in given for word in text.split(",") if word)
 
 
 def _cell(one: Estimate) -> str:
