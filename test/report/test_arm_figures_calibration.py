@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
+from stribeck.report.arm_figures import PoseSet, draw_errors, draw_poses
 
 
 def pose_set(title="train, 40 poses", largest=1e-3):

@@ -243,7 +243,7 @@ def _write_urdf(target: Path, nominal: Path, found: Found) -> None:
 
 
 def _draw(folder: Path, found: Found) -> list[Path]:
-    from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
+    from stribeck.report.arm_figures import PoseSet, draw_errors, draw_poses
     from stribeck.report.style import save_all
 
     drawn = [

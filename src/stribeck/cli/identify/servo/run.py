@@ -7,19 +7,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from stribeck.api.servo import chosen_task, fitted, tasks_of, variants_of
+from stribeck.api.servo import ServoQuestion, chosen_task, fitted, settings_with, tasks_of, variants_of
 from stribeck.api.servo_notes import control_notes, supply_notes
 from stribeck.api.stages import StageLine
 from stribeck.cli.evaluate.run import evaluate_files
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE, STARTED
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
-from stribeck.cli.identify.servo.question import question_of
 from stribeck.cli.identify.servo.tracking import Tracker, check_tracking, tracked
-from stribeck.cli.inputs import check_distinct, recordings_of, warn, warn_of_seen, write_json
+from stribeck.cli.inputs import (
+    as_number,
+    assignments,
+    check_distinct,
+    recordings_of,
+    warn,
+    warn_of_seen,
+    write_json,
+)
 from stribeck.cli.progress import Progress, progress_of
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
-from stribeck.errors import ConfigError, OutputError
+from stribeck.errors import ConfigError, OutputError, StudyError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.folders import check_writable
@@ -28,7 +35,7 @@ from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import snapshot
 from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.objective import equivalent_error
-from stribeck.identify.servo.result import FitResult
+from stribeck.identify.servo.result import FitResult, FitSettings, StudySettings
 from stribeck.identify.servo.selection import Selection
 from stribeck.identify.servo.task import FitTask
 from stribeck.identify.servo.verdict import judge_result
@@ -276,3 +283,47 @@ def _strengths(selection: Selection) -> str:
 
 KINDS = {"higher gain": "gain above the recorded ones", "heavier load": "load above the recorded ones"}
 """Kinds of conditions after "a new"."""
+
+
+def question_of(options: IdentifyServoOptions) -> ServoQuestion:
+    """The question of some options.
+
+    :raises ConfigError: for values that cannot be read.
+    :raises StudyError: for contradictory options of a study.
+    """
+    assigned = assignments([pair for text in options.set for pair in text.split(",")], "--set")
+    return ServoQuestion(
+        law=options.law,
+        terms=options.terms,
+        effects=options.effects,
+        actuator=options.servo,
+        fixed={name: as_number(text, f"--set {name}") for name, text in assigned.items()},
+        free=options.free,
+        hold_out_gain=options.hold_out_gain,
+        hold_out=options.hold_out,
+        settings=_settings(options),
+    )
+
+
+def _settings(options: IdentifyServoOptions) -> FitSettings:
+    study, resume = options.study, options.resume
+    if options.load_study is not None:
+        if study is not None and study != options.load_study:
+            raise StudyError("--study and --load-study name different studies: give one of them")
+        study, resume = options.load_study, True
+    if resume and study is None:
+        raise StudyError("--resume continues a study: add --study URL")
+    if options.join and study is None:
+        raise StudyError("--join needs a study: add --study URL")
+    if options.join and resume:
+        raise StudyError("--join creates or continues a study, --resume only continues one: give one of them")
+    settings = FitSettings(
+        method=options.method,
+        trials=options.trials,
+        seed=options.seed,
+        workers=options.workers,
+        study=StudySettings(study, resume, options.join),
+        batch=options.batch,
+        dtype="float64" if options.float64 else "float32",
+    )
+    return settings_with(settings, options.step, options.reset_period, options.integrator)
