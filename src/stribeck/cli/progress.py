@@ -6,23 +6,12 @@ import json
 import math
 import sys
 import time
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from tqdm import tqdm
 
 JSON_PERIOD = 0.3
 """Minimum time between two JSON lines [s]."""
-
-
-class Progress(Protocol):
-    """Receives the progress of a fit; a context manager."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def update(self, evaluations: int, error: float | None) -> None:
-        """Report the number of evaluations and the error of the best point so far [rad], if any."""
 
 
 class TqdmDisplay:
@@ -86,6 +75,10 @@ class JsonLines:
         self._due = now + JSON_PERIOD
         sys.stderr.write(json.dumps({**self._state, "seconds": round(now - self._started, 3)}) + "\n")
         sys.stderr.flush()
+
+
+Progress = Bar | JsonLines
+"""The progress of a fit; a context manager."""
 
 
 def progress_of(kind: str, law: str, trials: int) -> Progress:

@@ -13,7 +13,7 @@ import numpy as np
 from stribeck.api.arm import ArmQuestion, ArmTask, arm_task
 from stribeck.api.stages import StageLine
 from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation_of_arm
-from stribeck.cli.data.describe.run import describe_machine
+from stribeck.cli.data.describe import describe_machine
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
 from stribeck.cli.identify.arm.options import IdentifyArmOptions
 from stribeck.cli.identify.arm.plots import draw
