@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,9 +28,6 @@ from stribeck.session.rehearsal import (
     rehearse,
 )
 
-if TYPE_CHECKING:
-    from stribeck.cli.record import RecordOptions
-
 PICTURE = "dry_run.png"
 """Default name of the picture, in the folder of the bags."""
 
@@ -39,14 +35,24 @@ DRAWN = 4000
 """Largest number of points of a curve."""
 
 
-def run_dry(options: RecordOptions) -> int:
+def run_dry(
+    path: Path,
+    output: Path | None,
+    rate: float | None,
+    *,
+    urdf: Path | None,
+    picture: Path | None,
+    keep_torque: bool,
+) -> int:
     """Check limits, torques and self-collisions, print them, and draw the motion.
 
+    :param path: the session's file, with or without a bus.
+    :param keep_torque: whether torque stays on at the end although the file has a bus.
     :raises ConfigError: for whatever must not be moved.
     """
-    config = read_session(options.session)
-    config = replace(config, output=options.output or config.output, rate=options.rate or config.rate)
-    releases = has_bus(options.session) and not options.keep_torque
+    config = read_session(path)
+    config = replace(config, output=output or config.output, rate=rate or config.rate)
+    releases = has_bus(path) and not keep_torque
     check_plays(config.plays, config.joints, releases_torque=releases)
     rehearsal = rehearse(config, releases_torque=releases)
     print("dry run: no bus is opened, nothing moves")
@@ -55,8 +61,8 @@ def run_dry(options: RecordOptions) -> int:
     print(
         f"limits: satisfied in all {len(distinct_plays(config.plays))} motions and in the transitions between them"
     )
-    _draw(config, rehearsal, options.picture or config.output / PICTURE)
-    _check_robot(config, rehearsal, options.model)
+    _draw(config, rehearsal, picture or config.output / PICTURE)
+    _check_robot(config, rehearsal, urdf)
     return 0
 
 

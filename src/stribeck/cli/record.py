@@ -64,7 +64,9 @@ def run(options: RecordOptions) -> int:
     if options.dry_run:
         from stribeck.cli.dry_run import run_dry
 
-        return run_dry(options)
+        more = {"urdf": options.model, "picture": options.picture}
+        session = options.session, options.output, options.rate
+        return run_dry(*session, **more, keep_torque=options.keep_torque)
     if options.model or options.picture or options.keep_torque:
         raise ConfigError("--model, --picture and --keep-torque need --dry-run: add it")
     driver_config, config = read_record_config(

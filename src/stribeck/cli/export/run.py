@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,12 +95,7 @@ def run(options: ExportOptions) -> int:
     asked = _Asked(options, form, logs)
     used = [_gains(asked, file) for _, file in files]
     missing = [lost(file, form, gains) for (_, file), gains in zip(files, used, strict=True)]
-    for (path, _), words in zip(files, missing, strict=True):
-        if options.strict and words:
-            raise ConfigError(
-                f"{path}: {form.name} cannot represent {', '.join(words)}: remove --strict to export the "
-                "closest law that the format can represent, or choose the format c or bam"
-            )
+    _check_strict(asked, dict(zip((path for path, _ in files), missing, strict=True)))
     check_units(options, {one.joint: (one.path, one.file) for one in driven})
     supplies = [_supply(asked, path, file) for path, file in files]
 
@@ -213,6 +208,15 @@ def _check_model(form: Format, options: ExportOptions) -> None:
         raise ConfigError(f"--format {form.name} does not use a robot file: remove --model {options.model}")
     if options.model is not None:
         read_bytes(options.model, ConfigError)  # says at once that it is missing, or no file
+
+
+def _check_strict(asked: _Asked, missing: Mapping[Path, tuple[str, ...]]) -> None:
+    for path, words in missing.items():
+        if asked.options.strict and words:
+            raise ConfigError(
+                f"{path}: {asked.form.name} cannot represent {', '.join(words)}: remove --strict to export the "
+                "closest law that the format can represent, or choose the format c or bam"
+            )
 
 
 def _gains(asked: _Asked, file: Drive) -> Gains:

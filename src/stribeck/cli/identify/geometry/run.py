@@ -30,7 +30,7 @@ MOST_LISTED = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundGeometry:
     """Poses by name of their set, and the calibrations by name of the fit; the last one has the most parameters."""
 
     options: IdentifyGeometryOptions
@@ -96,7 +96,7 @@ def run(options: IdentifyGeometryOptions) -> int:
         gravity=config.gravity,
         seed=options.seed,
     )
-    found = Found(options, robot, sets, fits)
+    found = FoundGeometry(options, robot, sets, fits)
     seconds = time.perf_counter() - started
     written = _write(found)  # before printing, which stops if a pipe is closed
     write_json(options.json, _content(found) | {"wall_seconds": seconds})
@@ -153,7 +153,7 @@ def _train_rows(
     return range(number)
 
 
-def _content(found: Found) -> dict[str, Any]:
+def _content(found: FoundGeometry) -> dict[str, Any]:
     """The content of the ``--json`` file."""
     best = found.best
     return found.summary | {
@@ -183,7 +183,7 @@ def _terms(best: ArmCalibration) -> dict[str, Any]:
     }
 
 
-def _print(found: Found, seconds: float) -> None:
+def _print(found: FoundGeometry, seconds: float) -> None:
     poses = ", ".join(f"{len(data)} poses {name}" for name, data in found.sets.items())
     print(f"{found.robot.title}: {poses}, {seconds:.1f} s")
     columns = (f"{name} {what}" for name in found.sets for what in ("mean", "median", "max"))
@@ -211,7 +211,7 @@ def _print_list(what: str, entries: Sequence[str]) -> None:
         print(f"{what}: {', '.join(entries[:MOST_LISTED])}{more}")
 
 
-def _write(found: Found) -> list[Path]:
+def _write(found: FoundGeometry) -> list[Path]:
     """Write the result file and, if the nominal geometry is a URDF, a calibrated URDF; returns the paths."""
     options, best = found.options, found.best
     path = result_path(options.output, RESULT)
@@ -232,7 +232,7 @@ def _write(found: Found) -> list[Path]:
     return [path, target]
 
 
-def _write_urdf(target: Path, nominal: Path, found: Found) -> None:
+def _write_urdf(target: Path, nominal: Path, found: FoundGeometry) -> None:
     """Write a calibrated URDF; its geometry is fitted without gains and deflections, which URDF lacks."""
     from stribeck.identify.geometry.urdf import write_calibrated_urdf
 
@@ -242,7 +242,7 @@ def _write_urdf(target: Path, nominal: Path, found: Found) -> None:
     write_calibrated_urdf(target, nominal, chain)
 
 
-def _draw(folder: Path, found: Found) -> list[Path]:
+def _draw(folder: Path, found: FoundGeometry) -> list[Path]:
     from stribeck.report.arm_figures import PoseSet, draw_errors, draw_poses
     from stribeck.report.style import save_all
 
