@@ -64,9 +64,14 @@ def run(options: RecordOptions) -> int:
     if options.dry_run:
         from stribeck.cli.dry_run import run_dry
 
-        more = {"urdf": options.model, "picture": options.picture}
-        session = options.session, options.output, options.rate
-        return run_dry(*session, **more, keep_torque=options.keep_torque)
+        return run_dry(
+            options.session,
+            options.output,
+            options.rate,
+            urdf=options.model,
+            picture=options.picture,
+            keep_torque=options.keep_torque,
+        )
     if options.model or options.picture or options.keep_torque:
         raise ConfigError("--model, --picture and --keep-torque need --dry-run: add it")
     driver_config, config = read_record_config(
