@@ -31,7 +31,7 @@ _PLACES = {
     "identify_robot": "stribeck.api.robot",
     "identify_servo": "stribeck.api.servo",
     "load": "stribeck.api.recordings",
-    "read": "stribeck.api.saved",
+    "read": "stribeck.api.fit",
 }
 
 __all__ = ["__version__", *_PLACES]  # pyright: ignore[reportUnsupportedDunderAll]

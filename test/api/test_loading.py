@@ -70,7 +70,7 @@ ALLOWED = {
     "nodes/servo.py": "the command to start",
     "live/parameters.py": "the command to start",
     "processes.py": "options of setpriv",
-    "report/looks.py": "variables of CSS",
+    "report/document.py": "variables of CSS",
     "files/sections.py": "options of ROS",
     "live/real_time.py": "options of a container",
 }

@@ -110,7 +110,7 @@ def compensated(out, folder):
     assert all(entry["largest"] > 0.1 for entry in summary["joints"])
 
 
-def test_parameters_that_were_changed_by_hand_are_kept(tmp_path):
+def test_parameters_that_were_changed_by_hand_are_kept(tmp_path, capsys):
     """Beside the new ones, with a number; equal ones are not written twice."""
     path = tmp_path / "compensation.yaml"
     words = {"joints": ["base"], "drives": tmp_path / "arm.json", "urdf": None, "rate": 100.0}
@@ -121,10 +121,14 @@ def test_parameters_that_were_changed_by_hand_are_kept(tmp_path):
         "units": ["rad"],
         "command": "identify-arm",
     }
-    assert write_compensation(path, **words) is None
-    assert write_compensation(path, **words) is None
+    write_compensation(path, **words)
+    write_compensation(path, **words)
+    assert capsys.readouterr().err == ""
+    assert list(tmp_path.iterdir()) == [path]
     path.write_text(path.read_text().replace("gain: 0.4", "gain: 0.9"))
-    kept = write_compensation(path, **words)
+    write_compensation(path, **words)
+    kept = tmp_path / "compensation_001.yaml"
+    assert f"compensation.yaml already existed; the old file is now {kept}" in capsys.readouterr().err
     assert "gain: 0.9" in kept.read_text()
     assert "gain: 0.4" in path.read_text()
 

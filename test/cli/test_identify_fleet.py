@@ -15,7 +15,7 @@ import pytest
 
 from driving import wait_for
 from helpers import REPOSITORY
-from stribeck.cli.identify.fleet.fleet import fit_options
+from stribeck.cli.identify.fleet.run import fit_options
 from stribeck.cli.identify.servo.options import FLEET_OPTIONS, IdentifyServoOptions
 from stribeck.cli.main import main
 from stribeck.cli.parser import parse

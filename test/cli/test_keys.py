@@ -8,8 +8,8 @@ import termios
 
 import pytest
 
-from stribeck.cli import keys
-from stribeck.cli.keys import STOP_KEYS, Keys, keys_of_terminal
+from stribeck.cli import record
+from stribeck.cli.record import STOP_KEYS, Keys, keys_of_terminal
 
 
 @pytest.fixture
@@ -28,10 +28,10 @@ def test_only_some_keys_stop(terminal, typed, stops):
     """Space, q and Esc; nothing is waited for, and a key counts once."""
     user, program = terminal
     before = termios.tcgetattr(program)
-    keys.tty.setcbreak(program)
+    record.tty.setcbreak(program)
     if typed:
         os.write(user, typed)
-        keys.select.select([program], [], [])
+        record.select.select([program], [], [])
     found = Keys(program)
     assert found.pressed(STOP_KEYS) == stops
     assert not found.pressed(STOP_KEYS)
@@ -41,7 +41,7 @@ def test_only_some_keys_stop(terminal, typed, stops):
 def test_a_terminal_is_restored(terminal, monkeypatch):
     """Lines and echo as before, also after an error."""
     _, program = terminal
-    monkeypatch.setattr(keys.os, "tcgetpgrp", lambda _: os.getpgrp())
+    monkeypatch.setattr(record.os, "tcgetpgrp", lambda _: os.getpgrp())
     before = termios.tcgetattr(program)
     with os.fdopen(os.dup(program)) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -55,7 +55,7 @@ def test_a_terminal_is_restored(terminal, monkeypatch):
 def test_a_terminal_of_another_program_is_left_alone(terminal, monkeypatch):
     """In the background the terminal belongs to the shell."""
     _, program = terminal
-    monkeypatch.setattr(keys.os, "tcgetpgrp", lambda _: os.getpgrp() + 1)
+    monkeypatch.setattr(record.os, "tcgetpgrp", lambda _: os.getpgrp() + 1)
     with os.fdopen(os.dup(program)) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         with keys_of_terminal() as found:

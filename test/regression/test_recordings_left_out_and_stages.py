@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from moving_arms import arm, low_pass, protocol, recording
-from stribeck.cli.progress import StageLine
+from stribeck.api.stages import StageLine
 from stribeck.errors import RecordingError, TooShortError
 from stribeck.identify.arm.motion import motion_of
 from stribeck.recordings.readable import read_usable

@@ -1,10 +1,8 @@
 """Figures of calibrations."""
 
 import numpy as np
-import pytest
 
-from stribeck.errors import ConfigError
-from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
+from stribeck.report.arm_figures import PoseSet, draw_errors, draw_poses
 
 
 def pose_set(title="train, 40 poses", largest=1e-3):
@@ -23,10 +21,3 @@ def test_every_error_lies_within_the_axes():
     assert all(panel.get_ylim()[1] > 4.9 for panel in poses.axes)
     assert [text.get_text() for text in poses.axes[1].texts] == ["39"]
     assert poses.axes[0].get_ylabel() == "mean error [mm]"
-
-
-def test_nothing_to_draw_is_refused():
-    """Without a set of poses."""
-    for draw in (lambda: draw_errors([], "arm"), lambda: draw_poses([], "full", "arm")):
-        with pytest.raises(ConfigError, match="calibrate first"):
-            draw()

@@ -226,14 +226,6 @@ def test_the_static_zone_belongs_to_rest_whatever_the_order_of_speeds() -> None:
     assert zones(1.0, 2.0) == []
 
 
-def test_nothing_to_draw_is_refused() -> None:
-    """An empty picture would look like a result."""
-    with pytest.raises(ConfigError, match="no runs"):
-        draw_overview([])
-    with pytest.raises(ConfigError, match="no friction law"):
-        draw_diagram([], max_torque=1.0, title="")
-
-
 def test_names_with_dollars_and_underscores_are_shown_as_they_are() -> None:
     """Names of files and runs are no formulas: an unpaired brace in one would stop the drawing."""
     run = drawing("a $run_{1$", labels=("$\\frac{m6$",))

@@ -59,7 +59,7 @@ def test_parameters_have_the_classes_of_the_console(logs):
         "friction_base": estimate_of(base, "N m", None),
     }
     file = file_of("m3", provenance_of(logs), stated=stated)
-    (tone, text) = next(one for one in statements({"m3": file}, logs) if "identified parameters" in one.text)
+    (tone, text) = next(one for one in statements({"m3": file}, logs) if "identified parameters" in one[1])
     assert tone == "doubt"
     assert text.startswith(
         f"Of {len(stated)} identified parameters of M3, {len(stated) - 3} are determined, 1 loosely determined (kt), "

@@ -11,8 +11,8 @@ import numpy as np
 
 from stribeck.advise.advice import JointAdvice, Value
 from stribeck.advise.rest import UNSEEN, RestAdvice
-from stribeck.report.document import head
-from stribeck.report.markup import Child, element, page, table
+from stribeck.report.document import framed
+from stribeck.report.markup import Child, element, table
 from stribeck.report.plot import Axis, Panel, figure, plain
 
 LOWEST, HIGHEST, COUNT = 0.25, 32.0, 60
@@ -35,21 +35,8 @@ def render_advice(
         ]
     if rests:
         sections.append(("standstill", "Joints at rest in the recordings", _rests(rests)))
-    title = f"Position servos of {path.stem}"
-    body = element(
-        "body",
-        element(
-            "header",
-            element("h1", title),
-            element("p", f"{path.name}. Stribeck {versions.get('stribeck', '')}. 90 % intervals."),
-            element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in sections)),
-        ),
-        element(
-            "main",
-            *(element("section", element("h2", name), *parts, id=anchor) for anchor, name, parts in sections),
-        ),
-    )
-    return page(element("html", head(title, {"": 1}), body, lang="en"))
+    about = f"{path.name}. Stribeck {versions.get('stribeck', '')}. 90 % intervals."
+    return framed(f"Position servos of {path.stem}", about, sections, {"": 1})
 
 
 def _words(advice: Sequence[JointAdvice]) -> list[Element]:
@@ -74,8 +61,6 @@ def _curve(one: JointAdvice) -> Element:
     panel = Panel(
         Axis(float(gains[0]), float(gains[-1]), "gain", log=True),
         Axis(0.8 * min(low), 1.2 * max(high, low[0]), "largest error at rest [mrad]", log=True),
-        top=24,
-        height=180,
     )
     tolerance = np.full(len(gains), 1e3 * one.tolerance)
     lines = [

@@ -13,7 +13,7 @@ from stribeck.api.choices import ARM_FITS
 from stribeck.api.fit import Fit
 from stribeck.api.machines import Sources
 from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
-from stribeck.api.stages import Stages
+from stribeck.api.stages import StageLine
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.commented_yaml import Commented, commented_yaml
 from stribeck.files.drives import Drives, MachineParameters
@@ -49,8 +49,8 @@ HELD_OUT = 1.0 / 3.0
 class ArmQuestion:
     """What is to be identified of an arm, and from what.
 
-    :param data, validate: recordings to fit, and to predict only.
-    :param described: whether a machine's file was given, rather than written from URDF and recordings.
+    :param recordings, validate: to fit, and to predict only.
+    :param machine: its name or file, if one was given rather than written from URDF and recordings.
     :param model: URDF; by default the one that the machine's file names.
     :param hold_out: last share of each recording that is predicted only; by default 0, or :data:`HELD_OUT` without a machine's
         file and recordings for validation.
@@ -60,9 +60,9 @@ class ArmQuestion:
     :param terms: terms that the friction of the full fit has in any case.
     """
 
-    data: tuple[Path, ...]
+    recordings: tuple[Path, ...]
     validate: tuple[Path, ...] = ()
-    described: bool = True
+    machine: str | None = None
     model: Path | None = None
     hold_out: float | None = None
     payload: str | None = None
@@ -186,7 +186,7 @@ def _machine(
     held: Mapping[str, float] | None = None,
 ) -> Machine:
     """The machine; what couples joints of which all but one are held belongs to that one."""
-    path = question.model or robot.find_urdf(question.data)
+    path = question.model or robot.find_urdf(question.recordings)
     arm = None if path is None else load_arm(path, robot.joints, held)
     joints = robot.joints or (() if arm is None else arm.joints)
     if not joints:
@@ -211,11 +211,11 @@ def _recordings(
     def read(paths: Sequence[Path]) -> list[ArmRecording]:
         return read_arm_recordings(paths, config.recording, joints, units)
 
-    runs = read(question.data)
+    runs = read(question.recordings)
     others = read_usable(question.validate, read, note) if question.validate else []
     share = question.hold_out
     if share is None:
-        share = 0.0 if question.described or question.validate else HELD_OUT
+        share = 0.0 if question.machine or question.validate else HELD_OUT
     if share > 0.0:
         parts = [held_out(run, config.protocol, share) for run in runs]
         runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
@@ -313,9 +313,9 @@ def identify_arm(
     """
     given = as_recordings(runs)
     question = ArmQuestion(
-        data=paths_of(given),
+        recordings=paths_of(given),
         validate=paths_of(validate),
-        described=machine is not None,
+        machine=machine,
         model=None if model is None else Path(model),
         hold_out=hold_out,
         payload=payload,
@@ -323,21 +323,22 @@ def identify_arm(
         fits=None if fits is None else tuple(fits),
         terms=tuple(terms),
     )
-    return _answer(question, given, machine, progress)
+    return _answer(question, given, progress)
 
 
-def _answer(question: ArmQuestion, given: Recordings, machine: str | None, progress: bool) -> Fit:
+def _answer(question: ArmQuestion, given: Recordings, progress: bool) -> Fit:
     check_valid(question.terms, optional_parts(), "unknown terms")
     check_valid(question.fits or (), ARM_FITS, "unknown fit")
     if question.hold_out is not None and not 0.0 <= question.hold_out < 1.0:
         raise ConfigError(f"hold_out must be at least 0 and less than 1, found {question.hold_out:g}")
+    machine = question.machine
     if machine is None and question.model is None:
         raise ConfigError("`machine` or `model` is needed: name a machine, or give the URDF of the arm")
-    with Stages(progress) as stages:
+    with StageLine(not progress) as stages:
         robot = (
             read_robot(machine)
             if machine is not None
-            else _surveyed(question.model or Path(), question.data, warn)
+            else _surveyed(question.model or Path(), question.recordings, warn)
         )
         task = arm_task(question, robot, stages.tell, warn)
         found = task.fits()

@@ -387,9 +387,7 @@ def _compare_gains(
 
 
 def _by_joint(
-    names: Sequence[str],
-    p_gain: float | Sequence[float] | None,
-    max_torque: float | Sequence[float] | None,
+    names: Sequence[str], p_gain: float | Sequence[float] | None, max_torque: float | Sequence[float] | None
 ) -> Mapping[str, CompensatedJointParameters]:
     gains, limits = _each("p_gain", p_gain, names), _each("max_torque", max_torque, names)
     return {

@@ -5,25 +5,18 @@ from __future__ import annotations
 from stribeck.errors import MissingDependencyError
 
 EXTRAS = {
-    "jax": "fit",
-    "scipy": "fit",
-    "cmaes": "fit",
-    "optuna": "fit",
-    "sqlalchemy": "fit",
-    "tqdm": "fit",
-    "matplotlib": "fit",
-    "pinocchio": "arm",
-    "coal": "arm",
-    "casadi": "arm",
-    "threadpoolctl": "arm",
-    "mujoco": "mujoco",
-    "onnx": "export",
-    "pxr": "export",
-    "distributed": "cluster",
-    "rclpy": "ros",
-    "blackjax": "bayes",
-    "arviz": "bayes",
-    "pandas": "notebook",
+    library: extra
+    for extra, libraries in {
+        "fit": ("jax", "scipy", "cmaes", "optuna", "sqlalchemy", "tqdm", "matplotlib"),
+        "arm": ("pinocchio", "coal", "casadi", "threadpoolctl"),
+        "mujoco": ("mujoco",),
+        "export": ("onnx", "pxr"),
+        "cluster": ("distributed",),
+        "ros": ("rclpy",),
+        "bayes": ("blackjax", "arviz"),
+        "notebook": ("pandas",),
+    }.items()
+    for library in libraries
 }
 """The extra that installs a library."""
 

@@ -13,7 +13,8 @@ from stribeck.api.machines import Sources, quantity_of
 from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of
 from stribeck.api.table import ByJoint, html_of, rows_of, text_of
 from stribeck.errors import ConfigError, MissingDependencyError
-from stribeck.files.drives import Drives, write_drives
+from stribeck.files.actuators import load_actuator
+from stribeck.files.drives import Drives, read_drives, write_drives
 from stribeck.files.torque_drives import ACTUATORS
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate
@@ -263,3 +264,15 @@ class Fit:
         drive = self.drive("reports")
         label = Path(self._where).stem if self._where else drive.law.name.upper()
         return write_report(Path(path), [(label, Path(self._where or label), drive)], given.logs)
+
+
+def read(path: PathLike, servo: str | None = None) -> Fit:
+    """Read a saved fit: the file of drives of a servo, a joint, an arm, a robot or a mechanism.
+
+    :param servo: its name or YAML file, for files that neither describe it nor name an installed one.
+    :returns: a fit that behaves like the fresh one, but for recordings, which files do not hold.
+    :raises ParameterFileError: for a file that is missing or damaged.
+    """
+    path = Path(path)
+    drives = read_drives(path, None if servo is None else load_actuator(servo))
+    return Fit(drives, title="" if drives.joints else drives.machine.name, where=str(path))

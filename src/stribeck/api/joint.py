@@ -9,7 +9,7 @@ from typing import Literal
 from stribeck.api.choices import JOINT_TERMS, LAWS_OR_AUTO
 from stribeck.api.fit import Fit
 from stribeck.api.recordings import Given, as_recordings, paths_of, warn
-from stribeck.api.stages import Stages
+from stribeck.api.stages import StageLine
 from stribeck.errors import RecordingError, check_valid
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import Drives
@@ -112,7 +112,7 @@ def identify_joint(
     terms = tuple(terms)
     check_valid(terms, JOINT_TERMS, "unknown terms")
     given = as_recordings(runs)
-    with Stages(progress) as stages:
+    with StageLine(not progress) as stages:
         result = joint_result(
             paths_of(given),
             paths_of(validate),

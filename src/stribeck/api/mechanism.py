@@ -53,12 +53,22 @@ def grid_runs(paths: tuple[Path, ...], model: MechanismModel, note: Callable[[st
     return [on_grid(run, model.mechanism, step) for run in read_mechanism_recordings(paths, model, note)]
 
 
-def unfinished(estimation: MechanismEstimate) -> str | None:
-    """What there is to say of a search that did not converge."""
-    if estimation.solution.converged:
-        return None
-    words = estimation.solution.status.words
-    return f"the search {words}: try other initial values or a smaller ratio"
+def estimated(estimator: MechanismEstimator, shown: bool, note: Callable[[str], None]) -> MechanismEstimate:
+    """The estimate, after a note if the search did not converge.
+
+    :param shown: whether iterations are shown.
+    """
+    with tqdm(desc="iterations", unit="", disable=not shown, leave=False) as bar:
+
+        def show(ratio: float, cost: float) -> None:
+            bar.set_postfix_str(f"ratio {ratio:g}, cost {cost:.4g}")
+            bar.update()
+
+        estimation = estimator.estimate(show)
+    if not estimation.solution.converged:
+        words = estimation.solution.status.words
+        note(f"the search {words}: try other initial values or a smaller ratio")
+    return estimation
 
 
 def identify_mechanism(
@@ -89,15 +99,7 @@ def identify_mechanism(
     model = mechanism_model(mechanism, step, ratio, None if start is None else Path(start), fixed)
     fitted = grid_runs(paths_of(given), model, warn)
     estimator = MechanismEstimator(model.mechanism, fitted, model.settings.step, model.settings.ratio)
-    with tqdm(desc="iterations", unit="", disable=not progress, leave=False) as bar:
-
-        def show(now: float, cost: float) -> None:
-            bar.set_postfix_str(f"ratio {now:g}, cost {cost:.4g}")
-            bar.update()
-
-        estimation = estimator.estimate(show)
-    if (text := unfinished(estimation)) is not None:
-        warn(text)
+    estimation = estimated(estimator, progress, warn)
     others = grid_runs(paths_of(validate), model, warn)
     simulator = Simulator(
         estimation.mechanism, model.settings.step, max(len(one.path) for one in [*fitted, *others])

@@ -107,7 +107,7 @@ class MachinePrediction(MachineMotion):
 
     def plot(self) -> Figure:
         """Draw measured and predicted values of all joints; returns the matplotlib figure."""
-        from stribeck.report.machine_figures import draw_machine_motion
+        from stribeck.report.arm_figures import draw_machine_motion
 
         return draw_machine_motion(self)
 

@@ -13,7 +13,7 @@ from stribeck.api.choices import LAWS_OR_AUTO, ROBOT_TERMS
 from stribeck.api.fit import Fit
 from stribeck.api.machines import Sources
 from stribeck.api.recordings import Given, PathLike, Recordings, as_recordings, paths_of, warn
-from stribeck.api.stages import Stages
+from stribeck.api.stages import StageLine
 from stribeck.errors import check_valid
 from stribeck.exports.robot_draws import with_draw_sizes
 from stribeck.identify.robot.drives import robot_drives
@@ -75,12 +75,8 @@ def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
         "laws": dict.fromkeys(fit.joints, law),
         "base": {name: each.to_json() for name, each in fit.base.items()},
         "not_determined": [
-            {
-                "joint": doubt.joint,
-                "change": doubt.direction,
-                "rms_rise": doubt.error_rise,
-                "rms_rise_alone": doubt.alone,
-            }
+            {"joint": doubt.joint, "change": doubt.direction}
+            | {"rms_rise": doubt.error_rise, "rms_rise_alone": doubt.alone}
             for doubt in fit.doubts
         ],
     }
@@ -142,7 +138,7 @@ def identify_robot(
         return read_runs(paths, tree, excluded, degrees, tuple(goal_joints), servos)
 
     train, others = _both(given, validate, read)
-    with Stages(progress) as stages:
+    with StageLine(not progress) as stages:
         result = identified(
             tree,
             train,

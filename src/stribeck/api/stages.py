@@ -3,37 +3,61 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
+import threading
+import time
 from typing import Self
 
-from tqdm.auto import tqdm
+LINE_PERIOD = 0.5
+"""Time between two updates of a line [s]."""
+
+NUMBER = "0123456789"
+"""Stages that differ only in a number at their end, as that of an iteration, are one."""
 
 
-def same_stage(text: str) -> str:
-    """What stages have in common that differ in a last number, as that of an iteration."""
-    return text.rstrip("0123456789")
+class StageLine:
+    """One line on stderr with the stage of a computation and the elapsed time, which a thread keeps up to date.
 
+    Where stderr is not a terminal, a line for each new stage.
 
-class Stages:
-    """A line that shows the present stage of a computation, and the elapsed time.
-
-    :param shown: whether it is shown.
+    :param quiet: show nothing.
     """
 
-    def __init__(self, shown: bool) -> None:
-        self._stage = ""
-        self._bar = tqdm(bar_format="{elapsed} {desc}", disable=not shown, leave=False)
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet, self._started = quiet, time.perf_counter()
+        self._stage, self._width, self._due = "", 0, 0.0
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._renewed = sys.stderr.isatty()
 
     def __enter__(self) -> Self:
+        if not self._quiet and self._renewed:
+            threading.Thread(target=self._renew, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.close()
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._over.set()
+            if self._width and self._renewed:
+                self._write(" " * self._width + "\r")
 
     def tell(self, stage: str) -> None:
-        """Show a stage; where stderr is not a terminal, only new ones, not each iteration."""
-        shown = sys.stderr.isatty() or same_stage(stage) != same_stage(self._stage)
+        """Report the present stage, for example ``consistent: IPOPT iteration 12``."""
+        is_new = stage.rstrip(NUMBER) != self._stage.rstrip(NUMBER)
         self._stage = stage
-        self._bar.set_description_str(stage, refresh=shown)
+        if not self._quiet and (is_new or (self._renewed and time.perf_counter() >= self._due)):
+            self._show()
+
+    def _renew(self) -> None:
+        while not self._over.wait(LINE_PERIOD):
+            self._show()
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._stage and not self._over.is_set():
+                now = time.perf_counter()
+                text = f"{self._stage}, {now - self._started:.0f} s"
+                self._due, self._width = now + LINE_PERIOD, max(self._width, len(text))
+                self._write(text.ljust(self._width) if self._renewed else text)
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write("\r" + text if self._renewed else text + "\n")
+        sys.stderr.flush()

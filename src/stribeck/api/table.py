@@ -21,18 +21,8 @@ def rows_of(estimates: ByJoint) -> list[dict[str, Any]]:
     for joint, parameters in estimates.items():
         for name, one in parameters.items():
             lower, upper = one.interval or (float("nan"), float("nan"))
-            rows.append(
-                {
-                    "joint": joint,
-                    "parameter": name,
-                    "value": one.value,
-                    "lower": lower,
-                    "upper": upper,
-                    "unit": one.unit,
-                    "status": one.status,
-                    "reason": one.reason,
-                }
-            )
+            row = {"joint": joint, "parameter": name, "value": one.value, "lower": lower, "upper": upper}
+            rows.append(row | {"unit": one.unit, "status": one.status, "reason": one.reason})
     return rows
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stribeck.cli.inputs import warn
 from stribeck.files.commented_yaml import Commented, commented_yaml
 from stribeck.files.folders import write_keeping
 from stribeck.live.direction.motion import Tuning
@@ -15,8 +17,16 @@ from stribeck.model.arrays import Array
 from stribeck.model.verdict import Verdict
 from stribeck.rigid.payload import Payload
 
+if TYPE_CHECKING:
+    from stribeck.files.robots import RobotConfig
+    from stribeck.identify.arm.recordings import ArmRecording
+    from stribeck.identify.arm.regressor import Machine
+
 COMPENSATION = "compensation.yaml"
 """Usual name of the file."""
+
+Entry = tuple[str, Any, str]
+"""Name, value and comment of a parameter."""
 
 NODE, BOTH = "/**/compensation.ros__parameters", "/**.ros__parameters"
 
@@ -61,8 +71,8 @@ def write_compensation(
     effort_meaning: str = "motor",
     payload: Payload | None = None,
     friction: Array | None = None,
-) -> Path | None:
-    """Write a parameter file of the compensation node and its guard; returns the new path of an older, different one.
+) -> None:
+    """Write a parameter file of the compensation node and its guard; an older, different one is kept under another name.
 
     :param drives: file with the drives of the joints.
     :param urdf: the identified URDF, ``None`` if there is none.
@@ -86,12 +96,62 @@ def write_compensation(
         limits = np.minimum(limits, np.maximum(MARGIN * friction, LEAST * limits))
     source = TORQUE if friction is None else TORQUE_OF_FRICTION
     off = [] if verdict is None else not_to_be_used(verdict)
-    entries = [
-        *_of_node(urdf, rate, payload),
-        *_of_both(joints, drives, units, effort_meaning),
-        *_of_joints(joints, off, limits, source, tunings, units),
+    entries: list[Entry] = [
+        (f"{NODE}.{name}", value, comment) for name, value, comment in _of_node(urdf, rate, payload)
     ]
-    return write_keeping(path, commented_yaml(head, entries))
+    entries += [
+        (f"{BOTH}.joints", list(joints), "as in the URDF and /joint_states"),
+        (f"{BOTH}.drives_file", str(drives.resolve()), "identified drives of all joints"),
+        (
+            f"{BOTH}.output_mode",
+            "friction_only",
+            "friction torque alone; sum: controller's effort + friction torque",
+        ),
+        (f"{BOTH}.output_type", "array", "std_msgs/Float64MultiArray in the order of `joints`"),
+        (f"{BOTH}.effort_meaning", effort_meaning, MEANINGS[effort_meaning]),
+    ]
+    for joint, limit, tuning, unit in zip(joints, limits.tolist(), tunings, units, strict=True):
+        for name, value, comment in _of_joint(joint not in off, limit, source, tuning, unit):
+            entries.append((f"{BOTH}.{joint}.{name}", value, comment if joint == joints[0] else ""))
+    kept = write_keeping(path, commented_yaml(head, [Commented(*entry) for entry in entries]))
+    if kept is not None:
+        warn(f"{path.name} already existed; the old file is now {kept}")
+
+
+def write_compensation_of_arm(
+    path: Path,
+    drives: Path,
+    urdf: Path | None,
+    robot: RobotConfig,
+    machine: Machine,
+    runs: Sequence[ArmRecording],
+    presliding: float | None = None,
+    **more: Any,
+) -> None:
+    """Write the file for an arm as :func:`write_compensation` does, with limits and thresholds from its recordings.
+
+    :param presliding: of the fit.
+    :param more: further arguments.
+    """
+    from stribeck.identify.arm.joint_limits import torque_limits
+    from stribeck.identify.common.noise import tunings
+
+    units = machine.units(robot.units)
+    write_compensation(
+        path,
+        machine.joints,
+        drives,
+        urdf,
+        torque_limits(machine.arm, robot.limit("effort", len(machine.joints)), runs),
+        tunings(
+            [run.position for run in runs],
+            [run.velocity for run in runs if run.velocity is not None],
+            presliding,
+        ),
+        min(1.0 / float(np.median(np.diff(run.time))) for run in runs),
+        ["rad" if units[joint] == "rotary" else "m" for joint in machine.joints],
+        **more,
+    )
 
 
 def not_to_be_used(verdict: Verdict) -> list[str]:
@@ -105,68 +165,30 @@ def launch_command(path: Path) -> str:
     return f"ros2 launch stribeck compensate.launch.py params_file:={path.resolve()}"
 
 
-def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterator[Commented]:
-    yield Commented(
-        f"{NODE}.gain", 0.4, "fraction of the friction that is compensated; raise it to 0.8 while it runs"
-    )
-    yield Commented(f"{NODE}.other_joints", "ignore", "ignore grippers and wheels in /joint_states")
+def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterator[Entry]:
+    yield "gain", 0.4, "fraction of the friction that is compensated; raise it to 0.8 while it runs"
+    yield "other_joints", "ignore", "ignore grippers and wheels in /joint_states"
     if rate < SLOWEST:
         period = f"[s]; the states were recorded at {rate:.3g} Hz"
-        yield Commented(f"{NODE}.state_timeout", float(f"{4.0 / rate:.2g}"), period)
+        yield "state_timeout", float(f"{4.0 / rate:.2g}"), period
     if urdf is not None:
         comment = "identified links: with them and with goals, the current friction is learnt"
-        yield Commented(f"{NODE}.urdf", str(urdf.resolve()), comment)
+        yield "urdf", str(urdf.resolve()), comment
         if payload is not None:
             numbers = [float(f"{number:.4g}") for number in (payload.mass, *payload.com)]
-            yield Commented(
-                f"{NODE}.payload", numbers, "payload in the recordings: mass [kg] and centre of mass [m]"
-            )
-            yield Commented(
-                f"{NODE}.payload_link",
-                payload.link,
-                "link in whose frame the centre is stated; [] for no payload",
-            )
+            yield "payload", numbers, "payload in the recordings: mass [kg] and centre of mass [m]"
+            yield "payload_link", payload.link, "link in whose frame the centre is stated; [] for no payload"
     comment = "topic of the controller's goals: with it friction is compensated before a joint moves, and is learnt; set goal_type to its type"
-    yield Commented(f"{NODE}.goal_topic", "", comment)
+    yield "goal_topic", "", comment
 
 
-def _of_both(
-    joints: Sequence[str],
-    drives: Path,
-    units: Sequence[str],
-    effort_meaning: str,
-) -> Iterator[Commented]:
-    yield Commented(f"{BOTH}.joints", list(joints), "as in the URDF and /joint_states")
-    yield Commented(f"{BOTH}.drives_file", str(drives.resolve()), "identified drives of all joints")
-    yield Commented(
-        f"{BOTH}.output_mode",
-        "friction_only",
-        "friction torque alone; sum: controller's effort + friction torque",
-    )
-    yield Commented(f"{BOTH}.output_type", "array", "std_msgs/Float64MultiArray in the order of `joints`")
-    yield Commented(f"{BOTH}.effort_meaning", effort_meaning, MEANINGS[effort_meaning])
-
-
-def _of_joints(
-    joints: Sequence[str],
-    off: Sequence[str],
-    limits: Array,
-    source: str,
-    tunings: Sequence[Tuning],
-    units: Sequence[str],
-) -> Iterator[Commented]:
-    for joint, limit, tuning, unit in zip(joints, limits.tolist(), tunings, units, strict=True):
-        torque = "N m" if unit == "rad" else "N"
-
-        def entry(name: str, value: float | bool, comment: str, joint: str = joint) -> Commented:
-            rounded = value if isinstance(value, bool) else float(f"{value:.4g}")
-            return Commented(f"{BOTH}.{joint}.{name}", rounded, comment if joint == joints[0] else "")
-
-        yield entry("enabled", joint not in off, "false: this joint is not compensated, see the verdict")
-        if math.isfinite(limit):
-            yield entry("max_torque", limit, f"{torque}: {source}")
-        else:
-            yield entry("max_torque", 0.0, f"{torque}: enter a limit, because the model has no effort limit")
-        for name, comment in TUNED.items():
-            quantity = f"{unit}/s" if name.endswith("velocity") else unit
-            yield entry(name, float(getattr(tuning, name)), f"{quantity}: {comment}")
+def _of_joint(enabled: bool, limit: float, source: str, tuning: Tuning, unit: str) -> Iterator[Entry]:
+    torque = "N m" if unit == "rad" else "N"
+    yield "enabled", enabled, "false: this joint is not compensated, see the verdict"
+    if math.isfinite(limit):
+        yield "max_torque", float(f"{limit:.4g}"), f"{torque}: {source}"
+    else:
+        yield "max_torque", 0.0, f"{torque}: enter a limit, because the model has no effort limit"
+    for name, comment in TUNED.items():
+        quantity = f"{unit}/s" if name.endswith("velocity") else unit
+        yield name, float(f"{getattr(tuning, name):.4g}"), f"{quantity}: {comment}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import stribeck
 from stribeck.cli.inputs import write_json
-from stribeck.cli.options import Positive, option
+from stribeck.cli.options import Positive, declared, option
 from stribeck.nodes.checks import Diagnosis, graph_findings, machine_findings
 
 SIGNS = {"ok": "ok     ", "note": "note   ", "warning": "warning", "error": "ERROR  "}
@@ -21,14 +21,14 @@ SIGNS = {"ok": "ok     ", "note": "note   ", "warning": "warning", "error": "ERR
 NOT_CLEAN = 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class DoctorOptions:
     """Options: how long to listen, and where to write."""
 
     seconds: Positive = option("how long to listen to the ROS graph (default: 4)", 4.0, "S")
-    machine_only: bool = option("check this computer only, not the ROS graph", False)
-    json: Path | None = option("write the findings as JSON", None, "FILE")
-    strict: bool = option("exit code 2 if there is an error", False)
+    machine_only: bool = option("check this computer only, not the ROS graph")
+    json: Path | None = option("write the findings as JSON")
+    strict: bool = option("exit code 2 if there is an error")
 
 
 def run(options: DoctorOptions) -> int:
@@ -40,7 +40,7 @@ def run(options: DoctorOptions) -> int:
         if finding.fix:
             print(f"{'':8}fix: {finding.fix}", flush=True)
     if options.json is not None:
-        write_json(options.json, {"schema": 1, "findings": [asdict(finding) for finding in findings]})
+        write_json(options.json, {"findings": [asdict(finding) for finding in findings]})
     failed = options.strict and any(finding.level == "error" for finding in findings)
     return NOT_CLEAN if failed else 0
 

@@ -37,9 +37,9 @@ DRAWN = 4000
 
 def run_dry(
     path: Path,
-    *,
     output: Path | None,
     rate: float | None,
+    *,
     urdf: Path | None,
     picture: Path | None,
     keep_torque: bool,
@@ -71,17 +71,12 @@ def _print_demands(config: SessionConfig, found: Sequence[Demand]) -> None:
     rows = []
     for one in found:
         limit = limits[one.joint]
-        rows.append(
-            [
-                one.trajectory,
-                one.joint,
-                f"{one.lower:.2f} to {one.upper:.2f}",
-                f"{limit.position_lower:g} to {limit.position_upper:g}",
-                *_pair(one.velocity, limit.velocity),
-                *_pair(one.acceleration, limit.acceleration),
-                *_pair(one.torque, one.stall_torque),
-            ]
+        travel = (
+            f"{one.lower:.2f} to {one.upper:.2f}",
+            f"{limit.position_lower:g} to {limit.position_upper:g}",
         )
+        speeds = *_pair(one.velocity, limit.velocity), *_pair(one.acceleration, limit.acceleration)
+        rows.append([one.trajectory, one.joint, *travel, *speeds, *_pair(one.torque, one.stall_torque)])
     header = ["trajectory", "joint", "position [rad]", "limits"]
     header += ["speed [rad/s]", "limit", "acceleration [rad/s²]", "limit", "torque [N m]", "stall torque"]
     print_table(header, rows, left=2)

@@ -43,18 +43,6 @@ class Earlier:
     changed: Callable[[list[str]], list[str]] = list
 
 
-def _report(words: list[str]) -> list[str]:
-    return ["--report" if word == "--output" else word for word in words]
-
-
-def _plot(words: list[str]) -> list[str]:
-    return ["--plot" if word == "--output" else word for word in words]
-
-
-def _diagram(words: list[str]) -> list[str]:
-    return ["--diagram" if word == "--output" else word for word in words]
-
-
 def _posterior(words: list[str]) -> list[str]:
     """An arm where there is a machine, otherwise a servo."""
     if "--machine" in words:
@@ -140,9 +128,9 @@ EARLIER: dict[str, Earlier] = {
         "evaluate",
         {**RECORDINGS, **SERVO, "--file-kp": "--kp", "--file-supply": "--supply", "--file-motor": "--motor"},
     ),
-    "plot": Earlier("evaluate", {**RECORDINGS, **SERVO, "--sim": FLAG}, _plot),
-    "diagram": Earlier("evaluate", SERVO, _diagram),
-    "report": Earlier("evaluate", {**RECORDINGS, **SERVO}, _report),
+    "plot": Earlier("evaluate", {**RECORDINGS, **SERVO, "--sim": FLAG, "--output": "--plot"}),
+    "diagram": Earlier("evaluate", {**SERVO, "--output": "--diagram"}),
+    "report": Earlier("evaluate", {**RECORDINGS, **SERVO, "--output": "--report"}),
     "compensate": Earlier("replay", {"--states": HERE, "--urdf": "--model", "--config": "--node-params"}),
     "export": Earlier(
         "export", {**RECORDINGS, "--to": "--format", "--actuator": "--servo", "--timestep": "--step"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -19,6 +19,7 @@ from stribeck.cli.options import (
     Seed,
     TimeStep,
     celsius,
+    declared,
     finite,
     group,
     option,
@@ -44,15 +45,14 @@ _servo = group("type of each servo: one value for all of --id, or one for each")
 _supply = group("supply and bus")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class EmulateOptions:
     """Options: emulated servos, their loads, and the bus."""
 
     link: Path = option("symbolic link to create, which points to the port", metavar="PATH")
     simulated: bool = option(
         "simulate time as fast as the computer allows; the link is then a socket, to be given as `port` of "
-        "`stribeck record` and the servo node, and as `lockstep` of all nodes",
-        False,
+        "`stribeck record` and the servo node, and as `lockstep` of all nodes"
     )
     nodes: tuple[str, ...] = option(
         "with --simulated: nodes that must connect before simulated time starts, for example /servo /excitation",
@@ -67,10 +67,10 @@ class EmulateOptions:
     )
     id: tuple[int, ...] = _servo("IDs of the servos (default: 1)", (1,), "N")
     params: tuple[Path, ...] = _servo(
-        "parameter files (default: the published M6 values, without mounting offset)", (), "FILE"
+        "parameter files (default: the published M6 values, without mounting offset)", ()
     )
     actuator: str | None = _servo(
-        "YAML file of the servo in --params, if the servo is not an included one", None, hidden=True
+        "YAML file of the servo in --params, if the servo is not an included one", hidden=True
     )
     bench: tuple[str, ...] = _servo(
         "load; repeat the option for several servos (default: none)",
@@ -79,21 +79,18 @@ class EmulateOptions:
         repeated=True,
     )
     position_offset: Annotated[float, finite] | None = _servo(
-        "mounting offset (default: as in the parameter file)", None, "RAD"
+        "mounting offset (default: as in the parameter file)", metavar="RAD"
     )
     noise: NotNegative = _servo("standard deviation of the encoder noise (default: 0.3)", 0.3, "COUNTS")
     temperature: Annotated[float, celsius] = _servo("temperature of the motor (default: 25)", 25.0, "°C")
     register: tuple[str, ...] = _servo(
-        "initial value of a register, for example shutdown=52",
-        (),
-        "NAME=COUNTS",
-        repeated=True,
+        "initial value of a register, for example shutdown=52", (), "NAME=COUNTS", repeated=True
     )
-    voltage: Positive | None = _supply("supply voltage (default: nominal, 5 for an XL330)", None, "V")
+    voltage: Positive | None = _supply("supply voltage (default: nominal, 5 for an XL330)", metavar="V")
     supply_resistance: NotNegative = _supply(
         "resistance of the supply and its wires (default: 0.1)", 0.1, "OHM"
     )
-    baud: Count | None = _supply("baud rate at which the servos answer (default: any)", None, "RATE")
+    baud: Count | None = _supply("baud rate at which the servos answer (default: any)", metavar="RATE")
     fault: tuple[str, ...] = _supply(
         "fault to inject: lost:p=0.05, silence:every=2,for=0.05, push:after=3,torque=0.05,for=0.1, …",
         (),
@@ -101,7 +98,7 @@ class EmulateOptions:
         repeated=True,
     )
     step: TimeStep = _supply("time step (default: 0.001)", 0.001, "S")
-    seed: Seed = _supply("seed of noise and faults (default: 0)", 0, "N")
+    seed: Seed = _supply("seed of noise and faults (default: 0)", 0)
 
 
 def run(options: EmulateOptions) -> int:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from stribeck.cli.inputs import check_outputs
-from stribeck.cli.options import Positive, option
+from stribeck.cli.options import Positive, declared, option
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drive_entry import check_possible
 from stribeck.files.drives import read_drive, write_drive
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class ImportModelOptions:
     """Options: the file, its servo, and what the file does not say."""
 
@@ -20,13 +19,13 @@ class ImportModelOptions:
     format: str = option("format of the file: bam, mjcf, isaaclab or urdf")
     servo: str = option("servo by name, or its YAML file", metavar="NAME")
     output: Path = option("parameter file to write", metavar="P.json")
-    joint: str | None = option("joint to read (default: the only one)", None, "NAME")
-    kp: Positive | None = option("firmware gain to which the stiffness in the file belongs", None, "K")
+    joint: str | None = option("joint to read (default: the only one)", metavar="NAME")
+    kp: Positive | None = option("firmware gain to which the stiffness in the file belongs", metavar="K")
     supply: Positive | None = option(
-        "supply voltage to which the torques in the file belong, for isaaclab", None, "V"
+        "supply voltage to which the torques in the file belong, for isaaclab", metavar="V"
     )
     motor: Path | None = option(
-        "parameter file with the motor parameters, for formats without them (urdf)", None, "P.json"
+        "parameter file with the motor parameters, for formats without them (urdf)", metavar="P.json"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stribeck.api.recordings import Described, Reading
 from stribeck.api.servo_notes import check_actuators, supply_notes
@@ -21,6 +21,10 @@ from stribeck.model.log import Log
 from stribeck.recordings.bags.storage import is_bag
 from stribeck.recordings.bench import SETUP_KEYS
 from stribeck.recordings.sources import check_names
+
+if TYPE_CHECKING:
+    from stribeck.evaluate.assessment import Simulator
+    from stribeck.model.step import Integrator
 
 
 def recordings_of(
@@ -68,6 +72,11 @@ def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
     return values
 
 
+def words_of(given: Sequence[str]) -> tuple[str, ...]:
+    """Words that are separated by commas or blanks."""
+    return tuple(word for text in given for word in text.split(",") if word)
+
+
 def as_number(text: str, what: str) -> float:
     """Parse a finite number.
 
@@ -90,6 +99,15 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Drive]
             check_servo(path, file, servo)
         warn_of_friction(path, file)
     return files
+
+
+def engine_of(integrator: str | None) -> tuple[Integrator | None, Simulator | None]:
+    """The integrator of the grid, and the simulator if it is not ours but MuJoCo."""
+    if integrator != "mujoco":
+        return cast("Integrator | None", integrator), None
+    from stribeck.mujoco.bench import simulate_in_mujoco
+
+    return "exponential", simulate_in_mujoco
 
 
 def check_servo(path: Path, file: Drive, servo: Actuator) -> None:
@@ -144,9 +162,9 @@ def warn_of_seen(data: Sequence[Path], validate: Sequence[Path]) -> None:
 
 
 def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:
-    """Write the summary for scripts, if requested."""
+    """Write the summary for scripts, if requested, with the version of its keys unless it states one."""
     if path is not None:
-        save_json(path, content, allow_nan=allow_nan)
+        save_json(path, {"schema": 1, **content}, allow_nan=allow_nan)
 
 
 def check_distinct(

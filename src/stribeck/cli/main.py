@@ -132,7 +132,7 @@ def _command(name: str) -> CommandEntry:
     """The command with which a text begins; one that does nothing for others."""
     words = name.split()
     found = COMMANDS.get(" ".join(words[:2])) or COMMANDS.get(" ".join(words[:1]))
-    return found or CommandEntry("", "", ("", ""))
+    return found or CommandEntry("", "", "", "")
 
 
 def _run(name: str, run: Callable[[], int]) -> int:

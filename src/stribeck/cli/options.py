@@ -4,12 +4,14 @@ The annotation of a field defines how its text is parsed; :func:`option` sets he
 
 .. code-block:: python
 
-    @dataclass(frozen=True, kw_only=True)
+    @declared
     class PlotOptions:
         output: Path = option("folder for the pictures", metavar="DIR")
         step: TimeStep = option("time step", 0.005, "S")
+        json: Path | None = option("summary for scripts")
 
-``bool`` declares a flag, ``tuple[X, ...]`` takes several words, and ``Annotated[X, parse]`` is parsed by ``parse``.
+``bool`` declares a flag, ``tuple[X, ...]`` takes several words, and ``Annotated[X, parse]`` is parsed by ``parse``. What may be
+``None`` is so unless it is given; a path is shown as FILE in the help, a whole number as N.
 """
 
 from __future__ import annotations
@@ -22,7 +24,17 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from stribeck.errors import ConfigError
 from stribeck.model.step import Integrator
@@ -62,6 +74,19 @@ def option(
         "constant": constant,
     }
     return field(default=default, metadata=metadata)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option,))
+def declared(kind: type[Options]) -> type[Options]:
+    """Make a frozen dataclass of declared options, of which flags are off and those that may be ``None`` are so by default."""
+    hints = get_type_hints(kind)
+    for name, entry in vars(kind).items():
+        if isinstance(entry, Field) and entry.default is MISSING:
+            if hints[name] is bool:
+                entry.default = False
+            elif type(None) in get_args(hints[name]):
+                entry.default = None
+    return dataclass(frozen=True, kw_only=True)(kind)
 
 
 def group(title: str) -> Callable[..., Any]:
@@ -123,7 +148,8 @@ def _add_argument(target: Any, entry: Field[Any], syntax: Syntax, shown: bool) -
         target.add_argument(word, action="store_true", help=text)
         return
     choices = meta["choices"] or syntax.choices
-    more: dict[str, Any] = {"metavar": meta["metavar"], "choices": choices, "help": text}
+    metavar = meta["metavar"] or METAVARS.get(syntax.parse.__name__)
+    more: dict[str, Any] = {"metavar": metavar, "choices": choices, "help": text}
     if meta["repeated"]:
         more |= {"action": "append", "default": []}
     else:
@@ -140,6 +166,10 @@ def _add_argument(target: Any, entry: Field[Any], syntax: Syntax, shown: bool) -
         flag, value, about = meta["constant"]
         about = about if shown else argparse.SUPPRESS
         target.add_argument(flag, dest=entry.name, action="store_const", const=value, help=about)
+
+
+METAVARS = {"Path": "FILE", "int": "N"}
+"""What stands for a value in the help, by the name of its parser."""
 
 
 def word_of(name: str) -> str:
@@ -348,7 +378,7 @@ _recordings = group("recordings")
 _simulation = group("simulation")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class RecordingOptions:
     """Options that select the recordings of a servo."""
 
@@ -356,42 +386,43 @@ class RecordingOptions:
         "bags or BAM JSON recordings, or folders of them", metavar="RECORDING", positional=True
     )
     joint: str | None = _recordings(
-        "joint to read from bags with several joints; * reads all of them as one servo", None
+        "joint to read from bags with several joints; * reads all of them as one servo"
     )
     signals: Path | None = _recordings(
-        "YAML table that maps signals to topics, for bags of other robots", None, "YAML"
+        "YAML table that maps signals to topics, for bags of other robots", metavar="YAML"
     )
     bench: str | None = _recordings(
-        "description of a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
+        "description of a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", metavar="KEY=VALUE,…"
     )
-    arm_mass: NotNegative | None = _recordings("rod mass, for JSON recordings without one", None, "KG")
+    arm_mass: NotNegative | None = _recordings("rod mass, for JSON recordings without one", metavar="KG")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class StepOptions:
     """Step and resets of the simulation of recorded runs; defaults are the values used for the fit."""
 
-    step: TimeStep | None = _simulation("time step (default: 0.005, or as in the parameter file)", None, "S")
+    step: TimeStep | None = _simulation(
+        "time step (default: 0.005, or as in the parameter file)", metavar="S"
+    )
     reset_period: Positive | None = _simulation(
-        "reset simulations to the measured state with this period", None, "S"
+        "reset simulations to the measured state with this period", metavar="S"
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class SimulationOptions(StepOptions):
     """Options of the simulation of recorded runs, with its integrator."""
 
     integrator: Integrator | None = _simulation(
-        "time stepping (default: exponential, or as in the parameter file; others reproduce published figures)",
-        None,
+        "time stepping (default: exponential, or as in the parameter file; others reproduce published figures)"
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class ParameterFileOptions:
     """Options that select parameter files."""
 
-    params: tuple[Path, ...] = option("parameter files", metavar="FILE")
+    params: tuple[Path, ...] = option("parameter files")
     servo: str | None = option(
-        "YAML file of the servo, for files without a description of it (older ones, other programs)", None
+        "YAML file of the servo, for files without a description of it (older ones, other programs)"
     )

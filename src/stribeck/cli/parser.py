@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NoReturn, get_type_hints
+from typing import Any, NoReturn
 
 import stribeck
 from stribeck.cli.commands import BAYES, COMMANDS, GROUPS, MAP, CommandEntry
@@ -32,6 +32,9 @@ EVERY = "--help-all"
 BAYES_FLAG = "--bayes"
 
 
+FORMATTER = partial(argparse.RawDescriptionHelpFormatter, max_help_position=30, width=110)
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that asks whether another option was meant.
 
@@ -39,7 +42,7 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, known: Sequence[str] = (), **more: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=_formatter, **more)
+        super().__init__(allow_abbrev=False, formatter_class=FORMATTER, **more)
         self.known = known
 
     def error(self, message: str) -> NoReturn:
@@ -54,10 +57,6 @@ class CommandParser(argparse.ArgumentParser):
         if unknown != message:
             message += meant(unknown.split()[0], self.known)
         raise UsageError(f"{self.prog.removeprefix('stribeck ')}: {message} (help: {self.prog} --help)")
-
-
-def _formatter(prog: str) -> argparse.RawDescriptionHelpFormatter:
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=110)
 
 
 def meant(word: str, valid: Sequence[str]) -> str:
@@ -124,12 +123,14 @@ def build_parser(name: str, command: CommandEntry, *, every: bool = False) -> Co
 
 
 def options_class(command: CommandEntry) -> type[Any]:
-    """The dataclass that declares the options of a command."""
+    """The dataclass that declares the options of a command: as named, otherwise the one that the module declares."""
     module = _part(command, "options")
-    if command.options:
-        named: type[Any] = getattr(module, command.options)
-        return named
-    kind: type[Any] = getattr(module, "DECLARED", None) or get_type_hints(module.run)["options"]
+    name = command.options or next(
+        name
+        for name, one in vars(module).items()
+        if is_dataclass(one) and getattr(one, "__module__", "") == module.__name__
+    )
+    kind: type[Any] = getattr(module, name)
     return kind
 
 

@@ -5,54 +5,35 @@ from __future__ import annotations
 import json
 import math
 import sys
-import threading
 import time
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from tqdm import tqdm
-
-from stribeck.api.stages import same_stage
 
 JSON_PERIOD = 0.3
 """Minimum time between two JSON lines [s]."""
 
-LINE_PERIOD = 0.5
-"""Time between two updates of a :class:`StageLine` [s]."""
 
+class TqdmDisplay:
+    """A bar of tqdm on stderr, which disappears at the end of the context.
 
-class Progress(Protocol):
-    """Receives the progress of a fit; a context manager."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def update(self, evaluations: int, error: float | None) -> None:
-        """Report the number of evaluations and the error of the best point so far [rad], if any."""
-
-
-class Bar:
-    """A progress bar on stderr.
-
-    :param trials: maximum number of evaluations.
-    :param quiet: show nothing.
+    :param period: minimum time between two updates where stderr is not a terminal [s].
+    :param options: of tqdm.
     """
 
-    def __init__(self, law: str, trials: int, quiet: bool = False) -> None:
-        self._bar = tqdm(
-            total=trials,
-            desc=law.upper(),
-            unit=" trials",
-            disable=quiet,
-            mininterval=0.3 if sys.stderr.isatty() else 5.0,
-            leave=False,
-        )
+    def __init__(self, total: float, quiet: bool, period: float = 5.0, **options: Any) -> None:
+        rate = 0.3 if sys.stderr.isatty() else period
+        self._bar = tqdm(total=total, disable=quiet, mininterval=rate, leave=False, **options)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._bar.close()
+
+
+class Bar(TqdmDisplay):
+    """A progress bar of a fit."""
 
     def update(self, evaluations: int, error: float | None) -> None:
         """Update the bar."""
@@ -96,55 +77,12 @@ class JsonLines:
         sys.stderr.flush()
 
 
+Progress = Bar | JsonLines
+"""The progress of a fit; a context manager."""
+
+
 def progress_of(kind: str, law: str, trials: int) -> Progress:
     """Create the progress display selected by ``--progress``: ``bar``, ``json`` or ``none``."""
-    return JsonLines(law, trials) if kind == "json" else Bar(law, trials, quiet=kind == "none")
-
-
-class StageLine:
-    """One line on stderr with the stage of a computation and the elapsed time, which a thread keeps up to date.
-
-    Where stderr is not a terminal, a line for each new stage.
-
-    :param quiet: show nothing.
-    """
-
-    def __init__(self, quiet: bool = False) -> None:
-        self._quiet, self._started = quiet, time.perf_counter()
-        self._stage, self._width, self._due = "", 0, 0.0
-        self._lock, self._over = threading.Lock(), threading.Event()
-        self._renewed = sys.stderr.isatty()
-
-    def __enter__(self) -> Self:
-        if not self._quiet and self._renewed:
-            threading.Thread(target=self._renew, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._over.set()
-            if self._width and self._renewed:
-                self._write(" " * self._width + "\r")
-
-    def tell(self, stage: str) -> None:
-        """Report the present stage, for example ``consistent: IPOPT iteration 12``."""
-        is_new = same_stage(stage) != same_stage(self._stage)
-        self._stage = stage
-        if not self._quiet and (is_new or (self._renewed and time.perf_counter() >= self._due)):
-            self._show()
-
-    def _renew(self) -> None:
-        while not self._over.wait(LINE_PERIOD):
-            self._show()
-
-    def _show(self) -> None:
-        with self._lock:
-            if self._stage and not self._over.is_set():
-                now = time.perf_counter()
-                text = f"{self._stage}, {now - self._started:.0f} s"
-                self._due, self._width = now + LINE_PERIOD, max(self._width, len(text))
-                self._write(text.ljust(self._width) if self._renewed else text)
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write("\r" + text if self._renewed else text + "\n")
-        sys.stderr.flush()
+    if kind == "json":
+        return JsonLines(law, trials)
+    return Bar(trials, kind == "none", desc=law.upper(), unit=" trials")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
+import termios
 import time
-from dataclasses import dataclass
+import tty
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from stribeck.cli.exit_codes import DONE, INTERRUPTED
 from stribeck.cli.inputs import warn
-from stribeck.cli.keys import STOP_KEYS, keys_of_terminal
-from stribeck.cli.options import Positive, option
+from stribeck.cli.options import Positive, declared, option
 from stribeck.cli.stop import signals_to
 from stribeck.errors import ConfigError, ServoError
 from stribeck.files.folders import check_writable
@@ -23,6 +27,9 @@ from stribeck.servo.safety import LATE_REMEDY
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 
+STOP_KEYS = (" ", "q", "\x1b")
+"""Space, q and Esc."""
+
 BAR = 30
 """Width of the progress bar."""
 
@@ -30,7 +37,7 @@ SHOW_PERIOD = 0.1
 """Minimum time between two updates of the progress bar [s]."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class RecordOptions:
     """Options: what to record, and overrides of values in the file."""
 
@@ -39,27 +46,32 @@ class RecordOptions:
         metavar="SESSION.yaml",
         positional=True,
     )
-    port: str | None = option("serial port (default: as in the YAML file)", None)
-    output: Path | None = option("folder for the bags (default: as in the YAML file)", None, "DIR")
-    rate: Positive | None = option("cycles per second (default: as in the YAML file)", None, "HZ")
-    allow_overvoltage: bool = option("record even above the rated supply voltage of the servos", False)
-    quiet: bool = option("print only bags and problems, no progress", False)
-    dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves", False)
-    model: Path | None = option(
-        "with --dry-run: URDF of the robot, to check self-collisions and torques", None, "FILE"
-    )
-    picture: Path | None = option(
-        "with --dry-run: picture to draw (default: dry_run.png beside the bags)", None, "FILE"
-    )
+    port: str | None = option("serial port (default: as in the YAML file)")
+    output: Path | None = option("folder for the bags (default: as in the YAML file)", metavar="DIR")
+    rate: Positive | None = option("cycles per second (default: as in the YAML file)", metavar="HZ")
+    allow_overvoltage: bool = option("record even above the rated supply voltage of the servos")
+    quiet: bool = option("print only bags and problems, no progress")
+    dry_run: bool = option("check the motion and draw it: no bus is opened, nothing moves")
+    model: Path | None = option("with --dry-run: URDF of the robot, to check self-collisions and torques")
+    picture: Path | None = option("with --dry-run: picture to draw (default: dry_run.png beside the bags)")
     keep_torque: bool = option(
-        "with --dry-run: torque stays on after each play, as with a controller of ros2_control", False
+        "with --dry-run: torque stays on after each play, as with a controller of ros2_control"
     )
 
 
 def run(options: RecordOptions) -> int:
     """Connect, print the state of the servos, play and record."""
     if options.dry_run:
-        return _run_dry(options)
+        from stribeck.cli.dry_run import run_dry
+
+        return run_dry(
+            options.session,
+            options.output,
+            options.rate,
+            urdf=options.model,
+            picture=options.picture,
+            keep_torque=options.keep_torque,
+        )
     if options.model or options.picture or options.keep_torque:
         raise ConfigError("--model, --picture and --keep-torque need --dry-run: add it")
     driver_config, config = read_record_config(
@@ -80,27 +92,13 @@ def run(options: RecordOptions) -> int:
         with keys_of_terminal() as keys:
             if not options.quiet:
                 _introduce(config, report, recording, keys is not None)
-            _warn_of(report, recording)
-            _check_supply(report, allowed=options.allow_overvoltage)
+            _check_safe(report, recording, overvoltage=options.allow_overvoltage)
             with signals_to(recording.interrupt):  # gently; on a second signal at once
                 outcome = recording.run()
         display.close()
         return _finish(outcome, driver, quiet=options.quiet)
     finally:
         driver.close()
-
-
-def _run_dry(options: RecordOptions) -> int:
-    from stribeck.cli.dry_run import run_dry
-
-    return run_dry(
-        options.session,
-        output=options.output,
-        rate=options.rate,
-        urdf=options.model,
-        picture=options.picture,
-        keep_torque=options.keep_torque,
-    )
 
 
 class Display:
@@ -175,16 +173,13 @@ def _introduce(
     sys.stdout.flush()
 
 
-def _warn_of(report: ConnectionReport, recording: SessionRecorder) -> None:
-    """Print a warning for every unsafe condition before the servos move."""
+def _check_safe(report: ConnectionReport, recording: SessionRecorder, *, overvoltage: bool) -> None:
+    """Print a warning for every unsafe condition before the servos move; refuse a supply above the rated one."""
     driver, sample = recording.driver, recording.look()
     stays = [driver.stays_energised] if driver.stays_energised else []
     for warning in (*report.warnings, *stays, *hanging_warnings(recording.config.joints, sample.position)):
         warn(warning)
-
-
-def _check_supply(report: ConnectionReport, *, allowed: bool) -> None:
-    if report.refuse_recording and not allowed:
+    if report.refuse_recording and not overvoltage:
         raise ServoError(
             f"{'; '.join(report.refuse_recording)}: lower the supply voltage, or record in spite of it with --allow-overvoltage"
         )
@@ -218,3 +213,48 @@ def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
         print(f"stribeck: {outcome.reason}", file=sys.stderr)
         return INTERRUPTED
     return DONE
+
+
+@contextmanager
+def keys_of_terminal() -> Iterator[Keys | None]:
+    """The keys of standard input without waiting for a line, restored at the end; ``None`` if it is no terminal, or if
+    another program has it.
+    """
+    try:
+        terminal = sys.stdin.fileno()
+        before = termios.tcgetattr(terminal)
+        in_front = os.tcgetpgrp(terminal) == os.getpgrp()
+    except (OSError, ValueError, AttributeError, termios.error):
+        yield None
+        return
+    if not in_front:  # changing the terminal would suspend this process
+        yield None
+        return
+    tty.setcbreak(terminal)
+    try:
+        yield Keys(terminal)
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+class Keys:
+    """Keys pressed since the last look.
+
+    :param terminal: file descriptor, in a mode without lines.
+    """
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal: int | None = terminal
+
+    def pressed(self, wanted: Collection[str]) -> bool:
+        """Whether one of the keys was pressed; never waits."""
+        found = False
+        while self._terminal is not None and select.select([self._terminal], [], [], 0.0)[0]:
+            try:
+                data = os.read(self._terminal, 64)
+            except OSError:  # the terminal was closed
+                data = b""
+            if not data:
+                self._terminal = None
+            found |= any(key in data.decode(errors="replace") for key in wanted)
+        return found

@@ -1,8 +1,10 @@
-"""Plain tables for terminals."""
+"""Plain tables for terminals, and CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterable, Sequence
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -17,6 +19,15 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[str | float]]) -> str:
+    """A table as CSV; numbers with nine digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([x if isinstance(x, str) else f"{x:.9g}" for x in row] for row in rows)
+    return text.getvalue()
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:

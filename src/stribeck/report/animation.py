@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 
-from stribeck.errors import ConfigError
 from stribeck.files.folders import check_writable
 from stribeck.report.figures import RunDrawing
 from stribeck.report.style import COLOURS, GOAL, MEASURED, drawing, grid, shortened
@@ -27,11 +26,8 @@ WIDTH, LARGEST_DPI = 750.0, 150.0
 def write_animation(path: Path, runs: Sequence[RunDrawing]) -> None:
     """Write the first :data:`MOST_RUNS` runs as rods that hang from a joint, in the time of the recording.
 
-    :raises ConfigError: without a run.
     :raises OutputError: if it cannot be written.
     """
-    if not runs:
-        raise ConfigError("no runs to draw: give at least one recording")
     check_writable(path)
     shown = list(runs[:MOST_RUNS])
     columns = min(4, len(shown))

@@ -1,4 +1,4 @@
-"""Figures of an identified arm: torques, errors, friction curves, residuals."""
+"""Figures of arms and robots: torques or positions of the joints, errors, friction curves, residuals, calibrated poses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
+import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from stribeck.errors import ConfigError
+from stribeck.identify.common.machine_motion import JointErrors, MachineMotion, errors_of
 from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, MEASURED, drawing, grid, legend_of
 
@@ -19,28 +19,8 @@ WIDTH = 9.0
 MOST_POINTS = 3000
 """Maximum number of points drawn per scatter plot, evenly chosen."""
 
-
-@dataclass(frozen=True, eq=False)
-class TorqueDrawing:
-    """Torques of a run.
-
-    :param title: title of the figure.
-    :param joints: joint names (n,).
-    :param unit: ``N m`` or ``N``.
-    :param time: (N,) [s].
-    :param measured, predicted: (N, n).
-    :param friction: friction contribution (N, n), if the fit has one.
-    :param errors: relative error of each joint (n,), ``None`` where it did not move.
-    """
-
-    title: str
-    joints: Sequence[str]
-    unit: str
-    time: Array
-    measured: Array
-    predicted: Array
-    friction: Array | None
-    errors: Sequence[float | None]
+END_OF_AXIS = 1.05
+"""End of the axis relative to the largest error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,42 +28,63 @@ class FrictionDrawing:
     """Friction of one joint over velocity.
 
     :param velocity, friction: measured values (N,); friction is torque minus the rigid arm's torque.
-    :param curve_velocity: (k,).
-    :param curves: friction of the fitted law (k,) by label.
+    :param curve_velocity, curve: friction of the fitted law without load (k,).
     """
 
     joint: str
     velocity: Array
     friction: Array
     curve_velocity: Array
-    curves: Mapping[str, Array]
+    curve: Array
 
 
-def draw_torques(run: TorqueDrawing) -> Figure:
-    """Draw measured and predicted torque, friction contribution and residual of each joint."""
-    n = len(run.joints)
-    with drawing(WIDTH, 0.9 + 1.75 * n, run.title) as figure:
-        panels = figure.subplots(n, 1, sharex=True, squeeze=False)[:, 0]
-        for j, panel in enumerate(panels):
-            curves = [
-                (run.measured, {**MEASURED, "linewidth": 1.0}),
-                (run.predicted, {"color": COLOURS[1], "linewidth": 0.9, "label": "predicted"}),
-                (run.friction, {"color": COLOURS[0], "linewidth": 0.9, "label": "friction part"}),
-                (
-                    run.measured - run.predicted,
-                    {"color": "0.55", "linewidth": 0.6, "label": "measured − predicted"},
-                ),
-            ]
-            for torque, look in curves:
-                if torque is not None:
-                    panel.plot(run.time, torque[:, j], **look)
-            error = run.errors[j]
-            note = "did not move" if error is None else f"relative error {100 * error:.2f} %"
-            panel.set_title(f"{run.joints[j]}, {note}", loc="left", fontsize=9)
-            panel.set_ylabel(f"[{run.unit}]")
+def draw_joints(
+    title: str,
+    time: Array,
+    measured: Array,
+    predicted: Array,
+    joints: Sequence[tuple[str, str]],
+    friction: Array | None = None,
+) -> Figure:
+    """Draw measured and predicted torque or position (N, n) of each joint over time (N,) [s], and what they differ.
+
+    :param joints: title and unit of each.
+    :param friction: friction contribution (N, n), if the fit has one.
+    """
+    curves: list[tuple[Array | None, dict[str, Any]]] = [
+        (measured, {**MEASURED, "linewidth": 1.0}),
+        (predicted, {"color": COLOURS[1], "linewidth": 0.9, "label": "predicted"}),
+        (friction, {"color": COLOURS[0], "linewidth": 0.9, "label": "friction part"}),
+        (measured - predicted, {"color": "0.55", "linewidth": 0.6, "label": "measured − predicted"}),
+    ]
+    with drawing(WIDTH, 0.9 + 1.75 * len(joints), title) as figure:
+        panels = figure.subplots(len(joints), 1, sharex=True, squeeze=False)[:, 0]
+        for j, (panel, (name, unit)) in enumerate(zip(panels, joints, strict=True)):
+            for values, look in curves:
+                if values is not None:
+                    panel.plot(time, values[:, j], **look)
+            panel.set_title(name, loc="left", fontsize=9)
+            panel.set_ylabel(f"[{unit}]")
         panels[-1].set_xlabel("time [s]")
         legend_of(figure, panels[0])
     return figure
+
+
+def draw_machine_motion(motion: MachineMotion) -> Figure:
+    """Draw measured and predicted torque or position, and what they differ, of each joint."""
+    errors = errors_of([motion])
+    titles = [f"{joint}, {_words_of(errors[joint])}" for joint in motion.joints]
+    joints = list(zip(titles, motion.units, strict=True))
+    title = f"{motion.quantity} in {motion.name}"
+    return draw_joints(title, motion.time, motion.measured, motion.predicted, joints)
+
+
+def _words_of(error: JointErrors) -> str:
+    """The error of a joint in words."""
+    if not np.isfinite(error.rms):
+        return "did not move"
+    share = f", {100.0 * error.relative:.1f} % of the measured" if np.isfinite(error.relative) else ""
+    return f"root mean square error {error.rms:.3g} {error.unit}{share}"
 
 
 def draw_fit_errors(
@@ -93,10 +94,7 @@ def draw_fit_errors(
 
     :param errors: by data set and fit: errors of each joint, followed by that of all joints.
     :param rows: description of the rows.
-    :raises ConfigError: without a data set.
     """
-    if not errors:
-        raise ConfigError("there are no errors to draw: fit first")
     labels = [*joints, "all"]
     longest = max(map(len, labels))
     width = max(WIDTH, (0.3 + 0.075 * longest) * len(labels) + 1.5)
@@ -116,17 +114,20 @@ def draw_fit_errors(
 
 
 def draw_friction(joints: Sequence[FrictionDrawing], unit: str, velocity_unit: str) -> Figure:
-    """Draw friction of each joint over velocity: measured points and the fitted law.
-
-    :raises ConfigError: without a joint.
-    """
-    if not joints:
-        raise ConfigError("there is no friction to draw, because no joint moved")
+    """Draw friction of each joint over velocity: measured points and the fitted law."""
     columns = min(3, len(joints))
     with drawing(3.6 * columns + 0.4, 0.7 + 2.7 * -(-len(joints) // columns)) as figure:
         panels = grid(figure, len(joints), columns)
         for panel, joint in zip(panels, joints, strict=True):
-            _draw_cloud(panel, joint)
+            step = max(1, len(joint.velocity) // MOST_POINTS)
+            cloud: dict[str, Any] = {
+                "color": "0.6",
+                "markersize": 2.0,
+                "label": "measured",
+                "rasterized": True,
+            }
+            panel.plot(joint.velocity[::step], joint.friction[::step], ".", **cloud)
+            panel.plot(joint.curve_velocity, joint.curve, color=COLOURS[1], label="fitted law, no load")
             panel.set_title(joint.joint, loc="left", fontsize=9)
             panel.set(xlabel=f"velocity [{velocity_unit}]", ylabel=f"friction [{unit}]")
         legend_of(figure, panels[0])
@@ -163,9 +164,53 @@ def draw_residuals(
     return figure
 
 
-def _draw_cloud(panel: Axes, joint: FrictionDrawing) -> None:
-    step = max(1, len(joint.velocity) // MOST_POINTS)
-    cloud: dict[str, Any] = {"color": "0.6", "markersize": 2.0, "label": "measured", "rasterized": True}
-    panel.plot(joint.velocity[::step], joint.friction[::step], ".", **cloud)
-    for k, (label, curve) in enumerate(joint.curves.items()):
-        panel.plot(joint.curve_velocity, curve, color=COLOURS[(k + 1) % len(COLOURS)], label=label)
+@dataclass(frozen=True, eq=False)
+class PoseSet:
+    """Errors of one set of poses.
+
+    :param title: such as ``validation, 250 poses``.
+    :param rows: row of each pose in the input files (poses,).
+    :param distances: 3-D errors by fit (poses, markers) [m].
+    :param blunders: rows of the poses that disagree with the others.
+    """
+
+    title: str
+    rows: npt.NDArray[np.int64]
+    distances: Mapping[str, Array]
+    blunders: Sequence[int]
+
+
+def draw_errors(sets: Sequence[PoseSet], title: str) -> Figure:
+    """Draw the fraction of points with an error below a bound, for each fit; one panel per set of poses."""
+    largest = 1e3 * max(float(d.max()) for poses in sets for d in poses.distances.values())
+    with drawing(4.0 * len(sets) + 0.4, 3.6, title) as figure:
+        panels = figure.subplots(1, len(sets), sharex=True, sharey=True, squeeze=False)[0]
+        for panel, poses in zip(panels, sets, strict=True):
+            for (fit, distances), colour in zip(poses.distances.items(), COLOURS, strict=False):
+                mean, median = 1e3 * distances.mean(), 1e3 * np.median(distances)
+                label = f"{fit}: mean {mean:.3f} mm, median {median:.3f} mm"
+                panel.ecdf(1e3 * distances.ravel(), color=colour, label=label)
+            panel.set(title=poses.title, xlabel="3-D error [mm]")
+            panel.set(xlim=(0.0, END_OF_AXIS * largest), ylim=(0.0, 1.0))
+            panel.legend(loc="lower right", fontsize=8)
+        panels[0].set_ylabel("share of points")
+    return figure
+
+
+def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
+    """Draw the mean error of each pose over its row, with blunders marked."""
+    with drawing(8.4, 0.9 + 2.4 * len(sets), title) as figure:
+        panels = figure.subplots(len(sets), 1, sharey=True, squeeze=False)[:, 0]
+        for panel, poses in zip(panels, sets, strict=True):
+            error = 1e3 * poses.distances[fit].mean(axis=1)
+            far = np.isin(poses.rows, list(poses.blunders))
+            panel.plot(poses.rows[~far], error[~far], "o", color=COLOURS[0], markersize=2.5)
+            panel.plot(poses.rows[far], error[far], "x", color=COLOURS[1], markersize=5.0)
+            for row, height in zip(poses.rows[far], error[far], strict=True):
+                look = {"fontsize": 7, "color": COLOURS[1]}
+                panel.annotate(str(row), (row, height), (3, 2), textcoords="offset points", **look)
+            panel.set(title=poses.title, ylabel="mean error [mm]")
+        largest = 1e3 * max(float(poses.distances[fit].mean(axis=1).max()) for poses in sets)
+        panels[0].set_ylim(0.0, END_OF_AXIS * largest)
+        panels[-1].set_xlabel("row of the pose; crosses with row: poses with unusually large errors")
+    return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from xml.etree.ElementTree import Element
 
@@ -12,14 +12,29 @@ import numpy as np
 
 from stribeck.evaluate.assessment import Assessed, Assessment
 from stribeck.evaluate.judgement import Judgement
+from stribeck.model.law import LAWS
 from stribeck.report.error_boxes import error_figure, error_table
 from stribeck.report.friction_curves import diagram_figures, friction_figures, residual_figures
-from stribeck.report.looks import DARK, LIGHT, looks_of, palette, rules, swatch
 from stribeck.report.markup import Child, element, page, table
 from stribeck.report.motion import motion
 from stribeck.report.origins import digest_table, file_table, recording_table
 from stribeck.report.parameter_tables import convergence, parameter_section
 from stribeck.report.words import MARKS, runs, title, verdict
+
+Section = tuple[str, str, list[Element]]
+"""Anchor, title and content of a section."""
+
+LIGHT = ("#0072B2", "#3E9FD4", "#008C67", "#B27A00", "#B4548F", "#C8500A")
+DARK = ("#4FA8E0", "#8FD0F7", "#2FC596", "#F0B429", "#E596C4", "#FF8F4D")
+"""Okabe and Ito's colours for colour-blind readers, darker or lighter for contrast with the page."""
+
+DASHES = ("none", "7 2.5", "9 2 2 2", "2.5 2", "5 2 1.5 2 1.5 2")
+"""Dash patterns; their number has no factor in common with that of the colours, so that 30 files differ."""
+
+BUDGETS = (
+    "The friction budget is the largest torque that friction can oppose. In these figures motor torque and load torque are equal and "
+    "opposite, as when a load is held or moved slowly."
+)
 
 
 def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, str]) -> bytes:
@@ -27,35 +42,38 @@ def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, 
 
     :param versions: versions of the programs used to create the report.
     """
-    looks = looks_of(assessment.files)
+    looks = _looks_of(assessment.files)
     servo = assessment.files[0].file.actuator.title
     heading = f"Friction of {servo}"
     sections = _sections(assessment, judgement, versions, looks)
-    body = element(
-        "body",
-        element(
-            "header",
-            element("h1", heading),
-            element("p", f"{runs(len(assessment.runs))}, {len(assessment.files)} parameter file"
-                    f"{'s' if len(assessment.files) > 1 else ''}. Stribeck {versions.get('stribeck', '')}."),
-            element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in sections)),
-        ),
-        _legend(assessment, looks),
-        element(
-            "main",
-            *(
-                element("section", element("h2", name), *content, id=anchor)
-                for anchor, name, content in sections
-            ),
-        ),
-        element("script", _asset("report.js")),
-    )  # fmt: skip
-    return page(element("html", head(heading, looks), body, lang="en"))
+    files = f"{len(assessment.files)} parameter file{'s' if len(assessment.files) > 1 else ''}"
+    about = f"{runs(len(assessment.runs))}, {files}. Stribeck {versions.get('stribeck', '')}."
+    script = element("script", _asset("report.js"))
+    return framed(heading, about, sections, looks, _legend(assessment, looks), script)
 
 
-def head(heading: str, looks: Mapping[str, int]) -> Element:
+def framed(
+    heading: str,
+    about: str,
+    sections: Sequence[Section],
+    looks: Mapping[str, int],
+    legend: Element | None = None,
+    script: Element | None = None,
+) -> bytes:
+    """A page: heading and links to the sections, a legend, the sections, and a script."""
+    links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in sections))
+    main = element(
+        "main",
+        *(element("section", element("h2", name), *parts, id=anchor) for anchor, name, parts in sections),
+    )
+    header = element("header", element("h1", heading), element("p", about), links)
+    body = element("body", header, legend, main, script)
+    return page(element("html", _head(heading, looks), body, lang="en"))
+
+
+def _head(heading: str, looks: Mapping[str, int]) -> Element:
     """The head of a page: title, style and a policy with which nothing is loaded."""
-    style = _asset("report.css").replace("/* light */", palette(LIGHT)).replace("/* dark */", palette(DARK))
+    style = _asset("report.css").replace("/* light */", _palette(LIGHT)).replace("/* dark */", _palette(DARK))
     script = base64.b64encode(hashlib.sha256(_asset("report.js").encode()).digest()).decode()
     # Nothing is loaded, and only our script runs, even if a file name contains HTML.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{script}'"
@@ -67,7 +85,7 @@ def head(heading: str, looks: Mapping[str, int]) -> Element:
         element("meta", name="color-scheme", content="light dark"),
         element("link", rel="icon", href="data:,"),
         element("title", heading),
-        element("style", style + rules(list(looks.values()))),
+        element("style", style + _rules(list(looks.values()))),
     )
 
 
@@ -78,10 +96,10 @@ def _asset(name: str) -> str:
 def _legend(assessment: Assessment, looks: Mapping[str, int]) -> Element:
     entries = [
         element("label", element("input", type="checkbox", id=f"show-{looks[one.label]}", checked="checked"),
-                swatch(looks[one.label]), title(one), class_=f"law-{looks[one.label]}", title="show or hide")
+                _swatch(looks[one.label]), title(one), class_=f"law-{looks[one.label]}", title="show or hide")
         for one in assessment.files
     ]  # fmt: skip
-    fixed = [element("span", swatch(kind), kind) for kind in ("measured", "goal")]
+    fixed = [element("span", _swatch(kind), kind) for kind in ("measured", "goal")]
     return element(
         "div", *entries, *fixed, element("span", element("i", class_="grey"), "torque off"), class_="legend"
     )
@@ -89,50 +107,26 @@ def _legend(assessment: Assessment, looks: Mapping[str, int]) -> Element:
 
 def _sections(
     assessment: Assessment, judgement: Judgement, versions: Mapping[str, str], looks: Mapping[str, int]
-) -> list[tuple[str, str, list[Element]]]:
+) -> list[Section]:
+    curves = friction_figures(assessment, looks), diagram_figures(assessment, looks)
+    recordings = element(
+        "details", element("summary", "Recordings"), recording_table(assessment), open="open"
+    )
+    digests = element("details", element("summary", "Digests"), digest_table(assessment))
     return [
         ("verdict", "Verdict", _verdict(assessment, judgement, looks)),
         ("motion", "Motion", motion(assessment, looks)),
-        (
-            "errors",
-            "Errors",
-            [
-                element("div", error_figure(assessment, looks), class_="figures"),
-                error_table(assessment, looks),
-            ],
-        ),
-        (
-            "friction",
-            "Friction",
-            [
-                element(
-                    "p",
-                    "The friction budget is the largest torque that friction can oppose. In these figures motor torque and load torque are equal and "
-                    "opposite, as when a load is held or moved slowly.",
-                ),
-                element("div", *friction_figures(assessment, looks), class_="figures"),
-                element("div", *diagram_figures(assessment, looks), class_="figures"),
-            ],
-        ),
-        (
-            "parameters",
-            "Parameters",
-            [parameter_section(one, looks[one.label]) for one in assessment.files],
-        ),
-        ("residuals", "Residuals", [element("div", *residual_figures(assessment, looks), class_="figures")]),
+        ("errors", "Errors", [_figures([error_figure(assessment, looks)]), error_table(assessment, looks)]),
+        ("friction", "Friction", [element("p", BUDGETS), *map(_figures, curves)]),
+        ("parameters", "Parameters", [parameter_section(one, looks[one.label]) for one in assessment.files]),
+        ("residuals", "Residuals", [_figures(residual_figures(assessment, looks))]),
         ("search", "Search", convergence(assessment, looks)),
-        (
-            "origins",
-            "Versions and data",
-            [
-                file_table(assessment, versions),
-                element(
-                    "details", element("summary", "Recordings"), recording_table(assessment), open="open"
-                ),
-                element("details", element("summary", "Digests"), digest_table(assessment)),
-            ],
-        ),
+        ("origins", "Versions and data", [file_table(assessment, versions), recordings, digests]),
     ]
+
+
+def _figures(figures: Sequence[Element]) -> Element:
+    return element("div", *figures, class_="figures")
 
 
 def _verdict(assessment: Assessment, judgement: Judgement, looks: Mapping[str, int]) -> list[Element]:
@@ -162,7 +156,7 @@ def _row(one: Assessed, judgement: Judgement, look: int) -> list[Child]:
     fitted = one.errors("fitted") or one.errors("not stated")
     note = "" if one.errors("fitted") or not fitted else " (it is not stated which were fitted)"
     return [
-        element("span", swatch(look), title(one), class_=f"law-{look}"),
+        element("span", _swatch(look), title(one), class_=f"law-{look}"),
         str(len(one.file.law.parameter_names)),
         _mean(fitted) + note,
         _mean(one.errors("held out", "not in the fit")),
@@ -174,3 +168,33 @@ def _row(one: Assessed, judgement: Judgement, look: int) -> list[Child]:
 
 def _mean(errors: Mapping[str, float]) -> str:
     return f"{1e3 * np.mean(list(errors.values())):.2f} on {runs(len(errors))}" if errors else "none"
+
+
+def _looks_of(files: Sequence[Assessed]) -> dict[str, int]:
+    """Index of each file's plot style: that of its law, or its position if two files have the same law."""
+    laws = [one.file.law.name for one in files]
+    if len(set(laws)) < len(laws):
+        return {one.label: k for k, one in enumerate(files)}
+    order = list(LAWS)
+    return {one.label: order.index(one.file.law.name) for one in files}
+
+
+def _rules(looks: Sequence[int]) -> str:
+    """CSS of each look, which hides its lines if its box is not ticked."""
+    return "\n".join(
+        f".law-{look}{{--law:var(--c{look % len(LIGHT)});--dash:{DASHES[look % len(DASHES)]}}}"
+        f"body:has(#show-{look}:not(:checked)) .law-{look}:not(label, label *){{display:none}}"
+        for look in looks
+    )
+
+
+def _palette(colours: Sequence[str]) -> str:
+    """CSS variables of the colours."""
+    return "".join(f"--c{k}:{colour};" for k, colour in enumerate(colours))
+
+
+def _swatch(look: int | str) -> Element:
+    """A sample of a file's line style, or of that of ``measured`` or ``goal``."""
+    classes = ("trace", f"swatch law-{look}") if isinstance(look, int) else (f"trace {look}", "swatch")
+    line = element("line", x1=0, x2=34, y1=6, y2=6, class_=classes[0])
+    return element("svg", line, class_=classes[1], viewBox="0 0 34 12", aria_hidden="true")

@@ -15,8 +15,8 @@ from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
 from stribeck.model.provenance import Provenance
 from stribeck.model.verdict import Verdict
-from stribeck.report.document import head
-from stribeck.report.markup import Child, element, page, table
+from stribeck.report.document import framed
+from stribeck.report.markup import Child, element, table
 from stribeck.report.plot import Axis, Panel, figure, plain, spanning
 
 MARKS = {"usable": "good", "doubtful": "warning", "unusable": "bad"}
@@ -46,23 +46,8 @@ def render_drives(
         ("origin", "Origin", [_origin(content.provenance, versions)]),
     ]
     joints = f"{len(content.joints)} joint{'' if len(content.joints) == 1 else 's'}"
-    body = element(
-        "body",
-        element(
-            "header",
-            element("h1", f"Friction of {name}"),
-            element("p", f"{joints}, {path.name}. Stribeck {versions.get('stribeck', '')}."),
-            element("nav", *(element("a", title, href=f"#{anchor}") for anchor, title, _ in sections)),
-        ),
-        element(
-            "main",
-            *(
-                element("section", element("h2", title), *parts, id=anchor)
-                for anchor, title, parts in sections
-            ),
-        ),
-    )
-    return page(element("html", head(f"Friction of {name}", {"": 1}), body, lang="en"))
+    about = f"{joints}, {path.name}. Stribeck {versions.get('stribeck', '')}."
+    return framed(f"Friction of {name}", about, sections, {"": 1})
 
 
 def _verdicts(content: Drives) -> list[Element]:
@@ -137,8 +122,6 @@ def _curve(name: str, drive: Drive, curve: DriveFriction) -> Element:
     panel = Panel(
         spanning(speed, curve.speed, margin=0.0),
         Axis(0.0, 1.05 * max(float(top.max()), float(curve.budget.max()), 1e-9), torque),
-        top=24,
-        height=180,
     )
     lines = [panel.line(curve.speed, curve.budget, name, class_="trace law law-1")]
     if curve.low is not None and curve.high is not None:

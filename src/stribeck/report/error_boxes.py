@@ -122,13 +122,8 @@ def _means(
         )
         for one in files
     ]
-    return [
-        element("b", name),
-        "",
-        "",
-        *([""] if all(one.roles == files[0].roles for one in files) else []),
-        *cells,
-    ]
+    same = all(one.roles == files[0].roles for one in files)
+    return [element("b", name), "", "", *([""] if same else []), *cells]
 
 
 def _cell(one: Assessed, name: str, smallest: float, look: int, role: bool) -> Element:

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from stribeck.model.arrays import Array
 from stribeck.report.style import COLOURS, drawing
-
-
-class DrawnSignals(NamedTuple):
-    """Signals of a trajectory to draw.
-
-    :param signals: signals at all steps (N, ns).
-    :param errors: predicted minus measured (N, ns), NaN where nothing was measured.
-    """
-
-    signals: Array
-    errors: Array
-
 
 LOOKS = {
     "simulated": ("simulated from the first sample", COLOURS[1], "-"),
@@ -35,13 +22,13 @@ def draw_signals(
     names: Sequence[str],
     units: Sequence[str],
     measured: Array,
-    drawn: Mapping[str, DrawnSignals],
+    drawn: Mapping[str, tuple[Array, Array]],
     band: Array,
 ) -> Figure:
     """Draw measured, estimated and simulated signals of a run, each with its residuals below.
 
     :param measured: (N, ns), NaN where nothing was measured.
-    :param drawn: ``simulated`` and, for fitted runs, ``estimated``.
+    :param drawn: ``simulated`` and, for fitted runs, ``estimated``: signals at all steps, and predicted minus measured (N, ns).
     :param band: standard deviation of the estimated signals (N, ns).
     """
     with drawing(9.0, 5.2 * len(names), title) as figure:
@@ -52,11 +39,11 @@ def draw_signals(
             if "estimated" in drawn:
                 limit, shade = 2 * band[:, k], {"color": COLOURS[0], "alpha": 0.25, "linewidth": 0}
                 below.fill_between(time, -limit, limit, label="± 2 deviations", **shade)
-            for kind, one in drawn.items():
+            for kind, (signals, errors) in drawn.items():
                 label, colour, dashes = LOOKS[kind]
-                above.plot(time, one.signals[:, k], dashes, color=colour, linewidth=1, label=label)
+                above.plot(time, signals[:, k], dashes, color=colour, linewidth=1, label=label)
                 points = {"markersize": 2, "color": colour, "label": f"{kind} − measured"}
-                below.plot(time, one.errors[:, k], ".", **points)
+                below.plot(time, errors[:, k], ".", **points)
             above.set_ylabel(f"{name} [{unit}]")
             below.set_ylabel(f"error [{unit}]")
             for panel in (above, below):  # above the axes, where the legend hides nothing

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -47,7 +46,10 @@ def draw_excitation(
         panels = figure.subplots(len(rows), len(joints), sharex=True, squeeze=False)
         for row, line in zip(rows, panels, strict=True):
             for joint, panel in enumerate(line):
-                _draw_within(panel, time, row, joint)
+                panel.plot(time, row.values[:, joint], color=COLOURS[0])
+                for limit in filter(np.isfinite, (row.lower[joint], row.upper[joint])):
+                    panel.axhline(limit, **LIMIT)
+                panel.margins(x=0.01)
             line[0].set_ylabel(row.label)
         for joint, name in enumerate(joints):
             panels[0, joint].set_title(name)
@@ -55,13 +57,6 @@ def draw_excitation(
         figure.align_ylabels()
         legend_below(figure, [Line2D([], [], **LIMIT)])
     return figure
-
-
-def _draw_within(panel: Axes, time: Array, row: Row, joint: int) -> None:
-    panel.plot(time, row.values[:, joint], color=COLOURS[0])
-    for limit in filter(np.isfinite, (row.lower[joint], row.upper[joint])):
-        panel.axhline(limit, **LIMIT)
-    panel.margins(x=0.01)
 
 
 def draw_sigmas(names: Sequence[str], designed: Array, random: Array, title: str) -> Figure:

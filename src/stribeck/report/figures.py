@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from stribeck.errors import ConfigError
 from stribeck.evaluate.diagram import DiagramCurve
 from stribeck.evaluate.measured_diagram import DiagramPoint
 from stribeck.model.arrays import Array
@@ -107,12 +106,7 @@ def _draw_residuals(panel: Axes, run: RunDrawing, looks: Mapping[str, Look]) -> 
 
 
 def draw_overview(runs: Sequence[RunDrawing]) -> Figure:
-    """Draw all runs as small multiples, up to four per row, with the errors above each panel.
-
-    :raises ConfigError: without a run.
-    """
-    if not runs:
-        raise ConfigError("no runs to draw: give at least one recording")
+    """Draw all runs as small multiples, up to four per row, with the errors above each panel."""
     looks = _looks(label for run in runs for label in run.simulated)
     columns = min(4, len(runs))
     handles = [_simulation_handles(run, looks, longest=32) for run in runs]
@@ -195,10 +189,7 @@ def draw_diagram(
 
     :param max_torque: upper limit of the motor torque axis [N m].
     :param measured: points with 95 % bars, by label of the curve whose motor gave their torques.
-    :raises ConfigError: without a curve.
     """
-    if not curves:
-        raise ConfigError("no friction law to draw: give at least one parameter file")
     columns = 2 if len(curves) == 4 else min(3, len(curves))
     rows = -(-len(curves) // columns)
     speeds = sorted({float(speed) for curve in curves for speed in curve.speeds})
@@ -264,12 +255,7 @@ class CompensationDrawing:
 
 
 def draw_compensation(drawings: Sequence[CompensationDrawing], columns: int, title: str) -> Figure:
-    """Draw motion with gravity compensation only and with friction compensation, in rows of ``columns`` panels.
-
-    :raises ConfigError: without a drawing.
-    """
-    if not drawings:
-        raise ConfigError("no compensated motion to draw")
+    """Draw motion with gravity compensation only and with friction compensation, in rows of ``columns`` panels."""
     curves: dict[str, Look] = {
         "goal": GOAL,
         "frictionless": {"color": "black", "linewidth": 2.2, "alpha": 0.35, "label": "without friction"},

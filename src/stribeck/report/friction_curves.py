@@ -53,7 +53,7 @@ def _over(
     rare: str,
 ) -> Element:
     """Friction of all files over one quantity; ``rare`` says what 95 % of the samples do, at most ``often``."""
-    panel = Panel(spanning(label, *(x for _, x, _ in curves), margin=0.0), budget, top=24, height=180)
+    panel = Panel(spanning(label, *(x for _, x, _ in curves), margin=0.0), budget)
     lines = [panel.line(x, y, one.label, class_=_look(one, looks)) for one, x, y in curves]
     note = f"95 % of the samples {rare.format(often)}. In the shaded region the curves are supported by few samples."
     return figure(246, title, note, panel.draw(*_few(panel, often), *lines))
@@ -131,18 +131,12 @@ def residual_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[E
             *(1e3 * edge for trend in trends for edge in (trend.low, trend.high)),
             [0.0],
         )
-        panel = Panel(x, y, top=24, height=180)
+        panel = Panel(x, y)
         content = [panel.line([x.low, x.high], [0.0, 0.0], class_="trace zero")]
         for one, trend in zip(files, trends, strict=True):
             low, high = 1e3 * trend.low, 1e3 * trend.high
             content.append(panel.band(trend.centre, low, high, class_=f"spread law law-{looks[one.label]}"))
             content.append(panel.line(trend.centre, 1e3 * trend.median, one.label, class_=_look(one, looks)))
-        made.append(
-            figure(
-                246,
-                f"Residual against {quantity}",
-                "Lines: medians. Shaded: the middle 80 %.",
-                panel.draw(*content),
-            )
-        )
+        note = "Lines: medians. Shaded: the middle 80 %."
+        made.append(figure(246, f"Residual against {quantity}", note, panel.draw(*content)))
     return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,51 +39,27 @@ def draw_joint(content: JointDrawing) -> Figure:
     """Draw the Stribeck curve with its band, and the torque of a run."""
     with drawing(WIDTH, HEIGHT, content.title) as figure:
         above, below = figure.subplots(2, 1)
-        step = max(1, len(content.velocity) // MOST_POINTS)
-        rows = slice(None, None, step)
-        above.plot(
-            content.velocity[rows], content.friction[rows], ".", color="0.75", markersize=2.0, label="rows"
-        )
+        rows = slice(None, None, max(1, len(content.velocity) // MOST_POINTS))
+        cloud = {"color": "0.75", "markersize": 2.0, "label": "rows"}
+        above.plot(content.velocity[rows], content.friction[rows], ".", **cloud)
         if len(content.points):
             velocity, torque, half = content.points.T
-            above.errorbar(
-                velocity, torque, half, fmt="o", color="black", markersize=4.0, capsize=2.0, label="plateaus"
-            )
-        for part in _sides(content.curve):
-            velocity, friction, half = part.T
-            first = part is not None and velocity[0] > 0.0
-            above.fill_between(
-                velocity,
-                friction - half,
-                friction + half,
-                color=COLOURS[1],
-                alpha=0.3,
-                linewidth=0.0,
-                label="95 %" if first else None,
-            )
-            above.plot(velocity, friction, color=COLOURS[1], label="law" if first else None)
-        above.set_xlabel("velocity [rad/s]")
-        above.set_ylabel("friction [N m]")
+            points = {"color": "black", "markersize": 4.0, "capsize": 2.0, "label": "plateaus"}
+            above.errorbar(velocity, torque, half, fmt="o", **points)
+        for positive in (False, True):  # between the directions friction jumps
+            velocity, friction, half = content.curve[(content.curve[:, 0] > 0.0) == positive].T
+            band = {"alpha": 0.3, "linewidth": 0.0, "label": "95 %" if positive else None}
+            above.fill_between(velocity, friction - half, friction + half, color=COLOURS[1], **band)
+            above.plot(velocity, friction, color=COLOURS[1], label="law" if positive else None)
+        above.set(xlabel="velocity [rad/s]", ylabel="friction [N m]")
         rows = slice(None, None, max(1, len(content.time) // (5 * MOST_POINTS)))
         below.plot(content.time[rows], content.measured[rows], **{**MEASURED, "linewidth": 0.8})
-        below.plot(
-            content.time[rows],
-            content.predicted[rows],
-            color=COLOURS[1],
-            linewidth=0.9,
-            label="predicted",
-        )
-        below.set_xlabel("time [s]")
-        below.set_ylabel("torque [N m]")
-        legend_below(
-            figure, [handle for panel in (above, below) for handle in panel.get_legend_handles_labels()[0]]
-        )
+        look = {"color": COLOURS[1], "linewidth": 0.9, "label": "predicted"}
+        below.plot(content.time[rows], content.predicted[rows], **look)
+        below.set(xlabel="time [s]", ylabel="torque [N m]")
+        handles = [panel.get_legend_handles_labels()[0] for panel in (above, below)]
+        legend_below(figure, [*handles[0], *handles[1]])
     return figure
-
-
-def _sides(curve: Array) -> Sequence[Array]:
-    """The curve of each direction, between which friction jumps."""
-    return [part for part in (curve[curve[:, 0] < 0.0], curve[curve[:, 0] > 0.0]) if len(part)]
 
 
 def evenly(lower: float, upper: float) -> Array:

@@ -12,7 +12,11 @@ def element(tag: str, *children: Child, **attributes: str | float | int) -> Elem
 
     :param attributes: ``class_`` stands for ``class``, underscores for hyphens; numbers are written with six digits.
     """
-    made = Element(tag, {_attribute(name): _text(value) for name, value in attributes.items()})
+    texts = {
+        name.rstrip("_").replace("_", "-"): value if isinstance(value, str) else f"{value:.6g}"
+        for name, value in attributes.items()
+    }
+    made = Element(tag, texts)
     add(made, *children)
     return made
 
@@ -46,11 +50,3 @@ def page(root: Element) -> bytes:
     """Serialise a document; characters that UTF-8 cannot encode (surrogates in file names) become question marks."""
     text = tostring(root, encoding="unicode", method="html")
     return ("<!DOCTYPE html>\n" + text + "\n").encode("utf-8", "replace")
-
-
-def _attribute(name: str) -> str:
-    return name.rstrip("_").replace("_", "-")
-
-
-def _text(value: str | float | int) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"

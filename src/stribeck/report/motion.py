@@ -56,14 +56,9 @@ def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int]
     position = Panel(time, spanning("position [rad]", measured, run.goal, *simulated), top=24, height=160)
     residuals = [1e3 * one.runs[name].residual for one in files]
     limit = 1e3 * room
-    left = Panel(
-        time,
-        spanning(
-            "simulated \N{MINUS SIGN} measured [mrad]", *(np.clip(r, -limit, limit) for r in residuals), [0.0]
-        ),
-        top=214,
-        height=86,
-    )
+    clipped = [np.clip(residual, -limit, limit) for residual in residuals]
+    axis = spanning("simulated \N{MINUS SIGN} measured [mrad]", *clipped, [0.0])
+    left = Panel(time, axis, top=214, height=86)
     upper = [
         *_torque_off(position, run),
         _line(position, run.time, run.goal, most, "goal", class_="trace goal"),
@@ -86,21 +81,10 @@ def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int]
         )
         lower.append(_line(left, simulated_run.time, residual, most, one.label, class_=look))
         role = "" if one.roles[name] == "fitted" else f", {one.roles[name]}"
-        errors.append(
-            element(
-                "span",
-                f"{one.label}: {mrad(simulated_run.error)}{role}{covered}",
-                class_=f"entry law-{looks[one.label]}",
-            )
-        )
-    return figure(
-        342,
-        name,
-        element("span", *errors),
-        position.draw(*upper, x_labels=False),
-        left.draw(*lower),
-        kind="zoom",
-    )
+        text = f"{one.label}: {mrad(simulated_run.error)}{role}{covered}"
+        errors.append(element("span", text, class_=f"entry law-{looks[one.label]}"))
+    drawn = position.draw(*upper, x_labels=False), left.draw(*lower)
+    return figure(342, name, element("span", *errors), *drawn, kind="zoom")
 
 
 def _line(panel: Panel, time: Array, values: Array, most: int, name: str, **look: str) -> Element:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
-from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment, Stepping
+from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment
 from stribeck.model.provenance import Spread
 from stribeck.report.markup import Child, element, table
 from stribeck.report.words import steps, title
@@ -21,43 +21,33 @@ SAME = {True: "yes", False: "no, or not all of them", None: "not known"}
 def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
     """Table of the provenance of each parameter file, and versions of the programs used to create this report."""
     files = assessment.files
-    rows: list[list[Child]] = [
-        ["file", *(element("code", str(one.path)) for one in files), ""],
-        ["law", *(f"{one.file.law.name.upper()} {one.file.law.title}" for one in files), ""],
-        [
-            "effects",
-            *(
-                ", ".join(sorted(one.file.actuator.active_effects)) or "none beyond the paper"
-                for one in files
-            ),
-            "",
-        ],
-        [
-            "fingerprint of its data",
-            *(element("code", _of(one, "fingerprint"), class_="digest") for one in files),
-            "",
-        ],
-        ["these recordings are the fitted ones", *(SAME[one.same_data] for one in files), ""],
-        ["runs matched by", *(MATCHED[one.matched] for one in files), ""],
-        ["split", *(_of(one, "rule") for one in files), ""],
-        ["simulation of the fit", *(_simulation(one.fitted_stepping) for one in files), ""],
-        ["simulation here", *(_simulation(one.stepping) for one in files), ""],
-        ["temperature of the fit", *(_spread(one.file.temperatures, "°C") for one in files), ""],
-        [
-            "supply of the fit",
-            *(
-                _spread(one.file.provenance.supply_voltage if one.file.provenance else None, "V")
-                for one in files
-            ),
-            "",
-        ],
-    ]
+    columns = [_origin(one) for one in files]
+    rows: list[list[Child]] = [[name, *(column[name] for column in columns), ""] for name in columns[0]]
     names = dict.fromkeys(name for one in files for name in _versions(one)) | dict.fromkeys(versions)
     rows += [
         [f"version of {name}", *(_versions(one).get(name, "") for one in files), versions.get(name, "")]
         for name in names
     ]
     return table(["", *(title(one) for one in files), "this report"], rows, class_="origins")
+
+
+def _origin(one: Assessed) -> dict[str, Child]:
+    file = one.file
+    return {
+        "file": element("code", str(one.path)),
+        "law": f"{file.law.name.upper()} {file.law.title}",
+        "effects": ", ".join(sorted(file.actuator.active_effects)) or "none beyond the paper",
+        "fingerprint of its data": element("code", _of(one, "fingerprint"), class_="digest"),
+        "these recordings are the fitted ones": SAME[one.same_data],
+        "runs matched by": MATCHED[one.matched],
+        "split": _of(one, "rule"),
+        "simulation of the fit": "not in this file"
+        if one.fitted_stepping is None
+        else steps(one.fitted_stepping),
+        "simulation here": steps(one.stepping),
+        "temperature of the fit": _spread(file.temperatures, "°C"),
+        "supply of the fit": _spread(file.provenance.supply_voltage if file.provenance else None, "V"),
+    }
 
 
 def _versions(one: Assessed) -> Mapping[str, str]:
@@ -69,10 +59,6 @@ def _of(one: Assessed, key: str) -> str:
     return str(found or "not in this file")
 
 
-def _simulation(found: Stepping | None) -> str:
-    return "not in this file" if found is None else steps(found)
-
-
 def _spread(found: Spread | None, unit: str) -> str:
     if found is None:
         return "not in this file"
@@ -80,7 +66,7 @@ def _spread(found: Spread | None, unit: str) -> str:
 
 
 def recording_table(assessment: Assessment) -> Element:
-    """Table of every recording with its setup and digest."""
+    """Table of every recording with its setup."""
     header: list[Child] = ["run", "trajectory", "gain", "mass", "length", "rod", "supply", "temperature"]
     header += ["duration", "samples", "not measured"]
     return table(header, [_row(run) for run in assessment.runs], class_="numbers")
@@ -101,16 +87,6 @@ def _row(run: AssessedRun) -> list[Child]:
         values = log.temperature.value
         temperature = f"{values.min():.3g} to {values.max():.3g} °C"
     gap = 1.0 - float(run.valid.mean())
-    return [
-        log.name,
-        log.trajectory,
-        f"{setup.kp:g}",
-        f"{setup.mass:.4g} kg",
-        f"{setup.length:.4g} m",
-        f"{setup.arm_mass:.4g} kg",
-        supply,
-        temperature,
-        f"{log.duration:.2f} s",
-        str(len(log.position.time)),
-        f"{100 * gap:.1f} %" if gap > 0 else "0",
-    ]
+    load = f"{setup.mass:.4g} kg", f"{setup.length:.4g} m", f"{setup.arm_mass:.4g} kg"
+    size = f"{log.duration:.2f} s", str(len(log.position.time)), f"{100 * gap:.1f} %" if gap > 0 else "0"
+    return [log.name, log.trajectory, f"{setup.kp:g}", *load, supply, temperature, *size]

@@ -43,33 +43,21 @@ def _parameters(one: Assessed) -> Element:
     levels = {f"{100 * estimate.confidence:g} % " for estimate in one.file.stated.values()}
     level = f"{levels.pop() if len(levels) == 1 else ''}interval"
     header: list[Child] = ["parameter", "value", level, "within the search range", "status"]
-    rows: list[list[Child]] = [
-        [_name(known), _value(known.value, known.unit), _interval(known), _strip(known), _standing(known)]
-        for known in one.known
-    ]
-    return table(header, rows, class_="parameters")
+    return table(header, [_row(known) for known in one.known], class_="parameters")
 
 
-def _name(known: AssessedParameter) -> Element:
+def _row(known: AssessedParameter) -> list[Child]:
     symbol = FRICTION_PARAMETERS[known.name].symbol if known.name in FRICTION_PARAMETERS else ""
-    return element("span", element("code", known.name), f" {symbol}" if symbol else "")
+    name = element("span", element("code", known.name), f" {symbol}" if symbol else "")
+    ends = [plain(float(f"{end:.3g}")) for end in known.interval or ()]
+    look = "sure" if known.standing in ("determined", "fixed") else "unsure"
+    status = element("span", standing(known), class_=look)
+    return [name, _value(known.value, known.unit), " to ".join(ends) or "none", _strip(known), status]
 
 
 def _value(value: float, unit: str) -> str:
     unit = unit.replace("^2", "\N{SUPERSCRIPT TWO}")
     return plain(float(f"{value:.4g}")) + (f" {unit}" if unit != "1" else "")
-
-
-def _interval(known: AssessedParameter) -> str:
-    if known.interval is None:
-        return "none"
-    low, high = (plain(float(f"{end:.3g}")) for end in known.interval)
-    return f"{low} to {high}"
-
-
-def _standing(known: AssessedParameter) -> Element:
-    sure = known.standing in ("determined", "fixed")
-    return element("span", standing(known), class_="sure" if sure else "unsure")
 
 
 def _strip(known: AssessedParameter) -> Child:
@@ -215,12 +203,8 @@ def convergence(assessment: Assessment, looks: Mapping[str, int]) -> list[Elemen
     missing = [title(one) for one in assessment.files if one not in [other for other, _ in courses]]
     made = [table(header, rows)]
     if missing:
-        made.insert(
-            0,
-            element(
-                "p", f"The course of the search is not in the file of {', '.join(missing)}.", class_="note"
-            ),
-        )
+        text = f"The course of the search is not in the file of {', '.join(missing)}."
+        made.insert(0, element("p", text, class_="note"))
     if courses:
         made.insert(0, element("div", _course(courses, looks), class_="figures"))
     return made
@@ -232,9 +216,9 @@ def _course(
     counts = [max(count, 1.0) for _, course in told for count, _ in course]
     errors = [1e3 * error for _, course in told for _, error in course]
     # The axis ends shortly after the last improvement, as most searches continue long after it.
-    ends = [_evaluations(one, course) for one, course in told]
+    ends = [max(float(_searched(one).evaluations or 1), course[-1][0]) for one, course in told]
     x = Axis(0.9 * min(counts), 1.1 * max(*ends, *counts), "evaluations", log=True)
-    panel = Panel(x, spanning("error equivalent to the loss [mrad]", errors), top=24, height=180)
+    panel = Panel(x, spanning("error equivalent to the loss [mrad]", errors))
     lines = []
     for (one, course), end in zip(told, ends, strict=True):
         steps = [(max(count, 1.0), 1e3 * error) for count, error in course]
@@ -246,8 +230,7 @@ def _course(
             for corner in ((count, before), (count, after))
         ]
         count, error = zip(*corners, strict=True)
-        line = panel.line(count, error, one.label, class_=f"trace law law-{looks[one.label]}")
-        lines.append(line)
+        lines.append(panel.line(count, error, one.label, class_=f"trace law law-{looks[one.label]}"))
     return figure(
         246,
         "Best point so far",
@@ -255,10 +238,6 @@ def _course(
         "slightly larger than the mean absolute error of the motion.",
         panel.draw(*lines),
     )
-
-
-def _evaluations(one: Assessed, course: Sequence[tuple[float, float]]) -> float:
-    return max(float(_searched(one).evaluations or 1), course[-1][0])
 
 
 def _searched(one: Assessed) -> SearchRecord:

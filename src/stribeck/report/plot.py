@@ -78,8 +78,8 @@ class Panel:
 
     x: Axis
     y: Axis
-    top: float
-    height: float
+    top: float = 24
+    height: float = 180
     left: float = LEFT
     width: float = WIDTH - LEFT - RIGHT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from stribeck.evaluate.assessment import Assessed, AssessedParameter, Assessment, Standing, Stepping
 from stribeck.evaluate.judgement import Basis, Comparison, Judgement, carries_over
@@ -22,11 +22,8 @@ NOTICEABLE = 0.02
 """Smallest relative difference between the error stated in a file and the computed error that is reported."""
 
 
-class Statement(NamedTuple):
-    """A sentence and its tone: good news, note, or doubt."""
-
-    tone: Tone
-    text: str
+Statement = tuple[Tone, str]
+"""A sentence and its tone: good news, note, or doubt."""
 
 
 def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
@@ -41,7 +38,7 @@ def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
         *_expected(best),
         *_simpler(by_label, judgement),
         *_undetermined(best),
-        *(Statement("doubt", text) for text in _shared_statements(best)),
+        *_shared_statements(best),
         *_data(assessment),
         *_reproduced(assessment),
     ]
@@ -82,7 +79,7 @@ def _best(best: Assessed, judgement: Judgement) -> Statement:
         "all": f"on all {runs(count)}; some files do not state to which runs they were fitted",
     }
     text = f"{ranked}: {title(best)}, {best.file.law.title}; mean absolute error {size} {where[judgement.basis]}."
-    return Statement("good" if judgement.basis == "held out" and ranked == "Best law" else "note", text)
+    return "good" if judgement.basis == "held out" and ranked == "Best law" else "note", text
 
 
 def steps(found: Stepping) -> str:
@@ -96,14 +93,14 @@ def _stepping(assessment: Assessment) -> Iterator[Statement]:
     for one in assessment.files:
         fitted = one.fitted_stepping
         if fitted is not None and fitted != one.stepping:
-            yield Statement(
+            yield (
                 "doubt",
                 f"{title(one)} is simulated differently here than in its fit: here {steps(one.stepping)}, in the fit {steps(fitted)}.",
             )
     periods = sorted({one.stepping.reset_period for one in assessment.files if one.stepping.reset_period})
     if periods:
         every = listed([f"{period:g} s" for period in periods])
-        yield Statement(
+        yield (
             "note",
             f"Simulations are reset to the measured state every {every}: the errors are those of intervals of this length, not of whole runs.",
         )
@@ -114,7 +111,7 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
     unseen, fitted = best.errors("held out", "not in the fit"), best.errors("fitted")
     if ratio is None:
         if not unseen and fitted:
-            yield Statement(
+            yield (
                 "doubt",
                 f"No run was held out of the fit of {title(best)}: its error in other motions, or at other "
                 "gains or loads, is unknown. Hold out runs in the fit, or report on other recordings.",
@@ -125,15 +122,17 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
     rule = best.file.provenance.runs.rule if best.file.provenance else ""
     rule = f" ({rule})" if rule and best.errors("held out") else ""
     if ratio <= CARRIES_OVER:
-        yield Statement(
-            "good", f"{title(best)} predicts runs to which it was not fitted about as well: {figures}{rule}."
+        yield (
+            "good",
+            f"{title(best)} predicts runs to which it was not fitted about as well: {figures}{rule}.",
         )
     elif ratio < FAILS:
-        yield Statement(
-            "doubt", f"{title(best)} is less accurate for runs to which it was not fitted: {figures}{rule}."
+        yield (
+            "doubt",
+            f"{title(best)} is less accurate for runs to which it was not fitted: {figures}{rule}.",
         )
     else:
-        yield Statement(
+        yield (
             "doubt",
             f"{title(best)} does not predict runs to which it was not fitted: {figures}{rule}, {ratio:.1f} "
             "times as much. Do not use it for motions that differ from the fitted one.",
@@ -142,25 +141,23 @@ def _other_motion(best: Assessed) -> Iterator[Statement]:
 
 def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[Statement]:
     if len(by_label) == 1:
-        yield Statement(
-            "note", "There is only one file: whether a simpler law would be as accurate is unknown."
-        )
+        yield "note", "There is only one file: whether a simpler law would be as accurate is unknown."
         return
     best = by_label[judgement.best]
     sizes = {label: len(one.file.law.parameter_names) for label, one in by_label.items()}
     simpler = [other for other in judgement.comparisons if sizes[other.label] < sizes[judgement.best]]
     if len(set(sizes.values())) == 1:
-        yield Statement(
+        yield (
             "note",
             "No law here is simpler than another: whether a simpler one would be as accurate is unknown.",
         )
         return
     if not simpler:
-        yield Statement("good", f"{title(best)} is also the simplest law in this report.")
+        yield "good", f"{title(best)} is also the simplest law in this report."
         return
     if judgement.simplest != judgement.best and sizes[judgement.simplest] < sizes[judgement.best]:
         chosen = by_label[judgement.simplest]
-        yield Statement(
+        yield (
             "note",
             f"A simpler law is as accurate: the error of {title(chosen)} is {mrad(judgement.means[judgement.simplest])}, with {sizes[judgement.simplest]} "
             f"friction parameters instead of {sizes[judgement.best]}.",
@@ -169,12 +166,12 @@ def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[St
         undecided = [other for other in simpler if other.outcome == "undecided"]
         if undecided:
             text = "; ".join(_comparison(other, by_label) for other in undecided)
-            yield Statement("doubt", f"These runs do not show whether a simpler law is as accurate: {text}.")
+            yield "doubt", f"These runs do not show whether a simpler law is as accurate: {text}."
         else:
             text = "; ".join(_comparison(other, by_label) for other in reversed(simpler))
-            yield Statement("good", f"No simpler law in this report is as accurate: {text}.")
+            yield "good", f"No simpler law in this report is as accurate: {text}."
     if judgement.basis != "held out":
-        yield Statement(
+        yield (
             "note",
             "Laws are compared on the runs to which they were fitted; on these, additional parameters always reduce the error."
             if judgement.basis == "fitted"
@@ -198,13 +195,13 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
     unknown = best.standing("not determined", "at a bound", "not stated")
     count = len(sure) + len(loose) + len(unknown)
     if best.file.provenance is None and unknown:
-        yield Statement(
+        yield (
             "doubt",
             f"The file of {title(best)} states no intervals for its {count} parameters: regard none of them as determined.",
         )
         return
     if not unknown and not loose:
-        yield Statement("good", f"All {count} identified parameters of {title(best)} are determined.")
+        yield "good", f"All {count} identified parameters of {title(best)} are determined."
         return
     classes: tuple[tuple[str, Standing], ...] = (
         ("loosely determined", "loosely determined"),
@@ -221,7 +218,7 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
         text += " A loosely determined value is known to within half of it."
     if unknown:
         text += " The law as a whole may still predict motion, but do not use single values that are not determined or at a search bound."
-    yield Statement("doubt" if unknown else "note", text)
+    yield "doubt" if unknown else "note", text
 
 
 def _use(files: Sequence[Assessed]) -> Iterator[Statement]:
@@ -230,9 +227,9 @@ def _use(files: Sequence[Assessed]) -> Iterator[Statement]:
         verdict = one.file.verdict
         if verdict is None:
             continue
-        yield Statement(TONES[verdict.use], f"Verdict on the fit of {title(one)}: {verdict.use}.")
+        yield TONES[verdict.use], f"Verdict on the fit of {title(one)}: {verdict.use}."
         for reason in verdict.reasons:
-            yield Statement(TONES[reason.use], f"{title(one)}, {reason.use}: {reason.text}")
+            yield TONES[reason.use], f"{title(one)}, {reason.use}: {reason.text}"
 
 
 def _expected(best: Assessed) -> Iterator[Statement]:
@@ -240,22 +237,22 @@ def _expected(best: Assessed) -> Iterator[Statement]:
     choice = best.file.provenance.choice if best.file.provenance else None
     if choice is None:
         return
-    yield Statement("note", choice.sentence)
+    yield "note", choice.sentence
     for kind, one in choice.expected_error.items():
         low, high = one.interval
-        yield Statement(
+        yield (
             "note",
             f"Expected error with a {kind} that was not recorded: {mrad(one.value)} ({mrad(low)} to {mrad(high)}).",
         )
 
 
-def _shared_statements(best: Assessed) -> Iterator[str]:
+def _shared_statements(best: Assessed) -> Iterator[Statement]:
     """Statements on the best file and all its data."""
     for text in best.file.statements:
         if text.startswith("All runs"):  # of the fit, which may differ from those of the report
-            yield f"About the recordings to which {title(best)} was fitted: {text}"
+            yield "doubt", f"About the recordings to which {title(best)} was fitted: {text}"
         elif text.startswith("The fit was not finished"):
-            yield text
+            yield "doubt", text
 
 
 def _data(assessment: Assessment) -> Iterator[Statement]:
@@ -266,7 +263,7 @@ def _data(assessment: Assessment) -> Iterator[Statement]:
     ):
         names = [title(one) for one in assessment.files if one.same_data is other]
         if names:
-            yield Statement("good" if other else "note", f"{listed(names)}: this {text}.")
+            yield "good" if other else "note", f"{listed(names)}: this {text}."
 
 
 def _reproduced(assessment: Assessment) -> Iterator[Statement]:
@@ -277,7 +274,7 @@ def _reproduced(assessment: Assessment) -> Iterator[Statement]:
             continue
         computed = sum(errors.values()) / len(errors)
         if abs(computed - stated) > NOTICEABLE * stated:
-            yield Statement(
+            yield (
                 "doubt",
                 f"{title(one)}: its file states an error of {mrad(stated)} on the fitted runs, but these runs give {mrad(computed)}: was the file changed by "
                 "hand, or is the time step or version another one?",

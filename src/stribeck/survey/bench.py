@@ -69,6 +69,10 @@ class BenchSurvey:
     entries: list[Commented] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def add(self, section: str, key: str, value: Any, reason: str) -> None:
+        """Add an entry."""
+        self.entries.append(Commented((section, key), value, reason))
+
     @property
     def open_keys(self) -> tuple[str, ...]:
         """Keys whose value has to be filled in by hand."""
@@ -112,7 +116,7 @@ def survey_bench(paths: Sequence[Path], actuator: Actuator | None, joint: str | 
     enable, enable_entry = _torque_enable(chosen.get("torque_enable"))
     position = _position(chosen["position"], chosen.get("velocity"), actuator)
     _set_zero(position, enable, found)
-    found.entries.append(Commented(("signals", "position"), position.source, position.reason))
+    found.add("signals", "position", position.source, position.reason)
     _add_goal(found, chosen.get("goal"), position, enable, there)
     _add_velocity(found, chosen.get("velocity"), position)
     found.entries.append(enable_entry)
@@ -129,7 +133,7 @@ def _add_time(found: BenchSurvey, time: Candidate | None, there: str) -> float:
     """Add the source of the times of a table; returns their factor to seconds."""
     if time is None:
         reason = f"no column increases from row to row, as time does (found: {there}): enter the sampling rate as {{rate: HZ}}"
-        found.entries.append(Commented(("signals", "time"), TODO, reason))
+        found.add("signals", "time", TODO, reason)
         return 0.01
     step = float(np.median(np.diff(time.tracks[0].value)))
     fitting = [unit for unit, (low, high) in STEPS.items() if low < step <= high]
@@ -139,7 +143,7 @@ def _add_time(found: BenchSurvey, time: Candidate | None, there: str) -> float:
         found.notes.append(
             f"time increases by {step:.6g} from row to row, which suits none of the known units: check its unit"
         )
-    found.entries.append(Commented(("signals", "time"), {**time.source, "unit": unit}, reason))
+    found.add("signals", "time", {**time.source, "unit": unit}, reason)
     return UNITS[unit]
 
 
@@ -236,7 +240,7 @@ def _add_goal(
     """Add the goal, in the unit in which the position follows it."""
     if goal is None or np.ptp(goal.values) == 0.0:
         reason = f"no signal with a name that means goal changes; found: {there}. Enter the source of the goal, in the form of that of the position"
-        found.entries.append(Commented(("signals", "goal"), TODO, reason))
+        found.add("signals", "goal", TODO, reason)
         return
     held, moved = _with_torque(goal, position, enable)
     share = float(np.cov(held, moved)[0, 1] / max(np.var(held, ddof=1), 1e-300))
@@ -262,7 +266,7 @@ def _add_goal(
         reason += "; the offset is the median difference between position and goal"
     if not 0.2 < abs(share / factor) < 2.0:
         found.notes.append(f"goal: {reason}: check its unit, and that it is the goal of this joint")
-    found.entries.append(Commented(("signals", "goal"), source, reason))
+    found.add("signals", "goal", source, reason)
 
 
 def _with_torque(goal: Candidate, position: _Reading, enable: Candidate | None) -> tuple[Array, Array]:
@@ -305,7 +309,7 @@ def _add_velocity(found: BenchSurvey, velocity: Candidate | None, position: _Rea
     if ratio < 0.0:
         source["sign"] = -1
     reason = f"{ratio:.4g} times the derivative of the position in rad/s, unit: {name}"
-    found.entries.append(Commented(("signals", "velocity"), {**velocity.source, **source}, reason))
+    found.add("signals", "velocity", {**velocity.source, **source}, reason)
 
 
 def _velocity_ratio(position: Sequence[Track], velocity: Sequence[Track]) -> float | None:
@@ -338,9 +342,9 @@ def _add_others(
         if volts < LARGEST_VOLTAGE:
             source = {**one.source, **({} if factor == 1.0 else {"scale": factor})}
             reason = f"median {typical:.4g}, taken as {volts:.3g} V"
-            found.entries.append(Commented(("signals", "supply_voltage"), source, reason))
+            found.add("signals", "supply_voltage", source, reason)
     if (one := chosen.get("temperature")) is not None:
-        found.entries.append(Commented(("signals", "temperature"), one.source, "in °C"))
+        found.add("signals", "temperature", one.source, "in °C")
     if (one := chosen.get("pwm")) is not None:
         largest = float(np.abs(one.values).max())
         scales: list[tuple[float, dict[str, Any]]] = [
@@ -357,7 +361,7 @@ def _add_others(
             reason = (
                 f"reaches {largest:g}; full duty is 1, 100 or, in registers of Dynamixel X, {FULL_DUTY:g}"
             )
-            found.entries.append(Commented(("signals", "pwm"), {**one.source, **fitting}, reason))
+            found.add("signals", "pwm", {**one.source, **fitting}, reason)
     if (one := chosen.get("effort")) is not None:
         found.notes.append(f"{one.label} is ignored: the identification of a servo does not use effort")
     return volts
@@ -377,16 +381,14 @@ def _add_bench(
     reason = (
         f"enter the servo: {', '.join(actuator_names())}, or the path of its YAML file, see docs/actuators.md"
     )
-    found.entries.append(Commented(("defaults", "actuator"), servo, reason if actuator is None else ""))
+    found.add("defaults", "actuator", servo, reason if actuator is None else "")
     if joint is not None:
-        found.entries.append(
-            Commented(("defaults", "joint"), joint, "the joint that was given, or the only one that moves")
-        )
+        found.add("defaults", "joint", joint, "the joint that was given, or the only one that moves")
     reason = "measured" if volts is not None else "supply [V]"
     if volts is None and actuator is not None:
         reason += f", rated for {actuator.supply.rated_min:g} to {actuator.supply.rated_max:g}"
     supply = TODO if volts is None else float(f"{volts:.3g}")
-    found.entries.append(Commented(("defaults", "supply_voltage"), supply, reason))
+    found.add("defaults", "supply_voltage", supply, reason)
     by_run: dict[str, dict[str, float]] = {name: {} for name in names}
     for key, reason in KNOWN.items():
         values = told.get(key, {})
@@ -394,13 +396,11 @@ def _add_bench(
             for name, value in values.items():
                 by_run[name][key] = float(value or 0.0)
         else:
-            found.entries.append(Commented(("defaults", key), TODO, reason))
+            found.add("defaults", key, TODO, reason)
     for name, given in by_run.items():
         if given:
             first = name == names[0]
-            found.entries.append(
-                Commented(("runs", name), given, "from the names of the recordings" if first else "")
-            )
+            found.add("runs", name, given, "from the names of the recordings" if first else "")
 
 
 def _from_name(key: str, name: str) -> float | None:

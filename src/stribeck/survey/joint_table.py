@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,12 +104,8 @@ def parse_columns(text: str) -> dict[str, Column | None]:
             raise ConfigError(
                 f"`columns`: {signal}: unit {unit!r}; valid: {', '.join(FITTING[signal]) or 'none'}"
             )
-        found[signal] = None if name == NONE else Column(name, _unit(unit) if unit else None)
+        found[signal] = None if name == NONE else Column(name, unit or None)
     return found
-
-
-def _unit(word: str) -> Unit:
-    return next(unit for unit in get_args(Unit) if unit == word)
 
 
 def read_joint_table(
@@ -160,21 +156,22 @@ def _missing(table: Table, signal: str) -> str:
     return f"{table.path}: the column of the {signal} is not known: give `columns` {signal}=COLUMN[:UNIT]{also}; found: {others}"
 
 
-def _words(name: str) -> str:
+def words_of(name: str) -> str:
+    """The words of a name, in lower case with blanks between them."""
     text = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return re.sub(r"[^a-z0-9]+", " ", text).strip()
 
 
 def signal_of(name: str) -> str | None:
     """The signal that a column's name stands for."""
-    words = re.sub(r"\d+", "", _words(name)).strip()
+    words = re.sub(r"\d+", "", words_of(name)).strip()
     return next((signal for signal, pattern in WORDS.items() if re.search(pattern, words)), None)
 
 
 def unit_of(name: str, signal: str) -> Unit | None:
     """The unit in a column's name, if it is one of the signal."""
     joined = re.sub(r"N[ .*·_-]?m\b", "Nm", name)
-    for word in reversed(_words(joined.replace("Nm", "nm")).split()):
+    for word in reversed(words_of(joined.replace("Nm", "nm")).split()):
         unit = UNIT_WORDS.get(word)
         if unit in FITTING[signal]:
             return unit

@@ -18,6 +18,7 @@ from stribeck.recordings.bags.storage import BagContent, is_bag, read_messages
 from stribeck.recordings.signals.sources import SignalSource
 from stribeck.recordings.signals.tracks import Track
 from stribeck.recordings.tables.readers import Table, read_table
+from stribeck.survey.joint_table import MOVES, words_of
 
 WORDS = {
     "torque_enable": r"torque_?(enable|on)|enabled?|motor_?on|power_?on",
@@ -38,9 +39,6 @@ COMMANDED = ("reference", "desired")
 FEW = 100
 """Messages of a topic in which names of joints and interfaces are looked for."""
 
-MOVES = 0.05
-"""A joint moves if it travels this share of the largest travel."""
-
 
 class Candidate(NamedTuple):
     """A place of a recording that may hold a signal.
@@ -57,8 +55,7 @@ class Candidate(NamedTuple):
     @property
     def signal(self) -> str | None:
         """The signal that the words stand for."""
-        text = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.label).lower()
-        text = re.sub(r"[^a-z0-9]+", " ", text).strip()
+        text = words_of(self.label)
         found = [name for name, pattern in WORDS.items() if re.search(pattern.replace("_?", "[ ]?"), text)]
         if found[:1] == ["goal"] and set(found) & {"velocity", "effort", "pwm"}:
             return None

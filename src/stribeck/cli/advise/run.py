@@ -12,7 +12,7 @@ from stribeck.advise.advice import AdviceSettings, JointAdvice, Value, advise
 from stribeck.advise.rest import UNSEEN, RestAdvice
 from stribeck.cli.advise.options import AdviseOptions
 from stribeck.cli.exit_codes import DONE
-from stribeck.cli.inputs import as_number, assignments, check_outputs, warn, write_json
+from stribeck.cli.inputs import as_number, assignments, check_outputs, warn, words_of, write_json
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.drives import read_drives
@@ -37,7 +37,7 @@ def run(options: AdviseOptions) -> int:
     settings = _settings(options)
     inputs = [options.params, options.model, options.calibration, *options.recordings]
     check_outputs([options.json, options.report], inputs)
-    excluded = tuple(word for text in options.exclude for word in text.split(",") if word)
+    excluded = words_of(options.exclude)
     advice = _advice(options, options.params, settings, excluded) if options.params is not None else []
     rests = {}
     if options.recordings and options.model is not None:
@@ -159,19 +159,13 @@ def _print_rests(rests: Mapping[str, RestAdvice]) -> None:
 
 
 def _print_advice(advice: Sequence[JointAdvice]) -> None:
-    rows = [
-        [
-            one.joint,
-            f"{one.kp:.3g}",
-            _with_interval(one.dead_band, 1e3),
-            _with_interval(one.sag, 1e3),
-            _with_interval(one.sufficient),
-            _with_interval(one.hunts),
-            _with_interval(one.slowest) if one.slowest.value else "all",
-            _mrad(one.stair) if one.stair else "",
-        ]
-        for one in advice
-    ]
+    rows = []
+    for one in advice:
+        errors = _with_interval(one.dead_band, 1e3), _with_interval(one.sag, 1e3)
+        gains = _with_interval(one.sufficient), _with_interval(one.hunts)
+        slowest = _with_interval(one.slowest) if one.slowest.value else "all"
+        stairs = _mrad(one.stair) if one.stair else ""
+        rows.append([one.joint, f"{one.kp:.3g}", *errors, *gains, slowest, stairs])
     header = ["joint", "gain", "dead band [mrad]", "sag [mrad]", "sufficient gain", "hunts at gain"]
     print_table([*header, "slowest smooth [rad/s]", "stairs [mrad]"], rows)
     for one in advice:
@@ -193,25 +187,15 @@ def _content(advice: Sequence[JointAdvice], rests: Mapping[str, RestAdvice]) -> 
         return [clean(one) for one in value] if isinstance(value, (list, tuple)) else value
 
     joints = {
-        one.joint: clean(
-            vars(one) | {"hunting": asdict(one.hunting), "text": one.text, "advised": one.advised}
-        )
+        one.joint: vars(one) | {"hunting": asdict(one.hunting), "text": one.text, "advised": one.advised}
         for one in advice
     }
-    return {
-        "schema": 1,
-        "joints": joints,
-        "standstill": {
-            name: clean(
-                asdict(one.standstill)
-                | {
-                    "dead_band": one.standstill.dead_band,
-                    "load": one.load,
-                    "sag": one.sag,
-                    "error": one.error,
-                }
-                | {"with_offsets": one.with_offsets, "sufficient_factor": one.factor, "text": one.text}
-            )
-            for name, one in rests.items()
-        },
+    names = ("load", "sag", "error", "with_offsets", "text")
+    standstill = {
+        name: asdict(one.standstill)
+        | {"dead_band": one.standstill.dead_band, "sufficient_factor": one.factor}
+        | {key: getattr(one, key) for key in names}
+        for name, one in rests.items()
     }
+    content: dict[str, Any] = clean({"joints": joints, "standstill": standstill})
+    return content

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from stribeck.api.recordings import benches_of
 from stribeck.api.servo_notes import supply_notes
 from stribeck.cli.inputs import described, warn
-from stribeck.cli.options import NotNegative, option
+from stribeck.cli.options import NotNegative, declared, option
 from stribeck.errors import ConfigError, OutputError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.folders import check_writable
@@ -21,7 +21,7 @@ from stribeck.recordings.signals.sources import load_signals
 from stribeck.recordings.sources import recorded_runs
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class ImportOptions:
     """Options: recordings, and values that they do not contain."""
 
@@ -32,19 +32,18 @@ class ImportOptions:
     )
     output: Path = option("folder for the new bags, one per recording", metavar="BAGS")
     signals: Path | None = option(
-        "table of signals: topics or columns, and units (docs/recordings.md)", None, "YAML"
+        "table of signals: topics or columns, and units (docs/recordings.md)", metavar="YAML"
     )
     bench: str | None = option(
         "load, gain and servo, for recordings that do not state them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
-        None,
-        "FILE",
+        metavar="FILE",
     )
-    arm_mass: NotNegative | None = option("rod mass, for JSON recordings without one", None, "KG")
+    arm_mass: NotNegative | None = option("rod mass, for JSON recordings without one", metavar="KG")
     servo: str | None = option(
-        "the servo, if the recordings name none; replaces the one named in JSON recordings", None
+        "the servo, if the recordings name none; replaces the one named in JSON recordings"
     )
     joint: str | None = option(
-        "joint to read from bags with several joints; it is also the name of the joint in the new bags", None
+        "joint to read from bags with several joints; it is also the name of the joint in the new bags"
     )
     storage: Storage = option("storage format of the bags (default: mcap)", "mcap")
 
@@ -94,16 +93,10 @@ def _read(options: ImportOptions, bench: Benches | None, folder: Path) -> list[t
         actuator=options.servo,
         note=warn,
     )
-    if options.joint == "*":
+    if options.joint in (None, "*"):
         return runs
     return [
-        (
-            path,
-            [
-                log if options.joint is None else replace(log, setup=replace(log.setup, joint=options.joint))
-                for log in logs
-            ],
-        )
+        (path, [replace(log, setup=replace(log.setup, joint=options.joint)) for log in logs])
         for path, logs in runs
     ]
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.inputs import check_outputs, write_json
-from stribeck.cli.options import option
+from stribeck.cli.options import declared, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.folders import write_atomically
 from stribeck.files.library import drives_of, entries, friction_of, path_of, spread_of
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class LibraryOptions:
     """Options: which drives, and where they go."""
 
     names: tuple[str, ...] = option(
         "names of the drives to print (default: list all)", (), "NAME", positional=True
     )
-    output: Path | None = option("file to write a copy of the named drives to", None, "FILE")
-    json: Path | None = option("JSON file of the list, or of the data of the drives", None, "FILE")
+    output: Path | None = option("file to write a copy of the named drives to")
+    json: Path | None = option("JSON file of the list, or of the data of the drives")
 
 
 def run(options: LibraryOptions) -> int:
@@ -41,7 +41,7 @@ def run(options: LibraryOptions) -> int:
             write_atomically(options.output, path_of(name).read_bytes())
             print(options.output)
     chosen = options.names or tuple(entries())
-    write_json(options.json, {"schema": 1, "entries": {name: _origin(name) for name in chosen}})
+    write_json(options.json, {"entries": {name: _origin(name) for name in chosen}})
     return DONE
 
 
@@ -72,11 +72,7 @@ def _origin(name: str) -> dict[str, object]:
         kind: {parameter: asdict(one) for parameter, one in found.items()}
         for kind, found in spread_of(entry, drives).items()
     }
-    return {
-        "title": entry.title,
-        "source": entry.source,
-        "licence": entry.licence,
-        "command": entry.command,
+    return {key: getattr(entry, key) for key in ("title", "source", "licence", "command")} | {
         "path": str(path_of(name)),
         "joints": list(drives.joints),
         "verdict": None if drives.verdict is None else drives.verdict.use,

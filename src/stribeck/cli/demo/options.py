@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from stribeck.cli.options import Seed, option
+from stribeck.cli.options import Seed, declared, option
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class DemoOptions:
     """Options: output folder and the seed of the fit."""
 
     output: Path = option("folder for the results (default: stribeck-demo)", Path("stribeck-demo"), "DIR")
-    json: Path | None = option("JSON summary for scripts", None, "FILE")
-    seed: Seed = option("random seed (default: 0)", 0, "N")
-
-
-DECLARED = DemoOptions
-"""The options that the parser reads."""
+    json: Path | None = option("JSON summary for scripts")
+    seed: Seed = option("random seed (default: 0)", 0)

@@ -9,7 +9,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,7 +52,6 @@ from stribeck.recordings.sources import read_recordings
 from stribeck.report.figures import CompensationDrawing, draw_compensation
 from stribeck.report.style import save
 
-SCHEMA = 1
 LAW = "m6"
 
 ROBOTS: dict[str, dict[str, Any]] = {
@@ -102,26 +101,14 @@ WATCHED_JOINTS = {f"{GAIN:g}": f"friction_{REST_KP}", f"{REST_GAIN:g}": "firm", 
 LEVELS = (0.0, 0.5, 1.0, 0.5, 0.0, -0.5, 0.0)
 
 
-class Showcase(NamedTuple):
-    """A trajectory used to measure compensation, starting at rest at 0 rad.
-
-    :param title: description.
-    :param duration: [s].
-    :param goal: position [rad] at a time [s].
-    """
-
-    title: str
-    duration: float
-    goal: Callable[[float], float]
-
-
 SHOWCASES = {
-    "slow_sine": Showcase("0.8 sin(0.4π t)", 5.0, lambda t: 0.8 * math.sin(0.4 * math.pi * t)),
-    "sin_half_t_squared": Showcase("sin(t²/2)", 6.5, lambda t: math.sin(0.5 * t * t)),
-    "steps": Showcase(
-        "steps with holds", 8.05, lambda t: LEVELS[min(int(max(t, 0.0) / 1.15), len(LEVELS) - 1)]
+    "0.8 sin(0.4π t)": DemoMotion("slow_sine", lambda t: 0.8 * math.sin(0.4 * math.pi * t), 5.0),
+    "sin(t²/2)": DemoMotion("sin_half_t_squared", lambda t: math.sin(0.5 * t * t), 6.5),
+    "steps with holds": DemoMotion(
+        "steps", lambda t: LEVELS[min(int(max(t, 0.0) / 1.15), len(LEVELS) - 1)], 8.05
     ),
 }
+"""Trajectories used to measure compensation, starting at rest at 0 rad, by their descriptions."""
 
 
 class Case(NamedTuple):
@@ -163,7 +150,6 @@ def run(options: DemoOptions) -> int:
     )
     save(draw_compensation(drawings, len(SHOWCASES), title), picture)
     summary = {
-        "schema": SCHEMA,
         "prediction_mae": mae,
         "encoder_step": ENCODER_STEP,
         "trajectory_error": {
@@ -332,10 +318,9 @@ def compensate(
 
 def motions() -> list[DemoMotion]:
     """The motions to measure, each after a time at 0 rad."""
-    showcases = [DemoMotion(name, case.goal, case.duration) for name, case in SHOWCASES.items()]
     rest = DemoMotion("rest", to_rest, PUSHED_AT + PUSH_TIME + SETTLING + WATCHED)
     found = []
-    for motion in (*showcases, rest):
+    for motion in (*SHOWCASES.values(), rest):
         found += [DemoMotion(f"before {motion.name}", lambda t: 0.0, BETWEEN), motion]
     return found
 
@@ -348,7 +333,8 @@ def to_rest(t: float) -> float:
 
 def follow(nodes: NodeProcesses, controller: DemoController) -> None:
     """Show progress until all motions are measured."""
-    for title, names in (("trajectories", list(SHOWCASES)), ("rest after a push", ["rest"])):
+    shown = [motion.name for motion in SHOWCASES.values()]
+    for title, names in (("trajectories", shown), ("rest after a push", ["rest"])):
         for name in tqdm(names, desc=title):
             nodes.wait_until(partial(controller.has_measured, name))
 
@@ -407,11 +393,11 @@ def distances(traces: dict[str, Trace]) -> tuple[list[Case], list[CompensationDr
 
     cases, drawings = [], []
     for kp in FIRMWARE_GAINS:
-        for name, show in SHOWCASES.items():
-            trace = traces[name]
+        for title, motion in SHOWCASES.items():
+            trace = traces[motion.name]
             gravity, friction, free = (trace.position[:, JOINTS.index(f"{kind}_{kp}")] for kind in KINDS)
-            case = Case(f"{name}_kp{kp}", rms(gravity - free), rms(friction - free))
-            title = f"{show.title}, firmware gain {kp}"
+            case = Case(f"{motion.name}_kp{kp}", rms(gravity - free), rms(friction - free))
+            title = f"{title}, firmware gain {kp}"
             cases.append(case)
             drawings.append(
                 CompensationDrawing(title, trace.time, trace.goal, free, gravity, friction, case.cut)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.inputs import check_outputs
-from stribeck.cli.options import Count, Positive, assigned, group, option
+from stribeck.cli.options import Count, Positive, assigned, declared, group, option
 from stribeck.errors import ConfigError
 from stribeck.rigid.urdf import robot_element
 from stribeck.session.sweep import spaced_speeds, sweep_of
@@ -21,28 +20,25 @@ WITHIN = 0.9
 """Share of the limits of a URDF that a programme uses."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class SweepOptions:
     """Options: the joint, its limits, how it moves, and the file."""
 
     joint: str = _joint("the joint that moves", metavar="NAME")
-    model: Path | None = _joint(
-        "URDF with the limits of the joint, of which nine tenths are used", None, "FILE"
-    )
-    lower: float | None = _joint("lower end of the travel [rad] (default: as in the URDF)", None, "RAD")
-    upper: float | None = _joint("upper end of the travel [rad] (default: as in the URDF)", None, "RAD")
-    velocity: Positive | None = _joint("largest speed [rad/s] (default: as in the URDF)", None, "RAD/S")
+    model: Path | None = _joint("URDF with the limits of the joint, of which nine tenths are used")
+    lower: float | None = _joint("lower end of the travel [rad] (default: as in the URDF)", metavar="RAD")
+    upper: float | None = _joint("upper end of the travel [rad] (default: as in the URDF)", metavar="RAD")
+    velocity: Positive | None = _joint("largest speed [rad/s] (default: as in the URDF)", metavar="RAD/S")
     acceleration: Positive = _motion("acceleration of the ramps [rad/s²] (default: 5)", 5.0, "RAD/S2")
-    count: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8, "N")
+    count: Count = _motion("number of speeds, spaced geometrically (default: 8)", 8)
     places: Count = _motion(
         "number of parts of the travel in which slow sweeps are repeated, at different gravity loads (default: 3)",
         3,
-        "N",
     )
     set: Annotated[dict[str, float], assigned] | None = _motion(
-        "positions of the other joints [rad]", None, "JOINT=RAD"
+        "positions of the other joints [rad]", metavar="JOINT=RAD"
     )
-    output: Path = option("file to write (default: sweep.yaml)", Path("sweep.yaml"), "FILE")
+    output: Path = option("file to write (default: sweep.yaml)", Path("sweep.yaml"))
 
 
 def run(options: SweepOptions) -> int:

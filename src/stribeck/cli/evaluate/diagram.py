@@ -54,15 +54,9 @@ def draw_diagrams(
         warn(
             f"--max-torque {most:g} N m is far above the stall torque of all servos in the diagram, {strongest:.3g} N m: choose a smaller one"
         )
+    axes = np.linspace(0.0, most, POINTS), options.speeds or SPEEDS
     curves = [
-        diagram_curve(
-            _label(file, drive, options),
-            drive.law,
-            drive.values,
-            np.linspace(0.0, most, POINTS),
-            options.speeds or SPEEDS,
-        )
-        for file, drive in files
+        diagram_curve(_label(file, drive, options), drive.law, drive.values, *axes) for file, drive in files
     ]
     title = "Drive/backdrive diagram"
     save(draw_diagram(curves, max_torque=most, title=title, measured=points), path)

@@ -16,8 +16,6 @@ from stribeck.errors import ConfigError
 from stribeck.files.drives import Drives, read_drives
 from stribeck.identify.common.machine_motion import MachineMotion, errors_of, overall_error
 
-SCHEMA = 1
-
 UNIT = {
     "torque": ("relative error of torque [%], rows with motion", 100.0),
     "position": ("root mean square error of position [mrad or mm]", 1e3),
@@ -58,7 +56,7 @@ def evaluate_machines(files: Sequence[tuple[Path, Drives]], options: EvaluateOpt
             print(path)
         _print(motions)
         results.append(_result(path, motions))
-    write_json(options.json, {"schema": SCHEMA, "results": results})
+    write_json(options.json, {"results": results})
     if options.plot is not None:
         _draw(predicted, options, options.plot)
     if options.report is not None:
@@ -104,7 +102,7 @@ def _print(motions: Sequence[MachineMotion]) -> None:
 
 
 def _draw(predicted: dict[Path, list[MachineMotion]], options: EvaluateOptions, folder: Path) -> None:
-    from stribeck.report.machine_figures import draw_machine_motion
+    from stribeck.report.arm_figures import draw_machine_motion
     from stribeck.report.style import save_all
 
     pictures = {}

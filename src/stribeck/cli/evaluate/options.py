@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,7 @@ from stribeck.cli.options import (
     Positive,
     RecordingOptions,
     StepOptions,
+    declared,
     group,
     option,
 )
@@ -22,67 +22,49 @@ _diagram = group("diagram")
 _others = group("files given with --params as MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml)")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class EvaluateOptions(StepOptions, RecordingOptions, ParameterFileOptions):
     """Options: parameter files, recordings, and what is drawn."""
 
     recordings: tuple[Path, ...] = option(
-        "recordings of a servo, an arm or a robot, or folders of them",
-        (),
-        "RECORDING",
-        positional=True,
+        "recordings of a servo, an arm or a robot, or folders of them", (), "RECORDING", positional=True
     )
-    params: tuple[Path, ...] = option("parameter files", (), "FILE")
+    params: tuple[Path, ...] = option("parameter files", ())
     model: Path | None = _machines(
-        "URDF of an arm (default: as in the machine's file), URDF or MJCF of a robot",
-        None,
-        "FILE",
+        "URDF of an arm (default: as in the machine's file), URDF or MJCF of a robot"
     )
     machine: str | None = _machines(
         "arm by name, or its YAML file (default: the file named in the file of drives, or machine.yaml beside it)",
-        None,
-        "NAME",
+        metavar="NAME",
     )
-    degrees: bool = _machines("goals and positions of a robot are in degrees", False)
+    degrees: bool = _machines("goals and positions of a robot are in degrees")
     calibration: Path | None = _machines(
-        "calibration file of the robot, for LeRobot data sets with positions from -100 to 100 instead of degrees",
-        None,
-        "FILE",
+        "calibration file of the robot, for LeRobot data sets with positions from -100 to 100 instead of degrees"
     )
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
-        "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo; others reproduce published figures)",
-        None,
+        "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo; others reproduce published figures)"
     )
     plot: Path | None = _output(
         "folder for pictures of motion, speed, torque and load, or an animation of the bench (.gif)",
-        None,
-        "DIR",
+        metavar="DIR",
     )
-    report: Path | None = _output("HTML report, one file that opens offline", None, "FILE.html")
-    json: Path | None = _output("errors for scripts", None, "FILE")
+    report: Path | None = _output("HTML report, one file that opens offline", metavar="FILE.html")
+    json: Path | None = _output("errors for scripts")
     diagram: Path | None = _diagram(
-        "picture of the drive/backdrive diagram: .png, .svg or .pdf; with recordings, measured torques are drawn too",
-        None,
-        "FILE",
+        "picture of the drive/backdrive diagram: .png, .svg or .pdf; with recordings, measured torques are drawn too"
     )
     output: Path | None = _diagram(
-        "write the first parameter file again, fitted also to the torques measured just before motion and in slow motion",
-        None,
-        "FILE",
+        "write the first parameter file again, fitted also to the torques measured just before motion and in slow motion"
     )
     file_joint: str | None = option(
-        "joint to read from files with several joints (default: the only one)", None, "NAME"
+        "joint to read from files with several joints (default: the only one)", metavar="NAME"
     )
-    max_torque: Positive | None = _diagram("largest motor torque to draw [N m]", None, "T")
+    max_torque: Positive | None = _diagram("largest motor torque to draw [N m]", metavar="T")
     speeds: Numbers = _diagram(
         "speeds in the diagram [rad/s] (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST"
     )
-    kp: Positive | None = _others("firmware gain to which the stiffness in these files belongs", None, "K")
+    kp: Positive | None = _others("firmware gain to which the stiffness in these files belongs", metavar="K")
     supply: Positive | None = _others(
-        "supply voltage to which the torques in these files belong (default: nominal)", None, "V"
+        "supply voltage to which the torques in these files belong (default: nominal)", metavar="V"
     )
-    motor: Path | None = _others("parameter file with the motor parameters, for URDF files", None, "P.json")
-
-
-DECLARED = EvaluateOptions
-"""The options that the parser reads."""
+    motor: Path | None = _others("parameter file with the motor parameters, for URDF files", metavar="P.json")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.cli.evaluate.engine import engine_of
 from stribeck.cli.evaluate.options import EvaluateOptions
-from stribeck.cli.inputs import display_name
+from stribeck.cli.inputs import display_name, engine_of
 from stribeck.evaluate.assessment import DEFAULT_STEP, Recordings, simulated_motion, stepping_of
 from stribeck.identify.servo.prediction import averaged, half_widths
 from stribeck.model.arrays import Array

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.cli.evaluate.engine import engine_of
 from stribeck.cli.evaluate.machines import evaluate_machines, machine_files
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
@@ -17,6 +16,7 @@ from stribeck.cli.inputs import (
     check_outputs,
     check_recorded,
     display_name,
+    engine_of,
     parameter_files_of,
     recordings_of,
     write_json,
@@ -29,8 +29,6 @@ from stribeck.files.drives import read_drive, read_drives
 from stribeck.identify.servo.prediction import COVERAGE, averaged, coverage_of, half_widths
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log
-
-SCHEMA = 1
 
 OTHERS = {".xml": "mjcf", ".urdf": "urdf", ".yaml": "isaaclab", ".yml": "isaaclab"}
 """Formats of other programs among ``--params``, by the end of the file name."""
@@ -154,30 +152,22 @@ def _evaluate(
 ) -> None:
     recordings = Recordings(logs)
     integrator, simulator = engine_of(options.integrator)
-    results = [
-        evaluation(
-            path,
-            file,
-            recordings,
-            stepping_of(file, options.step, options.reset_period, integrator),
-            simulator,
-        )
-        for path, file in files
-    ]
+    results = []
+    for path, file in files:
+        stepping = stepping_of(file, options.step, options.reset_period, integrator)
+        results.append(evaluation(path, file, recordings, stepping, simulator))
     print_errors([path for path, _ in files], results)
-    write_json(options.json, {"schema": SCHEMA, "results": results})
+    write_json(options.json, {"results": results})
 
 
 def evaluation(
-    path: Path,
-    file: Drive,
-    recordings: Recordings,
-    stepping: Stepping,
-    simulator: Simulator | None = None,
+    path: Path, file: Drive, recordings: Recordings, stepping: Stepping, simulator: Simulator | None = None
 ) -> dict[str, Any]:
     """Errors of one parameter file for each run [rad]."""
     batch, position = simulated(path, file, recordings, stepping, simulator)
-    best, others = batch.mean_absolute_errors(position).tolist(), _others(file, simulator)
+    best = batch.mean_absolute_errors(position).tolist()
+    # Another program simulates the law of the file alone.
+    others = 0 if file.prediction is None or simulator is not None else len(file.prediction.members)
     if others:
         position = averaged(file, batch, stepping.integrator, stepping.reset_period, position).mean
     errors = batch.mean_absolute_errors(position).tolist()
@@ -199,11 +189,6 @@ def evaluation(
             for log, error, band in zip(recordings.logs, errors, bands, strict=True)
         ],
     }
-
-
-def _others(file: Drive, simulator: Simulator | None) -> int:
-    """Number of fits that are averaged with the one of a file; another program simulates that one alone."""
-    return len(file.prediction.members) if file.prediction is not None and simulator is None else 0
 
 
 def print_errors(paths: Sequence[Path], results: Sequence[dict[str, Any]]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from stribeck.api.stages import StageLine
 from stribeck.cli.exit_codes import DONE
 from stribeck.cli.export.draws import BESIDE_LAW, Drawn, Judged, check_draws, check_units, drawn_of
 from stribeck.cli.export.options import ExportOptions
@@ -22,7 +23,6 @@ from stribeck.cli.inputs import (
     write_json,
 )
 from stribeck.cli.options import RecordingOptions
-from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import stepping_of
@@ -51,6 +51,14 @@ from stribeck.strict import read_bytes
 
 SEVERAL = 5
 """From this number of joints on, all of them are not listed by name."""
+
+
+class _Asked(NamedTuple):
+    """What is asked for: options, format and recordings."""
+
+    options: ExportOptions
+    form: Format
+    logs: Sequence[Log]
 
 
 class _Driven(NamedTuple):
@@ -84,19 +92,20 @@ def run(options: ExportOptions) -> int:
     table = None if options.draws is None else table_path(output)
     outputs = [output, beside, *([] if table is None else [table])]
     check_outputs(outputs, [*options.params, options.model], options.recordings)
-    used = [_gains(options, logs, file) for _, file in files]
+    asked = _Asked(options, form, logs)
+    used = [_gains(asked, file) for _, file in files]
     missing = [lost(file, form, gains) for (_, file), gains in zip(files, used, strict=True)]
-    _check_strict(options, form, [path for path, _ in files], missing)
+    _check_strict(asked, dict(zip((path for path, _ in files), missing, strict=True)))
     check_units(options, {one.joint: (one.path, one.file) for one in driven})
-    supplies = [_supply(options, form, logs, path, file) for path, file in files]
+    supplies = [_supply(asked, path, file) for path, file in files]
 
     def task_of(held: Sequence[Drive]) -> ExportTask:
         servos = tuple(
-            JointServo(one.joint, _servo(options, form, logs, one.file, held[place], supplies[place]))
+            JointServo(one.joint, _servo(asked, one.file, held[place], supplies[place]))
             for one, place in zip(driven, places, strict=True)
         )
         sources = tuple(one.path for one in driven)
-        by_torque = frozenset(one.joint for one in driven if _by_torque(options, form, logs, one.file))
+        by_torque = frozenset(one.joint for one in driven if _by_torque(asked, one.file))
         return ExportTask(servos, output, options.model, options.step, sources, table, by_torque)
 
     form.write(task_of([plain(file, form) for _, file in files]))  # refuses early what does not fit
@@ -104,11 +113,11 @@ def run(options: ExportOptions) -> int:
     with StageLine(quiet=len(files) == 1 or all(file.of_robot for _, file in files)) as line:
         for (path, file), gains, supply in zip(files, used, supplies, strict=True):
             line.tell(f"drives in the format {form.name}, {len(judged) + 1} of {len(files)}")
-            judged.append(_judged(path, file, form, options, logs, gains, supply))
+            judged.append(_judged(asked, path, file, gains, supply))
     task = task_of([one.held for one in judged])
     written = form.write(task)
     check_outputs(list(written.files)[1:], [*options.params, options.model], options.recordings)
-    losses = _losses(form, options, task, judged, places, missing, recorded=bool(logs))
+    losses = _losses(asked, task, judged, places, missing)
     drawn: list[Drawn] = []
     if options.draws is not None:
         drawn = drawn_of(judged, {one.joint: one.file for one in driven}, options, options.draws)
@@ -116,7 +125,7 @@ def run(options: ExportOptions) -> int:
         check_outputs(list(more), [*options.params, options.model], options.recordings)
         numbered = tuple(path for path in more if path != table)
         written = Written({**written.files, **more}, written.notes, numbered)
-    _finish(form, written, judged, losses, drawn, beside, options, _remarks(driven))
+    _finish(asked, written, judged, losses, drawn, beside, _remarks(driven))
     return DONE
 
 
@@ -133,17 +142,14 @@ def _remarks(driven: Sequence[_Driven]) -> list[str]:
 
 
 def _losses(
-    form: Format,
-    options: ExportOptions,
+    asked: _Asked,
     task: ExportTask,
     judged: Sequence[Judged],
     places: Sequence[int],
     missing: Sequence[tuple[str, ...]],
-    *,
-    recorded: bool,
 ) -> list[Loss]:
     """The error of each file; warns of friction at rest that gets lost."""
-    losses = []
+    losses, form = [], asked.form
     for k, one in enumerate(judged):
         own = [servo for servo, place in zip(task.joints, places, strict=True) if place == k]
         names = ", ".join(joint for joint, _ in own)
@@ -153,20 +159,24 @@ def _losses(
             losses.append(unsimulated(names, missing[k]))
             continue
         of_file = (one.runs, one.stepping, missing[k])
-        losses.append(loss_of(names, own[0].servo, form, *of_file, recorded=recorded, timestep=options.step))
+        losses.append(
+            loss_of(
+                names, own[0].servo, form, *of_file, recorded=bool(asked.logs), timestep=asked.options.step
+            )
+        )
     return losses
 
 
 def _finish(
-    form: Format,
+    asked: _Asked,
     written: Written,
     judged: Sequence[Judged],
     losses: Sequence[Loss],
     drawn: Sequence[Drawn],
     beside: Path,
-    options: ExportOptions,
     remarks: Sequence[str],
 ) -> None:
+    options, form, _ = asked
     for path, content in written.files.items():
         write_atomically(path, content)
     entries = [{"params": str(one.path), **loss.to_json()} for one, loss in zip(judged, losses, strict=True)]
@@ -200,25 +210,20 @@ def _check_model(form: Format, options: ExportOptions) -> None:
         read_bytes(options.model, ConfigError)  # says at once that it is missing, or no file
 
 
-def _gains(options: ExportOptions, logs: Sequence[Log], file: Drive) -> Gains:
-    """The gains with which a servo is used, as far as they count for what a format lacks."""
-    stated = [] if file.gains is None else [file.gains.kd]
-    return Gains(
-        1.0,
-        np.array([log.setup.ki for log in logs]),
-        np.array([options.kd, *stated, *(log.setup.kd for log in logs)]),
-    )
-
-
-def _check_strict(
-    options: ExportOptions, form: Format, paths: Sequence[Path], missing: Sequence[tuple[str, ...]]
-) -> None:
-    for path, words in zip(paths, missing, strict=True):
-        if options.strict and words:
+def _check_strict(asked: _Asked, missing: Mapping[Path, tuple[str, ...]]) -> None:
+    for path, words in missing.items():
+        if asked.options.strict and words:
             raise ConfigError(
-                f"{path}: {form.name} cannot represent {', '.join(words)}: remove --strict to export the "
+                f"{path}: {asked.form.name} cannot represent {', '.join(words)}: remove --strict to export the "
                 "closest law that the format can represent, or choose the format c or bam"
             )
+
+
+def _gains(asked: _Asked, file: Drive) -> Gains:
+    """The gains with which a servo is used, as far as they count for what a format lacks."""
+    setups, stated = [log.setup for log in asked.logs], [] if file.gains is None else [file.gains.kd]
+    derivative = [asked.options.kd, *stated, *(setup.kd for setup in setups)]
+    return Gains(1.0, np.array([setup.ki for setup in setups]), np.array(derivative))
 
 
 def _driven(options: ExportOptions) -> list[_Driven]:
@@ -230,24 +235,18 @@ def _driven(options: ExportOptions) -> list[_Driven]:
         raise ConfigError(
             f"{several[0]} contains several joints: give only this file, or only files of one joint each"
         )
-    if several:
-        (path, drives), chosen = read[0], options.joint or tuple(read[0][1].joints)
-    elif len(read) == 1:
-        (path, drives), chosen = read[0], options.joint or (next(iter(read[0][1].joints)) or "joint",)
-    else:
-        chosen = options.joint or tuple(path.stem for path in options.params)
-    check_names(chosen)
     if len(read) == 1:
-        found = [_Driven(name, path, drives.drive(name, path)) for name in chosen]
-    elif len(read) == len(chosen):
-        found = [
-            _Driven(name, path, drives.drive(name, path))
-            for name, (path, drives) in zip(chosen, read, strict=True)
-        ]
+        names = tuple(name or "joint" for name in read[0][1].joints)
     else:
+        names = tuple(path.stem for path in options.params)
+    chosen = options.joint or names
+    check_names(chosen)
+    if len(read) not in (1, len(chosen)):
         raise ConfigError(
             f"found {len(read)} parameter files for {len(chosen)} joints ({', '.join(chosen)}): give one for all joints, or one for each"
         )
+    places = zip(chosen, read * len(chosen) if len(read) == 1 else read, strict=True)
+    found = [_Driven(name, path, drives.drive(name, path)) for name, (path, drives) in places]
     if servo is not None:
         for one in found:
             check_servo(one.path, one.file, servo)
@@ -272,17 +271,9 @@ def _logs(options: ExportOptions, files: Sequence[Drive]) -> list[Log]:
     return recordings_of(chosen, options.servo)
 
 
-def _judged(
-    path: Path,
-    file: Drive,
-    form: Format,
-    options: ExportOptions,
-    logs: Sequence[Log],
-    used: Gains,
-    supply: float | None,
-) -> Judged:
+def _judged(asked: _Asked, path: Path, file: Drive, used: Gains, supply: float | None) -> Judged:
     """The runs of a file, and its law as the format holds it."""
-    stepping = stepping_of(file)
+    (options, form, logs), stepping = asked, stepping_of(file)
     if file.of_robot:
         return Judged(path, file, None, stepping, plain(file, form))
     benches = bench_runs(
@@ -298,10 +289,9 @@ def _judged(
     return Judged(path, file, runs, stepping, held)
 
 
-def _supply(
-    options: ExportOptions, form: Format, logs: Sequence[Log], path: Path, file: Drive
-) -> float | None:
+def _supply(asked: _Asked, path: Path, file: Drive) -> float | None:
     """The supply voltage [V] of the options, of the recordings or of the fit; ``None`` where nothing depends on it."""
+    options, form, logs = asked
     if options.supply is not None:
         return options.supply
     stated = file.provenance.supply_voltage if file.provenance is not None else None
@@ -319,20 +309,20 @@ def _supply(
     raise ConfigError(f"--format {form.name} needs the supply voltage, but {found}: give it with --supply")
 
 
-def _by_torque(options: ExportOptions, form: Format, logs: Sequence[Log], file: Drive) -> bool:
+def _by_torque(asked: _Asked, file: Drive) -> bool:
     """Whether the commands of a joint are torques: nothing states a gain of its position control, and it has none of its own."""
     control = file.actuator.control
     commanded = isinstance(control, TorqueControl) and not control.damping
-    return form.torque and commanded and options.kp is None and not logs and file.gains is None
+    unstated = asked.options.kp is None and not asked.logs and file.gains is None
+    return asked.form.torque and commanded and unstated
 
 
-def _servo(
-    options: ExportOptions, form: Format, logs: Sequence[Log], file: Drive, held: Drive, supply: float | None
-) -> Servo:
+def _servo(asked: _Asked, file: Drive, held: Drive, supply: float | None) -> Servo:
     """What the format holds of a file as a servo, with its supply and its gain, from options, recordings or the file."""
+    options, form, logs = asked
     gains = sorted({log.setup.kp for log in logs})
     stated = options.kp is not None or len(gains) == 1 or file.gains is not None
-    if form.gain and not stated and not _by_torque(options, form, logs, file):
+    if form.gain and not stated and not _by_torque(asked, file):
         found = (
             f"the recordings have different ones, {', '.join(f'{gain:g}' for gain in gains)}"
             if gains

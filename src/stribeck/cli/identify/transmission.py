@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
-from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
-from stribeck.cli.options import Positive, group, option
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, words_of, write_json
+from stribeck.cli.options import Positive, declared, group, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.recordings.signals.run_units import LARGEST_POSITION, LONGEST_INTERVAL
@@ -64,7 +63,7 @@ def arrays(text: str) -> Arrays:
     return Arrays(**found)
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class IdentifyTransmissionOptions:
     """Options: recordings, names of their arrays, and the output file."""
 
@@ -77,12 +76,12 @@ class IdentifyTransmissionOptions:
         "motor side [N m]), ratio=NAME or numbers, rotor_inertia=… [kg m²], time=NAME",
         metavar="SIGNAL=NAME,…",
     )
-    step: Positive | None = _data("time step [s], for files without times", None, "S")
-    degrees: bool = _data("positions are in degrees", False)
+    step: Positive | None = _data("time step [s], for files without times", metavar="S")
+    degrees: bool = _data("positions are in degrees")
     joint: tuple[str, ...] = _data(
         "numbers of the joints from 1, separated by commas or blanks (default: all)", (), "N"
     )
-    json: Path | None = _output("JSON file of parameters and errors", None, "FILE")
+    json: Path | None = _output("JSON file of parameters and errors")
 
 
 def run(options: IdentifyTransmissionOptions) -> int:
@@ -93,7 +92,7 @@ def run(options: IdentifyTransmissionOptions) -> int:
     warn_of_seen(options.recordings, options.validate)
     fitted = [_read(path, options) for path in find_tables(options.recordings)]
     unseen = [_read(path, options) for path in find_tables(options.validate)] if options.validate else []
-    content: dict[str, Any] = {"schema": 1, "per_joint": {}}
+    content: dict[str, Any] = {"per_joint": {}}
     rows = []
     for joint in _joints(options, fitted):
         found = identify_transmission(fitted, joint)
@@ -128,7 +127,7 @@ def _rms(found: Transmission, runs: list[EncoderRun], joint: int) -> float:
 
 def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> list[int]:
     count = runs[0].motor.shape[1]
-    words = [word for text in options.joint for word in text.split(",") if word]
+    words = words_of(options.joint)
     for word in words:
         if not word.isdecimal() or not 1 <= int(word) <= count:
             raise ConfigError(f"--joint: there is no joint {word}; the recordings have joints 1 to {count}")

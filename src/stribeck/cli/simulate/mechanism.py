@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import jax
@@ -11,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stribeck.cli.inputs import check_outputs
-from stribeck.cli.table import print_table
+from stribeck.cli.table import csv_text, print_table
 from stribeck.files.folders import write_atomically
 from stribeck.identify.mechanism.contacts import contact_rows
 from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
@@ -38,12 +36,8 @@ def simulate_mechanism(name: str, seconds: float | None, step: float | None, fol
     rows = [[key, f"{values[0]:.5g}", f"{values[-1]:.5g}"] for key, values in columns.items()]
     print_table([model.title, "start", "end"], rows)
     if path is not None:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["time", *columns])
         table = np.column_stack([time, *columns.values()])
-        writer.writerows([f"{x:.9g}" for x in row] for row in table.tolist())
-        write_atomically(path, text.getvalue())
+        write_atomically(path, csv_text(["time", *columns], table.tolist()))
         print(path)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from stribeck.cli.options import ParameterFileOptions, Positive, TimeStep, group, option
+from stribeck.cli.options import ParameterFileOptions, Positive, TimeStep, declared, group, option
 
 _simulation, _output = group("simulation"), group("output")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class SimulateOptions(ParameterFileOptions):
     """Options: trajectories, drives, the bench, or a mechanism, and output files."""
 
@@ -21,30 +20,25 @@ class SimulateOptions(ParameterFileOptions):
         "TRAJECTORY",
         positional=True,
     )
-    params: tuple[Path, ...] = option("parameter files", (), "FILE")
+    params: tuple[Path, ...] = option("parameter files", ())
     mechanism: str | None = _simulation(
         "mechanism by name, or its YAML file, simulated from its zero pose, with contacts; replaces trajectories",
-        None,
-        "NAME",
+        metavar="NAME",
     )
-    seconds: Positive | None = _simulation("duration of the motion of a mechanism (default: 2)", None, "S")
+    seconds: Positive | None = _simulation("duration of the motion of a mechanism (default: 2)", metavar="S")
     bench: str | None = _simulation(
         "load, rod, supply and gain: mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V",
-        None,
-        "KEY=VALUE,…",
+        metavar="KEY=VALUE,…",
     )
-    step: TimeStep | None = _simulation("time step (default: 0.005, or as in the parameter file)", None, "S")
+    step: TimeStep | None = _simulation(
+        "time step (default: 0.005, or as in the parameter file)", metavar="S"
+    )
     integrator: Literal["exponential", "semi-implicit", "paper", "bam", "mujoco"] | None = _simulation(
-        "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo)", None
+        "time stepping (default: exponential, or as in the parameter file; mujoco: the servo in MuJoCo)"
     )
-    output: Path | None = _output("folder for tables of the motion", None, "DIR")
+    output: Path | None = _output("folder for tables of the motion", metavar="DIR")
     plot: Path | None = _output(
         "folder for pictures of motion, speed, torque and load, or an animation of the bench (.gif)",
-        None,
-        "DIR",
+        metavar="DIR",
     )
-    json: Path | None = _output("JSON file of final positions, largest speeds and torques", None, "FILE")
-
-
-DECLARED = SimulateOptions
-"""The options that the parser reads."""
+    json: Path | None = _output("JSON file of final positions, largest speeds and torques")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stribeck.cli.evaluate.engine import engine_of
 from stribeck.cli.evaluate.pictures import panels_of, write_drawings
-from stribeck.cli.inputs import check_outputs, described, display_name, parameter_files_of, write_json
+from stribeck.cli.inputs import (
+    check_outputs,
+    described,
+    display_name,
+    engine_of,
+    parameter_files_of,
+    write_json,
+)
 from stribeck.cli.simulate.options import SimulateOptions
-from stribeck.cli.table import print_table
+from stribeck.cli.table import csv_text, print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, simulated_motion, stepping_of
 from stribeck.evaluate.planned import planned_run, trajectory_of
@@ -24,8 +28,6 @@ from stribeck.model.log import Batch, Setup
 from stribeck.model.step import Simulation
 from stribeck.recordings.bench import SETUP_KEYS
 from stribeck.report.figures import RunDrawing
-
-SCHEMA = 1
 
 OF_BENCHES = ("params", "servo", "bench", "integrator", "plot", "json")
 """Options that a mechanism does not take."""
@@ -42,7 +44,10 @@ def run(options: SimulateOptions) -> int:
     labels = _labels(options.params)
     trajectories = [trajectory_of(word) for word in options.trajectories]
     tables = _tables(options.output, [one.name for one in trajectories], list(labels.values()))
-    _check_outputs(options, list(tables.values()))
+    animated = options.plot is not None and options.plot.suffix == ".gif"
+    picture = options.plot if options.plot is None or animated else options.plot / "overview.png"
+    inputs = [*options.params, *(Path(word) for word in options.trajectories if Path(word).suffix)]
+    check_outputs([options.json, picture, *tables.values()], inputs)
     integrator, simulator = engine_of(options.integrator)
     motions: dict[str, Simulation] = {}
     batches: dict[str, Batch] = {}
@@ -58,7 +63,7 @@ def run(options: SimulateOptions) -> int:
         for r, one in enumerate(trajectories)
         for label in motions
     ]
-    write_json(options.json, {"schema": SCHEMA, "results": rows}, allow_nan=False)
+    write_json(options.json, {"results": rows}, allow_nan=False)
     for (r, label), table in tables.items():
         write_atomically(table, _table(batches[label], r, motions[label]))
         print(table)
@@ -111,14 +116,6 @@ def _tables(folder: Path | None, runs: Sequence[str], labels: Sequence[str]) -> 
     }
 
 
-def _check_outputs(options: SimulateOptions, tables: Sequence[Path]) -> None:
-    """Refuse outputs that cannot be written, or would overwrite each other or an input."""
-    animated = options.plot is not None and options.plot.suffix == ".gif"
-    picture = options.plot if options.plot is None or animated else options.plot / "overview.png"
-    inputs = [*options.params, *(Path(word) for word in options.trajectories if Path(word).suffix)]
-    check_outputs([options.json, picture, *tables], inputs)
-
-
 def _setup(text: str, path: Path, drive: Drive) -> Setup:
     """The bench that ``--bench`` describes; supply and gain are those of the parameter file's servo if they are left out."""
     given = described(text)
@@ -167,13 +164,7 @@ def _table(batch: Batch, r: int, motion: Simulation) -> str:
     for name, signal in (("motor_torque", motion.motor_torque), ("external_torque", motion.external_torque)):
         if signal is not None:
             columns[name] = signal[:, r]
-    text, last = io.StringIO(), batch.lengths[r]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(
-        [f"{x:.9g}" for x in row] for row in np.column_stack(list(columns.values()))[:last].tolist()
-    )
-    return text.getvalue()
+    return csv_text(columns, np.column_stack(list(columns.values()))[: batch.lengths[r]].tolist())
 
 
 def _drawings(motions: dict[str, Simulation], batches: dict[str, Batch]) -> list[RunDrawing]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -15,18 +14,12 @@ from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.identify.geometry.alignment import align
 from stribeck.identify.geometry.chain import SerialChain
 from stribeck.identify.geometry.config import UNITS, CalibrationConfig, nominal_chain, read_calibration
-from stribeck.identify.geometry.data import (
-    JOINTS,
-    find_sets,
-    read_joints,
-    read_poses,
-)
+from stribeck.identify.geometry.data import JOINTS, find_sets, read_joints, read_poses
 from stribeck.identify.geometry.model import KinematicModel
-from stribeck.identify.geometry.pose_selection import PoseChoice, choose_poses, design_model, information_rows
+from stribeck.identify.geometry.pose_selection import choose_poses, design_model, information_rows
 from stribeck.model.arrays import Array
 from stribeck.session.poses import PosesFile, in_order
 
-SCHEMA = 1
 CHOSEN = "poses.txt"
 
 VISITED = (".yaml", ".yml")
@@ -52,24 +45,27 @@ def run(options: PosesOptions) -> int:
     ]
     check_outputs([result_path(options.output, CHOSEN), options.json], [*beside, *measured_files])
     chain, number = nominal_chain(robot, config, beside), options.count
-    positions, rows, source = _candidates(options, config, chain)
+    source = options.candidates or find_sets(options.recordings, config, needed=[JOINTS])[0][JOINTS]
+    positions = read_joints(source, config, chain)
     model, values, measured = _design(options, config, chain)
     scaled = information_rows(model, values, np.concatenate([measured, positions]))
     choice = choose_poses(scaled, number, range(len(measured)), options.seed)
-    chosen = [rows[i - len(measured)] for i in choice.chosen]
+    chosen = [int(i) - len(measured) for i in choice.chosen]
     path = result_path(options.output, CHOSEN)
     if path is not None:
-        poses = [positions[i - len(measured)] for i in choice.chosen]
+        poses = [positions[i] for i in chosen]
         if path.suffix in VISITED:
             _visit(options, robot, chain, poses, visit).write(path)
         else:
             scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
             lines = [" ".join(f"{x:.9g}" for x in pose / scales) for pose in poses]
             write_atomically(path, "\n".join(lines) + "\n")
-    write_json(options.json, _summary(choice, chosen, source))
+    summary = {"candidates": source.name, "selected": chosen, "log_determinant": choice.log_determinant}
+    summary |= {"random_log_determinant": choice.random_log_determinant, "exchanges": choice.exchanges}
+    write_json(options.json, summary)
     better = choice.log_determinant - choice.random_log_determinant
     print(
-        f"{len(chosen)} of {len(rows)} poses chosen, in addition to {len(measured)} measured already; rows, most informative first:"
+        f"{len(chosen)} of {len(positions)} poses chosen, in addition to {len(measured)} measured already; rows, most informative first:"
     )
     print(" ".join(map(str, chosen)))
     print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} relative to random poses")
@@ -127,28 +123,6 @@ def _visit(
     return PosesFile(
         schema=1, joints=chain.names, poses=tuple(tuple(poses[k].tolist()) for k in order), **asked
     )
-
-
-def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str, object]:
-    return {
-        "schema": SCHEMA,
-        "candidates": source,
-        "selected": list(chosen),
-        "log_determinant": choice.log_determinant,
-        "random_log_determinant": choice.random_log_determinant,
-        "exchanges": choice.exchanges,
-    }
-
-
-def _candidates(
-    options: PosesOptions, config: CalibrationConfig, chain: SerialChain
-) -> tuple[Array, list[int], str]:
-    if options.candidates is not None:
-        path: Path = options.candidates
-    else:
-        path = find_sets(options.recordings, config, needed=[JOINTS])[0][JOINTS]
-    positions = read_joints(path, config, chain)
-    return positions, list(range(len(positions))), path.name
 
 
 def _design(

@@ -9,11 +9,11 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from stribeck.cli.design.trajectory.options import DesignTrajectoryOptions
 from stribeck.cli.exit_codes import INTERRUPTED, STARTED
 from stribeck.cli.inputs import check_outputs, warn, write_json
+from stribeck.cli.progress import TqdmDisplay
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, OutputError
 from stribeck.excitation.baseline import shrunk
@@ -74,12 +74,7 @@ def run(options: DesignTrajectoryOptions) -> int:
     criterion = Criterion(task, quick=options.seconds < QUICK)
     with SearchBar(clock, options.quiet) as bar:
         result = search(
-            criterion,
-            clock,
-            starts=options.starts,
-            random=options.random,
-            seed=options.seed,
-            tell=bar.tell,
+            criterion, clock, starts=options.starts, random=options.random, seed=options.seed, tell=bar.tell
         )
     climb, trajectory, report = _first_clean(task, criterion, result)
     sigmas = task.sigmas(trajectory)
@@ -177,7 +172,7 @@ def _write(config: RobotConfig, design: Design, options: DesignTrajectoryOptions
     write_excitation(options.output, content)
     if options.joint_trajectory is not None:
         write_joint_trajectory(options.joint_trajectory, design.trajectory, options.rate)
-    header = {"schema": 1, "robot": config.name, "seed": options.seed}
+    header = {"robot": config.name, "seed": options.seed}
     write_json(options.json, header | _summary(design))
     if options.plot is not None:
         _draw(config, design, options.plot)
@@ -200,13 +195,8 @@ def _summary(design: Design) -> dict[str, Any]:
         "largest": design.report.largest,
         "interrupted": design.result.interrupted,
         "starts": [
-            {
-                "log_det": climb.log_det,
-                "start_log_det": climb.start_log_det,
-                "iterations": climb.iterations,
-                "finished": climb.finished,
-                "status": climb.status.value,
-            }
+            {name: getattr(climb, name) for name in ("log_det", "start_log_det", "iterations", "finished")}
+            | {"status": climb.status.value}
             for climb in design.result.climbs
         ],
     }
@@ -244,7 +234,7 @@ def _draw(config: RobotConfig, design: Design, folder: Path) -> None:
     save(draw_sigmas(names, design.sigmas, design.random_sigmas, title), folder / PICTURES[1])
 
 
-class SearchBar:
+class SearchBar(TqdmDisplay):
     """Shows the elapsed time on stderr; threads may update it.
 
     :param quiet: show nothing.
@@ -253,20 +243,7 @@ class SearchBar:
     def __init__(self, clock: Clock, quiet: bool) -> None:
         self._clock, self._lock = clock, Lock()
         shape = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of at most {total:.0f} s{postfix}"
-        self._bar = tqdm(
-            total=clock.seconds,
-            desc="excite",
-            disable=quiet,
-            mininterval=0.3 if sys.stderr.isatty() else 5.0,
-            leave=False,
-            bar_format=shape,
-        )
-
-    def __enter__(self) -> SearchBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+        super().__init__(clock.seconds, quiet, desc="excite", bar_format=shape)
 
     def tell(self, phase: str, best: float | None) -> None:
         """Update the bar."""

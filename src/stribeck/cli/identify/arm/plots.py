@@ -18,11 +18,10 @@ from stribeck.identify.arm.scores import scores
 from stribeck.model.arrays import Array
 from stribeck.report.arm_figures import (
     FrictionDrawing,
-    TorqueDrawing,
     draw_fit_errors,
     draw_friction,
+    draw_joints,
     draw_residuals,
-    draw_torques,
 )
 from stribeck.report.style import save
 
@@ -33,13 +32,19 @@ def draw(folder: Path, robot: RobotConfig, fits: Mapping[str, Scored]) -> list[P
     """Draw errors of all fits, and torques, friction and residuals of the last one; returns the paths."""
     last = list(fits)[-1]
     written = [folder / "errors.png"]
-    joints = next(iter(fits.values())).fit.machine.joints
-    save(draw_fit_errors(_errors(fits), joints, "rows with motion"), written[0])
-    scored = fits[last]
+    scored, unit = fits[last], UNITS[robot.units][0]
+    save(draw_fit_errors(_errors(fits), scored.fit.machine.joints, "rows with motion"), written[0])
     for part, motions in scored.motions.items():
         for motion, predicted in zip(motions, scored.predictions[part], strict=True):
             written.append(folder / f"torque_{part}_{motion.name}.png")
-            save(draw_torques(_torques(robot, last, scored, motion, predicted)), written[-1])
+            errors = scores([motion], [predicted])["moving"]["per_joint"]
+            titles = (
+                f"{joint}, {'did not move' if error is None else f'relative error {100 * error:.2f} %'}"
+                for joint, error in zip(motion.joints, errors, strict=True)
+            )
+            friction = scored.fit.torques(motion).friction if isinstance(scored.fit, FullFit) else None
+            title, joints = f"{robot.title}, {motion.name}, fit {last}", [(one, unit) for one in titles]
+            save(draw_joints(title, motion.time, motion.torque, predicted, joints, friction), written[-1])
     if isinstance(scored.fit, FullFit):
         written += _friction(folder, robot, scored, scored.fit)
         written += _residuals(folder, robot, scored)
@@ -53,21 +58,6 @@ def _errors(fits: Mapping[str, Scored]) -> dict[str, dict[str, list[float | None
             moving = errors["moving"]
             sets.setdefault(part, {})[name] = [*moving["per_joint"], moving["all"]]
     return sets
-
-
-def _torques(
-    robot: RobotConfig, name: str, scored: Scored, motion: ProcessedMotion, predicted: Array
-) -> TorqueDrawing:
-    return TorqueDrawing(
-        title=f"{robot.title}, {motion.name}, fit {name}",
-        joints=motion.joints,
-        unit=UNITS[robot.units][0],
-        time=motion.time,
-        measured=motion.torque,
-        predicted=predicted,
-        friction=scored.fit.torques(motion).friction if isinstance(scored.fit, FullFit) else None,
-        errors=scores([motion], [predicted])["moving"]["per_joint"],
-    )
 
 
 def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) -> list[Path]:
@@ -103,14 +93,8 @@ def _friction_of(
     name = fit.machine.joints[joint]
     curve = np.linspace(speeds.min(), speeds.max(), 400)
     curve = curve[np.abs(curve) > 1e-3 * np.abs(curve).max()]
-    law = fit.laws[joint]
-    return FrictionDrawing(
-        joint=name,
-        velocity=speeds,
-        friction=measured,
-        curve_velocity=curve,
-        curves={"fitted law, no load": friction_curve(law, fit.values(name), curve)},
-    )
+    law = friction_curve(fit.laws[joint], fit.values(name), curve)
+    return FrictionDrawing(name, speeds, measured, curve, law)
 
 
 def _residuals(folder: Path, robot: RobotConfig, scored: Scored) -> list[Path]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stribeck.api.arm import ArmQuestion, ArmTask, arm_task
-from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
-from stribeck.cli.data.describe.machine import set_up
+from stribeck.api.stages import StageLine
+from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation_of_arm
+from stribeck.cli.data.describe import describe_machine
 from stribeck.cli.exit_codes import DONE, INTERRUPTED, NOT_USABLE
-from stribeck.cli.identify.arm.elasticity import print_elasticity
 from stribeck.cli.identify.arm.options import IdentifyArmOptions
 from stribeck.cli.identify.arm.plots import draw
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
-from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.drives import write_drives
@@ -28,16 +28,13 @@ from stribeck.identify.arm.friction.drives import element_estimates
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.friction.resolution import resolved_speeds
 from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
-from stribeck.identify.arm.joint_limits import largest_friction, torque_limits
+from stribeck.identify.arm.joint_limits import largest_friction
 from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.regressor import regressor_unit
 from stribeck.identify.arm.residuals import explain
 from stribeck.identify.arm.urdf import urdf_with_inertials
-from stribeck.identify.common.noise import tunings
-from stribeck.model.estimate import estimates_to_json
+from stribeck.model.estimate import Estimate, estimates_to_json
 from stribeck.model.verdict import Verdict
-
-SCHEMA = 1
 
 
 def run(options: IdentifyArmOptions) -> int:
@@ -47,7 +44,8 @@ def run(options: IdentifyArmOptions) -> int:
     _check_outputs(options, robot)
     warn_of_seen(options.recordings, options.validate)
     line = StageLine(options.quiet)
-    task = arm_task(question_of(options), robot, line.tell, warn)
+    question = ArmQuestion(**{entry.name: getattr(options, entry.name) for entry in fields(ArmQuestion)})
+    task = arm_task(question, robot, line.tell, warn)
     with line:
         fits = task.fits()
     if len(fits) < len(task.chosen):
@@ -66,7 +64,7 @@ def run(options: IdentifyArmOptions) -> int:
     if options.plot is not None:
         written += draw(options.plot, robot, fits)
     _print(robot, work, fits, seconds)
-    print_elasticity(elastic)
+    _print_elasticity(elastic)
     if carried is not None:
         print(carried.line)
     if options.base_parameters:
@@ -78,21 +76,6 @@ def run(options: IdentifyArmOptions) -> int:
     return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
 
 
-def question_of(options: IdentifyArmOptions) -> ArmQuestion:
-    """What the options ask for."""
-    return ArmQuestion(
-        data=options.recordings,
-        validate=options.validate,
-        described=options.machine is not None,
-        model=options.model,
-        hold_out=options.hold_out,
-        payload=options.payload,
-        payload_link=options.payload_link,
-        fits=options.fits,
-        terms=options.terms,
-    )
-
-
 def _set_up(options: IdentifyArmOptions) -> str:
     """Write a machine's file by what URDF and recordings tell; returns its path."""
     if options.model is None:
@@ -100,7 +83,7 @@ def _set_up(options: IdentifyArmOptions) -> str:
             "--machine or --model is needed: name a machine, or give the URDF for which a machine file is to be written"
         )
     path = (options.output or Path()) / "machine.yaml"
-    set_up(options.model, options.recordings, path).check_complete(str(path))
+    describe_machine(options.model, options.recordings, path).check_complete(str(path))
     return str(path)
 
 
@@ -137,32 +120,20 @@ def _write(
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        units = task.work.machine.units(robot.units)
         drives = folder / f"{robot.name}.json"
         write_drives(drives, task.drives(fits, verdict, elastic))
-        urdf = written[0] if written else None
         written += [drives, folder / COMPENSATION]
-        joints = task.work.machine.joints
-        kept = write_compensation(
+        of_arm = robot, fit.machine, task.runs, fit.choice.presliding
+        write_compensation_of_arm(
             written[-1],
-            joints,
             drives,
-            urdf,
-            torque_limits(fit.machine.arm, robot.limit("effort", len(joints)), task.runs),
-            tunings(
-                [run.position for run in task.runs],
-                [run.velocity for run in task.runs if run.velocity is not None],
-                fit.choice.presliding,
-            ),
-            rate=min(1.0 / float(np.median(np.diff(run.time))) for run in task.runs),
-            units=["rad" if units[joint] == "rotary" else "m" for joint in joints],
+            written[0] if arms else None,
+            *of_arm,
             verdict=verdict,
             command="identify arm",
             payload=None if carried is None else carried.payload,
             friction=largest_friction(fit, [m for part in fits["full"].motions.values() for m in part]),
         )
-        if kept is not None:
-            warn(f"{COMPENSATION} already existed; the old file is now {kept}")
     if not written:
         warn(
             f"nothing was written to {folder}: only the fits consistent, log-cholesky and full produce files"
@@ -173,7 +144,6 @@ def _write(
 def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> dict[str, Any]:
     """The content of the ``--json`` file."""
     summary: dict[str, Any] = {
-        "schema": SCHEMA,
         "machine": robot.name,
         "joints": list(work.machine.joints),
         "base_parameters": list(work.base.expressions()),
@@ -263,8 +233,7 @@ def _print_resolved(robot: RobotConfig, work: Identification, scored: Scored) ->
 def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> None:
     """Print base parameters as expressions of the standard parameters, with the values of the first linear fit."""
     fit = next(
-        (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
-        None,
+        (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"), None
     )
     if fit is None:
         print("base parameters")
@@ -296,3 +265,34 @@ def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
             interval = "" if one.interval is None else "{:.4g} to {:.4g}".format(*one.interval)
             rows.append([element, name, one.unit, f"{one.value:.5g}", interval, one.status])
     print_table(["joint", "parameter", "unit", "value", "95 % interval", "status"], rows, left=3)
+
+
+def _print_elasticity(joints: Mapping[str, Elasticity]) -> None:
+    """Print stiffness, play and errors of the twist of joints with two encoders; nothing without any."""
+    if not joints:
+        return
+    rows, reasons = [], []
+    for joint, one in joints.items():
+        if one.reason:
+            reasons.append(f"the stiffness of {joint} is not identifiable: {one.reason}")
+        if one.found is None:
+            continue
+        known, play = one.found.stiffness, one.found.estimates.get("play")
+        cells = [joint, "-" if known is None else f"{known.value:.4g}", _interval(known)]
+        cells += [
+            "-" if play is None else f"{1e3 * play.value:.3g}",
+            f"{1e3 * one.found.estimates['skew'].value:.3g}",
+        ]
+        for name in ("train", "validation"):
+            cells += [f"{1e3 * value:.3g}" for value in one.rms.get(name, ())] or ["-", "-"]
+        rows.append(cells)
+    if rows:
+        print("elasticity, from encoders on motors and links")
+        head = ["joint", "stiffness [N m/rad]", "95 % interval", "play [mrad]", "skew [ms]"]
+        errors = ["twist [mrad]", "error [mrad]", "validation: twist", "error"]
+        print_table([*head, *errors], rows)
+    print(*reasons, sep="\n", end="\n" if reasons else "")
+
+
+def _interval(known: Estimate | None) -> str:
+    return "-" if known is None or known.interval is None else "{:.4g} to {:.4g}".format(*known.interval)

@@ -48,7 +48,6 @@ from stribeck.report.bayes_figures import (
 )
 from stribeck.report.style import save_all
 
-SCHEMA = 1
 PRIOR_DRAWS = 2000
 
 
@@ -104,14 +103,8 @@ def _files(study: ArmStudy, results: PosteriorDraws, converged: bool) -> tuple[l
     fitted, others = (
         study.motions(paths) if paths else [] for paths in (options.recordings, options.validate)
     )
-    answer = ArmAnswer(
-        results.after,
-        results.estimates(study.arm.joints),
-        converged,
-        fitted,
-        others,
-        study.runs(options.recordings),
-    )
+    of_draws = (results.after, results.estimates(study.arm.joints), converged)
+    answer = ArmAnswer(*of_draws, fitted, others, study.runs(options.recordings))
     return write_files(options.output, study, answer)
 
 
@@ -198,11 +191,9 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
             f"- {one.seconds:g} s do not excite all parameters: the least-squares solution is that of minimum norm"
         )
     columns = {
-        "seconds": [one.seconds for one in results],
-        "posterior": [one.posterior for one in results],
-        "least_squares": [one.least_squares for one in results],
+        name: [getattr(one, name) for one in results] for name in ("seconds", "posterior", "least_squares")
     }
-    head = {"schema": SCHEMA, "kind": "few data", "machine": study.robot.name, "prior": options.prior}
+    head = {"kind": "few data", "machine": study.robot.name, "prior": options.prior}
     write_json(options.json, head | columns)
     if options.plot is not None:
         print(
@@ -231,7 +222,6 @@ def _content(study: ArmStudy, results: PosteriorDraws, summary: Summary) -> dict
     lambdas = summarise(study.base.expressions(), results.last.standard @ study.base.projection.T)
     nominal = nominal_of(study.arm, study.rotors)
     content: dict[str, Any] = {
-        "schema": SCHEMA,
         "kind": "arm",
         "machine": study.robot.name,
         "prior": options.prior,
@@ -282,18 +272,14 @@ COUNTED = {
 
 def _tell(content: dict[str, Any]) -> None:
     """Print the performance measures as a table."""
-    measures = content["measures"]
-    rows = [[WORDS[key], *(f"{one[key]:.4g}" for one in measures.values())] for key in measures["prior"]]
-    if rows:
-        print()
-        print_table(["of the means", *measures], rows)
-    counts = content["within_intervals"]
-    rows = [
-        [COUNTED[key], *("{} of {}".format(*one[key]) for one in counts.values())] for key in counts["prior"]
-    ]
-    if rows:
-        print()
-        print_table(["within 95 % intervals", *counts], rows)
+    for title, found, words, shape in (
+        ("of the means", content["measures"], WORDS, "{:.4g}"),
+        ("within 95 % intervals", content["within_intervals"], COUNTED, "{0[0]} of {0[1]}"),
+    ):
+        rows = [[words[key], *(shape.format(one[key]) for one in found.values())] for key in found["prior"]]
+        if rows:
+            print()
+            print_table([title, *found], rows)
 
 
 def _write(study: ArmStudy, results: PosteriorDraws, content: dict[str, Any]) -> None:

@@ -8,17 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.cli.compensation_file import COMPENSATION, write_compensation
+from stribeck.cli.compensation_file import COMPENSATION, write_compensation_of_arm
 from stribeck.cli.identify.bayes.arm_study import ArmStudy
-from stribeck.cli.inputs import warn
 from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
-from stribeck.identify.arm.joint_limits import torque_limits
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.arm.urdf import urdf_with_inertials
-from stribeck.identify.common.noise import tunings
 from stribeck.identify.posterior.arm import ArmDraws
 from stribeck.identify.posterior.arm_measures import mean_torque, torques_of
 from stribeck.identify.posterior.arm_result import ArmOrigin, ArmParameters, arm_drives, band_of
@@ -72,23 +69,10 @@ def write_files(folder: Path, study: ArmStudy, answer: ArmAnswer) -> tuple[list[
         write_drives(beside.with_suffix(".json"), parameters.drawn(draw, units))
     motions = answer.others or answer.fitted
     write_atomically(folder / TORQUES, _torques(study, answer.draws, motions[0]))
-    kept = write_compensation(
-        compensation,
-        study.arm.joints,
-        file,
-        urdf,
-        torque_limits(study.arm, study.robot.limit("effort", len(study.arm)), answer.runs),
-        tunings(
-            [run.position for run in answer.runs],
-            [run.velocity for run in answer.runs if run.velocity is not None],
-        ),
-        rate=min(1.0 / float(np.median(np.diff(run.time))) for run in answer.runs),
-        units=["rad" if units[joint] == "rotary" else "m" for joint in study.arm.joints],
-        verdict=verdict,
-        command="identify arm --bayes",
+    of_arm = study.robot, study.machine, answer.runs
+    write_compensation_of_arm(
+        compensation, file, urdf, *of_arm, verdict=verdict, command="identify arm --bayes"
     )
-    if kept is not None:
-        warn(f"{COMPENSATION} already existed; the old file is now {kept}")
     return [urdf, file, folder / "draws", folder / TORQUES, compensation], verdict
 
 

@@ -51,18 +51,11 @@ class SamplerProgress:
 
 def print_summary(summary: Summary, estimates: Mapping[str, Estimate], seconds: float) -> None:
     """Print a table of all parameters, and which of them are not determined."""
-    rows = [
-        [
-            name,
-            f"{summary.mean[k]:.4g}",
-            f"{summary.interval[k, 0]:.4g}",
-            f"{summary.interval[k, 1]:.4g}",
-            f"{summary.rhat[k]:.3f}",
-            f"{summary.effective[k]:.0f}",
-            "" if estimates[name].status == "determined" else estimates[name].status,
-        ]
-        for k, name in enumerate(summary.names)
-    ]
+    rows = []
+    for k, name in enumerate(summary.names):
+        values = [f"{value:.4g}" for value in (summary.mean[k], *summary.interval[k])]
+        status = "" if estimates[name].status == "determined" else estimates[name].status
+        rows.append([name, *values, f"{summary.rhat[k]:.3f}", f"{summary.effective[k]:.0f}", status])
     print_table(["parameter", "mean", "2.5 %", "97.5 %", "R-hat", "effective samples", ""], rows)
     state = "all chains agree" if summary.converged else "the chains have not converged: give more --draws"
     print(f"{state}; {seconds:.1f} s")

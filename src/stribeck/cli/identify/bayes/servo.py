@@ -11,13 +11,7 @@ from typing import Any
 from stribeck.api.servo_notes import actuator_for, control_notes, supply_notes
 from stribeck.cli.identify.bayes.options import ServoBayesOptions
 from stribeck.cli.identify.bayes.print import SamplerProgress, print_summary
-from stribeck.cli.inputs import (
-    as_number,
-    assignments,
-    recordings_of,
-    warn,
-    write_json,
-)
+from stribeck.cli.inputs import as_number, assignments, recordings_of, warn, write_json
 from stribeck.files.drives import write_drive
 from stribeck.identify.posterior.diagnostics import write_netcdf
 from stribeck.identify.posterior.metropolis import POPULATION

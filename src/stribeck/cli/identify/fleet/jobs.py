@@ -13,7 +13,7 @@ import jax
 from stribeck.api.servo import tasks_of
 from stribeck.api.servo_notes import control_notes, supply_notes
 from stribeck.cli.identify.servo.options import IdentifyServoOptions
-from stribeck.cli.identify.servo.question import question_of
+from stribeck.cli.identify.servo.run import question_of
 from stribeck.cli.inputs import recordings_of
 from stribeck.errors import RecordingError, StribeckError
 from stribeck.fleet.fits import Prepared, inputs_digest

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from stribeck.cli.options import Count, option, whole
+from stribeck.cli.options import Count, declared, option, whole
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class IdentifyFleetOptions:
     """Options: a fleet, and where its fits run."""
 
@@ -18,19 +17,14 @@ class IdentifyFleetOptions:
         metavar="FLEET.yaml",
         positional=True,
     )
-    output: Path | None = option("folder for the parameter files (default: as in the YAML file)", None, "DIR")
-    workers: Count | None = option("parallel processes (default: one per core)", None, "N")
+    output: Path | None = option(
+        "folder for the parameter files (default: as in the YAML file)", metavar="DIR"
+    )
+    workers: Count | None = option("parallel processes (default: one per core)")
     scheduler: str | None = option(
         "Dask scheduler: tcp://HOST:8786, or local, which starts --workers processes on this computer",
-        None,
-        "ADDRESS",
+        metavar="ADDRESS",
     )
-    retries: Annotated[int, whole] = option(
-        "number of times that a crashed fit is repeated (default: 2)", 2, "N"
-    )
-    force: bool = option("also repeat fits that are up to date", False)
-    quiet: bool = option("print only the summary and problems, no progress", False)
-
-
-DECLARED = IdentifyFleetOptions
-"""The options that the parser reads."""
+    retries: Annotated[int, whole] = option("number of times that a crashed fit is repeated (default: 2)", 2)
+    force: bool = option("also repeat fits that are up to date")
+    quiet: bool = option("print only the summary and problems, no progress")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from stribeck.cli.options import Count, Seed, choices_of, group, option, row_range
+from stribeck.cli.options import Count, Seed, choices_of, declared, group, option, row_range
 
 FITS = ("nominal", "offsets", "full")
 TERMS = ("none", "gain", "compliance", "eccentricity", "bending")
@@ -15,7 +14,7 @@ _poses, _fit = group("poses"), group("what to fit")
 _output = group("output")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class IdentifyGeometryOptions:
     """Options: the arm, measured poses, what to fit, and output files."""
 
@@ -25,26 +24,24 @@ class IdentifyGeometryOptions:
     machine: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
     validate: tuple[Path, ...] = _poses("poses for validation only", (), "PATH")
     train_rows: Annotated[tuple[int, int], row_range] | None = _poses(
-        "fit rows A to B-1, and use the other rows for validation", None, "A:B"
+        "fit rows A to B-1, and use the other rows for validation", metavar="A:B"
     )
-    train_every: Count | None = _poses("fit every K-th row, and use the other rows for validation", None, "K")
-    train_poses: Count | None = _poses("fit N poses, and use the others for validation", None, "N")
+    train_every: Count | None = _poses(
+        "fit every K-th row, and use the other rows for validation", metavar="K"
+    )
+    train_poses: Count | None = _poses("fit N poses, and use the others for validation")
     select_by: Literal["random", "d-optimal"] = _poses(
         "how --train-poses are chosen (default: random)", "random"
     )
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
-        f"fits, separated by commas (default: as in the configuration); valid: {','.join(FITS)}", None, "LIST"
+        f"fits, separated by commas (default: as in the configuration); valid: {','.join(FITS)}",
+        metavar="LIST",
     )
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
         "terms that are added to the geometry if cross-validation favours them; or none (default: as in the configuration)",
-        None,
-        "LIST",
+        metavar="LIST",
     )
-    seed: Seed = _fit("seed of splits and folds (default: 0)", 0, "N")
-    output: Path | None = _output("result file or folder", None, "P.json")
-    json: Path | None = _output("JSON file of errors and parameters", None, "FILE")
-    plot: Path | None = _output("folder for pictures", None, "DIR")
-
-
-DECLARED = IdentifyGeometryOptions
-"""The options that the parser reads."""
+    seed: Seed = _fit("seed of splits and folds (default: 0)", 0)
+    output: Path | None = _output("result file or folder", metavar="P.json")
+    json: Path | None = _output("JSON file of errors and parameters")
+    plot: Path | None = _output("folder for pictures", metavar="DIR")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +24,87 @@ from stribeck.identify.geometry.pose_selection import d_optimal_rows
 from stribeck.identify.geometry.result_file import parameter_entries, write_calibration
 from stribeck.identify.geometry.robust_fit import PointData
 
-SCHEMA = 1
 RESULT = "calibration.json"
 MOST_LISTED = 12
 """Maximum number of blunders and dependent parameters to print; files list all of them."""
 
-Sets = dict[str, PointData]
+
+@dataclass(frozen=True, eq=False)
+class FoundGeometry:
+    """Poses by name of their set, and the calibrations by name of the fit; the last one has the most parameters."""
+
+    options: IdentifyGeometryOptions
+    robot: RobotConfig
+    sets: dict[str, PointData]
+    fits: dict[str, ArmCalibration]
+
+    @property
+    def last(self) -> str:
+        """Name of the last fit."""
+        return list(self.fits)[-1]
+
+    @property
+    def best(self) -> ArmCalibration:
+        """The last fit."""
+        return self.fits[self.last]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the result file and the ``--json`` file state alike."""
+        poses = {name: len(data) for name, data in self.sets.items()}
+        terms = _terms(self.best)
+        return {"seed": self.options.seed, "poses": poses, "blunders": self.blunders, "terms": terms}
+
+    @property
+    def blunders(self) -> list[dict[str, Any]]:
+        """Poses that disagree with the others."""
+        return [
+            {"pose": blunder.row, "error_mm": 1e3 * blunder.error, "set": name}
+            for name, data in self.sets.items()
+            for blunder in self.best.blunders(data)
+        ]
+
+    def errors(self, fit: str) -> dict[str, dict[str, float]]:
+        """Errors of a fit by set of poses [mm]."""
+        found = {name: self.fits[fit].errors(data) for name, data in self.sets.items()}
+        return {
+            name: {"mean_mm": 1e3 * one.mean, "median_mm": 1e3 * one.median, "max_mm": 1e3 * one.largest}
+            for name, one in found.items()
+        }
 
 
 def run(options: IdentifyGeometryOptions) -> int:
-    """Calibrate."""
+    """Calibrate, print and write."""
+    started = time.perf_counter()
     robot = read_robot(options.machine)
     config = read_calibration(robot)
     _check_options(options)
-    _check_outputs(options, config)
+    poses = [*options.recordings, *options.validate]
+    files = [path for pose_set in find_sets(poses, config, needed=[]) for path in pose_set.values()]
+    picture = None if options.plot is None else options.plot / "errors.png"
+    check_outputs([result_path(options.output, RESULT), options.json, picture], [*poses, *files])
     chain = nominal_chain(robot, config, options.recordings)
-    return _calibrate(options, robot, config, chain)
+    measured = read_poses(options.recordings, config, chain)
+    sets = _sets(options, config, chain, measured)
+    extra = config.extra if options.terms is None else tuple(t for t in options.terms if t != "none")
+    fits = calibrate(
+        chain,
+        measured.markers,
+        sets["train"],
+        fits=options.fits or config.fits,
+        extra=extra,
+        gravity=config.gravity,
+        seed=options.seed,
+    )
+    found = FoundGeometry(options, robot, sets, fits)
+    seconds = time.perf_counter() - started
+    written = _write(found)  # before printing, which stops if a pipe is closed
+    write_json(options.json, _content(found) | {"wall_seconds": seconds})
+    if options.plot is not None:
+        written += _draw(options.plot, found)
+    _print(found, seconds)
+    print(*written, sep="\n", end="\n" if written else "")
+    return 0
 
 
 def _check_options(options: IdentifyGeometryOptions) -> None:
@@ -52,45 +118,9 @@ def _check_options(options: IdentifyGeometryOptions) -> None:
         raise ConfigError("--select-by is the rule by which --train-poses are chosen: add --train-poses N")
 
 
-def _check_outputs(options: IdentifyGeometryOptions, config: CalibrationConfig) -> None:
-    """Refuse outputs that cannot be written, or would replace a file that is read."""
-    poses = [*options.recordings, *options.validate]
-    files = [path for pose_set in find_sets(poses, config, needed=[]) for path in pose_set.values()]
-    outputs = [result_path(options.output, RESULT), options.json]
-    if options.plot is not None:
-        outputs.append(options.plot / "errors.png")
-    check_outputs(outputs, [*poses, *files])
-
-
-def _calibrate(
-    options: IdentifyGeometryOptions, robot: RobotConfig, config: CalibrationConfig, chain: SerialChain
-) -> int:
-    started = time.perf_counter()
-    measured = read_poses(options.recordings, config, chain)
-    sets = _sets(options, config, chain, measured)
-    extra = config.extra if options.terms is None else tuple(t for t in options.terms if t != "none")
-    calibrations = calibrate(
-        chain,
-        measured.markers,
-        sets["train"],
-        fits=options.fits or config.fits,
-        extra=extra,
-        gravity=config.gravity,
-        seed=options.seed,
-    )
-    seconds = time.perf_counter() - started
-    written = _write(options, robot, sets, calibrations)  # before printing, which stops if a pipe is closed
-    write_json(options.json, _summary(options, robot, sets, calibrations) | {"wall_seconds": seconds})
-    if options.plot is not None:
-        written += _draw(options.plot, robot, sets, calibrations)
-    _print(robot, sets, calibrations, seconds)
-    print(*written, sep="\n", end="\n" if written else "")
-    return 0
-
-
 def _sets(
     options: IdentifyGeometryOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
-) -> Sets:
+) -> dict[str, PointData]:
     data = measured.data
     if options.validate:
         warn_of_seen(options.recordings, options.validate)
@@ -123,54 +153,19 @@ def _train_rows(
     return range(number)
 
 
-def _best(calibrations: Mapping[str, ArmCalibration]) -> ArmCalibration:
-    """The last fit, which has the most parameters."""
-    return list(calibrations.values())[-1]
-
-
-def _summary(
-    options: IdentifyGeometryOptions,
-    robot: RobotConfig,
-    sets: Sets,
-    calibrations: Mapping[str, ArmCalibration],
-) -> dict[str, Any]:
+def _content(found: FoundGeometry) -> dict[str, Any]:
     """The content of the ``--json`` file."""
-    best = _best(calibrations)
-    return {
-        "schema": SCHEMA,
-        "robot": robot.name,
-        "seed": options.seed,
-        "poses": {name: len(data) for name, data in sets.items()},
-        "train_rows": sets["train"].rows.tolist(),
-        "fits": {
-            fit: {name: _errors(calibration, data) for name, data in sets.items()}
-            for fit, calibration in calibrations.items()
-        },
-        "status": {fit: calibration.estimate.status.value for fit, calibration in calibrations.items()},
-        "blunders": _blunders(best, sets),
-        "terms": _terms(best),
+    best = found.best
+    return found.summary | {
+        "robot": found.robot.name,
+        "train_rows": found.sets["train"].rows.tolist(),
+        "fits": {fit: found.errors(fit) for fit in found.fits},
+        "status": {fit: calibration.estimate.status.value for fit, calibration in found.fits.items()},
         "undetermined": [
             {"parameter": d.name, "because": d.because, "equals": dict(d.equals)} for d in best.dependent
         ],
         "parameters": parameter_entries(best),
     }
-
-
-def _errors(calibration: ArmCalibration, data: PointData) -> dict[str, float]:
-    errors = calibration.errors(data)
-    return {
-        "mean_mm": 1e3 * errors.mean,
-        "median_mm": 1e3 * errors.median,
-        "max_mm": 1e3 * errors.largest,
-    }
-
-
-def _blunders(best: ArmCalibration, sets: Sets) -> list[dict[str, Any]]:
-    return [
-        {"pose": blunder.row, "error_mm": 1e3 * blunder.error, "set": name}
-        for name, data in sets.items()
-        for blunder in best.blunders(data)
-    ]
 
 
 def _terms(best: ArmCalibration) -> dict[str, Any]:
@@ -179,38 +174,31 @@ def _terms(best: ArmCalibration) -> dict[str, Any]:
     return {
         "kept": dict(selection.deviations),
         "cross_validation": [
-            {
-                "group": trial.group,
-                "prior_deviation": trial.deviation,
-                "mean_mm": 1e3 * trial.error,
-                "gain_mm": 1e3 * trial.gain,
-                "standard_error_mm": 1e3 * trial.standard_error,
-                "kept": trial.kept,
-            }
+            {"group": trial.group, "prior_deviation": trial.deviation, "kept": trial.kept}
+            | {"mean_mm": 1e3 * trial.error, "gain_mm": 1e3 * trial.gain}
+            | {"standard_error_mm": 1e3 * trial.standard_error}
             for trial in selection.trials
         ],
         "geometry_alone_mm": 1e3 * selection.error_without if selection.trials else None,
     }
 
 
-def _print(
-    robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration], seconds: float
-) -> None:
-    poses = ", ".join(f"{len(data)} poses {name}" for name, data in sets.items())
-    print(f"{robot.title}: {poses}, {seconds:.1f} s")
-    header = ["3-D error [mm]", *(f"{name} {what}" for name in sets for what in ("mean", "median", "max"))]
+def _print(found: FoundGeometry, seconds: float) -> None:
+    poses = ", ".join(f"{len(data)} poses {name}" for name, data in found.sets.items())
+    print(f"{found.robot.title}: {poses}, {seconds:.1f} s")
+    columns = (f"{name} {what}" for name in found.sets for what in ("mean", "median", "max"))
     rows = [
-        [fit, *(f"{value:.3f}" for data in sets.values() for value in _errors(calibration, data).values())]
-        for fit, calibration in calibrations.items()
+        [fit, *(f"{value:.3f}" for errors in found.errors(fit).values() for value in errors.values())]
+        for fit in found.fits
     ]
-    print_table(header, rows)
-    best = _best(calibrations)
+    print_table(["3-D error [mm]", *columns], rows)
+    best = found.best
     for trial in best.selection.trials:
         print(
             f"{'kept' if trial.kept else 'not kept'}: {trial.group}, mean error in cross-validation {1e3 * trial.error:.3f} mm (reduced by "
             f"{1e3 * trial.gain:+.3f} ± {1e3 * trial.standard_error:.3f} mm)"
         )
-    far = [f"{b['pose']} ({b['error_mm']:.2f} mm, {b['set']})" for b in _blunders(best, sets)]
+    far = [f"{b['pose']} ({b['error_mm']:.2f} mm, {b['set']})" for b in found.blunders]
     _print_list("poses with unusually large errors", far)
     others = [d.name for d in best.dependent if d.because == "geometry"]
     _print_list("kept at nominal values, because other parameters have the same effect", others)
@@ -223,63 +211,50 @@ def _print_list(what: str, entries: Sequence[str]) -> None:
         print(f"{what}: {', '.join(entries[:MOST_LISTED])}{more}")
 
 
-def _write(
-    options: IdentifyGeometryOptions,
-    robot: RobotConfig,
-    sets: Sets,
-    calibrations: Mapping[str, ArmCalibration],
-) -> list[Path]:
+def _write(found: FoundGeometry) -> list[Path]:
     """Write the result file and, if the nominal geometry is a URDF, a calibrated URDF; returns the paths."""
+    options, best = found.options, found.best
     path = result_path(options.output, RESULT)
     if path is None:
         return []
-    best = _best(calibrations)
-    provenance = {
+    provenance = found.summary | {
         "data": [file.name for file in options.recordings],
-        "poses": {name: len(data) for name, data in sets.items()},
-        "seed": options.seed,
-        "errors_mm": {name: _errors(best, data) for name, data in sets.items()},
-        "blunders": _blunders(best, sets),
-        "terms": _terms(best),
+        "errors_mm": found.errors(found.last),
         "undetermined": {d.name: {"because": d.because, "equals": dict(d.equals)} for d in best.dependent},
     }
-    write_calibration(path, robot.name, list(calibrations)[-1], best, provenance)
-    written = [path]
-    if read_calibration(robot).nominal.urdf:
-        urdf = robot.find_urdf(options.recordings)
-        if urdf is not None:
-            written.append(path.with_name(f"{urdf.stem}_calibrated.urdf"))
-            _write_urdf(written[-1], urdf, best, list(calibrations)[-1], sets["train"])
-    return written
+    write_calibration(path, found.robot.name, found.last, best, provenance)
+    named = read_calibration(found.robot).nominal.urdf
+    urdf = found.robot.find_urdf(options.recordings) if named else None
+    if urdf is None:
+        return [path]
+    target = path.with_name(f"{urdf.stem}_calibrated.urdf")
+    _write_urdf(target, urdf, found)
+    return [path, target]
 
 
-def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, data: PointData) -> None:
+def _write_urdf(target: Path, nominal: Path, found: FoundGeometry) -> None:
     """Write a calibrated URDF; its geometry is fitted without gains and deflections, which URDF lacks."""
     from stribeck.identify.geometry.urdf import write_calibrated_urdf
 
-    model = best.model
+    model, fit, data = found.best.model, found.last, found.sets["train"]
     plain = calibrate(model.chain, model.markers, data, fits=[fit], extra=(), gravity=model.gravity)[fit]
     _, chain = calibrated_chain(plain.model, plain.estimate.values)
     write_calibrated_urdf(target, nominal, chain)
 
 
-def _draw(
-    folder: Path, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
-) -> list[Path]:
-    from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
+def _draw(folder: Path, found: FoundGeometry) -> list[Path]:
+    from stribeck.report.arm_figures import PoseSet, draw_errors, draw_poses
     from stribeck.report.style import save_all
 
-    best = _best(calibrations)
     drawn = [
         PoseSet(
             f"{name}, {len(data)} poses",
             data.rows,
-            {fit: calibration.distances(data) for fit, calibration in calibrations.items()},
-            [blunder.row for blunder in best.blunders(data)],
+            {fit: calibration.distances(data) for fit, calibration in found.fits.items()},
+            [blunder.row for blunder in found.best.blunders(data)],
         )
-        for name, data in sets.items()
+        for name, data in found.sets.items()
     ]
-    title = f"Kinematic calibration of {robot.title}"
-    fit = list(calibrations)[-1]
-    figures = {"errors": draw_errors(drawn, title), "poses": draw_poses(drawn, fit, f"{title}: {fit}")}
-    return save_all(figures, folder)
+    title = f"Kinematic calibration of {found.robot.title}"
+    poses = draw_poses(drawn, found.last, f"{title}: {found.last}")
+    return save_all({"errors": draw_errors(drawn, title), "poses": poses}, folder)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from stribeck.api.choices import JOINT_TERMS, LAWS_OR_AUTO
-from stribeck.cli.options import assigned, choices_of, group, option
+from stribeck.cli.options import assigned, choices_of, declared, group, option
 
 _data, _fit, _output = group("recordings"), group("what to fit"), group("output")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class IdentifyJointOptions:
     """Options: tables of one joint, what is known of it, and output files."""
 
@@ -26,28 +25,19 @@ class IdentifyJointOptions:
         "SIGNAL=COLUMN[:UNIT],…",
     )
     joint: str | None = _data(
-        "the joint, for bags or arrays with several joints: its name, or its number from 1", None
+        "the joint, for bags or arrays with several joints: its name, or its number from 1"
     )
     set: Annotated[dict[str, float], assigned] | None = _fit(
         "known values: kt (torque per current, at the joint) [N m/A], inertia [kg m²], gravity (torque with "
         "the link horizontal) [N m]; 0 removes the part from the model",
-        None,
-        "NAME=VALUE",
+        metavar="NAME=VALUE",
     )
-    law: str = _fit(
-        "the friction law (default: chosen by cross-validation)",
-        "auto",
-        choices=LAWS_OR_AUTO,
-    )
+    law: str = _fit("the friction law (default: chosen by cross-validation)", "auto", choices=LAWS_OR_AUTO)
     terms: Annotated[tuple[str, ...], choices_of(JOINT_TERMS)] = _fit(
         f"terms that are always part of the law; valid: {','.join(JOINT_TERMS)}", (), "LIST"
     )
-    output: Path | None = _output("parameter file for the live compensation", None, "FILE")
-    json: Path | None = _output("JSON file of parameters and errors", None, "FILE")
-    plot: Path | None = _output("picture of friction over velocity, and of torque over time", None, "FILE")
-    strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
-    quiet: bool = _output("no progress", False)
-
-
-DECLARED = IdentifyJointOptions
-"""The options that the parser reads."""
+    output: Path | None = _output("parameter file for the live compensation")
+    json: Path | None = _output("JSON file of parameters and errors")
+    plot: Path | None = _output("picture of friction over velocity, and of torque over time")
+    strict: bool = _output("exit code 2 if the verdict is not `usable`")
+    quiet: bool = _output("no progress")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.api.joint import joint_result
+from stribeck.api.stages import StageLine
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.identify.joint.options import IdentifyJointOptions
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
-from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import write_drive
@@ -104,31 +104,17 @@ def _draw(result: JointResult, path: Path) -> None:
     alone = replace(fit, structure=fit.structure.without(OF_ANGLE))
     friction = [alone.torque(run)[1:] for run in steady]
     half = [normal_quantile() * spread_of(alone, result.uncertainty, run)[1:] for run in steady]
-    curve = np.stack(
-        [
-            np.concatenate([run.velocity[1:] for run in steady]),
-            np.concatenate(friction),
-            np.concatenate(half),
-        ],
-        axis=1,
-    )
+    speeds = [run.velocity[1:] for run in steady]
+    curve = np.stack([np.concatenate(part) for part in (speeds, friction, half)], axis=1)
     curve = curve[np.argsort(curve[:, 0])]
     points = np.stack(friction_points(result.plateaus), axis=1)
     points[:, 2] *= normal_quantile()
     moving = np.concatenate([run.velocity for run in runs])
     torque = np.concatenate([run.torque for run in runs])
     longest = max(runs, key=lambda run: len(run.time))
-    drawing = JointDrawing(
-        f"{longest.file}: {', '.join((fit.structure.law.title, *fit.structure.terms))}",
-        moving,
-        torque - rest,
-        points,
-        curve,
-        longest.time,
-        longest.torque,
-        fit.torque(longest),
-    )
-    save(draw_joint(drawing), path)
+    title = f"{longest.file}: {', '.join((fit.structure.law.title, *fit.structure.terms))}"
+    run = longest.time, longest.torque, fit.torque(longest)
+    save(draw_joint(JointDrawing(title, moving, torque - rest, points, curve, *run)), path)
 
 
 def _steady(velocity: np.ndarray, result: JointResult) -> JointRun:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from stribeck.cli.options import Positive, TimeStep, assigned, group, option
+from stribeck.cli.options import Positive, TimeStep, assigned, declared, group, option
 
 _data, _fit, _output = group("recordings"), group("estimation"), group("output")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class IdentifyMechanismOptions:
     """Options: the mechanism, its recordings, the estimation, and output files."""
 
@@ -20,20 +19,16 @@ class IdentifyMechanismOptions:
         "recordings: CSV or MAT files, bags, or folders of them", metavar="RECORDING", positional=True
     )
     validate: tuple[Path, ...] = _data("recordings for validation", (), "PATH")
-    step: TimeStep | None = _fit("time step (default: as in the model)", None, "S")
+    step: TimeStep | None = _fit("time step (default: as in the model)", metavar="S")
     ratio: Positive | None = _fit(
-        "weight of the dynamics relative to the samples (default: as in the model)", None, "R"
+        "weight of the dynamics relative to the samples (default: as in the model)", metavar="R"
     )
-    start: Path | None = _fit("parameter file with the initial values", None, "FILE")
+    start: Path | None = _fit("parameter file with the initial values")
     set: Annotated[dict[str, float], assigned] | None = _fit(
-        "fix a parameter at a known value", None, "NAME=VALUE,…"
+        "fix a parameter at a known value", metavar="NAME=VALUE,…"
     )
-    output: Path | None = _output("parameter file", None, "FILE")
-    json: Path | None = _output("summary for scripts", None, "FILE")
-    plot: Path | None = _output("folder for pictures of states, residuals and convergence", None, "DIR")
-    strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
-    quiet: bool = _output("no progress", False)
-
-
-DECLARED = IdentifyMechanismOptions
-"""The options that the parser reads."""
+    output: Path | None = _output("parameter file")
+    json: Path | None = _output("summary for scripts")
+    plot: Path | None = _output("folder for pictures of states, residuals and convergence", metavar="DIR")
+    strict: bool = _output("exit code 2 if the verdict is not `usable`")
+    quiet: bool = _output("no progress")

@@ -6,12 +6,11 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
-from stribeck.api.mechanism import grid_runs, mechanism_model, unfinished
+from stribeck.api.mechanism import estimated, grid_runs, mechanism_model
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
 from stribeck.cli.identify.mechanism.options import IdentifyMechanismOptions
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
@@ -26,8 +25,6 @@ from stribeck.identify.mechanism.verdict import judge_mechanism
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import estimates_to_json
 
-SCHEMA = 1
-
 
 def run(options: IdentifyMechanismOptions) -> int:
     """Estimate, simulate, and write the results."""
@@ -41,14 +38,12 @@ def run(options: IdentifyMechanismOptions) -> int:
     _say(options, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling, which takes half a minute")
     estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
     ready = time.perf_counter()
-    with tqdm(desc="iterations", unit="", disable=options.quiet, leave=False) as bar:
-        estimation = estimator.estimate(lambda ratio, cost: _show(bar, ratio, cost))
+    estimation = estimated(estimator, not options.quiet, warn)
     searched = time.perf_counter()
     _say(options, f"{len(estimation.solution.history)} iterations in {searched - ready:.0f} s; simulating")
-    if (text := unfinished(estimation)) is not None:
-        warn(text)
     simulator = Simulator(estimation.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
-    summary = _summary(model, estimation, estimator, simulator, fitted, others)
+    found = _Found(model, estimation, estimator, simulator, fitted, others)
+    summary = _summary(found)
     verdict = judge_mechanism(estimation, *(_errors_of(summary, part) for part in ("fitted", "validated")))
     summary |= verdict.to_json([one.name for one in (*fitted, *others)]) | {
         "prepare_seconds": ready - started,
@@ -61,10 +56,19 @@ def run(options: IdentifyMechanismOptions) -> int:
         )
     write_json(options.json, _finite(summary), allow_nan=False)
     if options.plot is not None:
-        _draw(options.plot, model, estimation, estimator, simulator, fitted, others)
+        _draw(options.plot, found)
     _print(model, estimation, summary)
     print(*verdict.lines(), sep="\n")
     return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
+
+
+class _Found(NamedTuple):
+    model: MechanismModel
+    estimation: MechanismEstimate
+    estimator: MechanismEstimator
+    simulator: Simulator
+    fitted: Sequence[GridRun]
+    others: Sequence[GridRun]
 
 
 def _errors_of(summary: dict[str, Any], part: str) -> dict[str, Any]:
@@ -72,40 +76,27 @@ def _errors_of(summary: dict[str, Any], part: str) -> dict[str, Any]:
     return {entry["run"]: entry["from_first_sample"] for entry in summary["errors"][part]}
 
 
-def _show(bar: Any, ratio: float, cost: float) -> None:
-    bar.set_postfix_str(f"ratio {ratio:g}, cost {cost:.4g}")
-    bar.update()
-
-
 def _say(options: IdentifyMechanismOptions, text: str) -> None:
     if not options.quiet:
         print(text, file=sys.stderr, flush=True)
 
 
-def _summary(
-    model: MechanismModel,
-    estimation: MechanismEstimate,
-    estimator: MechanismEstimator,
-    simulator: Simulator,
-    fitted: Sequence[GridRun],
-    others: Sequence[GridRun],
-) -> dict[str, Any]:
+def _summary(found: _Found) -> dict[str, Any]:
     """The content of the ``--json`` file."""
-    chi, sensitivity = estimation.solution.point.chi, estimation.sensitivity
-    states = [
-        BodyState(estimation.solution.point.q[k], estimation.solution.point.v[k]) for k in estimator.starts
-    ]
-    return {
-        "schema": SCHEMA,
+    model, estimation, estimator, simulator, fitted, others = found
+    solution, sensitivity = estimation.solution, estimation.sensitivity
+    chi = solution.point.chi
+    states = [BodyState(solution.point.q[k], solution.point.v[k]) for k in estimator.starts]
+    summary: dict[str, Any] = {
         "model": model.mechanism.name,
         "step": model.settings.step,
         "ratio": model.settings.ratio,
         "regularization": vars(model.mechanism.regularization),
-        "status": estimation.solution.status.value,
-        "converged": estimation.solution.converged,
-        "kink": estimation.solution.kink,
-        "iterations": len(estimation.solution.history),
-        "cost": estimation.solution.cost,
+        "status": solution.status.value,
+        "converged": solution.converged,
+        "kink": solution.kink,
+        "iterations": len(solution.history),
+        "cost": solution.cost,
         "parameters": estimation.mechanism.parameters.values(),
         "estimates": estimates_to_json(estimation.estimates),
         "intervals": {name: list(ends) for name, ends in sensitivity.intervals.items()},
@@ -118,19 +109,13 @@ def _summary(
         "at_bounds": dict(sensitivity.at_bounds),
         "correlation_seconds": sensitivity.correlation_steps * model.settings.step,
         "errors": {
-            "fitted": [
-                {
-                    "run": one.name,
-                    "from_first_sample": simulator.errors(one, chi),
-                    "from_estimated_state": simulator.errors(one, chi, start),
-                }
-                for one, start in zip(fitted, states, strict=True)
-            ],
-            "validated": [
-                {"run": one.name, "from_first_sample": simulator.errors(one, chi)} for one in others
-            ],
+            part: [{"run": one.name, "from_first_sample": simulator.errors(one, chi)} for one in runs]
+            for part, runs in (("fitted", fitted), ("validated", others))
         },
     }
+    for entry, one, start in zip(summary["errors"]["fitted"], fitted, states, strict=True):
+        entry["from_estimated_state"] = simulator.errors(one, chi, start)
+    return summary
 
 
 def _finite(value: Any) -> Any:
@@ -142,18 +127,11 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _draw(
-    folder: Path,
-    model: MechanismModel,
-    estimation: MechanismEstimate,
-    estimator: MechanismEstimator,
-    simulator: Simulator,
-    fitted: Sequence[GridRun],
-    others: Sequence[GridRun],
-) -> None:
-    from stribeck.report.estimate_figures import DrawnSignals, draw_convergence, draw_signals
+def _draw(folder: Path, found: _Found) -> None:
+    from stribeck.report.estimate_figures import draw_convergence, draw_signals
     from stribeck.report.style import save
 
+    model, estimation, estimator, simulator, fitted, others = found
     chi, problem = estimation.solution.point.chi, estimator.problem
     sensors = model.mechanism.sensors
     units = [model.mechanism.unit(sensor) for sensor in sensors]
@@ -169,8 +147,9 @@ def _draw(
             band = deviation[rows]
         seen = one.samples.count > 0
         drawn = {
-            word: DrawnSignals(
-                _predicted(problem, point, one), np.where(seen, problem.signals(point, one.samples), np.nan)
+            word: (
+                _predicted(problem, point, one),
+                np.where(seen, problem.signals(point, one.samples), np.nan),
             )
             for word, point in points.items()
         }

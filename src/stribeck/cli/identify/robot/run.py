@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,17 @@ import numpy as np
 from stribeck.api.robot import content_of, rms
 from stribeck.cli.compensation_file import COMPENSATION, launch_command, write_compensation
 from stribeck.cli.exit_codes import DONE, NOT_USABLE
-from stribeck.cli.identify.robot.drift import report_drift
 from stribeck.cli.identify.robot.options import IdentifyRobotOptions
-from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, words_of, write_json
 from stribeck.cli.table import print_table
 from stribeck.exports.robot_draws import lines_of, with_draw_sizes
-from stribeck.files.drives import Drives, write_drives
+from stribeck.files.drives import Drives, read_drives, write_drives
 from stribeck.identify.common.noise import tunings
+from stribeck.identify.robot.drift import FALSE_ALARMS, JointDrift, friction_over_runs
 from stribeck.identify.robot.drives import robot_drives
-from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out
+from stribeck.identify.robot.identify import RobotFit, RunScore, identify_robot, left_out, usable
 from stribeck.identify.robot.recordings import RobotRun, read_runs
-from stribeck.identify.robot.tree import load_tree
+from stribeck.identify.robot.tree import RobotTree, load_tree
 from stribeck.identify.robot.verdict import judge_robot
 from stribeck.model.estimate import Estimate, Status
 from stribeck.model.verdict import Verdict
@@ -39,7 +39,7 @@ def run(options: IdentifyRobotOptions) -> int:
     summary = options.output / "robot.json" if options.output else None
     check_outputs([options.json, summary], [options.model, *options.recordings, *options.validate])
     warn_of_seen(options.recordings, options.validate)
-    excluded, same, goal_joints = map(_words, (options.exclude, options.same, options.goal_joints))
+    excluded, same, goal_joints = map(words_of, (options.exclude, options.same, options.goal_joints))
 
     def note(text: str) -> None:
         if not options.quiet:
@@ -56,16 +56,10 @@ def run(options: IdentifyRobotOptions) -> int:
         for text in run.notes:
             note(f"{run.name}: {text}")
     if options.since:
-        return report_drift(options.since, options, tree, train, excluded, note)
-    setting: dict[str, Any] = {
-        "law": options.law,
-        "terms": options.terms,
-        "excluded": excluded,
-        "same": same,
-        "polish": not options.no_polish,
-        "play": options.backlash,
-    }
-    fit = identify_robot(tree, train, validation, **setting, note=note)
+        return _report_drift(options.since, options, tree, train, excluded, note)
+    chosen: dict[str, Any] = {"law": options.law, "terms": options.terms, "excluded": excluded, "same": same}
+    chosen |= {"polish": not options.no_polish, "play": options.backlash}
+    fit = identify_robot(tree, train, validation, **chosen, note=note)
     alone = left_out(fit, note) if options.leave_one_out else ()
     _print(fit, alone)
     verdict = judge_robot(fit)
@@ -91,7 +85,7 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, drives: Drives, path: P
     write_drives(path, drives)
     parameters = path.with_name(COMPENSATION)
     loaded = "motor" in fit.problem.kind.law.inputs
-    kept = write_compensation(
+    write_compensation(
         parameters,
         fit.joints,
         path,
@@ -104,14 +98,8 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, drives: Drives, path: P
         command="identify robot",
         effort_meaning="motor" if loaded else "none",
     )
-    if kept is not None:
-        warn(f"{COMPENSATION} already existed; the old file is now {kept}")
     start = [] if verdict.use == "unusable" else [launch_command(parameters)]
     return [str(path), str(parameters), *start]
-
-
-def _words(given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word for text in given for word in text.split(",") if word)
 
 
 def _cell(one: Estimate) -> str:
@@ -152,3 +140,70 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
         print(
             f"  {doubt.joint}: {told}: {doubt.error_rise:.1%} if all change, up to {doubt.alone:.1%} if only one of them changes"
         )
+
+
+def _report_drift(
+    since: Path,
+    options: IdentifyRobotOptions,
+    tree: RobotTree,
+    runs: list[RobotRun],
+    excluded: tuple[str, ...],
+    note: Callable[[str], None],
+) -> int:
+    """Print friction by joint and run, draw it, and write the requested files."""
+    picture = options.output / "drift.png" if options.output else None
+    check_outputs([options.json, picture], [options.model, since, *options.recordings])
+    good = usable(runs, note)
+    names = [run.name for run in good]
+    found = friction_over_runs(tree, good, read_drives(since), excluded)
+    rows = []
+    for each in found:
+        values = [
+            f"{value:.3f}±{1.96 * width:.3f}"
+            for value, width in zip(each.friction, each.deviation, strict=True)
+        ]
+        change = f"{_change(each):+.0%} since {names[each.since]}" if each.since is not None else "none"
+        rows.append([each.joint, f"{each.speed:.2f}", f"{each.earlier[0]:.3f}", *values, change])
+    print("friction [N m] at the given speed [rad/s], and its change as far as it is statistically certain")
+    print_table(["joint", "speed", "earlier", *names, "change"], rows)
+    unsure = [each.joint for each in found if not np.isfinite(each.earlier[1])]
+    if unsure:
+        print(
+            f"not tested: {', '.join(unsure)}. The earlier fit states no intervals for these joints, which need at least three runs"
+        )
+    print(
+        f"probability of a false alarm in any joint, for any number of later runs: at most {FALSE_ALARMS:.0%}"
+    )
+    content: dict[str, Any] = {"runs": names, "false_alarms": FALSE_ALARMS}
+    content["drift"] = {each.joint: _drift_of(each, names) for each in found}
+    write_json(options.json, content, allow_nan=False)
+    if picture:
+        from stribeck.report.robots import draw_drift
+        from stribeck.report.style import save
+
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        save(draw_drift(found, names), picture)
+    return 0
+
+
+def _change(drift: JointDrift) -> float:
+    """Relative change of the mean over all runs, weighted by their variances."""
+    weight = drift.deviation**-2
+    return float(np.sum(weight * drift.friction) / weight.sum() / max(drift.earlier[0], 1e-12) - 1.0)
+
+
+def _drift_of(drift: JointDrift, names: list[str]) -> dict[str, Any]:
+    wide = 1.96 * drift.deviation
+    intervals = np.stack([drift.friction - wide, drift.friction + wide], axis=1)
+    spread = drift.earlier[1]
+    return {
+        "speed": drift.speed,
+        "earlier": drift.earlier[0],
+        "earlier_deviation": spread if np.isfinite(spread) else None,
+        "friction": drift.friction.tolist(),
+        "intervals": intervals.tolist(),
+        "log_evidence": drift.evidence.tolist(),
+        "changed": drift.since is not None,
+        "since": None if drift.since is None else names[drift.since],
+        "change": _change(drift),
+    }

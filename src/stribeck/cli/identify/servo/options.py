@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from stribeck.cli.options import (
     SimulationOptions,
     TimeStep,
     choices_of,
+    declared,
     fraction,
     group,
 )
@@ -29,18 +29,17 @@ FLEET_OPTIONS = (
 _law, _search, _output = group("what to fit"), group("search"), group("output")
 
 
-@dataclass(frozen=True, kw_only=True)
+@declared
 class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     """Options: what to fit, how to search, and output files."""
 
     step: TimeStep | None = group("simulation")(
-        "time step (default: 0.005, or less if its error is not small compared with the intervals)", None, "S"
+        "time step (default: 0.005, or less if its error is not small compared with the intervals)",
+        metavar="S",
     )
-    servo: str | None = _law("servo by name, or a YAML file (default: as in the recordings)", None)
+    servo: str | None = _law("servo by name, or a YAML file (default: as in the recordings)")
     law: Annotated[str, str.lower] = _law(
-        "friction law (default: auto, chosen by cross-validation)",
-        "auto",
-        choices=("auto", *LAWS, "all"),
+        "friction law (default: auto, chosen by cross-validation)", "auto", choices=("auto", *LAWS, "all")
     )
     terms: Annotated[tuple[str, ...], choices_of(optional_terms())] = _law(
         f"terms that are added to the law; valid: {','.join(optional_terms())}", (), "LIST"
@@ -57,35 +56,32 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
         "NAME",
         repeated=True,
     )
-    hold_out_gain: float | None = _law("use the runs with this gain for validation", None, "K")
+    hold_out_gain: float | None = _law("use the runs with this gain for validation", metavar="K")
     validate: tuple[Path, ...] = _law("runs for validation", (), "PATH")
     hold_out: Annotated[float, fraction] | None = _law(
-        "use this share of the runs for validation", None, "SHARE"
+        "use this share of the runs for validation", metavar="SHARE"
     )
     method: str = _search("search method (default: hybrid)", "hybrid", choices=METHODS)
     trials: Count = _search(
         "maximum number of evaluations per law; in a shared study, of all workers together (default: 60000)",
         60_000,
-        "N",
     )
-    workers: Count = _search("parallel search processes (default: 1)", 1, "N")
-    seed: Seed = _search("random seed (default: 0)", 0, "N")
+    workers: Count = _search("parallel search processes (default: 1)", 1)
+    seed: Seed = _search("random seed (default: 0)", 0)
     study: str | None = _search(
         "Optuna storage of a study: sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE",
-        None,
-        "URL",
+        metavar="URL",
     )
-    resume: bool = _search("continue the study", False)
+    resume: bool = _search("continue the study")
     join: bool = _search(
-        "take part in a shared study, which the first worker creates: run the same command on each computer",
-        False,
+        "take part in a shared study, which the first worker creates: run the same command on each computer"
     )
-    batch: Count = _search("number of trials that a worker evaluates at a time (default: 64)", 64, "N")
-    load_study: str | None = _search("the same as --study URL --resume", None, "URL", hidden=True)
-    float64: bool = _search("search in double precision", False)
-    output: Path | None = _output("parameter file; a folder with --law all", None, "FILE")
-    json: Path | None = _output("summary for scripts", None, "FILE")
-    strict: bool = _output("exit code 2 if the verdict is not `usable`", False)
+    batch: Count = _search("number of trials that a worker evaluates at a time (default: 64)", 64)
+    load_study: str | None = _search("the same as --study URL --resume", metavar="URL", hidden=True)
+    float64: bool = _search("search in double precision")
+    output: Path | None = _output("parameter file; a folder with --law all")
+    json: Path | None = _output("summary for scripts")
+    strict: bool = _output("exit code 2 if the verdict is not `usable`")
     progress: str = _output(
         "progress on stderr: a bar, or JSON lines for programs (default: bar)",
         "bar",
@@ -93,10 +89,10 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
         constant=("--quiet", "none", "no progress: --progress none"),
     )
     wandb: bool = _output(
-        "log to Weights & Biases, configured by its own environment variables (WANDB_MODE=offline, …)", False
+        "log to Weights & Biases, configured by its own environment variables (WANDB_MODE=offline, …)"
     )
     wandb_project: str = _output("project in Weights & Biases (default: stribeck)", "stribeck", "NAME")
-    eval: bool = _output("do not fit, but evaluate the existing file given as --output", False, hidden=True)
+    eval: bool = _output("do not fit, but evaluate the existing file given as --output", hidden=True)
 
     @property
     def decisive(self) -> dict[str, Any]:
@@ -107,7 +103,3 @@ class IdentifyServoOptions(SimulationOptions, RecordingOptions):
     def laws(self) -> list[str]:
         """The laws to fit."""
         return list(LAWS) if self.law in ("all", "auto") else [self.law]
-
-
-DECLARED = IdentifyServoOptions
-"""The options that the parser reads."""

@@ -1,1 +1,0 @@
-"""``stribeck data describe``."""
