@@ -11,8 +11,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stribeck.errors import ParameterFileError
-from stribeck.evaluate.diagram import SPEEDS, DiagramCurve, diagram_curve
-from stribeck.evaluate.friction_range import CURVE_POINTS, MARGIN, Friction, friction_of
+from stribeck.evaluate.diagram import (
+    CURVE_POINTS,
+    MARGIN,
+    SPEEDS,
+    DiagramCurve,
+    Friction,
+    diagram_curve,
+    friction_of,
+)
 from stribeck.evaluate.trends import Trend, trends
 from stribeck.identify.servo.objective import EQUALLY_GOOD
 from stribeck.identify.servo.prediction import averaged, half_widths

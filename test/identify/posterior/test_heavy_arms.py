@@ -12,11 +12,11 @@ from stribeck.identify.posterior import nuts
 from stribeck.identify.posterior.arm import ArmDraws, infer
 from stribeck.identify.posterior.diagnostics import summarise
 from stribeck.identify.posterior.knowledge import PRIORS, cad_around, prior_named
-from stribeck.identify.posterior.laplace import modes
 from stribeck.identify.posterior.likelihood import NOISE, InertiaPosterior
 from stribeck.identify.posterior.measures import mechanical_mae, rmse
 from stribeck.identify.posterior.network import Mechanical, inertia_base, link_frames, moments, to_standard
 from stribeck.identify.posterior.prior import ArmPrior
+from stribeck.identify.posterior.sampling import modes
 
 ARMS, TRAINING, TEST = 20, 75, 72
 STARTS = 8

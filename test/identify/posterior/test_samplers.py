@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from rank_calibration import calibrate
+from stribeck.identify.common.autoregressive import effective_samples
+from stribeck.identify.common.correlation import effective_samples_of_runs
 from stribeck.identify.posterior import metropolis, nuts
 from stribeck.identify.posterior.diagnostics import arviz, summarise, write_netcdf
-from stribeck.identify.posterior.discrepancy import effective_samples, effective_samples_of_runs
 from stribeck.identify.posterior.measures import cosine_similarity, mae, rmse, total_variation, within
 from stribeck.identify.posterior.ridges import held_correlation, ridges
 from stribeck.identify.posterior.sampling import Target

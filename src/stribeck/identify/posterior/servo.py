@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.identify.common.correlation import effective_samples_of_runs
 from stribeck.identify.posterior import metropolis
 from stribeck.identify.posterior.densities import LogNormal
-from stribeck.identify.posterior.discrepancy import effective_samples_of_runs
 from stribeck.identify.posterior.metropolis import Batched
 from stribeck.identify.posterior.sampling import Draws, Enough, Progress, silent
 from stribeck.identify.posterior.servo_priors import ServoPrior

@@ -16,7 +16,6 @@ from stribeck.identify.servo import study as studies
 from stribeck.identify.servo.averaging import Found, members_of
 from stribeck.identify.servo.descent import polish
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent, SearchProblem, evaluate
-from stribeck.identify.servo.minima import equally_good, with_minima
 from stribeck.identify.servo.objective import equivalent_error, smooth_absolute
 from stribeck.identify.servo.parallel import ParallelFits
 from stribeck.identify.servo.prediction import LeftOut
@@ -27,7 +26,13 @@ from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
 from stribeck.identify.servo.search import SEARCHES
 from stribeck.identify.servo.task import FitTask
-from stribeck.identify.servo.uncertainty import Uncertainty, estimate_uncertainty, with_prediction
+from stribeck.identify.servo.uncertainty import (
+    Uncertainty,
+    equally_good,
+    estimate_uncertainty,
+    with_minima,
+    with_prediction,
+)
 from stribeck.identify.servo.workers import search_in_processes
 from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Array

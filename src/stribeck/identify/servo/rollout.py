@@ -18,13 +18,20 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.identify.servo.lanes import LANES, TANGENT_LANES, batches, joined, side_by_side
 from stribeck.identify.servo.objective import (
     smooth_absolute,
     smooth_absolute_curvature,
     smooth_absolute_weight,
 )
-from stribeck.identify.servo.programs import Program, Programs
+from stribeck.identify.servo.programs import (
+    LANES,
+    TANGENT_LANES,
+    Program,
+    Programs,
+    batches,
+    joined,
+    side_by_side,
+)
 from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum

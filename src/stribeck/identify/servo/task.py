@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from stribeck.errors import ConfigError
 from stribeck.files.drive_entry import check_possible
-from stribeck.identify.servo.lanes import lanes_for
 from stribeck.identify.servo.objective import Split
+from stribeck.identify.servo.programs import lanes_for
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.search import SEARCHES

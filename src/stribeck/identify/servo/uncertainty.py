@@ -1,4 +1,4 @@
-"""Uncertainty of a fit, and what its data do not determine.
+"""Uncertainty of a fit, and what its data do not determine; equally good minima, and the parameters on which they disagree.
 
 The loss is a mean absolute error, and most of the residual is smooth model error that repeats within a run. Samples are
 therefore not independent. Runs are, or, if there are few runs, long blocks of them. The covariance is the sandwich over
@@ -20,14 +20,17 @@ from stribeck.identify.common.clusters import (
 )
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.identify.common.quantiles import estimate_about
+from stribeck.identify.servo.incumbent import Incumbent
+from stribeck.identify.servo.objective import EQUALLY_GOOD, equivalent_error
 from stribeck.identify.servo.prediction import LeftOut, Model, prediction_of
 from stribeck.identify.servo.prior import Prior
 from stribeck.identify.servo.rollout import Rollout, Scores
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.estimate import CONFIDENCE, Estimate, Interval
+from stribeck.model.estimate import CONFIDENCE, Estimate, Interval, disagreements
 from stribeck.model.joint import CorrelationMatrix, Member, Prediction
 from stribeck.model.log import Batch, Log, TemperatureRange
 from stribeck.model.parameters import ParameterSet
+from stribeck.model.provenance import Minimum
 from stribeck.model.step import batch_for, simulate
 from stribeck.model.terms import CONSTANT_PARAMETERS, LOAD_PARAMETERS
 
@@ -322,3 +325,54 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
             )
             statements.append(f"{name} is {one.reason}: {reason}.")
     return tuple(statements)
+
+
+DISTINCT = 1e-3
+"""Points of the unit cube closer than this along every axis count as the same."""
+
+MOST_MINIMA = 12
+"""Largest number of minima kept."""
+
+
+def equally_good(parameters: ParameterSet, best: Array, incumbent: Incumbent) -> tuple[Minimum, ...]:
+    """The best point (n,) of the unit cube, then the other minima that fit as well, the better first.
+
+    Searches that ran out of evaluations have no minima; then the result is the best point alone.
+    """
+    kept = [best]
+    losses = [incumbent.loss]
+    for loss, point in sorted(incumbent.minima, key=lambda found: found[0]):
+        if loss > incumbent.loss * (1.0 + EQUALLY_GOOD) or len(kept) == MOST_MINIMA:
+            break
+        if np.min(np.max(np.abs(np.stack(kept) - point), axis=1)) > DISTINCT:
+            kept.append(point)
+            losses.append(loss)
+    return tuple(
+        Minimum(
+            error=float(equivalent_error(loss)),
+            values=dict(zip(parameters.free_names, parameters.from_unit(point).tolist(), strict=True)),
+        )
+        for loss, point in zip(losses, kept, strict=True)
+    )
+
+
+def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[Minimum]) -> Uncertainty:
+    """The uncertainty, with all parameters on which equally good minima disagree marked as doubtful.
+
+    An interval around one minimum does not cover another one elsewhere.
+    """
+    bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in parameters.free}
+    reasons = {
+        name: f"minima with the same error lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
+        for name, (lowest, highest) in disagreements(bounds, [minimum.values for minimum in minima]).items()
+        if uncertainty.estimates[name].known
+    }
+    if not reasons:
+        return uncertainty
+    doubted = {name: uncertainty.estimates[name].doubted(reason) for name, reason in reasons.items()}
+    listed = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
+    return replace(
+        uncertainty,
+        estimates={**uncertainty.estimates, **doubted},
+        statements=(*uncertainty.statements, f"Not determined, although the interval is narrow: {listed}."),
+    )
