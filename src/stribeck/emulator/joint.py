@@ -137,7 +137,7 @@ def counted_duty(
     xp = array_namespace(position, velocity, c["resolution"])
     counted = c["resolution"] * xp.floor(position / c["resolution"] + 0.5)
     error = state.goal - counted
-    duty = kind.control.duty(gains, state, state.goal, counted, velocity)
+    duty = kind.control.output({}, gains, state, state.goal, counted, velocity)
     # Half a count more, as the error is a whole number of counts but for rounding.
     outside = xp.abs(error) > c["dead_zone"] + 0.5 * c["resolution"]
     least = xp.where(error > 0.0, xp.maximum(duty, c["punch"]), xp.minimum(duty, -c["punch"]))
@@ -150,7 +150,7 @@ def _position_duty(
     """Duty of the firmware's law, with or without counts."""
     if kind.counted:
         return counted_duty(kind, c, gains, state, velocity, position)
-    return kind.control.duty(gains, state, c["goal"], position, velocity)
+    return kind.control.output({}, gains, state, c["goal"], position, velocity)
 
 
 def joint_step(

@@ -241,18 +241,6 @@ def stepping_of(
 
 
 def simulated(
-    path: Path, file: Drive, recordings: Recordings, stepping: Stepping, simulator: Simulator | None = None
-) -> tuple[Batch, Array]:
-    """The runs on a time grid, and their simulated positions (T, R) [rad].
-
-    :param simulator: another one than ours.
-    :raises ParameterFileError: if a simulation diverges.
-    """
-    batch, motion = simulated_motion(path, file, recordings, stepping, simulator)
-    return batch, motion.position
-
-
-def simulated_motion(
     path: Path,
     file: Drive,
     recordings: Recordings,
@@ -263,6 +251,7 @@ def simulated_motion(
 ) -> tuple[Batch, Simulation]:
     """The runs on a time grid, and their simulated motion.
 
+    :param simulator: another one than ours.
     :raises ParameterFileError: if a simulation diverges.
     """
     batch = recordings.batch(stepping.dt, stepping.integrator)
@@ -335,7 +324,8 @@ def _assessed(
     coverage: Coverage,
     stepping: Stepping,
 ) -> Assessed:
-    batch, position = simulated(path, file, recordings, stepping)
+    batch, motion = simulated(path, file, recordings, stepping)
+    position = motion.position
     errors = batch.mean_absolute_errors(position)
     residual = np.where(batch.weight > 0.0, position - batch.position, np.nan)
     between = averaged(file, batch, stepping.integrator, stepping.reset_period, position).about(position)

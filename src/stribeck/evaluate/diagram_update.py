@@ -125,12 +125,7 @@ def _uncertain(drive: Drive) -> tuple[tuple[str, ...], Array]:
     names, sizes = tuple(widths), np.array(list(widths.values()))
     correlation = np.eye(len(names))
     if drive.correlation is not None:
-        places = {name: k for k, name in enumerate(drive.correlation.names)}
-        stated = np.array(drive.correlation.matrix)
-        for i, one in enumerate(names):
-            for j, other in enumerate(names):
-                if i != j and one in places and other in places:
-                    correlation[i, j] = 0.999 * stated[places[one], places[other]]
+        correlation = np.where(correlation > 0.0, 1.0, 0.999 * drive.correlation.between(names))
     return names, correlation * np.outer(sizes, sizes)
 
 

@@ -101,7 +101,8 @@ def _covariance(drive: Drive) -> tuple[tuple[str, ...], Array]:
     """Names of the uncertain parameters, and their covariance (n, n)."""
     if drive.prediction is None:
         names = tuple(name for name, one in drive.stated.items() if one.interval is not None)
-        correlation, rest = _correlation(drive, names), np.zeros(len(names))
+        correlation = np.eye(len(names)) if drive.correlation is None else drive.correlation.between(names)
+        rest = np.zeros(len(names))
     else:
         names = drive.prediction.names
         matrix = np.array(drive.prediction.covariance, dtype=float).reshape(len(names), len(names))
@@ -131,18 +132,6 @@ def _sign_of(estimate: Estimate | None) -> tuple[float, float]:
         return -math.inf, math.inf
     lower, upper = estimate.interval
     return (0.0 if lower >= 0.0 else -math.inf), (0.0 if upper <= 0.0 else math.inf)
-
-
-def _correlation(drive: Drive, names: tuple[str, ...]) -> Array:
-    matrix = np.eye(len(names))
-    if drive.correlation is None:
-        return matrix
-    stated = {name: k for k, name in enumerate(drive.correlation.names)}
-    for i, one in enumerate(names):
-        for j, other in enumerate(names):
-            if one in stated and other in stated:
-                matrix[i, j] = drive.correlation.matrix[stated[one]][stated[other]]
-    return matrix
 
 
 def draws_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -105,8 +104,4 @@ def carries_over(one: Assessed) -> float | None:
     unseen, fitted = one.errors("held out", "not in the fit"), one.errors("fitted")
     if not unseen or not fitted:
         return None
-    return _ratio(list(unseen.values()), list(fitted.values()))
-
-
-def _ratio(unseen: Sequence[float], fitted: Sequence[float]) -> float:
-    return float(np.mean(unseen) / np.mean(fitted))
+    return float(np.mean(list(unseen.values())) / np.mean(list(fitted.values())))

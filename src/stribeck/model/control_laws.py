@@ -187,13 +187,7 @@ class VoltageControl:
         velocity: Any,
         reach: Any = None,
     ) -> Any:
-        """The duty in a given state, which depends on no parameter."""
-        return self.duty(gains, state, goal, position, velocity, reach)
-
-    def duty(
-        self, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any, reach: Any = None
-    ) -> Any:
-        """Duty of the bridge in a given state of the firmware, in [-1, 1].
+        """Duty of the bridge in a given state of the firmware, in [-1, 1]; it depends on no parameter.
 
         :param reach: mean over position errors up to so much smaller and larger [rad] instead of the value at ``position``.
         """
@@ -333,7 +327,7 @@ class TorqueControl(_Memoryless):
         velocity: Any,
         reach: Any = None,
     ) -> Any:
-        """The torque [N m], see :meth:`VoltageControl.duty` for ``reach``."""
+        """The torque [N m], see :meth:`VoltageControl.output` for ``reach``."""
         damping = self.damping + (self.derivative_gain or 0.0) * gains.kd
         stiffness = p["ratio"] * self.gain * gains.kp
         return _clipped(

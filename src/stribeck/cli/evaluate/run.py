@@ -176,7 +176,8 @@ def evaluation(
     simulator: Simulator | None = None,
 ) -> dict[str, Any]:
     """Errors of one parameter file for each run [rad]."""
-    batch, position = simulated(path, file, recordings, stepping, simulator)
+    batch, motion = simulated(path, file, recordings, stepping, simulator)
+    position = motion.position
     best, others = batch.mean_absolute_errors(position).tolist(), _others(file, simulator)
     if others:
         position = averaged(file, batch, stepping.integrator, stepping.reset_period, position).mean

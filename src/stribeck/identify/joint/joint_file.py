@@ -54,6 +54,7 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
         estimates[PER_KELVIN] = result.uncertainty.estimates[PER_KELVIN]
         estimates["reference_temperature"] = fixed(fit.frame.temperature, "degC")
     values = {name: one.value for name, one in estimates.items()}
+    squares, rows = [one.rms**2 for one in result.train], [one.rows for one in result.train]
     errors = [one.rms for one in result.validation]
     return Drive(
         actuator,
@@ -68,13 +69,7 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
         loss=ModelErrors(
             "root mean square of torque",
             "N m",
-            float(
-                np.sqrt(
-                    np.average(
-                        [one.rms**2 for one in result.train], weights=[one.rows for one in result.train]
-                    )
-                )
-            ),
+            float(np.sqrt(np.average(squares, weights=rows))),
             float(np.sqrt(np.mean(np.square(errors)))) if errors else None,
         ),
         provenance=Provenance(

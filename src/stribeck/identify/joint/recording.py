@@ -152,13 +152,8 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
     pieces = np.split(np.arange(len(time)), np.union1d(back, gaps) + 1)
     pieces = [rows[np.concatenate([[True], np.diff(time[rows]) > 0.0])] for rows in pieces]
     if repeated := len(time) - sum(map(len, pieces)):
-        notices.append(
-            Notice(
-                "repeated",
-                "note",
-                f"{name}: {repeated} rows repeat the time of the row before, and are not used",
-            )
-        )
+        text = f"{name}: {repeated} rows repeat the time of the row before, and are not used"
+        notices.append(Notice("repeated", "note", text))
     long = [rows for rows in pieces if len(rows) >= FEWEST and np.ptp(time[rows]) >= SHORTEST]
     if not long:
         raise TooShortError(

@@ -145,13 +145,8 @@ def arm_drives(
 def _drive(
     values: Mapping[str, float], units: JointUnits, stated: Mapping[str, Estimate], **known: Any
 ) -> Drive:
-    law = friction_law("symmetric")
-    actuator = torque_actuator(units)
-    named = {
-        name: stated.get(name) or fixed(value, "" if not stated else stated[name].unit)
-        for name, value in values.items()
-    }
-    return torque_drive(actuator, law, named, **known)
+    named = {name: stated.get(name, fixed(value, "")) for name, value in values.items()}
+    return torque_drive(torque_actuator(units), friction_law("symmetric"), named, **known)
 
 
 def _correlation(draws: Array) -> CorrelationMatrix:

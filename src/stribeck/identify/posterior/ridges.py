@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stribeck.identify.servo.uncertainty import one_load
 from stribeck.model.arrays import Array
 from stribeck.model.log import Log
 from stribeck.model.terms import CONSTANT_PARAMETERS, LOAD_PARAMETERS
@@ -58,7 +59,7 @@ def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> li
     """Pairs to plot: ridges, and constant against load-dependent friction if all runs have the same load."""
     pairs = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
     pair = _constant_and_load(names)
-    if _one_load(logs) and pair is not None and pair not in pairs:
+    if one_load(logs) and pair is not None and pair not in pairs:
         pairs.insert(0, pair)
     return pairs[:6]
 
@@ -66,7 +67,7 @@ def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> li
 def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
     """Sentences that describe what the draws (S, P) leave undetermined."""
     sentences = [ridge.words for ridge in ridges(names, draws)]
-    if _one_load(logs) and not set(LOAD_PARAMETERS).isdisjoint(names):
+    if one_load(logs) and not set(LOAD_PARAMETERS).isdisjoint(names):
         sentences.append(
             f"All runs have the same load ({logs[0].setup.load:.4g} kg m): the division of friction into constant and load-dependent parts depends on the "
             f"prior as much as on the data{_division(names, draws)}. Record a second mass or rod length."
@@ -100,7 +101,3 @@ def _constant_and_load(names: Sequence[str]) -> tuple[str, str] | None:
         [name for name in names if name in terms] for terms in (CONSTANT_PARAMETERS, LOAD_PARAMETERS)
     )
     return (constant[0], load[0]) if constant and load else None
-
-
-def _one_load(logs: Sequence[Log]) -> bool:
-    return len({round(log.setup.load, 6) for log in logs}) < 2

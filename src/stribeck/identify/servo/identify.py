@@ -338,7 +338,7 @@ def _search_in_study(
     else:
         seed = int(stream.generate_state(1)[0])
         sampler = OptunaSampler(problem, sampler_for(settings.method, seed, settings.batch), parameters)
-    sample(sampler, problem, incumbent, opened.trials(parameters), parameters, settings.batch)
+    sample(sampler, problem, incumbent, opened.trials(), parameters, settings.batch)
 
 
 def _search_alone(

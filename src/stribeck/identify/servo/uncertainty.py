@@ -248,14 +248,15 @@ def clusters_of(scores: Scores, point: int, inner: Mask) -> tuple[Array, Array]:
     return gradient[present], curvature[present]
 
 
-def _one_load(logs: Sequence[Log]) -> bool:
+def one_load(logs: Sequence[Log]) -> bool:
+    """Whether all runs have the same load."""
     return len({round(log.setup.load, 6) for log in logs}) < 2
 
 
 def together_in(logs: Sequence[Log], parameters: ParameterSet) -> frozenset[str]:
     """Constant and load-dependent friction, which runs of one load determine only together; empty if they carry several."""
     split = {name for name in parameters.free_names if name in (*CONSTANT_PARAMETERS, *LOAD_PARAMETERS)}
-    return frozenset() if split.isdisjoint(LOAD_PARAMETERS) or not _one_load(logs) else frozenset(split)
+    return frozenset() if split.isdisjoint(LOAD_PARAMETERS) or not one_load(logs) else frozenset(split)
 
 
 def _estimates(
@@ -293,7 +294,7 @@ def _estimates(
 def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
     statements, together = [], together_in(batch.logs, parameters)
     setups = [log.setup for log in batch.logs]
-    if _one_load(batch.logs):
+    if one_load(batch.logs):
         statements.append(
             f"All runs have the same load ({setups[0].load:.4g} kg m): the division into constant and "
             "load-dependent friction is not determined. Record a second mass or rod length."
