@@ -25,7 +25,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from recovery import Bench, refit
+from recovery import Bench, estimate_at_points, refit
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.descent import polish
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent
@@ -39,7 +39,7 @@ from stribeck.identify.servo.refinement import (
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Inputs, Rollout
 from stribeck.identify.servo.task import FitTask, task_for
-from stribeck.identify.servo.uncertainty import estimate_at_points, estimate_uncertainty
+from stribeck.identify.servo.uncertainty import estimate_uncertainty
 from stribeck.model import Log, ParameterSet, Setup, Trajectory, law_named
 from stribeck.model.actuator import Actuator
 from stribeck.model.law import FrictionLaw

@@ -142,11 +142,6 @@ class Assessed:
     friction: Friction
     diagram: DiagramCurve
 
-    @property
-    def fitted_stepping(self) -> Stepping | None:
-        """Simulation settings of the fit, if the file states them."""
-        return stated_stepping(self.file)
-
     def errors(self, *roles: Role) -> dict[str, float]:
         """Mean absolute errors [rad] by run name, of the runs with one of these roles."""
         return {name: run.error for name, run in self.runs.items() if self.roles[name] in roles}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
-from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment, Stepping
+from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment, Stepping, stated_stepping
 from stribeck.model.provenance import Spread
 from stribeck.report.markup import Child, element, table
 from stribeck.report.words import steps, title
@@ -40,7 +40,7 @@ def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
         ["these recordings are the fitted ones", *(SAME[one.same_data] for one in files), ""],
         ["runs matched by", *(MATCHED[one.matched] for one in files), ""],
         ["split", *(_of(one, "rule") for one in files), ""],
-        ["simulation of the fit", *(_simulation(one.fitted_stepping) for one in files), ""],
+        ["simulation of the fit", *(_simulation(stated_stepping(one.file)) for one in files), ""],
         ["simulation here", *(_simulation(one.stepping) for one in files), ""],
         ["temperature of the fit", *(_spread(one.file.temperatures, "°C") for one in files), ""],
         [

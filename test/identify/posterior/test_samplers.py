@@ -12,8 +12,8 @@ from stribeck.identify.common.correlation import effective_samples_of_runs
 from stribeck.identify.posterior import metropolis, nuts
 from stribeck.identify.posterior.diagnostics import arviz, summarise, write_netcdf
 from stribeck.identify.posterior.measures import cosine_similarity, mae, rmse, total_variation, within
-from stribeck.identify.posterior.ridges import held_correlation, ridges
 from stribeck.identify.posterior.sampling import Target
+from stribeck.identify.posterior.servo_result import held_correlation, ridges
 
 COVARIANCE = np.array([[1.0, 0.9], [0.9, 1.0]])
 MEANS = np.array([[0.0, 1.0], [3.0, -2.0]])

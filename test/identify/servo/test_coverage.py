@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from recovery import EROB, MX106, measurements, refit, truth_of, virtual_runs
+from recovery import EROB, MX106, estimate_at_points, measurements, refit, truth_of, virtual_runs
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.rollout import Rollout
-from stribeck.identify.servo.uncertainty import CONFIDENCE, estimate_at_points
+from stribeck.identify.servo.uncertainty import CONFIDENCE
 from stribeck.model import LAWS, law_named, simulate
 
 REPETITIONS = 200

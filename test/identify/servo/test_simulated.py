@@ -10,9 +10,8 @@ from recovery import MX106, truth_of, virtual_logs
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.common.minimise import minimise_batch
 from stribeck.identify.servo.objective import split_runs
-from stribeck.identify.servo.parallel import ParallelFits
+from stribeck.identify.servo.parallel import REACH, ParallelFits, SimulatedPoints
 from stribeck.identify.servo.result import FitSettings
-from stribeck.identify.servo.simulated import REACH, SimulatedPoints
 from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
 from stribeck.model import law_named

@@ -17,7 +17,7 @@ from stribeck.cli.simulate.options import SimulateOptions
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.evaluate.assessment import Recordings, simulated, stepping_of
-from stribeck.evaluate.planned import planned_run, trajectory_of
+from stribeck.evaluate.suggestion import planned_run, trajectory_of
 from stribeck.files.folders import write_atomically
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch, Setup

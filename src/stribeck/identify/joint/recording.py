@@ -11,9 +11,7 @@ from stribeck.errors import RecordingError, TooShortError
 from stribeck.identify.joint.plausibility import (
     Notice,
     check_magnitudes,
-    check_moving,
-    check_speed,
-    check_still,
+    check_motion,
     check_velocity,
     relative_position,
 )
@@ -72,11 +70,9 @@ def recording_of(table: JointTable, known: Known | None = None) -> Recording:
     signals, notices = _complete(table, known)
     pieces, more = _pieces(table.name, signals)
     notices += more
-    check_still(table.name, signals["position"])
     check_magnitudes(table, signals, pieces)
     runs = [_run(table.name, {name: values[rows] for name, values in signals.items()}) for rows in pieces]
-    check_moving(table.name, runs)
-    check_speed(table, runs)
+    check_motion(table, runs)
     if "velocity" in signals:
         notices += check_velocity(table, runs)
     notices += relative_position(table.name, signals["position"])

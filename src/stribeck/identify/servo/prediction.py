@@ -220,22 +220,11 @@ def _drawn(mean: FloatArray, matrix: FloatArray, lower: FloatArray, upper: Float
 def _repeated(batch: Batch, count: int) -> Batch:
     """A batch whose runs are repeated ``count`` times, run by run."""
     many: dict[str, Any] = {
-        name: np.repeat(getattr(batch, name), count, axis=1)
-        for name in (
-            "position",
-            "velocity",
-            "goal",
-            "torque_enable",
-            "supply_voltage",
-            "temperature",
-            "weight",
-        )
+        name: np.repeat(value, count, axis=1)
+        for name, value in vars(batch).items()
+        if isinstance(value, np.ndarray) and value.ndim == 2
     }
-    return replace(
-        batch,
-        logs=tuple(log for log in batch.logs for _ in range(count)),
-        **many,
-    )
+    return replace(batch, logs=tuple(log for log in batch.logs for _ in range(count)), **many)
 
 
 def motions(model: Model, points: FloatArray) -> FloatArray:

@@ -17,9 +17,8 @@ import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from stribeck.identify.servo.evolution import Restart, fold
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent, SearchProblem
-from stribeck.identify.servo.search import done
+from stribeck.identify.servo.search import Restart, done, fold
 from stribeck.identify.servo.trials import Trials, asked, evaluated
 from stribeck.model.arrays import Array
 from stribeck.model.parameters import ParameterSet

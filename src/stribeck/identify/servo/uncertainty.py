@@ -101,8 +101,8 @@ def estimate_uncertainty(rollout: Rollout, unit: Array, residual: Array) -> Unce
     """
     length = cluster_length(rollout, unit, residual)
     scores = rollout.scores(unit[None], length)
-    estimated = _estimated(rollout, unit, scores, 0, length)
-    return replace(estimated, step_errors=_step_errors(rollout, unit, residual, scores, length))
+    found = estimated(rollout, unit, scores, 0, length)
+    return replace(found, step_errors=_step_errors(rollout, unit, residual, scores, length))
 
 
 def with_prediction(
@@ -167,32 +167,22 @@ def _step_errors(
     return dict(zip(names, (order * shift * widths).tolist(), strict=True))
 
 
-def estimate_at_points(rollout: Rollout, points: Array, measured: Array) -> list[Uncertainty]:
-    """Uncertainties of many parallel fits to recordings of the same commands.
-
-    :param points: the optima (S, n).
-    :param measured: the measured positions of each (S, T, R) [rad].
-    """
-    length = cluster_length(rollout, points[0], measured[0] - np.mean(measured, axis=0))
-    scores = rollout.scores(points, length, measured)
-    return [_estimated(rollout, point, scores, k, length) for k, point in enumerate(points)]
-
-
-def _by_run(rollout: Rollout, unit: Array) -> bool:
-    free = len(unit) - len(rollout.parameters.sides(rollout.parameters.from_unit(unit)))
-    return len(rollout.batch.logs) >= RUNS_PER_PARAMETER * free
-
-
 def cluster_length(rollout: Rollout, unit: Array, residual: Array) -> float:
     """Length of the clusters [s]: that of whole runs if there are enough of them."""
     batch = rollout.batch
-    if _by_run(rollout, unit):
+    free = len(unit) - len(rollout.parameters.sides(rollout.parameters.from_unit(unit)))
+    if len(batch.logs) >= RUNS_PER_PARAMETER * free:
         return len(batch.time) * batch.dt
     half = 0.5 * len(batch.time) * batch.dt
     return min(max(SHORTEST_BLOCK, batch.dt * correlation_time(residual.T)), half)
 
 
-def _estimated(rollout: Rollout, unit: Array, scores: Scores, point: int, length: float) -> Uncertainty:
+def estimated(rollout: Rollout, unit: Array, scores: Scores, point: int, length: float) -> Uncertainty:
+    """The uncertainty at an optimum (n,), with the scores there.
+
+    :param scores: at several points, of which it is the one with the index ``point``.
+    :param length: of the clusters [s].
+    """
     parameters, batch = rollout.parameters, rollout.batch
     at_bounds = parameters.sides(parameters.from_unit(unit))
     runs = len(batch.logs)
@@ -281,10 +271,8 @@ def _estimates(
         half = width * (parameter.upper - parameter.lower)
         reason = f"some combination of it with others has no effect on the motion ({clusters})"
         if name in together:
-            half, reason = (
-                np.inf,
-                "one load only: constant and load-dependent friction cannot be distinguished",
-            )
+            half = np.inf
+            reason = "one load only: constant and load-dependent friction cannot be distinguished"
         estimates[name] = estimate_about(
             value, parameter.unit, half, bounds=bounds, confidence=CONFIDENCE, reason=reason, held=stays
         )
