@@ -40,11 +40,12 @@ from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Inputs, Rollout
 from stribeck.identify.servo.task import FitTask, task_for
 from stribeck.identify.servo.uncertainty import estimate_uncertainty
-from stribeck.model import Log, ParameterSet, Setup, Trajectory, law_named
 from stribeck.model.actuator import Actuator
-from stribeck.model.law import FrictionLaw
-from stribeck.model.log import Series, batch_of
+from stribeck.model.law import FrictionLaw, law_named
+from stribeck.model.log import Log, Series, Setup, batch_of
+from stribeck.model.parameters import ParameterSet
 from stribeck.model.step import batch_for
+from stribeck.model.trajectories import Trajectory
 from virtual import Encoder, record
 
 FloatArray = npt.NDArray[np.float64]

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from helpers import FRICTIONLESS, published
 from stribeck.files.actuators import load_actuator
-from stribeck.model import LAWS, Log, Series, Setup, simulate, trajectory_named
 from stribeck.model.bench import Pendulum, gravity_amplitude, inertia
 from stribeck.model.control_laws import ControlState, Gains, ServoCommand
-from stribeck.model.step import Plant, PlantState, batch_for, plant_of, step, velocity_step
+from stribeck.model.law import LAWS
+from stribeck.model.log import Log, Series, Setup
+from stribeck.model.step import Plant, PlantState, batch_for, plant_of, simulate, step, velocity_step
 from stribeck.model.terms.stribeck import stribeck_slope, stribeck_weight
+from stribeck.model.trajectories import trajectory_named
 
 NO_MEMORY = ControlState(0.0, 0.0)
 OFF = ServoCommand(goal=0.0, torque_enable=0.0, supply_voltage=5.0)

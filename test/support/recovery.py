@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.uncertainty import Uncertainty, cluster_length, estimated
-from stribeck.model import Batch, Log, ParameterSet, Setup, Trajectory, batch_of, law_named, trajectory_named
+from stribeck.model.law import law_named
+from stribeck.model.log import Batch, Log, Setup, batch_of
+from stribeck.model.parameters import ParameterSet
+from stribeck.model.trajectories import Trajectory, trajectory_named
 from virtual import Encoder, record
 
 TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")

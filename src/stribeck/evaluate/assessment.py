@@ -312,12 +312,7 @@ def _gravity(run: AssessedRun) -> Array:
 
 
 def _assessed(
-    label: str,
-    path: Path,
-    file: Drive,
-    recordings: Recordings,
-    coverage: Coverage,
-    stepping: Stepping,
+    label: str, path: Path, file: Drive, recordings: Recordings, coverage: Coverage, stepping: Stepping
 ) -> Assessed:
     batch, motion = simulated(path, file, recordings, stepping)
     position = motion.position

@@ -65,11 +65,7 @@ class DiagramCurve:
 
 
 def diagram_curve(
-    label: str,
-    law: FrictionLaw,
-    p: Values,
-    motor_torque: npt.ArrayLike,
-    speeds: npt.ArrayLike = SPEEDS,
+    label: str, law: FrictionLaw, p: Values, motor_torque: npt.ArrayLike, speeds: npt.ArrayLike = SPEEDS
 ) -> DiagramCurve:
     """Find the boundaries of the static zone at several speeds; arguments as in :func:`boundaries`."""
     torque = np.asarray(motor_torque, dtype=np.float64)
@@ -83,12 +79,7 @@ def diagram_curve(
     )
 
 
-def boundaries(
-    law: FrictionLaw,
-    p: Values,
-    motor_torque: npt.ArrayLike,
-    speed: float = 0.0,
-) -> Boundaries:
+def boundaries(law: FrictionLaw, p: Values, motor_torque: npt.ArrayLike, speed: float = 0.0) -> Boundaries:
     r"""Drive and backdrive torques at a constant speed, or at the onset of motion for speed 0.
 
     With the net torque :math:`\tau = \tau_m - x + \tau_0` the joint

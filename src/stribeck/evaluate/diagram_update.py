@@ -20,12 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.evaluate.measured_diagram import (
-    STEP,
-    DiagramPoint,
-    acting_torques,
-    expected_friction,
-)
+from stribeck.evaluate.measured_diagram import STEP, DiagramPoint, acting_torques, expected_friction
 from stribeck.identify.common.quantiles import normal_estimate, normal_quantile
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate
@@ -183,8 +178,5 @@ def _with(drive: Drive, names: Sequence[str], values: Array, covariance: Array) 
         stated=stated,
         correlation=CorrelationMatrix(tuple(names), tuple(tuple(row) for row in matrix.tolist())),
         prediction=None,
-        statements=(
-            *drive.statements,
-            "the measured points of the drive/backdrive diagram were used too",
-        ),
+        statements=(*drive.statements, "the measured points of the drive/backdrive diagram were used too"),
     )

@@ -149,11 +149,7 @@ class _Watch:
 
 
 def replay(
-    path: Path,
-    bag: BagContent,
-    compensator: Compensator,
-    joints: Sequence[CompensatedJoint],
-    goals: str = "",
+    path: Path, bag: BagContent, compensator: Compensator, joints: Sequence[CompensatedJoint], goals: str = ""
 ) -> Replay:
     """Play a bag's states, commands, goals and telemetry through a compensator.
 

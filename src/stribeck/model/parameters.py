@@ -135,11 +135,7 @@ class ParameterSet:
         """The set with some parameters free, their values clipped to the search bounds."""
         chosen = {name: self[name] for name in names}
         return ParameterSet(
-            replace(
-                parameter,
-                free=True,
-                value=min(max(parameter.value, parameter.lower), parameter.upper),
-            )
+            replace(parameter, free=True, value=min(max(parameter.value, parameter.lower), parameter.upper))
             if parameter.name in chosen
             else parameter
             for parameter in self

@@ -17,8 +17,8 @@ from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.prediction import alike, averaged, factor_of, half_widths, mixed
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import task_for
-from stribeck.model import law_named
 from stribeck.model.joint import Drive, Member, Prediction
+from stribeck.model.law import law_named
 from stribeck.model.step import batch_for, simulate
 from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder

@@ -10,7 +10,8 @@ from recovery import EROB, MX106, estimate_at_points, measurements, refit, truth
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.uncertainty import CONFIDENCE
-from stribeck.model import LAWS, law_named, simulate
+from stribeck.model.law import LAWS, law_named
+from stribeck.model.step import simulate
 
 REPETITIONS = 200
 """Twice the hundred that are asked for: the pooled coverage is then known to about 1 %."""

@@ -19,8 +19,9 @@ from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.selection import check_freed
 from stribeck.identify.servo.task import task_for
-from stribeck.model import Series, law_named
 from stribeck.model.estimate import Estimate
+from stribeck.model.law import law_named
+from stribeck.model.log import Series
 from stribeck.model.provenance import Spread
 from stribeck.recordings.sources import read_recordings
 from virtual import Encoder, record

@@ -6,7 +6,7 @@ import pytest
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.prior import DIRECTION_SPREAD, WithPrior, prior_for
 from stribeck.identify.servo.rollout import NormalEquations
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 
 
 def xl330(effects=("current-limit",), law="m6"):

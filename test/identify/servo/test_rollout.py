@@ -11,7 +11,9 @@ from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.objective import equivalent_error, smooth_absolute
 from stribeck.identify.servo.programs import lanes_for
 from stribeck.identify.servo.rollout import Rollout
-from stribeck.model import LAWS, batch_of, law_named, simulate
+from stribeck.model.law import LAWS, law_named
+from stribeck.model.log import batch_of
+from stribeck.model.step import simulate
 from stribeck.recordings.sources import read_recordings
 
 

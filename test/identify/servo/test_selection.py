@@ -17,7 +17,7 @@ from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.selection import STRENGTHS, LeftOutErrors, Subsets, Variant, expected_of, select
 from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 from stribeck.model.step import simulate
 from virtual import Encoder
 

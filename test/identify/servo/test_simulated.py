@@ -14,7 +14,7 @@ from stribeck.identify.servo.parallel import REACH, ParallelFits, SimulatedPoint
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 from virtual import Encoder
 
 FEW = replace(MX106, masses=(0.5,), gains=(8.0, 32.0))

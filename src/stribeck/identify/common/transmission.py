@@ -211,11 +211,7 @@ def _source_of(parts: Sequence[TwistSignals], slow: float) -> Source:
 
 
 def _first_stage(
-    parts: Sequence[TwistSignals],
-    source: Source,
-    travel: float,
-    slow: float,
-    optional: tuple[Optional, ...],
+    parts: Sequence[TwistSignals], source: Source, travel: float, slow: float, optional: tuple[Optional, ...]
 ) -> TwistModel:
     """The torque of the links, and the skew, of a model without values."""
     torque, twist = (np.concatenate([getattr(one, name) for one in parts]) for name in ("torque", "twist"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -58,7 +58,6 @@ class Recording:
     name: str
     runs: tuple[JointRun, ...]
     notices: tuple[Notice, ...] = ()
-    measured: frozenset[str] = field(default=frozenset())
 
 
 def recording_of(table: JointTable, known: Known | None = None) -> Recording:
@@ -77,7 +76,7 @@ def recording_of(table: JointTable, known: Known | None = None) -> Recording:
         notices += check_velocity(table, runs)
     notices += relative_position(table.name, signals["position"])
     runs = [_with_known(run, known, "rigid" in signals) for run in runs]
-    return Recording(table.name, tuple(runs), tuple(notices), frozenset(signals))
+    return Recording(table.name, tuple(runs), tuple(notices))
 
 
 def _complete(table: JointTable, known: Known) -> tuple[dict[str, Array], list[Notice]]:

@@ -125,20 +125,18 @@ class StructureSelection:
         self.parts = parts_left_out(self.runs, self.frame)
         self._target, self._kept = measured(self.runs), kept_rows(self.runs)
 
-    def choose(self) -> tuple[Trial, list[Trial]]:
-        """The structure that predicts best what is left out, and all that were tried."""
+    def choose(self) -> Trial:
+        """The structure that predicts best what is left out."""
         named = tuple(name for name in self.terms if name not in ("presliding", "temperature"))
         offset = {"offset": "asymmetric" not in named} | dict.fromkeys(named, True)
         first = LAWS["m1" if self.law == "auto" else self.law].with_terms(**offset)
         structure = Structure(first, int("presliding" in self.terms), (), "temperature" in self.terms)
         best = self.trial(structure, self.frame)
-        tried = [best]
         while True:
             found = [self.trial(other, frame) for other, frame in self._richer(best)]
-            tried += found
             better = min(found, key=lambda one: one.score, default=best)
             if better.score > best.score * (1.0 - WORTHWHILE):
-                return best, tried
+                return best
             best = better
             self.tell(", ".join((best.structure.law.name, *best.structure.terms)))
 

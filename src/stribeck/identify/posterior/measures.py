@@ -50,19 +50,10 @@ def within(draws: Array, true: Array) -> tuple[int, int]:
     return int(np.sum((true >= low) & (true <= high))), len(true)
 
 
-def mechanical_mae(found: Mechanical, true: Mechanical) -> dict[str, float]:
-    """MAE of masses, centres of mass, inertias and motor inertias, and their mean ``all`` [%].
-
-    Kinds whose true values are all zero are omitted.
-    """
-    parts = {
-        "mass": (found.mass, true.mass),
-        "com": (found.com, true.com),
-        "inertia": (found.inertia, true.inertia),
-        "motor": (found.motor, true.motor),
-    }
-    errors = {name: mae(np.asarray(a), np.asarray(b)) for name, (a, b) in parts.items() if np.any(b)}
-    return {**errors, "all": float(np.mean(list(errors.values())))}
+def mechanical_mae(found: Mechanical, true: Mechanical) -> float:
+    """Mean of the MAE of masses, centres of mass, inertias and motor inertias [%], without kinds whose true values are all zero."""
+    pairs = [(a, b) for a, b in zip(found, true, strict=True) if np.any(b)]
+    return float(np.mean([mae(np.asarray(a), np.asarray(b)) for a, b in pairs]))
 
 
 def mechanical_cosine(found: Mechanical, true: Mechanical) -> float:
@@ -100,7 +91,7 @@ def measures(
     if nominal is not None:
         means = base.projection @ draws.standard.mean(axis=(0, 1)), base.projection @ nominal.standard
         compared |= {
-            "mechanical_mae": mechanical_mae(draws.mean, nominal.links)["all"],
+            "mechanical_mae": mechanical_mae(draws.mean, nominal.links),
             "mechanical_cosine": mechanical_cosine(draws.mean, nominal.links),
             "base_mae": mae(*means),
             "base_cosine": cosine_similarity(*means),

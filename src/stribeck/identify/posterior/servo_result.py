@@ -36,13 +36,11 @@ class Ridge:
     """Two parameters that the data determine only in combination.
 
     :param correlation: of their draws.
-    :param width: standard deviations of both.
     """
 
     first: str
     second: str
     correlation: float
-    width: tuple[float, float]
 
     @property
     def words(self) -> str:
@@ -60,9 +58,8 @@ class Ridge:
 def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
     """Pairs of parameters with strongly correlated draws (S, P), in decreasing order."""
     correlation = np.atleast_2d(np.corrcoef(draws.T))
-    deviation = draws.std(axis=0)
     pairs = [
-        Ridge(names[i], names[j], float(correlation[i, j]), (float(deviation[i]), float(deviation[j])))
+        Ridge(names[i], names[j], float(correlation[i, j]))
         for i in range(len(names))
         for j in range(i + 1, len(names))
         if abs(correlation[i, j]) > STRONG
@@ -189,10 +186,7 @@ def _within(parameters: ParameterSet, values: Mapping[str, float]) -> ParameterS
     """Set values, widening search bounds where needed, because a prior is not limited by them."""
     return ParameterSet(
         replace(
-            p,
-            value=values[p.name],
-            lower=min(p.lower, values[p.name]),
-            upper=max(p.upper, values[p.name]),
+            p, value=values[p.name], lower=min(p.lower, values[p.name]), upper=max(p.upper, values[p.name])
         )
         for p in parameters
     )

@@ -11,13 +11,7 @@ from scipy.stats import qmc
 
 from stribeck.identify.common.minimise import BatchEquations, minimise_batch
 from stribeck.identify.common.solver_status import SolverStatus
-from stribeck.identify.servo.incumbent import (
-    BudgetSpentError,
-    Incumbent,
-    Minima,
-    SearchProblem,
-    evaluate,
-)
+from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent, Minima, SearchProblem, evaluate
 from stribeck.model.arrays import Array
 
 SHORT_HORIZON = 0.5

@@ -172,11 +172,7 @@ def snapshot(task: FitTask, incumbent: Incumbent, started: float) -> FitResult |
 
 
 def errors_of(
-    logs: Sequence[Log],
-    actuator: Actuator,
-    law: FrictionLaw,
-    values: Values,
-    settings: FitSettings,
+    logs: Sequence[Log], actuator: Actuator, law: FrictionLaw, values: Values, settings: FitSettings
 ) -> Errors:
     """Mean absolute errors of a law on recorded runs, in float64."""
     batch = batch_for(logs, settings.dt, settings.integrator)
@@ -207,10 +203,7 @@ def _result(task: FitTask, unit: Array, search: FitSearch) -> FitResult:
 
 
 def _searched(
-    task: FitTask,
-    rollout: Rollout,
-    on_progress: Callable[[Incumbent], None],
-    start: Array | None,
+    task: FitTask, rollout: Rollout, on_progress: Callable[[Incumbent], None], start: Array | None
 ) -> tuple[Incumbent, float, bool]:
     """The best point found, the time spent compiling [s], and whether the search was interrupted."""
     settings = task.settings

@@ -293,12 +293,7 @@ def _without(
 
 
 def _shares(
-    unit: FloatArray,
-    loss: float,
-    scores: Scores,
-    kept: Mask,
-    covariance: FloatArray,
-    prior: Prior | None,
+    unit: FloatArray, loss: float, scores: Scores, kept: Mask, covariance: FloatArray, prior: Prior | None
 ) -> FloatArray:
     """Points in the unit cube (S, n) on the way to the optimum of the runs that are kept, by a damped Newton step."""
     inner = np.diag(covariance) > 0.0

@@ -13,11 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from stribeck.identify.common.clusters import (
-    ClusterCovariance,
-    bias_reduced,
-    leave_one_out,
-)
+from stribeck.identify.common.clusters import ClusterCovariance, bias_reduced, leave_one_out
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.identify.common.quantiles import estimate_about
 from stribeck.identify.servo.incumbent import Incumbent
@@ -207,10 +203,7 @@ def estimated(rollout: Rollout, unit: Array, scores: Scores, point: int, length:
 
 
 def _covariance(
-    scores: Scores,
-    point: int,
-    bounded: Mask,
-    covariance_of: Callable[[Array, Array], ClusterCovariance],
+    scores: Scores, point: int, bounded: Mask, covariance_of: Callable[[Array, Array], ClusterCovariance]
 ) -> tuple[Mask, ClusterCovariance]:
     """Mask of the parameters not held at a bound (n,), and their covariance.
 
@@ -250,12 +243,7 @@ def together_in(logs: Sequence[Log], parameters: ParameterSet) -> frozenset[str]
 
 
 def _estimates(
-    parameters: ParameterSet,
-    unit: Array,
-    widths: Array,
-    held: Mask,
-    together: frozenset[str],
-    clusters: str,
+    parameters: ParameterSet, unit: Array, widths: Array, held: Mask, together: frozenset[str], clusters: str
 ) -> dict[str, Estimate]:
     """Estimates of the free parameters.
 
