@@ -164,6 +164,7 @@ def advise(
     found = hunting(plant)
     ends = slowest_speeds(plant, np.array(LENGTHS))
     stable, slowest = stable_speed(plant), float(ends[1])
+    rest = left_by_offsets(max(plant.breakaway()), abs(plant.load))
     shift = found.stiffness / found.described if math.isfinite(found.described) else 1.0
     return JointAdvice(
         joint=joint,
@@ -173,7 +174,7 @@ def advise(
         dead_band=value(lambda one: one.dead_band),
         sag=value(lambda one: one.load / one.stiffness if abs(one.load) > NO_LOAD else 0.0),
         error=value(_error),
-        with_offsets=_with_offsets(plant),
+        with_offsets=max(rest / plant.stiffness, plant.resolution),
         sufficient=value(lambda one: kp * _error(one) / asked.tolerance),
         hunts=value(lambda one: kp * shift * describing(one)[0] / one.stiffness, HUNTS_ERROR),
         hunting=found,
@@ -244,11 +245,6 @@ def _error(plant: JointPlant) -> float:
 def left_by_offsets(friction: float, weight: float) -> float:
     """What offset goals leave of an error at rest: of its parts by friction and by weight, or of the torques."""
     return (1.0 - SHARE) * friction + WEIGHT_ERROR * weight
-
-
-def _with_offsets(plant: JointPlant) -> float:
-    rest = left_by_offsets(max(plant.breakaway()), abs(plant.load))
-    return max(rest / plant.stiffness, plant.resolution)
 
 
 def _notes(

@@ -300,15 +300,12 @@ def _runs(recordings: Recordings, dt: float) -> Iterator[AssessedRun]:
 
 def _coverage(runs: Sequence[AssessedRun]) -> Coverage:
     speed = np.concatenate([np.abs(run.velocity[run.valid]) for run in runs])
-    load = np.concatenate([np.abs(_gravity(run)) for run in runs])
+    setups = [run.log.setup for run in runs]
+    benches = [Pendulum(one.mass, one.length, one.arm_mass) for one in setups]
+    loads = [gravity_torque(b, run.measured[run.valid], 0.0) for b, run in zip(benches, runs, strict=True)]
+    load = np.abs(np.concatenate(loads))
     spans = [(float(np.quantile(values, 0.95)), float(np.max(values))) for values in (speed, load)]
     return Coverage(*spans)
-
-
-def _gravity(run: AssessedRun) -> Array:
-    setup = run.log.setup
-    pendulum = Pendulum(setup.mass, setup.length, setup.arm_mass)
-    return np.asarray(gravity_torque(pendulum, run.measured[run.valid], 0.0))
 
 
 def _assessed(

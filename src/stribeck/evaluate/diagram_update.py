@@ -66,7 +66,7 @@ def updated(drive: Drive, points: Sequence[DiagramPoint], logs: Sequence[Log]) -
     deviation = np.array([point.deviation for point in points])
     weights = _weights(points)
     sizes = np.sqrt(np.diag(covariance))
-    lower, upper = _ends(drive, names)
+    lower, upper = np.array([drive.bounds.get(name, (-np.inf, np.inf)) for name in names]).T
     at, scale = start.copy(), 1.0
     for _ in range(ROUNDS):
         residual = _residuals(drive, points, samples, names, at)
@@ -82,7 +82,7 @@ def updated(drive: Drive, points: Sequence[DiagramPoint], logs: Sequence[Log]) -
         precision = weights / (scale * deviation) ** 2
         hessian = prior + slopes.T @ (precision[:, None] * slopes)
         step = np.linalg.solve(hessian, prior @ (start - at) - slopes.T @ (precision * residual))
-        at = np.clip(at + step, lower, upper)
+        at = np.clip(at + step, np.minimum(lower, start), np.maximum(upper, start))
         if np.all(np.abs(step) < 1e-3 * sizes):
             break
     after = np.linalg.inv(hessian)
@@ -122,13 +122,6 @@ def _uncertain(drive: Drive) -> tuple[tuple[str, ...], Array]:
     if drive.correlation is not None:
         correlation = np.where(correlation > 0.0, 1.0, 0.999 * drive.correlation.between(names))
     return names, correlation * np.outer(sizes, sizes)
-
-
-def _ends(drive: Drive, names: Sequence[str]) -> tuple[Array, Array]:
-    free = [drive.bounds.get(name, (-np.inf, np.inf)) for name in names]
-    lower, upper = np.array(free).T
-    at = np.array([drive.values[name] for name in names])
-    return np.minimum(lower, at), np.maximum(upper, at)
 
 
 def _weights(points: Sequence[DiagramPoint]) -> Array:

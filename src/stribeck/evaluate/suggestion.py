@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from stribeck.errors import ConfigError, ParameterFileError, RecordingError
 from stribeck.evaluate.assessment import Stepping
+from stribeck.identify.servo.conditions import KINDS
 from stribeck.identify.servo.prediction import Model, model_of, motions
 from stribeck.model.arrays import Array
 from stribeck.model.joint import Drive
@@ -98,7 +98,8 @@ def suggest(file: Drive, logs: Sequence[Log], stepping: Stepping) -> Suggestions
         posterior = np.eye(size) + matrix
         left = float(np.sqrt(np.trace(np.linalg.solve(posterior, total))))
         gain = 0.5 * float(np.linalg.slogdet(posterior)[1])
-        found.append(Suggestion(runs[k].setup, runs[k].trajectory, gain, left, _new(runs[k], logs)))
+        new = [name for name, _, value, _ in KINDS if value(runs[k]) not in {value(log) for log in logs}]
+        found.append(Suggestion(runs[k].setup, runs[k].trajectory, gain, left, tuple(new)))
     found.sort(key=lambda one: one.spread)
     return Suggestions(tuple(found), float(np.sqrt(np.trace(total))))
 
@@ -147,20 +148,6 @@ def _derivatives(model: Model, file: Drive, covariance: Array) -> tuple[Array, A
     covered = np.sum((ahead - behind) * steps, axis=1) / np.maximum(np.sum(steps**2, axis=1), 1e-300)
     difference = (moved[:, :, :count] - moved[:, :, count:]) / np.maximum(covered, 0.1 * DIFFERENCE)
     return np.moveaxis(difference, 0, 1), np.max(np.abs(moved), axis=(0, 2))
-
-
-def _new(run: Log, logs: Sequence[Log]) -> tuple[str, ...]:
-    known: dict[str, set[Any]] = {
-        "gain": {log.setup.kp for log in logs},
-        "load": {round(log.setup.load, 6) for log in logs},
-        "trajectory": {log.trajectory for log in logs},
-    }
-    values: dict[str, Any] = {
-        "gain": run.setup.kp,
-        "load": round(run.setup.load, 6),
-        "trajectory": run.trajectory,
-    }
-    return tuple(name for name, value in values.items() if value not in known[name])
 
 
 FINEST = 0.001

@@ -30,7 +30,7 @@ def _normal() -> Target:
         away = x - mean
         return -0.5 * away @ precision @ away - 0.005 * jnp.sum(mean**2 - 2.0 * x * mean)
 
-    return Target(2, prior, likelihood, MEANS, 2)
+    return Target(2, prior, likelihood, MEANS)
 
 
 @pytest.mark.parametrize("sampler", [pytest.param("nuts", marks=pytest.mark.slow), "metropolis"])

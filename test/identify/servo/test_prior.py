@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stribeck.files.actuators import load_actuator
+from stribeck.identify.common.minimise import NormalEquations
 from stribeck.identify.servo.prior import DIRECTION_SPREAD, WithPrior, prior_for
-from stribeck.identify.servo.rollout import NormalEquations
 from stribeck.model.law import law_named
 
 

@@ -94,7 +94,9 @@ def run_in_processes(
     :param preload: modules that the server imports.
     :param environment: environment variables of the processes, unless the server is already running.
     """
-    _start_server(preload, environment or {})
+    mp.get_context("forkserver").set_forkserver_preload(list(preload))
+    with _variables(environment or {}), interrupts_blocked():
+        forkserver.ensure_running()
     board = _Board(list(jobs), retries)
     active: dict[Connection, _Attempt] = {}
     try:
@@ -233,12 +235,6 @@ def _work(work: str, arguments: Sequence[Any], writer: Connection) -> None:
         reason = " ".join(str(error).split())[:200]
         result = ("crash", f"{type(error).__name__}: {reason}" if reason else type(error).__name__)
     writer.send(result)
-
-
-def _start_server(preload: Sequence[str], environment: Mapping[str, str]) -> None:
-    mp.get_context("forkserver").set_forkserver_preload(list(preload))
-    with _variables(environment), interrupts_blocked():
-        forkserver.ensure_running()
 
 
 @contextmanager

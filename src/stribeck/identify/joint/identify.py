@@ -95,7 +95,10 @@ def identify_joint(
     _check_sign(runs)
     if any(notice.key == "relative_position" for notice in notices):
         excluded = (*excluded, "angle", "ripple")
-    fitted, plateaus = _even(runs)
+    plateaus = plateaus_of(runs)
+    if not is_sweep(runs, plateaus):
+        plateaus = []
+    fitted = _kept(runs, plateaus)
     best = StructureSelection(fitted, law, terms, excluded, tell).choose()
     fit = final_fit(fitted, best)
     known = uncertainty_of(fit, fitted)
@@ -110,14 +113,6 @@ def identify_joint(
     return JointResult(
         fit, tuple(fitted), known, left_out, train, others, tuple(plateaus), tuple(notices), verdict
     )
-
-
-def _even(runs: Sequence[JointRun]) -> tuple[list[JointRun], list[Plateau]]:
-    """Of a constant-velocity sweep the runs whose plateaus alone are kept, and these; other runs as they are."""
-    plateaus = plateaus_of(runs)
-    if not is_sweep(runs, plateaus):
-        plateaus = []
-    return _kept(runs, plateaus), plateaus
 
 
 def _kept(runs: Sequence[JointRun], plateaus: Sequence[Plateau]) -> list[JointRun]:

@@ -117,8 +117,7 @@ class StructureSelection:
         excluded: Sequence[str] = (),
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        count = max(1, sum(len(run.time) for run in runs) // ROWS)
-        self.runs = [thinned(run, count) for run in runs]
+        self.runs = thinned(runs, ROWS)
         self.frame = Frame.of(runs)
         self.law, self.terms, self.tell = law, tuple(terms), tell
         self.excluded = frozenset(excluded)
@@ -223,9 +222,7 @@ class StructureSelection:
 
 def final_fit(runs: Sequence[JointRun], trial: Trial) -> JointFit:
     """The chosen structure fitted to all rows."""
-    count = max(1, sum(len(run.time) for run in runs) // ROWS)
-    few = [thinned(run, count) for run in runs]
-    rough = fit_structure(few, trial.structure, trial.frame, start=trial.shapes)
+    rough = fit_structure(thinned(runs, ROWS), trial.structure, trial.frame, start=trial.shapes)
     return fit_structure(runs, trial.structure, trial.frame, start=rough.shapes, evaluations=60)
 
 

@@ -93,8 +93,7 @@ class InertiaPosterior:
 
     def target(self, measured: Array) -> Target:
         """Sampling target for measured inertias (N,), or for those of D arms at the same poses (D, N)."""
-        data = np.atleast_2d(measured)
-        return Target(self.dimension, self.log_prior, self.log_likelihood, data, len(data))
+        return Target(self.dimension, self.log_prior, self.log_likelihood, np.atleast_2d(measured))
 
     def simulate(self, x: Array, rng: np.random.Generator) -> Array:
         """Simulated measurements (D, N) of arms with coordinates (D, d)."""

@@ -13,7 +13,7 @@ from stribeck.identify.arm.model import INERTIALS, ArmModel
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine, design
 from stribeck.identify.posterior.arm import ArmDraws
-from stribeck.identify.posterior.diagnostics import interval_levels
+from stribeck.identify.posterior.diagnostics import LEVELS
 from stribeck.identify.posterior.likelihood import InertiaPosterior, TorquePosterior
 from stribeck.identify.posterior.network import Mechanical, mechanical_of
 from stribeck.model.arrays import Array
@@ -46,7 +46,7 @@ def total_variation(one: Array, other: Array) -> float:
 
 def within(draws: Array, true: Array) -> tuple[int, int]:
     """Number of values (P,) that lie within the 95 % intervals of draws (S, P), and P."""
-    low, high = np.quantile(draws, interval_levels(), axis=0)
+    low, high = np.quantile(draws, LEVELS, axis=0)
     return int(np.sum((true >= low) & (true <= high))), len(true)
 
 

@@ -28,14 +28,12 @@ class Target:
     :param log_prior: of coordinates (d,).
     :param log_likelihood: of coordinates (d,) and the data of one posterior.
     :param data: arrays (D, …).
-    :param posteriors: D.
     """
 
     dimension: int
     log_prior: Callable[[jax.Array], jax.Array]
     log_likelihood: Callable[[jax.Array, Any], jax.Array]
     data: Any
-    posteriors: int = 1
 
     def log_density(self, x: jax.Array, data: Any) -> jax.Array:
         """Log posterior of coordinates (d,) up to a constant."""

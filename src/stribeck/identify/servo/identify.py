@@ -23,7 +23,7 @@ from stribeck.identify.servo.prior import WithPrior
 from stribeck.identify.servo.refinement import checked_point, prepare_for, problem_of, with_finer_step
 from stribeck.identify.servo.result import Errors, FitResult, FitSearch, FitSettings, Outcome
 from stribeck.identify.servo.rollout import Rollout
-from stribeck.identify.servo.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
+from stribeck.identify.servo.sampling import OptunaSampler, SharedCMA, sample, sampler_for
 from stribeck.identify.servo.search import SEARCHES
 from stribeck.identify.servo.task import FitTask
 from stribeck.identify.servo.uncertainty import (
@@ -316,7 +316,7 @@ def _search_in_study(
     settings, parameters = task.settings, task.parameters
     worker = opened.join()
     stream = np.random.SeedSequence([settings.seed, worker.signed_in, worker.place])
-    sampler: Sampler
+    sampler: OptunaSampler | SharedCMA
     if settings.method == "cmaes":
         sampler = SharedCMA(
             problem,

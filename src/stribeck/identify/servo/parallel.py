@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import qmc
 
-from stribeck.identify.common.minimise import BatchEquations, minimise_batch
+from stribeck.identify.common.minimise import NormalEquations, minimise_batch
 from stribeck.identify.servo.descent import random_steps
 from stribeck.identify.servo.objective import EQUALLY_GOOD
-from stribeck.identify.servo.rollout import NormalEquations
 from stribeck.identify.servo.subset_losses import IntArray, Rows, SubsetLosses
 from stribeck.model.arrays import Array, Mask
 
@@ -206,7 +205,7 @@ class ParallelFits(SubsetLosses):
                 simulated.add(self.general(points, chosen), by_run)
             return self.losses(points, chosen, by_run)
 
-        def scatter(equations: BatchEquations, searches: IntArray) -> Array:
+        def scatter(equations: NormalEquations, searches: IntArray) -> Array:
             used = self._used[rows.law[searches]]
             return random_steps(equations, stage.tries, RISE, rng) * used[:, None]
 

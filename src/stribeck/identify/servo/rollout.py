@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.identify.common.minimise import NormalEquations
 from stribeck.identify.servo.objective import (
     smooth_absolute,
     smooth_absolute_curvature,
@@ -49,19 +50,6 @@ registers use them."""
 
 CHUNK = 50
 """Time steps between accumulations of the normal equations; bounds the memory for derivatives."""
-
-
-class NormalEquations(NamedTuple):
-    """Weighted least-squares problems at S points, in the unit cube of the free parameters.
-
-    :param loss: (S,); the contributions of the runs are (S, R).
-    :param gradient: of the loss, (S, n) or (S, R, n).
-    :param hessian: Gauss-Newton matrix of iteratively reweighted least squares, (S, n, n) or (S, R, n, n).
-    """
-
-    loss: Array
-    gradient: Array
-    hessian: Array
 
 
 class Scores(NamedTuple):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import optuna
@@ -32,24 +31,6 @@ SILENCE = 4
 """A worker that appended nothing while this one evaluated this many batches counts as gone."""
 
 
-class Sampler(Protocol):
-    """Source of points, proposed from the trials so far."""
-
-    @property
-    def problem(self) -> SearchProblem:
-        """The problem on which to evaluate the next points."""
-
-    @property
-    def converged(self) -> bool:
-        """Whether the search has ended."""
-
-    def ask(self, count: int) -> list[FrozenTrial]:
-        """Points to evaluate."""
-
-    def tell(self, trials: Sequence[FrozenTrial]) -> None:
-        """Update with finished trials of any worker."""
-
-
 class OptunaSampler:
     """Optuna sampler on an in-memory copy of the study."""
 
@@ -64,7 +45,7 @@ class OptunaSampler:
         self._asked: dict[Point, int] = {}
 
     def ask(self, count: int) -> list[FrozenTrial]:
-        """See :class:`Sampler`."""
+        """Points to evaluate."""
         numbers = [self._study.ask(self._distributions).number for _ in range(count)]
         trials = self._study.get_trials(deepcopy=False)
         found = [trials[number] for number in numbers]
@@ -72,7 +53,7 @@ class OptunaSampler:
         return found
 
     def tell(self, trials: Sequence[FrozenTrial]) -> None:
-        """See :class:`Sampler`."""
+        """Update with finished trials of any worker."""
         for trial in trials:
             number = self._asked.pop(_key(trial.params), None)
             if number is None:
@@ -156,16 +137,16 @@ class SharedCMA:
 
     @property
     def problem(self) -> SearchProblem:
-        """See :class:`Sampler`."""
+        """The problem on which to evaluate the next points."""
         return self._chains[self._current].restart.problem
 
     @property
     def converged(self) -> bool:
-        """See :class:`Sampler`."""
+        """Whether the search has ended."""
         return done(self._incumbent, self._losses)
 
     def ask(self, count: int) -> list[FrozenTrial]:
-        """See :class:`Sampler`."""
+        """Points to evaluate."""
         self._batches += 1
         chain = self._chains[self._current]
         points = chain.restart.search.ask_population(count, self._rng)
@@ -182,7 +163,7 @@ class SharedCMA:
         ]
 
     def tell(self, samples: Sequence[FrozenTrial]) -> None:
-        """See :class:`Sampler`."""
+        """Update with finished trials of any worker."""
         for sample in samples:
             tag = sample.user_attrs.get(SAMPLED)
             if tag is None:
@@ -224,7 +205,7 @@ class SharedCMA:
 
 
 def sample(
-    sampler: Sampler,
+    sampler: OptunaSampler | SharedCMA,
     whole: SearchProblem,
     incumbent: Incumbent,
     trials: Trials,
