@@ -40,7 +40,7 @@ from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.law import FrictionLaw
 from stribeck.model.log import Batch
 from stribeck.model.parameters import ParameterSet
-from stribeck.model.step import Integrator, Plant, PlantState, delayed, plant_of, step
+from stribeck.model.step import Integrator, Plant, PlantState, Simulation, delayed, plant_of, simulate, step
 
 Inputs = dict[str, Any]
 
@@ -179,6 +179,17 @@ class Rollout:
         gradient, curvature = joined(batch_results, len(points))
         # The scan returns (B, n, R, S) and (B, n, n, R, S).
         return Scores(np.transpose(gradient, (3, 0, 2, 1)), np.transpose(curvature, (4, 0, 3, 1, 2)))
+
+    def motion(self, unit: Array, batch: Batch | None = None) -> Simulation:
+        """Motion at a point (n,), simulated in float64; of the same runs on another grid, if one is given."""
+        return simulate(
+            self.batch if batch is None else batch,
+            self.actuator,
+            self.law,
+            self.parameters.with_vector(self.parameters.from_unit(unit)).values(),
+            integrator=self.integrator,
+            reset_period=self.reset_period,
+        )
 
     def _with_own(
         self, points: Array, measured: npt.ArrayLike | None, lanes: int

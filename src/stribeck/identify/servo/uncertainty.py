@@ -27,7 +27,7 @@ from stribeck.model.joint import CorrelationMatrix, Member, Prediction
 from stribeck.model.log import Batch, Log, TemperatureRange
 from stribeck.model.parameters import ParameterSet
 from stribeck.model.provenance import Minimum
-from stribeck.model.step import batch_for, simulate
+from stribeck.model.step import batch_for
 from stribeck.model.terms import CONSTANT_PARAMETERS, LOAD_PARAMETERS
 
 RUNS_PER_PARAMETER = 3
@@ -140,15 +140,8 @@ def _step_errors(
     as its whole error, one of first order twice that.
     """
     parameters, batch = rollout.parameters, rollout.batch
-    values = parameters.with_vector(parameters.from_unit(unit)).values()
-    finer = simulate(
-        batch_for(batch.logs, 0.5 * batch.dt, rollout.integrator),
-        rollout.actuator,
-        rollout.law,
-        values,
-        integrator=rollout.integrator,
-        reset_period=rollout.reset_period,
-    ).position[::2]
+    halved = batch_for(batch.logs, 0.5 * batch.dt, rollout.integrator)
+    finer = rollout.motion(unit, halved).position[::2]
     change = finer - (batch.position + residual)
     moved = rollout.scores(unit[None], length, (batch.position - change)[None])
     bounded = parameters.sides(parameters.from_unit(unit))
