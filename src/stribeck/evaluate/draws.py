@@ -183,10 +183,8 @@ def _scaled(
             ratios = np.sort(np.array(ends)[:, None] / value, axis=0)
             logs = np.log(np.maximum(ratios, 0.0))
         used = value != 0.0
-        low, high = (
-            np.where(used, np.maximum(low, logs[0]), low),
-            np.where(used, np.minimum(high, logs[1]), high),
-        )
+        low = np.where(used, np.maximum(low, logs[0]), low)
+        high = np.where(used, np.minimum(high, logs[1]), high)
     factor = np.exp(error * _cut_off_normal(low / error, high / error, rng.random(count)))
     return {name: value * factor for name, value in values.items()}
 

@@ -181,12 +181,11 @@ class _Attempt:
         context = mp.get_context("forkserver")
         self.reader, writer = context.Pipe(duplex=False)
         self._process: ForkServerProcess = context.Process(target=_work, args=(job.work, arguments, writer))
+        self._failed = False
         try:
             self._process.start()
         except (OSError, EOFError):  # the process died while it received its job
             self._failed = True
-        else:
-            self._failed = False
         finally:
             writer.close()  # so that the pipe closes when the process ends
 

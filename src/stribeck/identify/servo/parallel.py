@@ -235,11 +235,8 @@ class ParallelFits(SubsetLosses):
             wide = [one.lower >= 0.0 and one.upper > 20.0 * one.lower for one in free]
             power = np.where(np.pad(wide, (0, self.dimension - len(free))), 3.0, 1.0)
             points.append(cube**power * self._used[law])
-        return np.concatenate(points), self.rows(np.repeat(np.arange(len(self.tasks)), len(cube)))
-
-    def rows(self, laws: IntArray) -> Rows:
-        """Fits of these laws to the first subset with the first strength."""
-        return Rows(laws, np.zeros_like(laws), np.zeros_like(laws))
+        laws = np.repeat(np.arange(len(self.tasks)), len(cube))
+        return np.concatenate(points), Rows(laws, np.zeros_like(laws), np.zeros_like(laws))
 
     def fit(self, seed: int = 0, count: int = QUASI_RANDOM) -> Pool:
         """Search for the minima of every law on every subset with every strength.
