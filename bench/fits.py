@@ -24,7 +24,8 @@ from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.task import task_for
-from stribeck.model import Batch, Log, batch_of, simulate
+from stribeck.model.log import Batch, Log, batch_of
+from stribeck.model.step import simulate
 from stribeck.recordings.bags.bag import write_bag
 from stribeck.recordings.sources import read_recordings
 

@@ -32,10 +32,9 @@ import numpy.typing as npt
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.conditions import kinds_of
 from stribeck.identify.servo.objective import split_runs
-from stribeck.identify.servo.parallel import ParallelFits, Stage
+from stribeck.identify.servo.parallel import ParallelFits, Pool, Stage, apart
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Inputs, Rollout
-from stribeck.identify.servo.simulated import Pool, apart
 from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
 from stribeck.model.bench import gravity_torque, inertia

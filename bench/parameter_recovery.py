@@ -25,7 +25,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from recovery import Bench, refit
+from recovery import Bench, estimate_at_points, refit
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.descent import polish
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent
@@ -39,12 +39,13 @@ from stribeck.identify.servo.refinement import (
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Inputs, Rollout
 from stribeck.identify.servo.task import FitTask, task_for
-from stribeck.identify.servo.uncertainty import estimate_at_points, estimate_uncertainty
-from stribeck.model import Log, ParameterSet, Setup, Trajectory, law_named
+from stribeck.identify.servo.uncertainty import estimate_uncertainty
 from stribeck.model.actuator import Actuator
-from stribeck.model.law import FrictionLaw
-from stribeck.model.log import Series, batch_of
+from stribeck.model.law import FrictionLaw, law_named
+from stribeck.model.log import Log, Series, Setup, batch_of
+from stribeck.model.parameters import ParameterSet
 from stribeck.model.step import batch_for
+from stribeck.model.trajectories import Trajectory
 from virtual import Encoder, record
 
 FloatArray = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ import numpy as np
 
 from runs import CANDIDATES, LAW, SERVO, elapsed, simulated
 from stribeck.identify.servo.rollout import Rollout
-from stribeck.model import Batch, batch_of
+from stribeck.model.log import Batch, batch_of
 
 RUNS, STEP, REPEATS = 16, 0.005, 7
 

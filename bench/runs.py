@@ -8,7 +8,9 @@ import paths  # noqa: F401
 import numpy as np
 
 from stribeck.files.actuators import load_actuator
-from stribeck.model import Log, Setup, law_named, trajectory_named
+from stribeck.model.law import law_named
+from stribeck.model.log import Log, Setup
+from stribeck.model.trajectories import trajectory_named
 from virtual import Encoder, record
 
 LAW = law_named("m6")

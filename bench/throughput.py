@@ -61,7 +61,7 @@ def _rates(platform: str) -> dict[str, Any]:
 
     from runs import CANDIDATES, LAW, SERVO, elapsed, simulated
     from stribeck.identify.servo.rollout import Rollout
-    from stribeck.model import batch_of
+    from stribeck.model.log import batch_of
 
     try:
         device = jax.devices(platform)[0]

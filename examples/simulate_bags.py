@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.files.actuators import load_actuator
-from stribeck.model import Setup, law_named, trajectory_named
+from stribeck.model.law import law_named
+from stribeck.model.log import Setup
+from stribeck.model.trajectories import trajectory_named
 from stribeck.recordings.bags.bag import write_bag
 
 sys.path.append(str(Path(__file__).parent / "two_links"))

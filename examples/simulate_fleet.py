@@ -21,9 +21,10 @@ import numpy as np
 
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
-from stribeck.model import Log, Setup, law_named, trajectory_named
 from stribeck.model.joint import Drive
-from stribeck.model.law import friction_budget
+from stribeck.model.law import friction_budget, law_named
+from stribeck.model.log import Log, Setup
+from stribeck.model.trajectories import trajectory_named
 from stribeck.recordings.bags.bag import write_bag
 
 sys.path.append(str(Path(__file__).parent / "two_links"))

@@ -11,7 +11,7 @@ from sticking import Joint, moved
 from stribeck.advise.advice import AdviceSettings, advise
 from stribeck.advise.hunting import describing, hunting
 from stribeck.advise.plant import JointPlant, plant_of
-from stribeck.advise.stairs import LENGTHS, slowest_speed, slowest_speeds, stable_speed, stair_height
+from stribeck.advise.stairs import LENGTHS, slowest_speeds, stable_speed, stair_height
 from stribeck.emulator.joint import published_parameters
 from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.model.estimate import estimate_of, fixed
@@ -99,7 +99,7 @@ def test_more_friction_or_less_delay_bear_a_higher_gain():
 )
 def test_the_slowest_smooth_speed_is_that_of_the_simulation(joint):
     """Within 30 %: the speed below which the joint stops on its way."""
-    found = slowest_speed(plant(joint))
+    found = slowest_speeds(plant(joint), np.array(LENGTHS[1:2]))[0]
     speeds, dt = np.geomspace(0.02, 0.3, 24), 4e-4
     times = np.arange(0.0, 8.0, dt)
     paths = moved(joint, times[:, None] * speeds, dt=dt, every=20)
@@ -119,7 +119,7 @@ def test_the_speed_of_stable_motion_by_hand():
     expected = 0.05 * math.log(0.1 / (0.05 * 0.25))
     assert stable_speed(plant(joint)) == pytest.approx(expected, rel=0.02)
     shortest, assumed, longest = slowest_speeds(plant(joint), np.array(LENGTHS))
-    assert slowest_speed(plant(joint)) == assumed
+    assert slowest_speeds(plant(joint), np.array(LENGTHS[1:2]))[0] == assumed
     assert shortest > assumed > expected > longest
     assert shortest == pytest.approx(1.33 * expected, rel=0.06)
     assert slowest_speeds(plant(joint), np.array([1e-4])) == pytest.approx(shortest, rel=0.06)
@@ -129,7 +129,7 @@ def test_the_speed_of_stable_motion_by_hand():
 
 def test_friction_that_does_not_fall_makes_no_stairs():
     """Coulomb friction alone: every speed is smooth, and the advice says what cannot follow from such a law."""
-    assert slowest_speed(plant(Joint())) == 0.0
+    assert slowest_speeds(plant(Joint()), np.array(LENGTHS[1:2]))[0] == 0.0
     advice = advise("elbow", drive(Joint()))
     assert "no friction that decreases with speed" in " ".join(advice.notes)
 

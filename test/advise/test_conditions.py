@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from stribeck.advise.advice import advise
-from stribeck.advise.conditions import conditions
+from stribeck.advise.advice import advise, conditions
 from stribeck.advise.plant import plant_of
 from stribeck.emulator.joint import published_parameters
 from stribeck.files.torque_drives import torque_actuator, torque_drive

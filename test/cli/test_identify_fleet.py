@@ -21,8 +21,9 @@ from stribeck.cli.main import main
 from stribeck.cli.parser import parse
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive
-from stribeck.model import Setup, trajectory_named
 from stribeck.model.law import law_named
+from stribeck.model.log import Setup
+from stribeck.model.trajectories import trajectory_named
 from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder, record
 

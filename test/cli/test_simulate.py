@@ -8,7 +8,7 @@ import pytest
 
 from helpers import published
 from stribeck.cli.main import main
-from stribeck.evaluate.planned import planned_run, trajectory_of
+from stribeck.evaluate.suggestion import planned_run, trajectory_of
 from stribeck.files.actuators import load_actuator
 from stribeck.files.folders import shared_directory
 from stribeck.model.law import law_named

@@ -14,8 +14,7 @@ from stribeck.evaluate.judgement import carries_over, compare, judge
 from stribeck.evaluate.trends import trend
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.identify.servo.incumbent import Incumbent
-from stribeck.identify.servo.minima import equally_good, with_minima
-from stribeck.identify.servo.uncertainty import Uncertainty
+from stribeck.identify.servo.uncertainty import Uncertainty, equally_good, with_minima
 from stribeck.model.estimate import at_bound, estimate_of, fixed
 from stribeck.model.log import Series
 

@@ -23,7 +23,7 @@ from stribeck.identify.arm.inertia import about_com, consistency
 from stribeck.identify.arm.least_squares import fit_linear
 from stribeck.identify.arm.motion import motion_of
 from stribeck.identify.arm.regressor import machine_of, structural_base
-from stribeck.model import LAWS
+from stribeck.model.law import LAWS
 from tracking_arms import PERIOD, coulomb_viscous, fourier_motion, panda, three_joint_arm
 
 

@@ -18,7 +18,7 @@ from simulation import (
 from stribeck.errors import ConfigError
 from stribeck.identify.arm.friction.element_torque import Element, element_torque
 from stribeck.identify.arm.model import load_arm
-from stribeck.model import LAWS
+from stribeck.model.law import LAWS
 from tracking_arms import coulomb_viscous, fourier_motion, panda, three_joint_arm, write_three_joint_urdf
 
 DT = 1e-3

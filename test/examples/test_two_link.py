@@ -12,8 +12,8 @@ from helpers import log_of, published
 from simulation import _gauss_seidel
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
-from stribeck.model import LAWS
 from stribeck.model.control_laws import Gains, ServoCommand
+from stribeck.model.law import LAWS
 from stribeck.model.log import Setup, batch_of
 from stribeck.model.step import PlantState
 from stribeck.model.step import simulate as simulate_pendulum

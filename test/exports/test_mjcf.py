@@ -19,11 +19,12 @@ from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.exports.task import JointServo
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import write_drive
-from stribeck.model import LAWS, Setup, law_named
 from stribeck.model.actuator import motor_torque
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.joint import Drive, Servo
+from stribeck.model.law import LAWS, law_named
+from stribeck.model.log import Setup
 from stribeck.model.step import simulate
 
 M1 = parameters_of("xl330", "m1")

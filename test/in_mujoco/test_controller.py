@@ -9,10 +9,10 @@ from pendulums import SMALL, bench_of, model_of, mujoco, parameters_of, played, 
 from stribeck.emulator.joint import EmulatedJoint, Firmware
 from stribeck.errors import ConfigError
 from stribeck.files.actuators import load_actuator
-from stribeck.model import LAWS, Setup, law_named
 from stribeck.model.bench import STANDARD_GRAVITY, Pendulum
 from stribeck.model.joint import Drive
-from stribeck.model.law import friction_budget
+from stribeck.model.law import LAWS, friction_budget, law_named
+from stribeck.model.log import Setup
 from stribeck.mujoco import Controller, Servo
 
 HINGE = '<body><joint name="{name}" type="{kind}" axis="0 1 0" {more}/><geom size="0.02" mass="0.1" pos="0 0 -0.1"/>{inner}</body>'

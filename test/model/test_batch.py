@@ -8,7 +8,7 @@ import pytest
 from helpers import SETUP, log_of, published, refusal
 from stribeck.files.actuators import load_actuator
 from stribeck.model.law import LAWS
-from stribeck.model.log import batch_of, common_value
+from stribeck.model.log import batch_of, common_actuator
 from stribeck.model.step import simulate
 
 
@@ -130,5 +130,5 @@ def test_a_run_without_a_single_measured_sample_on_the_grid_is_refused():
 def test_logs_of_one_servo_say_which_and_mixed_ones_are_refused():
     """A fit is of one servo; the message names those that were found."""
     one = ramp(1.0)
-    assert common_value([one, one], "actuator") == "xl330"
-    refusal(lambda: common_value([one, ramp(1.0, actuator="mx64")], "actuator"), "xl330", "mx64")
+    assert common_actuator([one, one]) == "xl330"
+    refusal(lambda: common_actuator([one, ramp(1.0, actuator="mx64")]), "xl330", "mx64")

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from helpers import FRICTIONLESS, published
 from stribeck.files.actuators import load_actuator
-from stribeck.model import LAWS, Log, Series, Setup, simulate, trajectory_named
 from stribeck.model.bench import Pendulum, gravity_amplitude, inertia
 from stribeck.model.control_laws import ControlState, Gains, ServoCommand
-from stribeck.model.step import Plant, PlantState, batch_for, plant_of, step, velocity_step
+from stribeck.model.law import LAWS
+from stribeck.model.log import Log, Series, Setup
+from stribeck.model.step import Plant, PlantState, batch_for, plant_of, simulate, step, velocity_step
 from stribeck.model.terms.stribeck import stribeck_slope, stribeck_weight
+from stribeck.model.trajectories import trajectory_named
 
 NO_MEMORY = ControlState(0.0, 0.0)
 OFF = ServoCommand(goal=0.0, torque_enable=0.0, supply_voltage=5.0)
@@ -166,11 +168,11 @@ def test_the_error_falls_with_the_square_of_the_step(name, law, setup):
 def test_the_limited_duty_is_its_mean_over_the_positions_of_a_step(value, spread):
     """Against 20 001 values of the clipped duty, for limits crossed on one side, on both, and not at all."""
     control, gains = XL330.control, Gains(1.0 / XL330.control.gain, 0.0, 0.0)
-    found = control.duty(gains, NO_MEMORY, value, 0.0, 0.0, spread)
+    found = control.output({}, gains, NO_MEMORY, value, 0.0, 0.0, spread)
     values = np.clip(value + spread * np.linspace(-1.0, 1.0, 20_001), -control.duty_max, control.duty_max)
     trapezoids = 0.5 * np.sum(values[1:] + values[:-1]) / 20_000  # numpy 1.26 has no trapezoid
     assert found == pytest.approx(trapezoids, abs=1e-6)
-    assert control.duty(gains, NO_MEMORY, value, 0.0, 0.0, 0.0) == np.clip(value, -1.0, 1.0)
+    assert control.output({}, gains, NO_MEMORY, value, 0.0, 0.0, 0.0) == np.clip(value, -1.0, 1.0)
 
 
 @pytest.mark.one_case_is_quick

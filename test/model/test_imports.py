@@ -1,4 +1,4 @@
-"""``import stribeck.model`` costs little: numpy, and what numpy has already imported."""
+"""Importing ``stribeck.model`` costs little: numpy, and what numpy has already imported."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ CODE = """
 import sys, time
 import numpy
 before, start = set(sys.modules), time.process_time()
-import stribeck.model
+import stribeck.model.joint, stribeck.model.step, stribeck.model.trajectories
 seconds = time.process_time() - start
 print(seconds, *sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
 """

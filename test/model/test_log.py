@@ -60,8 +60,6 @@ def test_commands_are_held_and_measurements_interpolated():
     time, value, wanted = [0.0, 1.0, 3.0], [10.0, 20.0, 0.0], [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0]
     assert held(time, value).at(wanted).tolist() == [10.0, 10.0, 10.0, 20.0, 20.0, 0.0, 0.0]
     assert measured(time, value).at(wanted).tolist() == [10.0, 10.0, 15.0, 20.0, 10.0, 0.0, 0.0]
-    assert held(time, value).at([0.5], interpolate=True).tolist() == [15.0]
-    assert measured(time, value).at([0.5], interpolate=False).tolist() == [10.0]
 
 
 def test_a_grid_point_a_rounding_before_a_command_sees_that_command():
@@ -177,23 +175,10 @@ def test_rounding_does_not_cost_the_last_sample():
     assert len(log_of([0.1, 1.0, 1.4]).resample(0.1).time) == 14
 
 
-def test_the_grid_begins_at_the_first_complete_sample_or_where_it_is_told():
-    """Also before the recording, where the first samples hold, as the paper's program does."""
+def test_the_grid_begins_at_the_first_complete_sample():
+    """When position, velocity and command are all known."""
     log = replace(irregular(), goal=held([0.01], [3.0]))
     assert log.resample(0.005).time[0] == 0.01
-    earlier = log.resample(0.005, start=-0.02)
-    assert earlier.time[0] == -0.02
-    assert earlier.position[:4].tolist() == [0.0] * 4
-    assert earlier.goal[0] == 3.0
-
-
-def test_commands_are_interpolated_only_on_request():
-    """The comparison with the paper's program: goals on lines, flags rounded back to flags."""
-    log = log_of(np.arange(0.0, 2.0, 0.25), goal=np.arange(8.0), torque_enable=[1, 1, 0, 0, 1, 1, 1, 1])
-    samples = log.resample(0.125, interpolate_commands=True)
-    np.testing.assert_allclose(samples.goal, np.arange(0.0, 7.5, 0.5))
-    assert set(samples.torque_enable) == {0.0, 1.0}
-    assert samples.torque_enable[:9].tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 1]
 
 
 def test_a_run_without_measured_supply_has_its_nominal_one():

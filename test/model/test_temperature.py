@@ -6,10 +6,9 @@ import pytest
 from helpers import published
 from stribeck.files.actuators import load_actuator
 from stribeck.live.states.servo_state import warmth
-from stribeck.model import LAWS
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import ControlState, Gains, ServoCommand
-from stribeck.model.law import friction_budget
+from stribeck.model.law import LAWS, friction_budget
 from stribeck.model.step import Plant, PlantState, step
 from stribeck.model.temperature import at_temperature
 

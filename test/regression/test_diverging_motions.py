@@ -6,7 +6,7 @@ from recovery import truth_of, virtual_runs
 from small_studies import TINY
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.prediction import Model, motions
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 
 
 def test_the_spread_of_motions_that_diverge_is_a_number():

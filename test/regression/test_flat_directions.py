@@ -7,9 +7,9 @@ What must happen: such a parameter reaches its minimum as well.
 
 import numpy as np
 
+from stribeck.identify.common.minimise import NormalEquations
 from stribeck.identify.servo.descent import levenberg_marquardt
 from stribeck.identify.servo.incumbent import Incumbent, Minima
-from stribeck.identify.servo.rollout import NormalEquations
 
 
 class FlatValley:

@@ -14,11 +14,10 @@ import pytest
 from heavy_arms import heavy_arm
 from stribeck.identify.arm.motion import States
 from stribeck.identify.arm.regressor import design, machine_of
-from stribeck.identify.posterior.arm import ArmDraws
-from stribeck.identify.posterior.arm_measures import MOST, mean_torque, torques_of
-from stribeck.identify.posterior.arm_result import ArmParameters
+from stribeck.identify.posterior.arm import ArmDraws, ArmParameters
 from stribeck.identify.posterior.knowledge import cad_around
 from stribeck.identify.posterior.likelihood import TorquePosterior
+from stribeck.identify.posterior.measures import MOST, mean_torque, torques_of
 from stribeck.identify.posterior.network import link_frames, mechanical_of
 
 ARM = heavy_arm()

@@ -9,8 +9,8 @@ from stribeck.errors import ConfigError
 from stribeck.exports.mjcf import export_onto, snippet
 from stribeck.exports.mjcf_joint import exported
 from stribeck.exports.task import JointServo
-from stribeck.model import Setup
 from stribeck.model.joint import Servo
+from stribeck.model.log import Setup
 
 M1 = parameters_of("xl330", "m1")
 LIGHT = Servo(replace(M1, values={**M1.values, "armature": 1e-6}), 400.0, supply_voltage=5.0)

@@ -6,7 +6,7 @@ import pytest
 
 import swinging_leg
 from stribeck.cli.main import main
-from stribeck.evaluate.drive_friction import drive_friction
+from stribeck.evaluate.draws import drive_friction
 from stribeck.files.drives import Drives, MachineParameters, read_drives, write_drives
 from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.model.estimate import estimate_of, fixed

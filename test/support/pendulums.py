@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from stribeck.files.actuators import load_actuator
-from stribeck.model import Setup, law_named, trajectory_named
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.model.joint import Drive
-from stribeck.model.law import FrictionLaw
+from stribeck.model.law import FrictionLaw, law_named
+from stribeck.model.log import Setup
+from stribeck.model.trajectories import trajectory_named
 from virtual import Encoder, record
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: pip install '.[mujoco]'")

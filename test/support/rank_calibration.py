@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from stribeck.identify.posterior.diagnostics import interval_levels
+from stribeck.identify.posterior.diagnostics import LEVELS
 
 Array = npt.NDArray[np.float64]
 
@@ -64,6 +64,6 @@ def calibrate(names: tuple[str, ...], truth: Array, draws: Array, bins: int = 20
     expected = len(truth) * np.diff(edges) / (count + 1)
     observed = [np.histogram(column, edges)[0] for column in below.T]
     p_values = np.array([stats.chisquare(one, expected).pvalue for one in observed])
-    low, high = np.quantile(draws, interval_levels(), axis=1)
+    low, high = np.quantile(draws, LEVELS, axis=1)
     coverage = np.mean((truth >= low) & (truth <= high), axis=0)
     return RankCalibration(names, below, count, p_values, coverage)

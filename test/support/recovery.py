@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.rollout import Rollout
-from stribeck.model import Batch, Log, ParameterSet, Setup, Trajectory, batch_of, law_named, trajectory_named
+from stribeck.identify.servo.uncertainty import Uncertainty, cluster_length, estimated
+from stribeck.model.law import law_named
+from stribeck.model.log import Batch, Log, Setup, batch_of
+from stribeck.model.parameters import ParameterSet
+from stribeck.model.trajectories import Trajectory, trajectory_named
 from virtual import Encoder, record
 
 TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")
@@ -108,3 +112,12 @@ def refit(
         )
         damping = np.where(better, damping * 0.1, damping * 10.0)
     return points
+
+
+def estimate_at_points(
+    rollout: Rollout, points: NDArray[np.float64], measured: NDArray[np.float64]
+) -> list[Uncertainty]:
+    """Uncertainties of parallel fits: at their optima (S, n), to the measured positions of each (S, T, R) [rad]."""
+    length = cluster_length(rollout, points[0], measured[0] - np.mean(measured, axis=0))
+    scores = rollout.scores(points, length, measured)
+    return [estimated(rollout, point, scores, k, length) for k, point in enumerate(points)]

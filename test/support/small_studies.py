@@ -9,7 +9,7 @@ from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import FitSettings, StudySettings
 from stribeck.identify.servo.study import canonical
 from stribeck.identify.servo.task import FitTask, task_for
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 
 TINY = Bench("mx106", (0.5,), 0.15, 0.05, (8.0,), 12.0)
 NAME = "stribeck mx106 m1"

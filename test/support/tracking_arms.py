@@ -7,7 +7,7 @@ import pytest
 
 from stribeck.files.robots import example_robots
 from stribeck.identify.arm.model import load_arm
-from stribeck.model import LAWS
+from stribeck.model.law import LAWS
 
 PERIOD = 10.0
 """Of the motions [s]."""

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stribeck.advise.conditions import conditions
 from stribeck.advise.hunting import Hunting, describing, hunting
 from stribeck.advise.plant import DELAY, JointPlant, plant_of, voltage_of
 from stribeck.advise.stairs import FASTEST, LENGTHS, slowest_speeds, stable_speed, stair_height
@@ -26,6 +25,7 @@ from stribeck.evaluate.draws import draws_of
 from stribeck.identify.common.quantiles import normal_quantile
 from stribeck.model.arrays import Array
 from stribeck.model.joint import STIFFNESS, Drive
+from stribeck.model.temperature import at_temperature
 
 NO_LOAD = 1e-9
 """Loads below are rounding errors of the pose [N m]."""
@@ -164,6 +164,7 @@ def advise(
     found = hunting(plant)
     ends = slowest_speeds(plant, np.array(LENGTHS))
     stable, slowest = stable_speed(plant), float(ends[1])
+    rest = left_by_offsets(max(plant.breakaway()), abs(plant.load))
     shift = found.stiffness / found.described if math.isfinite(found.described) else 1.0
     return JointAdvice(
         joint=joint,
@@ -173,7 +174,7 @@ def advise(
         dead_band=value(lambda one: one.dead_band),
         sag=value(lambda one: one.load / one.stiffness if abs(one.load) > NO_LOAD else 0.0),
         error=value(_error),
-        with_offsets=_with_offsets(plant),
+        with_offsets=max(rest / plant.stiffness, plant.resolution),
         sufficient=value(lambda one: kp * _error(one) / asked.tolerance),
         hunts=value(lambda one: kp * shift * describing(one)[0] / one.stiffness, HUNTS_ERROR),
         hunting=found,
@@ -246,11 +247,6 @@ def left_by_offsets(friction: float, weight: float) -> float:
     return (1.0 - SHARE) * friction + WEIGHT_ERROR * weight
 
 
-def _with_offsets(plant: JointPlant) -> float:
-    rest = left_by_offsets(max(plant.breakaway()), abs(plant.load))
-    return max(rest / plant.stiffness, plant.resolution)
-
-
 def _notes(
     drive: Drive, plant: JointPlant, speeds: tuple[float, float], load: float, inertia: float
 ) -> tuple[str, ...]:
@@ -274,3 +270,59 @@ def _notes(
             f"the motor ({plant.largest:.3g} N m): at no gain can the joint keep this pose"
         )
     return tuple(notes)
+
+
+LESS = 0.9
+"""Supply voltage of a battery that runs down, as a share."""
+
+KELVIN = 10.0
+"""Difference of temperature for which the dead band is stated [K]."""
+
+
+def conditions(
+    drive: Drive, made: Callable[[Drive, float | None], JointPlant], voltage: float | None
+) -> tuple[str, ...]:
+    """Notes on the dead band.
+
+    :param made: the plant of a drive at a supply voltage.
+    :param voltage: present supply voltage [V], ``None`` if it does not count.
+    """
+    notes = [_temperature(drive, lambda one: made(one, voltage).dead_band)]
+    if (
+        voltage is not None
+        and (low := made(drive, LESS * voltage).dead_band) != made(drive, voltage).dead_band
+    ):
+        notes.append(
+            f"at {LESS * voltage:.3g} V instead of {voltage:.3g} V the dead band is {_mrad(low)} mrad"
+        )
+    play = drive.stated.get("play")
+    if play is None:
+        notes.append(
+            "the file does not state the backlash of the gears: identify the robot with a test for backlash"
+        )
+    elif play.value > 0.0:
+        ends = "" if play.interval is None else f" ({_mrad(play.interval[0])} to {_mrad(play.interval[1])})"
+        notes.append(
+            f"the gears have a backlash of {_mrad(play.value)}{ends} mrad; neither a higher gain nor goal offsets remove it"
+        )
+    return tuple(notes)
+
+
+def _temperature(drive: Drive, dead_band: Callable[[Drive], float]) -> str:
+    reference = drive.values.get("reference_temperature")
+    if "friction_per_kelvin" in drive.values and reference is not None:
+        cold, warm = (
+            dead_band(replace(drive, values=at_temperature(drive.values, reference + one)))
+            for one in (-KELVIN, KELVIN)
+        )
+        return f"the dead band is {_mrad(cold)} mrad at {reference - KELVIN:.3g} degC, and {_mrad(warm)} mrad at {reference + KELVIN:.3g} degC"
+    if drive.temperature is None:
+        return "the temperature of the recordings is not known: servos stick less when they are warm"
+    return (
+        f"the file does not state how friction changes with temperature, and is valid near {drive.temperature:.3g} degC only: record a cold and a warm servo, "
+        "and identify with the effect temperature"
+    )
+
+
+def _mrad(value: float) -> str:
+    return f"{1e3 * value:.3g}"

@@ -40,9 +40,7 @@ def render_advice(
 
 
 def _words(advice: Sequence[JointAdvice]) -> list[Element]:
-    parts = [
-        element("ul", *(element("li", element("b", one.joint), f": {one.text}") for one in advice)),
-    ]
+    parts = [element("ul", *(element("li", element("b", one.joint), f": {one.text}") for one in advice))]
     notes = dict.fromkeys(note for one in advice for note in one.notes)
     if notes:
         parts += [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -88,10 +88,6 @@ class JointPlant:
             friction_budget(self.law, self.values, -self.load, -self.load, one)[0] for one in (SLOWEST, speed)
         )
         return max(float(fast - slow) / speed, 0.0)
-
-    def with_stiffness(self, stiffness: float) -> JointPlant:
-        """The same joint at another gain."""
-        return replace(self, stiffness=stiffness)
 
 
 def plant_of(

@@ -1,4 +1,4 @@
-"""Advice from recordings of goals and positions alone: what a joint shows at rest, before anything is identified.
+"""What a joint shows at rest, before anything is identified: advice from goals and positions alone, and the pose in which it bears most.
 
 A gain that is k times as high leaves :math:`1/k` of the dead band and of the sag. The gain that hunts and slow motion do not show at rest.
 """
@@ -6,9 +6,13 @@ A gain that is k times as high leaves :math:`1/k` of the dead band and of the sa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from stribeck.advise.advice import left_by_offsets
-from stribeck.identify.robot.standstill import Standstill
+from stribeck.identify.robot.standstill import Standstill, holding_torque
+from stribeck.identify.robot.tree import RobotTree
 
 UNSEEN = (
     "recordings at rest show neither the gain at which the joint hunts nor the slowest smooth speed: "
@@ -61,3 +65,35 @@ class RestAdvice:
         if self.kp is not None:
             raised = f"raise the gain from {self.kp:.3g} to {self.factor * self.kp:.3g}"
         return f"{raised} if it does not hunt at that gain, or send offset goals: either reduces the error at rest from {now} to {then} mrad"
+
+
+POSES = 400
+"""Random poses within the limits that are compared."""
+
+UNLIMITED = np.pi
+"""Range of a joint without limits, to both sides [rad]."""
+
+
+class Bearing(NamedTuple):
+    """What a joint bears.
+
+    :param load: torque of the weight on the joint in its worst pose [N m].
+    :param inertia: about the joint there, without its rotor [kg m²].
+    """
+
+    load: float
+    inertia: float
+
+
+def worst_poses(tree: RobotTree, seed: int = 0) -> dict[str, Bearing]:
+    """The largest load of each joint over random poses, and the inertia in that pose."""
+    lower, upper = (np.clip(ends, -UNLIMITED, UNLIMITED) for ends in tree.range)
+    rng, found = np.random.default_rng(seed), {name: Bearing(0.0, 0.0) for name in tree.names}
+    for position in [np.clip(0.0, lower, upper), *rng.uniform(lower, upper, (POSES, len(lower)))]:
+        torque = -holding_torque(tree, np.asarray(position))
+        inertia = np.asarray(tree.data.M)[tree.diagonal]
+        for k, name in enumerate(tree.names):
+            known = found[name]
+            if not known.inertia or abs(torque[k]) > abs(known.load) + 1e-6:
+                found[name] = Bearing(float(torque[k]), float(inertia[k]))
+    return found

@@ -64,19 +64,16 @@ def stable_speed(plant: JointPlant) -> float:
     return float(SAMPLED[falling[-1] + 1]) if len(falling) else 0.0
 
 
-def slowest_speed(plant: JointPlant) -> float:
-    r"""Speed below which a joint stops again and again while its goal rises from rest [rad/s]; 0 if it never does, infinite if on all ramps.
+def slowest_speeds(plant: JointPlant, lengths: Array) -> Array:
+    r"""Speed below which a joint stops again and again while its goal rises from rest, for several presliding lengths (n,) [rad]: (n,) [rad/s].
+
+    It is 0 if the joint never stops, infinite if it does on all ramps.
 
     In the simulation dry friction follows its law g over a way, as LuGre's: :math:`\tau_f = \sigma_0 z + w\,\sigma_1\dot z + \tau_v(v)`, :math:`\dot z = v - \sigma_0|v|z/g(v)`,
     :math:`\sigma_0 = g(0)/\delta`, :math:`\sigma_1 = 2\zeta\sqrt{\sigma_0 J}`, with the viscous part :math:`\tau_v` and the share w of the fading part that is left. That g
-    lags behind the velocity makes more speeds smooth. A law knows nothing of :math:`\delta`: it is the median of :data:`LENGTHS`.
+    lags behind the velocity makes more speeds smooth. A law knows nothing of :math:`\delta`: see :data:`LENGTHS`.
     Ramps on which the joint has not moved within half of :data:`MOST_STEPS` count as stopped, so that the speed is then an upper bound.
     """
-    return float(slowest_speeds(plant, np.array(LENGTHS[1:2]))[0])
-
-
-def slowest_speeds(plant: JointPlant, lengths: Array) -> Array:
-    """The same for several presliding lengths (n,) [rad], (n,) [rad/s]."""
     stable = stable_speed(plant)
     found = np.full(len(lengths), np.inf if stable else 0.0)
     speeds, open_ = stable * RAMPS, np.flatnonzero(found)

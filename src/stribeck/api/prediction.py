@@ -84,8 +84,8 @@ def predicted(drive: Drive, run: Log, where: str) -> Prediction:
     :raises ParameterFileError: if the simulation diverges.
     """
     stepping = stepping_of(drive)
-    batch, position = simulated(Path(where or "fit"), drive, Resampled([run]), stepping)
-    position = averaged(drive, batch, stepping.integrator, stepping.reset_period, position).mean
+    batch, motion = simulated(Path(where or "fit"), drive, Resampled([run]), stepping)
+    position = averaged(drive, batch, stepping.integrator, stepping.reset_period, motion.position).mean
     band = half_widths(drive, batch, stepping.integrator, stepping.reset_period)
     measured = np.where(batch.weight > 0.0, batch.position, np.nan)
     error = float(batch.mean_absolute_errors(position)[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 from stribeck.api.servo_notes import check_actuators
 from stribeck.errors import OutputError
 from stribeck.evaluate.assessment import assess
-from stribeck.evaluate.drive_friction import drive_friction
+from stribeck.evaluate.draws import drive_friction
 from stribeck.evaluate.judgement import judge
 from stribeck.files.drives import Drives
 from stribeck.files.folders import check_writable, write_atomically

@@ -15,13 +15,12 @@ from stribeck.api.recordings import Given, Recordings, as_recordings, warn
 from stribeck.api.servo_notes import actuator_for, control_notes, supply_notes
 from stribeck.errors import ConfigError, RecordingError, check_valid
 from stribeck.files.drives import Drives
-from stribeck.identify.servo.acceptance import check_freed
 from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import identify
 from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.objective import Split, equivalent_error, split_runs
 from stribeck.identify.servo.result import FitResult, FitSettings
-from stribeck.identify.servo.selection import Selection, select
+from stribeck.identify.servo.selection import Selection, check_freed, select
 from stribeck.identify.servo.task import FitTask, task_for
 from stribeck.model.actuator import EFFECT_PARAMETERS, EFFECTS, Actuator
 from stribeck.model.law import LAWS, law_named, optional_terms

@@ -11,7 +11,7 @@ from stribeck.model.actuator import Actuator
 from stribeck.model.control_laws import Gains, VoltageControl
 from stribeck.model.electrics import duty_ratio
 from stribeck.model.joint import Drive
-from stribeck.model.log import Log, common_value
+from stribeck.model.log import Log, common_actuator
 from stribeck.recordings.signals.run_units import oddities, overload
 
 LOW_SUPPLY = 0.5
@@ -27,11 +27,11 @@ def actuator_for(given: str | None, logs: Sequence[Log]) -> Actuator:
     :param given: name, or YAML file.
     :raises ConfigError: for an unknown servo.
     """
-    if given is None and (recorded := common_value(logs, "actuator")) not in actuator_names():
+    if given is None and (recorded := common_actuator(logs)) not in actuator_names():
         raise ConfigError(
             f"the recordings are of the servo {recorded!r}, which is unknown; valid: {', '.join(actuator_names())}, or a YAML file given as `servo`"
         )
-    return load_actuator(given or common_value(logs, "actuator"))
+    return load_actuator(given or common_actuator(logs))
 
 
 def check_actuators(logs: Sequence[Log], drives: Sequence[tuple[str, Drive]]) -> list[str]:

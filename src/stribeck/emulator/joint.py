@@ -135,7 +135,7 @@ def counted_duty(
     xp = array_namespace(position, velocity, c["resolution"])
     counted = c["resolution"] * xp.floor(position / c["resolution"] + 0.5)
     error = state.goal - counted
-    duty = kind.control.duty(gains, state, state.goal, counted, velocity)
+    duty = kind.control.output({}, gains, state, state.goal, counted, velocity)
     # Half a count more, as the error is a whole number of counts but for rounding.
     outside = xp.abs(error) > c["dead_zone"] + 0.5 * c["resolution"]
     least = xp.where(error > 0.0, xp.maximum(duty, c["punch"]), xp.minimum(duty, -c["punch"]))
@@ -182,7 +182,7 @@ def joint_step(
         if drive == "position" and kind.counted:
             duty = counted_duty(kind, c, gains, halfway, velocity, middle)
         elif drive == "position":
-            duty = kind.control.duty(gains, halfway, goal, middle, velocity)
+            duty = kind.control.output({}, gains, halfway, goal, middle, velocity)
         else:
             duty = goal if drive == "pwm" else duty_for_current(p, goal, usable, velocity)
         duty = xp.clip(duty, -c["duty_limit"], c["duty_limit"])

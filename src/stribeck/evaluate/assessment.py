@@ -11,8 +11,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stribeck.errors import ParameterFileError
-from stribeck.evaluate.diagram import SPEEDS, DiagramCurve, diagram_curve
-from stribeck.evaluate.friction_range import CURVE_POINTS, MARGIN, Friction, friction_of
+from stribeck.evaluate.diagram import (
+    CURVE_POINTS,
+    MARGIN,
+    SPEEDS,
+    DiagramCurve,
+    Friction,
+    diagram_curve,
+    friction_of,
+)
 from stribeck.evaluate.trends import Trend, trends
 from stribeck.identify.servo.objective import EQUALLY_GOOD
 from stribeck.identify.servo.prediction import averaged, half_widths
@@ -135,11 +142,6 @@ class Assessed:
     friction: Friction
     diagram: DiagramCurve
 
-    @property
-    def fitted_stepping(self) -> Stepping | None:
-        """Simulation settings of the fit, if the file states them."""
-        return stated_stepping(self.file)
-
     def errors(self, *roles: Role) -> dict[str, float]:
         """Mean absolute errors [rad] by run name, of the runs with one of these roles."""
         return {name: run.error for name, run in self.runs.items() if self.roles[name] in roles}
@@ -234,18 +236,6 @@ def stepping_of(
 
 
 def simulated(
-    path: Path, file: Drive, recordings: Recordings, stepping: Stepping, simulator: Simulator | None = None
-) -> tuple[Batch, Array]:
-    """The runs on a time grid, and their simulated positions (T, R) [rad].
-
-    :param simulator: another one than ours.
-    :raises ParameterFileError: if a simulation diverges.
-    """
-    batch, motion = simulated_motion(path, file, recordings, stepping, simulator)
-    return batch, motion.position
-
-
-def simulated_motion(
     path: Path,
     file: Drive,
     recordings: Recordings,
@@ -256,6 +246,7 @@ def simulated_motion(
 ) -> tuple[Batch, Simulation]:
     """The runs on a time grid, and their simulated motion.
 
+    :param simulator: another one than ours.
     :raises ParameterFileError: if a simulation diverges.
     """
     batch = recordings.batch(stepping.dt, stepping.integrator)
@@ -309,26 +300,19 @@ def _runs(recordings: Recordings, dt: float) -> Iterator[AssessedRun]:
 
 def _coverage(runs: Sequence[AssessedRun]) -> Coverage:
     speed = np.concatenate([np.abs(run.velocity[run.valid]) for run in runs])
-    load = np.concatenate([np.abs(_gravity(run)) for run in runs])
+    setups = [run.log.setup for run in runs]
+    benches = [Pendulum(one.mass, one.length, one.arm_mass) for one in setups]
+    loads = [gravity_torque(b, run.measured[run.valid], 0.0) for b, run in zip(benches, runs, strict=True)]
+    load = np.abs(np.concatenate(loads))
     spans = [(float(np.quantile(values, 0.95)), float(np.max(values))) for values in (speed, load)]
     return Coverage(*spans)
 
 
-def _gravity(run: AssessedRun) -> Array:
-    setup = run.log.setup
-    pendulum = Pendulum(setup.mass, setup.length, setup.arm_mass)
-    return np.asarray(gravity_torque(pendulum, run.measured[run.valid], 0.0))
-
-
 def _assessed(
-    label: str,
-    path: Path,
-    file: Drive,
-    recordings: Recordings,
-    coverage: Coverage,
-    stepping: Stepping,
+    label: str, path: Path, file: Drive, recordings: Recordings, coverage: Coverage, stepping: Stepping
 ) -> Assessed:
-    batch, position = simulated(path, file, recordings, stepping)
+    batch, motion = simulated(path, file, recordings, stepping)
+    position = motion.position
     errors = batch.mean_absolute_errors(position)
     residual = np.where(batch.weight > 0.0, position - batch.position, np.nan)
     between = averaged(file, batch, stepping.integrator, stepping.reset_period, position).about(position)

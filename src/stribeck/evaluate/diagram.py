@@ -1,4 +1,4 @@
-r"""Drive/backdrive diagrams: when a motor moves its load, holds it, or is moved by it.
+r"""Drive/backdrive diagrams: when a motor moves its load, holds it, or is moved by it; and friction curves.
 
 Motor torque :math:`\tau_m \ge 0` and external torque :math:`\tau_e = -x`, :math:`x \ge 0`, oppose each
 other. Three states are possible: the joint moves with the motor (drive), stands still (static zone),
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.model.arrays import Array, Mask
+from stribeck.model.joint import Drive
 from stribeck.model.law import FrictionLaw, friction_budget, with_offset
 from stribeck.model.terms.term import Values
 
@@ -64,11 +65,7 @@ class DiagramCurve:
 
 
 def diagram_curve(
-    label: str,
-    law: FrictionLaw,
-    p: Values,
-    motor_torque: npt.ArrayLike,
-    speeds: npt.ArrayLike = SPEEDS,
+    label: str, law: FrictionLaw, p: Values, motor_torque: npt.ArrayLike, speeds: npt.ArrayLike = SPEEDS
 ) -> DiagramCurve:
     """Find the boundaries of the static zone at several speeds; arguments as in :func:`boundaries`."""
     torque = np.asarray(motor_torque, dtype=np.float64)
@@ -82,12 +79,7 @@ def diagram_curve(
     )
 
 
-def boundaries(
-    law: FrictionLaw,
-    p: Values,
-    motor_torque: npt.ArrayLike,
-    speed: float = 0.0,
-) -> Boundaries:
+def boundaries(law: FrictionLaw, p: Values, motor_torque: npt.ArrayLike, speed: float = 0.0) -> Boundaries:
     r"""Drive and backdrive torques at a constant speed, or at the onset of motion for speed 0.
 
     With the net torque :math:`\tau = \tau_m - x + \tau_0` the joint
@@ -144,3 +136,53 @@ def _first(moves: Callable[[Array], Mask], start: Array, end: Array) -> Array:
         still_at = np.where(in_motion, still_at, middle)
         moving_at = np.where(in_motion, middle, moving_at)
     return np.where(np.any(moving, axis=0), moving_at, np.nan)
+
+
+MARGIN = 1.25
+"""Friction is plotted up to this multiple of the recorded load."""
+
+CURVE_POINTS = 121
+"""Points of friction curves and diagrams."""
+
+
+@dataclass(frozen=True, eq=False)
+class Friction:
+    """Friction budget of a law [N m], with motor torque and external torque in opposite balance.
+
+    :param velocity: (V,) [rad/s].
+    :param loads: external torque of each curve over velocity (L,) [N m].
+    :param over_velocity: friction (L, V).
+    :param load: external torque (X,) [N m].
+    :param speeds: speed of each curve over load (S,) [rad/s].
+    :param over_load: friction (S, X).
+    """
+
+    velocity: Array
+    loads: Array
+    over_velocity: Array
+    load: Array
+    speeds: Array
+    over_load: Array
+
+
+def friction_of(file: Drive, fastest: float, largest_load: float) -> Friction:
+    """Curves up to a velocity [rad/s], and up to a load [N m] with its margin."""
+    law, values = file.law, file.values
+    velocity = np.linspace(*law.speed_range(max(fastest, 1e-3)), CURVE_POINTS)
+    loads = np.array([0.0, 0.5, 1.0]) * largest_load / MARGIN
+    load = np.linspace(0.0, largest_load, CURVE_POINTS)
+    speeds = np.array([0.0, *(speed for speed in SPEEDS[1:] if speed <= fastest)])
+
+    def budget(motor: Array, moving: Array) -> Array:
+        positive, negative = friction_budget(law, values, motor, -motor, moving)
+        chosen = np.where(moving < 0.0, negative, positive)
+        return np.asarray(np.broadcast_to(chosen, np.broadcast_shapes(motor.shape, moving.shape)))
+
+    return Friction(
+        velocity=velocity,
+        loads=loads,
+        over_velocity=budget(loads[:, None], velocity[None]),
+        load=load,
+        speeds=speeds,
+        over_load=budget(load[None], speeds[:, None]),
+    )

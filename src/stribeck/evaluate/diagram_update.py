@@ -20,12 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stribeck.errors import ConfigError
-from stribeck.evaluate.measured_diagram import (
-    STEP,
-    DiagramPoint,
-    acting_torques,
-    expected_friction,
-)
+from stribeck.evaluate.measured_diagram import STEP, DiagramPoint, acting_torques, expected_friction
 from stribeck.identify.common.quantiles import normal_estimate, normal_quantile
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate
@@ -71,7 +66,7 @@ def updated(drive: Drive, points: Sequence[DiagramPoint], logs: Sequence[Log]) -
     deviation = np.array([point.deviation for point in points])
     weights = _weights(points)
     sizes = np.sqrt(np.diag(covariance))
-    lower, upper = _ends(drive, names)
+    lower, upper = np.array([drive.bounds.get(name, (-np.inf, np.inf)) for name in names]).T
     at, scale = start.copy(), 1.0
     for _ in range(ROUNDS):
         residual = _residuals(drive, points, samples, names, at)
@@ -87,7 +82,7 @@ def updated(drive: Drive, points: Sequence[DiagramPoint], logs: Sequence[Log]) -
         precision = weights / (scale * deviation) ** 2
         hessian = prior + slopes.T @ (precision[:, None] * slopes)
         step = np.linalg.solve(hessian, prior @ (start - at) - slopes.T @ (precision * residual))
-        at = np.clip(at + step, lower, upper)
+        at = np.clip(at + step, np.minimum(lower, start), np.maximum(upper, start))
         if np.all(np.abs(step) < 1e-3 * sizes):
             break
     after = np.linalg.inv(hessian)
@@ -125,20 +120,8 @@ def _uncertain(drive: Drive) -> tuple[tuple[str, ...], Array]:
     names, sizes = tuple(widths), np.array(list(widths.values()))
     correlation = np.eye(len(names))
     if drive.correlation is not None:
-        places = {name: k for k, name in enumerate(drive.correlation.names)}
-        stated = np.array(drive.correlation.matrix)
-        for i, one in enumerate(names):
-            for j, other in enumerate(names):
-                if i != j and one in places and other in places:
-                    correlation[i, j] = 0.999 * stated[places[one], places[other]]
+        correlation = np.where(correlation > 0.0, 1.0, 0.999 * drive.correlation.between(names))
     return names, correlation * np.outer(sizes, sizes)
-
-
-def _ends(drive: Drive, names: Sequence[str]) -> tuple[Array, Array]:
-    free = [drive.bounds.get(name, (-np.inf, np.inf)) for name in names]
-    lower, upper = np.array(free).T
-    at = np.array([drive.values[name] for name in names])
-    return np.minimum(lower, at), np.maximum(upper, at)
 
 
 def _weights(points: Sequence[DiagramPoint]) -> Array:
@@ -188,8 +171,5 @@ def _with(drive: Drive, names: Sequence[str], values: Array, covariance: Array) 
         stated=stated,
         correlation=CorrelationMatrix(tuple(names), tuple(tuple(row) for row in matrix.tolist())),
         prediction=None,
-        statements=(
-            *drive.statements,
-            "the measured points of the drive/backdrive diagram were used too",
-        ),
+        statements=(*drive.statements, "the measured points of the drive/backdrive diagram were used too"),
     )

@@ -1,4 +1,4 @@
-r"""Random parameters of a drive, as uncertain as the fit left them.
+r"""Random parameters of a drive, as uncertain as the fit left them, and the band of its friction over speed.
 
 Uncertain parameters are drawn from the normal distribution :math:`N(\hat\theta, C + diag(\tau^2))` that is cut off at the bounds. The
 correlation in C is that which the file states; the standard deviations are those of its intervals. :math:`\tau` is the standard deviation
@@ -29,6 +29,7 @@ from stribeck.identify.common.quantiles import normal_quantile
 from stribeck.model.arrays import Array, Indices
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
+from stribeck.model.law import friction_budget
 from stribeck.model.terms import COULOMB_PARAMETERS, with_sign
 
 ATTEMPTS = 64
@@ -101,7 +102,8 @@ def _covariance(drive: Drive) -> tuple[tuple[str, ...], Array]:
     """Names of the uncertain parameters, and their covariance (n, n)."""
     if drive.prediction is None:
         names = tuple(name for name, one in drive.stated.items() if one.interval is not None)
-        correlation, rest = _correlation(drive, names), np.zeros(len(names))
+        correlation = np.eye(len(names)) if drive.correlation is None else drive.correlation.between(names)
+        rest = np.zeros(len(names))
     else:
         names = drive.prediction.names
         matrix = np.array(drive.prediction.covariance, dtype=float).reshape(len(names), len(names))
@@ -131,18 +133,6 @@ def _sign_of(estimate: Estimate | None) -> tuple[float, float]:
         return -math.inf, math.inf
     lower, upper = estimate.interval
     return (0.0 if lower >= 0.0 else -math.inf), (0.0 if upper <= 0.0 else math.inf)
-
-
-def _correlation(drive: Drive, names: tuple[str, ...]) -> Array:
-    matrix = np.eye(len(names))
-    if drive.correlation is None:
-        return matrix
-    stated = {name: k for k, name in enumerate(drive.correlation.names)}
-    for i, one in enumerate(names):
-        for j, other in enumerate(names):
-            if one in stated and other in stated:
-                matrix[i, j] = drive.correlation.matrix[stated[one]][stated[other]]
-    return matrix
 
 
 def draws_of(
@@ -193,10 +183,8 @@ def _scaled(
             ratios = np.sort(np.array(ends)[:, None] / value, axis=0)
             logs = np.log(np.maximum(ratios, 0.0))
         used = value != 0.0
-        low, high = (
-            np.where(used, np.maximum(low, logs[0]), low),
-            np.where(used, np.minimum(high, logs[1]), high),
-        )
+        low = np.where(used, np.maximum(low, logs[0]), low)
+        high = np.where(used, np.minimum(high, logs[1]), high)
     factor = np.exp(error * _cut_off_normal(low / error, high / error, rng.random(count)))
     return {name: value * factor for name, value in values.items()}
 
@@ -281,3 +269,48 @@ def _cut_off_normal(low: Array, high: Array, level: Array) -> Array:
     below, above = ndtr(first), ndtr(last)
     found = np.where(above > 0.0, ndtri(below + level * (above - below)), last)
     return np.asarray(np.where(mirrored, -1.0, 1.0) * np.clip(found, first, last))
+
+
+POINTS, DRAWS, LEVEL = 200, 400, 0.95
+"""Speeds of a curve, draws for its band, and the level of the band."""
+
+FASTEST = {"rotary": 5.0, "linear": 1.0}
+"""Largest speed where the law has no speed of its own [rad/s, m/s]."""
+
+STRIBECK = 3.0
+"""Largest speed as a multiple of the Stribeck speed."""
+
+
+class DriveFriction(NamedTuple):
+    """Friction against motion in positive direction, without load.
+
+    :param speed: (N,) [rad/s or m/s].
+    :param budget: (N,) [N m or N].
+    :param low, high: ends of the band (N,), ``None`` if no parameter has an interval.
+    """
+
+    speed: Array
+    budget: Array
+    low: Array | None
+    high: Array | None
+
+
+def drive_friction(drive: Drive) -> DriveFriction:
+    """Friction of a drive over speed; where it depends on the position, at the position around which it varies."""
+    fastest = FASTEST[drive.actuator.units]
+    if "dtheta_stribeck" in drive.values:
+        fastest = max(fastest, STRIBECK * drive.values["dtheta_stribeck"])
+    speed = np.linspace(0.0, fastest, POINTS)
+    place = drive.values.get("friction_centre", 0.0)
+    budget = np.asarray(friction_budget(drive.law, drive.values, 0.0, 0.0, speed, place)[0] + 0.0 * speed)
+    try:
+        drawn = draws_of(drive, DRAWS, 0)
+    except ConfigError:
+        return DriveFriction(speed, budget, None, None)
+    values = {name: np.asarray(drawn.get(name, value))[..., None] for name, value in drive.values.items()}
+    curves = np.asarray(friction_budget(drive.law, values, 0.0, 0.0, speed, place)[0] + 0.0 * speed)
+    if curves.ndim < 2 or not np.ptp(curves, axis=0).any():
+        return DriveFriction(speed, budget, None, None)
+    rest = 0.5 * (1.0 - LEVEL)
+    low, high = np.quantile(curves, [rest, 1.0 - rest], axis=0)
+    return DriveFriction(speed, budget, low, high)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,7 +59,7 @@ def judge(assessment: Assessment) -> Judgement:
     basis, names = _basis(assessment)
     errors = {one.label: np.array([one.runs[name].error for name in names]) for one in files}
     means = {label: float(np.mean(values)) for label, values in errors.items()}
-    by_size = sorted(files, key=lambda one: (_size(one), means[one.label]))
+    by_size = sorted(files, key=lambda one: (len(one.file.law.parameter_names), means[one.label]))
     best = min(by_size, key=lambda one: means[one.label])
     comparisons = tuple(
         compare(one.label, errors[one.label], errors[best.label]) for one in by_size if one is not best
@@ -68,10 +67,6 @@ def judge(assessment: Assessment) -> Judgement:
     good = {best.label, *(other.label for other in comparisons if other.outcome == "as good")}
     simplest = next(one.label for one in by_size if one.label in good)
     return Judgement(basis, names, means, best.label, comparisons, simplest)
-
-
-def _size(one: Assessed) -> int:
-    return len(one.file.law.parameter_names)
 
 
 def _basis(assessment: Assessment) -> tuple[Basis, tuple[str, ...]]:
@@ -105,8 +100,4 @@ def carries_over(one: Assessed) -> float | None:
     unseen, fitted = one.errors("held out", "not in the fit"), one.errors("fitted")
     if not unseen or not fitted:
         return None
-    return _ratio(list(unseen.values()), list(fitted.values()))
-
-
-def _ratio(unseen: Sequence[float], fitted: Sequence[float]) -> float:
-    return float(np.mean(unseen) / np.mean(fitted))
+    return float(np.mean(list(unseen.values())) / np.mean(list(fitted.values())))

@@ -226,18 +226,12 @@ def _slope(samples: Samples, drive: Drive, position: float, velocity: float) -> 
     gains = Gains(setup.kp, setup.ki, setup.kd)
     state = actuator.control.first_state(0.0)
     command = ServoCommand(0.0, 1.0, setup.supply_voltage, math.nan)
-    torque = [
-        float(
-            actuator.control.torque(
-                drive.values,
-                actuator.control.output(drive.values, gains, state, 0.0, at * position, at * velocity),
-                command,
-                at * velocity,
-            )
-        )
-        for at in (0.0, 1.0)
-    ]
-    return (torque[1] - torque[0]) / (position + velocity)
+
+    def torque(at: float, speed: float) -> float:
+        output = actuator.control.output(drive.values, gains, state, 0.0, at, speed)
+        return float(actuator.control.torque(drive.values, output, command, speed))
+
+    return (torque(position, velocity) - torque(0.0, 0.0)) / (position + velocity)
 
 
 def _stretches(mask: Any) -> list[tuple[int, int]]:
@@ -255,7 +249,9 @@ def _point(samples: Samples, drive: Drive, snapshot: _Snapshot, motor: Array, lo
     means = float(motor[rows].mean()), float(load[rows].mean())
     count = rows.stop - rows.start
     if snapshot.moving:
-        deviation = float(np.std(total, ddof=1)) / math.sqrt(max(count / _memory(total), 2.0))
+        deviation = float(np.std(total, ddof=1)) / math.sqrt(
+            max(count / max(1.0, correlation_time([total])), 2.0)
+        )
     else:
         # Anywhere within the rows the motion may have begun: a uniform distribution between their ends.
         deviation = float(
@@ -276,11 +272,6 @@ def _point(samples: Samples, drive: Drive, snapshot: _Snapshot, motor: Array, lo
         turning * float(total.mean()),
         math.hypot(deviation, floor),
     )
-
-
-def _memory(values: Array) -> float:
-    """Rows that are worth one independent one."""
-    return max(1.0, correlation_time([values]))
 
 
 def _acceleration(samples: Samples, rows: slice) -> float:

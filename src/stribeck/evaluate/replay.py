@@ -87,12 +87,16 @@ class _Watch:
         self._learned: Mask = np.zeros(n, dtype=np.bool_)
         self._smooth: LowPass | None = None  # as the measured friction
         self._stamp = 0
+        self.stamps, self.torque, self.doubts = list[int](), list[Array](), list[str | None]()
         self.off: list[Mask] = []
         self.warnings: list[Warned] = []
 
     def state(self, stamp: int, torque: Array) -> None:
         """Take the state with a stamp [ns] that was just processed, and its friction torque (n,) [N m]."""
         compensator = self._compensator
+        self.stamps.append(stamp)
+        self.torque.append(torque)
+        self.doubts.append(compensator.doubt)
         off = compensator.joints_off
         began = off & ~self.off[-1] if self.off else off
         if began.any():
@@ -133,10 +137,11 @@ class _Watch:
             self._said |= {key, text}
             self.warnings.append(Warned(stamp, text))
 
-    def replay(self, stamps: list[int], torque: list[Array], doubts: list[str | None]) -> Replay:
+    def replay(self) -> Replay:
         """The result of all states."""
-        columns = np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts), np.array(self.off)
-        return Replay(*columns, tuple(self.warnings), self._cancelled)
+        stamps, doubts = np.array(self.stamps, dtype=np.int64), tuple(self.doubts)
+        off, warnings = np.array(self.off), tuple(self.warnings)
+        return Replay(stamps, np.array(self.torque), doubts, off, warnings, self._cancelled)
 
     @property
     def _cancelled(self) -> Cancelled | None:
@@ -149,11 +154,7 @@ class _Watch:
 
 
 def replay(
-    path: Path,
-    bag: BagContent,
-    compensator: Compensator,
-    joints: Sequence[CompensatedJoint],
-    goals: str = "",
+    path: Path, bag: BagContent, compensator: Compensator, joints: Sequence[CompensatedJoint], goals: str = ""
 ) -> Replay:
     """Play a bag's states, commands, goals and telemetry through a compensator.
 
@@ -165,11 +166,13 @@ def replay(
     :raises ConfigError: if the bag lacks the topic of the goals, or its message type is not supported.
     :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
     """
-    _check_types(path, bag.messages)
+    types, source = _types_of(path, bag.messages), None
     goals = f"/{goals.lstrip('/')}" if goals else ""
-    source = _goal_source(path, bag, compensator, goals) if goals else None
+    if goals and goals not in types:
+        raise ConfigError(f"{path} has no {goals}; it has: {', '.join(sorted(types))}")
+    if goals:
+        source = GoalSource(kind_of(types[goals], f"{path}: {goals}"), compensator)
     compensator.enable(closed_loop=False)
-    stamps, torque, doubts = list[int](), list[Array](), list[str | None]()
     watch = _Watch(compensator)
     limiters = {topic.name: RateLimiter() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
     offset: float | None = None
@@ -189,39 +192,29 @@ def replay(
             output = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
             if compensator.merger.foreign != foreign:
                 continue
-            torque.append(output)
-            stamps.append(stamp.nanoseconds)
-            doubts.append(compensator.doubt)
             watch.state(stamp.nanoseconds, output)
         elif name == JOINT_COMMANDS.name:
             logged = 1e-9 * message.log_time + (offset or 0.0)
             _command(compensator, decode(path, message, bag.typestore), stamp.seconds, logged)
         elif name in limiters and limiters[name].passes(stamp):
             _telemetry(compensator, joints, decode(path, message, bag.typestore), stamp.seconds)
-    if not torque:
+    if not watch.torque:
         raise RecordingError(
             f"{path}: no message on {JOINT_STATES.name} contains {' or '.join(compensator.names)}: give the names of its joints"
         )
-    return watch.replay(stamps, torque, doubts)
+    return watch.replay()
 
 
-def _goal_source(path: Path, bag: BagContent, compensator: Compensator, topic: str) -> GoalSource:
-    types = {message.topic.name: message.topic.type for message in bag.messages}
-    if topic not in types:
-        raise ConfigError(f"{path} has no {topic}; it has: {', '.join(sorted(types))}")
-    return GoalSource(kind_of(types[topic], f"{path}: {topic}"), compensator)
-
-
-def _check_types(path: Path, messages: Sequence[RawMessage]) -> None:
-    if all(message.topic.name != JOINT_STATES.name for message in messages):
-        present = sorted({message.topic.name for message in messages})
-        raise RecordingError(
-            f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
-        )
+def _types_of(path: Path, messages: Sequence[RawMessage]) -> dict[str, str]:
+    """Types of the topics, those of states and commands checked."""
     types = {message.topic.name: message.topic.type for message in messages}
+    if JOINT_STATES.name not in types:
+        present = ", ".join(sorted(types)) or "no messages at all"
+        raise RecordingError(f"{path} has no {JOINT_STATES.name}; it has: {present}")
     for name, valid in ((JOINT_STATES.name, STATE_TYPES), (JOINT_COMMANDS.name, COMMAND_TYPES)):
         if types.get(name, valid[0]) not in valid:
             raise RecordingError(f"{path}: {name} has type {types[name]}; valid: {', '.join(valid)}")
+    return types
 
 
 def _command(compensator: Compensator, command: Any, stamp: float, logged: float) -> None:

@@ -1,4 +1,4 @@
-r"""Which recording would tell most: expected information of runs that were not recorded yet.
+r"""Runs that were not recorded: as the simulation takes them, and which would tell most by its expected information.
 
 The uncertain parameters are written as :math:`\theta = \hat\theta + L u` with :math:`C = L L^T` and
 :math:`u \sim N(0, I)`. A run whose simulated motion has the derivatives :math:`G = \partial y/\partial u` (T, n) adds
@@ -17,18 +17,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
-from stribeck.errors import ParameterFileError
+from stribeck.errors import ConfigError, ParameterFileError, RecordingError
 from stribeck.evaluate.assessment import Stepping
+from stribeck.identify.servo.conditions import KINDS
 from stribeck.identify.servo.prediction import Model, model_of, motions
 from stribeck.model.arrays import Array
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log, Series, Setup
 from stribeck.model.step import batch_for
-from stribeck.model.trajectories import TRAJECTORIES, Trajectory
+from stribeck.model.trajectories import BREAKAWAY, TRAJECTORIES, Trajectory, trajectory_named
+from stribeck.recordings.tables.readers import read_table
 
 NAMES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop", "steps", "half_sine")
 """Trajectories that are considered."""
@@ -96,7 +98,8 @@ def suggest(file: Drive, logs: Sequence[Log], stepping: Stepping) -> Suggestions
         posterior = np.eye(size) + matrix
         left = float(np.sqrt(np.trace(np.linalg.solve(posterior, total))))
         gain = 0.5 * float(np.linalg.slogdet(posterior)[1])
-        found.append(Suggestion(runs[k].setup, runs[k].trajectory, gain, left, _new(runs[k], logs)))
+        new = [name for name, _, value, _ in KINDS if value(runs[k]) not in {value(log) for log in logs}]
+        found.append(Suggestion(runs[k].setup, runs[k].trajectory, gain, left, tuple(new)))
     found.sort(key=lambda one: one.spread)
     return Suggestions(tuple(found), float(np.sqrt(np.trace(total))))
 
@@ -147,15 +150,54 @@ def _derivatives(model: Model, file: Drive, covariance: Array) -> tuple[Array, A
     return np.moveaxis(difference, 0, 1), np.max(np.abs(moved), axis=(0, 2))
 
 
-def _new(run: Log, logs: Sequence[Log]) -> tuple[str, ...]:
-    known: dict[str, set[Any]] = {
-        "gain": {log.setup.kp for log in logs},
-        "load": {round(log.setup.load, 6) for log in logs},
-        "trajectory": {log.trajectory for log in logs},
-    }
-    values: dict[str, Any] = {
-        "gain": run.setup.kp,
-        "load": round(run.setup.load, 6),
-        "trajectory": run.trajectory,
-    }
-    return tuple(name for name, value in values.items() if value not in known[name])
+FINEST = 0.001
+"""Period at which the goal of a trajectory is sampled [s]."""
+
+
+def trajectory_of(word: str) -> Trajectory:
+    """A trajectory by name, or from a table with the columns ``time`` [s], ``goal`` [rad] and, if torque goes off, ``torque_enable``.
+
+    :raises ConfigError: for an unknown name.
+    :raises RecordingError: for a table without these columns.
+    """
+    path = Path(word)
+    if word in (*TRAJECTORIES, BREAKAWAY.name):
+        return trajectory_named(word)
+    if not path.suffix:
+        raise ConfigError(
+            f"no trajectory {word!r}; valid: {', '.join((*TRAJECTORIES, BREAKAWAY.name))}, or a table with columns of time and goal"
+        )
+    table = read_table(path)
+    columns = {}
+    for name in ("time", "goal"):
+        if name not in table.names:
+            raise RecordingError(f"{path}: no column {name!r}; it has {', '.join(table.names)}")
+        columns[name] = table.column(name)
+    time = columns["time"] - columns["time"][0]
+    goal = Series(time, columns["goal"], held=True)
+    until = np.inf
+    if "torque_enable" in table.names:
+        off = np.flatnonzero(table.column("torque_enable") < 0.5)
+        until = float(time[off[0]]) if off.size else np.inf
+    return Trajectory(path.stem, path.name, float(time[-1]), goal.at, until)
+
+
+def planned_run(trajectory: Trajectory, setup: Setup, actuator: str) -> Log:
+    """A run as it would be commanded, from rest; the position is known at its start alone, and constant here."""
+    count = round(trajectory.duration / FINEST) + 1
+    time = FINEST * np.arange(count, dtype=np.float64)
+    goal = np.asarray(trajectory.goal(time), dtype=np.float64)
+
+    def constant(value: float) -> Series:
+        return Series(time, np.full(count, value), held=False)
+
+    return Log(
+        trajectory.name,
+        actuator,
+        trajectory.name,
+        setup,
+        constant(float(goal[0])),
+        constant(0.0),
+        Series(time, goal, held=True),
+        Series(time, trajectory.torque_enable(time), held=True),
+    )

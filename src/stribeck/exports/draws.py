@@ -28,7 +28,7 @@ from stribeck.evaluate.draws import deviation_of, draws_of, uncertain_of
 from stribeck.exports.draw_width import Recorded, sizes_for
 from stribeck.exports.left_out_runs import errors_of_one_more
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
-from stribeck.identify.common.population import population_of
+from stribeck.identify.common.quantiles import population_of
 from stribeck.identify.servo.prediction import COVERAGE, QUANTILE, half_widths, model_of, motions
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint import STIFFNESS, Drive

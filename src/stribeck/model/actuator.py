@@ -150,10 +150,8 @@ class Actuator:
         It includes the losses of the gearbox at stall, so torques computed with it from a measured current are accurate
         to about 20 %; a fit estimates its own k_t.
         """
-        torque, current = (
-            self.datasheet.figures.get("stall_torque"),
-            self.datasheet.figures.get("stall_current"),
-        )
+        figures = self.datasheet.figures
+        torque, current = figures.get("stall_torque"), figures.get("stall_current")
         return torque / current if torque and current else None
 
     def with_effects(self, effects: Iterable[str]) -> Actuator:
@@ -186,12 +184,9 @@ class Actuator:
     @property
     def rise_of_constant(self) -> float:
         r"""Ratio :math:`1 + c I_{stall}` of k_t without current to that at the datasheet's stall, 1 without saturation."""
-        saturates = "saturation" in self.active_effects
-        return (
-            1.0 + self.effects["saturation"][0] * self.datasheet.figures.get("stall_current", 0.0)
-            if saturates
-            else 1.0
-        )
+        if "saturation" not in self.active_effects:
+            return 1.0
+        return 1.0 + self.effects["saturation"][0] * self.datasheet.figures.get("stall_current", 0.0)
 
     @property
     def known_effects(self) -> tuple[str, ...]:

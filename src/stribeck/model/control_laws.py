@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from stribeck.model.freewheeling import freewheeling_voltage
 from stribeck.model.namespace import array_namespace
 from stribeck.model.terms.term import Values
 
@@ -98,7 +97,7 @@ class VoltageControl:
     :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical time constant far below the PWM period;
     Sihite et al., CASE 2019). Torque off is an open circuit: :math:`\tau_m = 0`.
 
-    With an ``inductance`` the current of a drive/coast bridge flows on through its diodes, see :mod:`stribeck.model.freewheeling`.
+    With an ``inductance`` the current of a drive/coast bridge flows on through its diodes, see :func:`freewheeling_voltage`.
 
     :param gain: duty per K_p and rad of position error.
     :param duty_max: largest duty that the firmware applies.
@@ -188,13 +187,7 @@ class VoltageControl:
         velocity: Any,
         reach: Any = None,
     ) -> Any:
-        """The duty in a given state, which depends on no parameter."""
-        return self.duty(gains, state, goal, position, velocity, reach)
-
-    def duty(
-        self, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any, reach: Any = None
-    ) -> Any:
-        """Duty of the bridge in a given state of the firmware, in [-1, 1].
+        """Duty of the bridge in a given state of the firmware, in [-1, 1]; it depends on no parameter.
 
         :param reach: mean over position errors up to so much smaller and larger [rad] instead of the value at ``position``.
         """
@@ -334,7 +327,7 @@ class TorqueControl(_Memoryless):
         velocity: Any,
         reach: Any = None,
     ) -> Any:
-        """The torque [N m], see :meth:`VoltageControl.duty` for ``reach``."""
+        """The torque [N m], see :meth:`VoltageControl.output` for ``reach``."""
         damping = self.damping + (self.derivative_gain or 0.0) * gains.kd
         stiffness = p["ratio"] * self.gain * gains.kp
         return _clipped(
@@ -349,3 +342,33 @@ class TorqueControl(_Memoryless):
 
 
 Control = VoltageControl | CurrentControl | TorqueControl
+
+
+def freewheeling_voltage(tau: Any, voltage: Any, supply: Any, back_emf: Any) -> Any:
+    r"""Mean voltage [V] against the current of a drive/coast bridge, which flows on through the diodes while the bridge is open.
+
+    With the inductance L, :math:`\tau = L/R`, the period T of the PWM, and voltages in the direction of the duty d, the mean current is
+
+    .. math::
+
+        \bar I = |d|\frac{V - k_t\dot\theta}{R} - \frac{V + k_t\dot\theta}{R}\min\Bigl(\frac{t_0}{T}, 1 - |d|\Bigr), \qquad
+        t_0 = \tau\ln\Bigl(1 + \frac{V - k_t\dot\theta}{V + k_t\dot\theta}\bigl(1 - e^{-|d|T/\tau}\bigr)\Bigr)
+
+    from the circuit's equation :math:`L\dot I = U - k_t\dot\theta - R I` with U = V for :math:`|d|T`, then U = -V for :math:`t_0`, until
+    the current is zero. Both limits are known laws: :math:`\tau \ll T` gives that of a bridge without inductance,
+    :math:`t_0 \ge (1 - |d|)T` a current that never stops, :math:`\bar I = ((2|d| - 1)V - k_t\dot\theta)/R`.
+
+    Source: derived here; the circuit is that of Sihite, Yang, Bewley 2019.
+
+    :param tau: time constant of the winding in periods of the PWM, :math:`L / (R T)`.
+    :param voltage: mean voltage of the driven part of the period, signed [V].
+    :param supply: [V].
+    :param back_emf: of the motor, signed [V].
+    """
+    xp = array_namespace(voltage, back_emf, tau)
+    turn = xp.sign(voltage)
+    share, against = xp.abs(voltage) / supply, supply + turn * back_emf
+    # A current against the drive, at speeds beyond the supply, does not decay through the diodes.
+    peak = xp.maximum(supply - turn * back_emf, 0.0) * (1.0 - xp.exp(-share / tau))
+    decay = tau * xp.log(1.0 + peak / xp.maximum(against, 1e-9 * supply))
+    return turn * against * xp.minimum(decay, 1.0 - share)

@@ -88,7 +88,7 @@ def duty_ratio(log: Log, control: VoltageControl) -> float | None:
     gains = Gains(setup.kp, 0.0, 0.0)
     goal, position = log.goal.at(reported.time), log.position.at(reported.time)
     control = control.with_used_terms(gains)
-    duty = control.duty(gains, ControlState(0.0, 0.0), goal, position, 0.0)
+    duty = control.output({}, gains, ControlState(0.0, 0.0), goal, position, 0.0)
     lowest, highest = COMPARED_DUTY
     used = (log.torque_enable.at(reported.time) > 0.0) & (np.abs(duty) > lowest)
     used &= (np.abs(duty) < highest * control.duty_max) & (np.abs(reported.value) < highest)

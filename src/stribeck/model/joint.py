@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from stribeck.errors import ConfigError
 from stribeck.model.actuator import Actuator
+from stribeck.model.arrays import Array
 from stribeck.model.control_laws import Gains
 from stribeck.model.estimate import Estimate, Interval
 from stribeck.model.law import FrictionLaw
@@ -42,6 +45,14 @@ class CorrelationMatrix:
             raise ValueError(
                 f"correlation: expected {count} rows of {count} numbers between -1 and 1, found {len(self.matrix)} rows"
             )
+
+    def between(self, names: Sequence[str]) -> Array:
+        """Correlation of other parameters (m, m), in their order; those that are not among :attr:`names` have none with others."""
+        matrix, rows = np.eye(len(names)), [k for k, name in enumerate(names) if name in self.names]
+        own = [self.names.index(names[k]) for k in rows]
+        stated = np.array(self.matrix).reshape(len(self.names), len(self.names))
+        matrix[np.ix_(rows, rows)] = stated[np.ix_(own, own)]
+        return matrix
 
 
 @dataclass(frozen=True)

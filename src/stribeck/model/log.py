@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -70,15 +70,13 @@ class Series:
                 f"({self.time[k + 1]:.6f} s)"
             )
 
-    def at(self, times: npt.ArrayLike, interpolate: bool | None = None) -> Array:
+    def at(self, times: npt.ArrayLike) -> Array:
         """Samples at other times: the last value for commands and flags, interpolated for measurements.
 
         Outside the recording the first or last sample holds.
-
-        :param interpolate: overrides ``held``.
         """
         wanted = np.asarray(times, dtype=np.float64)
-        if not self.held if interpolate is None else interpolate:
+        if not self.held:
             return np.interp(wanted, self.time, self.value)
         # The tolerance lets a grid point that is rounded to just before a sample use that sample; seconds since 1970 are
         # rounded to 0.2 µs.
@@ -187,37 +185,24 @@ class Log:
         """Time between the first complete sample and the last position [s]."""
         return float(self.position.time[-1]) - self.start
 
-    def resample(
-        self,
-        dt: float,
-        *,
-        interpolate_commands: bool = False,
-        mean_commands: bool = False,
-        start: float | None = None,
-    ) -> Samples:
+    def resample(self, dt: float, *, mean_commands: bool = False) -> Samples:
         """The run on a grid of ``dt`` [s]: commands and flags held, measurements interpolated.
 
         The grid begins at the first complete sample and never passes the last measurement. Samples
         inside a gap of the measurement (:data:`LONGEST_GAP`) are marked as invalid.
 
-        :param interpolate_commands: interpolate the goal as well, and round the flags, as the paper's
-            program does; for comparisons only.
         :param mean_commands: commands and flags as their means over each step instead of their values at its
             beginning, so that a command between two grid points is not late.
-        :param start: begin at this time instead [s].
         """
-        begin = self.start if start is None else start
-        count = math.floor((float(self.position.time[-1]) - begin) / dt + 1e-6) + 1
+        count = math.floor(self.duration / dt + 1e-6) + 1
         if count > MOST_SAMPLES:
             raise RecordingError(
                 f"run {self.name!r} of {self.duration:.6g} s needs too many steps of {dt:g} s: are its times in seconds?"
             )
-        time = begin + dt * np.arange(count, dtype=np.float64)
+        time = self.start + dt * np.arange(count, dtype=np.float64)
         nominal = np.full(count, self.setup.supply_voltage)
-        goal = self.goal.at(time, interpolate=interpolate_commands or None)
-        enable = np.round(self.torque_enable.at(time, interpolate=interpolate_commands or None))
-        if mean_commands:
-            goal, enable = self.goal.mean(time, dt), self.torque_enable.mean(time, dt)
+        commands = self.goal, self.torque_enable
+        goal, enable = (one.mean(time, dt) if mean_commands else one.at(time) for one in commands)
         return Samples(
             log=self,
             dt=dt,
@@ -399,14 +384,14 @@ class TemperatureRange(NamedTuple):
         return f"All recordings are at {self.min:.0f} to {self.max:.0f} °C"
 
 
-def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
-    """The common value of all logs.
+def common_actuator(logs: Sequence[Log]) -> str:
+    """The actuator of all logs.
 
-    :raises RecordingError: if the values differ.
+    :raises RecordingError: if they differ.
     """
-    values = sorted({getattr(log, name) for log in logs})
-    if len(values) != 1:
+    names = sorted({log.actuator for log in logs})
+    if len(names) != 1:
         raise RecordingError(
-            f"the recordings belong to different {name}s ({', '.join(values)}): fit the recordings of one {name} at a time"
+            f"the recordings belong to different actuators ({', '.join(names)}): fit the recordings of one actuator at a time"
         )
-    return str(values[0])
+    return names[0]

@@ -114,36 +114,24 @@ class ParameterSet:
 
     def with_values(self, values: Mapping[str, float]) -> ParameterSet:
         """The set with some values replaced; bounds and free flags stay."""
-        for name in values:
-            self[name]
-        return ParameterSet(
-            replace(parameter, value=float(values.get(parameter.name, parameter.value))) for parameter in self
-        )
+        return self._with(replace(self[name], value=float(value)) for name, value in values.items())
 
     def fixed(self, values: Mapping[str, float]) -> ParameterSet:
         """The set with some parameters fixed at given values, which may lie outside the search bounds."""
-        for name in values:
-            self[name]
-        return ParameterSet(
-            replace(parameter, value=float(values[parameter.name]), free=False)
-            if parameter.name in values
-            else parameter
-            for parameter in self
+        return self._with(
+            replace(self[name], value=float(value), free=False) for name, value in values.items()
         )
 
     def freed(self, names: Iterable[str]) -> ParameterSet:
         """The set with some parameters free, their values clipped to the search bounds."""
-        chosen = {name: self[name] for name in names}
-        return ParameterSet(
-            replace(
-                parameter,
-                free=True,
-                value=min(max(parameter.value, parameter.lower), parameter.upper),
-            )
-            if parameter.name in chosen
-            else parameter
-            for parameter in self
+        return self._with(
+            replace(one, free=True, value=min(max(one.value, one.lower), one.upper))
+            for one in map(self.__getitem__, names)
         )
+
+    def _with(self, changed: Iterable[Parameter]) -> ParameterSet:
+        """The set in the same order, with some parameters in place of those of their names."""
+        return ParameterSet((*self, *changed))
 
     def sides(self, vector: npt.ArrayLike) -> dict[str, Side]:
         """Free parameters at a search bound (:func:`~stribeck.model.estimate.side_of`) for the values (n,), with the side."""

@@ -206,19 +206,6 @@ def velocity_step(
     return after, distance
 
 
-class _Moving(NamedTuple):
-    r"""A moving joint: torques besides motor and friction [N m], sign of the velocity, :math:`\lambda`,
-    :math:`1/\varphi(\lambda h)`, Stribeck weight, and the acceleration as a function of velocity and weight.
-    """
-
-    outer: Any
-    direction: Any
-    rate: Any
-    stretch: Any
-    weight: Any
-    acceleration: Callable[[Any, Any], Any]
-
-
 def _moving(
     law: FrictionLaw,
     mobility: Any,
@@ -228,7 +215,10 @@ def _moving(
     external: Any,
     dt: float,
     position: Any,
-) -> _Moving:
+) -> tuple[Any, Any, Any, Any, Any, Callable[[Any, Any], Any]]:
+    r"""Of a moving joint: torques besides motor and friction [N m], sign of the velocity, :math:`\lambda`, :math:`1/\varphi(\lambda h)`,
+    Stribeck weight, and the acceleration as a function of velocity and weight.
+    """
     xp = array_namespace(velocity, external, *p.values())
     outer = with_offset(law, p, external, position)
     direction = xp.sign(velocity)
@@ -242,7 +232,7 @@ def _moving(
 
     damping = xp.maximum(0.5 * (motor(velocity - 1.0) - motor(velocity + 1.0)), 0.0)
     rate = (damping + viscous_slope(law, p, xp.abs(velocity))) * mobility
-    return _Moving(outer, direction, rate, _stretch(dt * rate), weight, acceleration)
+    return outer, direction, rate, _stretch(dt * rate), weight, acceleration
 
 
 def mean_velocity(

@@ -49,10 +49,6 @@ def cubic(time: Array, t0: float, x0: float, t1: float, x1: float) -> Array:
     return np.asarray(x0 + (x1 - x0) * u * u * (3.0 - 2.0 * u))
 
 
-def _sin_time_square(time: Array) -> Array:
-    return np.sin(time**2)
-
-
 def _sin_sin(time: Array) -> Array:
     return QUARTER_TURN * np.sin(time) + 0.5 * np.sin(5.0 * time) * np.sin(2.0 * time)
 
@@ -62,29 +58,27 @@ def _up_and_down(time: Array) -> Array:
     return np.where(time < 3.0, rising, cubic(time, 3.0, QUARTER_TURN, 6.0, 0.8 * QUARTER_TURN))
 
 
-def _lift_and_drop(time: Array) -> Array:
-    return cubic(time, 0.0, 0.0, 2.0, -QUARTER_TURN)
-
-
 def _steps(time: Array) -> Array:
     starts = np.array([0.0, 1.0, 2.5, 4.0, 5.0])
     goals = np.array([0.0, 0.75, 1.55, 0.75, 0.0])
     return goals[np.clip(np.searchsorted(starts, time, side="right") - 1, 0, None)]
 
 
-def _half_sine(time: Array) -> Array:
-    return QUARTER_TURN * np.sin(0.5 * time)
-
-
 TRAJECTORIES: dict[str, Trajectory] = {
     trajectory.name: trajectory
     for trajectory in (
-        Trajectory("sin_time_square", "accelerated oscillations", 6.0, _sin_time_square),
+        Trajectory("sin_time_square", "accelerated oscillations", 6.0, lambda time: np.sin(time**2)),
         Trajectory("sin_sin", "slow oscillation with smaller sub-oscillations", 6.0, _sin_sin),
         Trajectory("up_and_down", "raise and lower slowly", 6.0, _up_and_down),
-        Trajectory("lift_and_drop", "lift, then drop with torque off", 6.0, _lift_and_drop, torque_until=2.0),
+        Trajectory(
+            "lift_and_drop",
+            "lift, then drop with torque off",
+            6.0,
+            lambda time: cubic(time, 0.0, 0.0, 2.0, -QUARTER_TURN),
+            torque_until=2.0,
+        ),
         Trajectory("steps", "steps with holds", 6.0, _steps),
-        Trajectory("half_sine", "half a sine", 6.0, _half_sine),
+        Trajectory("half_sine", "half a sine", 6.0, lambda time: QUARTER_TURN * np.sin(0.5 * time)),
         Trajectory("nothing", "torque off throughout", 6.0, np.zeros_like, torque_until=0.0),
     )
 }

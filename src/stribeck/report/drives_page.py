@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from stribeck.evaluate.drive_friction import LEVEL, DriveFriction
+from stribeck.evaluate.draws import LEVEL, DriveFriction
 from stribeck.files.drives import Drives
 from stribeck.identify.common.machine_motion import MachineMotion, errors_of
 from stribeck.model.estimate import Estimate

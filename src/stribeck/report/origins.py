@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
-from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment
+from stribeck.evaluate.assessment import Assessed, AssessedRun, Assessment, stated_stepping
 from stribeck.model.provenance import Spread
 from stribeck.report.markup import Child, element, table
 from stribeck.report.words import steps, title
@@ -32,7 +32,7 @@ def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
 
 
 def _origin(one: Assessed) -> dict[str, Child]:
-    file = one.file
+    file, fitted = one.file, stated_stepping(one.file)
     return {
         "file": element("code", str(one.path)),
         "law": f"{file.law.name.upper()} {file.law.title}",
@@ -41,9 +41,7 @@ def _origin(one: Assessed) -> dict[str, Child]:
         "these recordings are the fitted ones": SAME[one.same_data],
         "runs matched by": MATCHED[one.matched],
         "split": _of(one, "rule"),
-        "simulation of the fit": "not in this file"
-        if one.fitted_stepping is None
-        else steps(one.fitted_stepping),
+        "simulation of the fit": "not in this file" if fitted is None else steps(fitted),
         "simulation here": steps(one.stepping),
         "temperature of the fit": _spread(file.temperatures, "°C"),
         "supply of the fit": _spread(file.provenance.supply_voltage if file.provenance else None, "V"),

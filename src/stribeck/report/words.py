@@ -6,7 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from stribeck.evaluate.assessment import Assessed, AssessedParameter, Assessment, Standing, Stepping
+from stribeck.evaluate.assessment import (
+    Assessed,
+    AssessedParameter,
+    Assessment,
+    Standing,
+    Stepping,
+    stated_stepping,
+)
 from stribeck.evaluate.judgement import Basis, Comparison, Judgement, carries_over
 from stribeck.model.verdict import CARRIES_OVER, FAILS, Use
 
@@ -91,7 +98,7 @@ def steps(found: Stepping) -> str:
 def _stepping(assessment: Assessment) -> Iterator[Statement]:
     """Warn if runs are simulated differently from the fit, or in short intervals."""
     for one in assessment.files:
-        fitted = one.fitted_stepping
+        fitted = stated_stepping(one.file)
         if fitted is not None and fitted != one.stepping:
             yield (
                 "doubt",

@@ -24,7 +24,7 @@ from stribeck.identify.common.autoregressive import (
     covariance_of,
     standard_deviations,
 )
-from stribeck.model import LAWS
+from stribeck.model.law import LAWS
 from tracking_arms import PERIOD, coulomb_viscous, fourier_motion, panda, three_joint_arm
 
 REPETITIONS = 100

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stribeck.identify.common.population import population_of
+from stribeck.identify.common.quantiles import population_of
 
 
 def test_the_interval_of_the_mean_covers_and_the_scatter_is_found():

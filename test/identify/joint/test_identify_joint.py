@@ -12,8 +12,8 @@ from stribeck.identify.joint.identify import identify_joint
 from stribeck.identify.joint.joint_file import ACTUATOR, joint_file
 from stribeck.identify.joint.model import Frame, Structure, columns_of, developed, torque_of
 from stribeck.identify.joint.recording import Known, differentiated, recording_of
-from stribeck.identify.joint.ripple import ripple_wave
 from stribeck.identify.joint.run import JointRun, developed_share, joined, recursion
+from stribeck.identify.joint.selection import ripple_wave
 from stribeck.identify.joint.sweeps import is_sweep, plateaus_of
 from stribeck.identify.joint.uncertainty import uncertainty_of
 from stribeck.model.law import LAWS, offset_torque

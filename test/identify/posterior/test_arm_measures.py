@@ -10,9 +10,9 @@ from heavy_arms import heavy_arm, measured_rows
 from stribeck.identify.arm.motion import States
 from stribeck.identify.arm.regressor import machine_of
 from stribeck.identify.posterior.arm import ArmDraws
-from stribeck.identify.posterior.arm_measures import Nominal, measures, nominal_of, torques_of
 from stribeck.identify.posterior.knowledge import cad_around
 from stribeck.identify.posterior.likelihood import InertiaPosterior
+from stribeck.identify.posterior.measures import Nominal, measures, nominal_of, torques_of
 from stribeck.identify.posterior.network import inertia_base, link_frames, mechanical_of
 
 ARM, ROTORS = heavy_arm(), np.arange(1.0, 7.0)

@@ -12,11 +12,11 @@ from stribeck.identify.posterior import nuts
 from stribeck.identify.posterior.arm import ArmDraws, infer
 from stribeck.identify.posterior.diagnostics import summarise
 from stribeck.identify.posterior.knowledge import PRIORS, cad_around, prior_named
-from stribeck.identify.posterior.laplace import modes
 from stribeck.identify.posterior.likelihood import NOISE, InertiaPosterior
 from stribeck.identify.posterior.measures import mechanical_mae, rmse
 from stribeck.identify.posterior.network import Mechanical, inertia_base, link_frames, moments, to_standard
 from stribeck.identify.posterior.prior import ArmPrior
+from stribeck.identify.posterior.sampling import modes
 
 ARMS, TRAINING, TEST = 20, 75, 72
 STARTS = 8
@@ -129,9 +129,7 @@ def _errors() -> dict[str, dict[str, np.ndarray]]:
         found[name] = {}
         for key, each in (("prior", before), ("posterior", after)):
             links = zip(each, real, strict=True)
-            found[name][f"{key} mechanical"] = np.array(
-                [mechanical_mae(d.mean, own)["all"] for d, own in links]
-            )
+            found[name][f"{key} mechanical"] = np.array([mechanical_mae(d.mean, own) for d, own in links])
             data = zip(each, later, strict=True)
             found[name][f"{key} test"] = np.array(
                 [rmse(d.inertias(test).mean(axis=(0, 1)), y) for d, y in data]
@@ -172,7 +170,7 @@ def test_the_most_likely_links_predict_but_are_not_those_of_the_arm():
     of_truth = np.sum(-np.log(width) - 0.5 * ((seen - clean) / width) ** 2, axis=1)
     assert (likelihood > of_truth).all()
     links = [ArmDraws(found.posterior, x[None]).mean for x in found.x]
-    errors = [mechanical_mae(one, own)["all"] for one, own in zip(links, real, strict=True)]
+    errors = [mechanical_mae(one, own) for one, own in zip(links, real, strict=True)]
     predicted = [rmse(x[0] @ test.T, y) for x, y in zip(found.standard, later, strict=True)]
     plain = [_least_squares(train, test, *pair)[1] for pair in zip(seen, later, strict=True)]
     print(np.mean(errors), np.mean(predicted), np.mean(plain), (likelihood - of_truth).min())

@@ -15,9 +15,9 @@ from stribeck.identify.arm.recordings import read_arm_recordings as read_motion
 from stribeck.identify.arm.regressor import machine_of
 from stribeck.identify.posterior.few_data import few_data
 from stribeck.identify.posterior.knowledge import cad
-from stribeck.identify.posterior.ridges import held_correlation, statements
 from stribeck.identify.posterior.servo import ServoDraws, mean_position, sample_servo
 from stribeck.identify.posterior.servo_priors import servo_prior
+from stribeck.identify.posterior.servo_result import held_correlation, statements
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.model.law import law_named
 from stribeck.model.log import Log, batch_of

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from rank_calibration import calibrate
+from stribeck.identify.common.autoregressive import effective_samples
+from stribeck.identify.common.correlation import effective_samples_of_runs
 from stribeck.identify.posterior import metropolis, nuts
 from stribeck.identify.posterior.diagnostics import arviz, summarise, write_netcdf
-from stribeck.identify.posterior.discrepancy import effective_samples, effective_samples_of_runs
 from stribeck.identify.posterior.measures import cosine_similarity, mae, rmse, total_variation, within
-from stribeck.identify.posterior.ridges import held_correlation, ridges
 from stribeck.identify.posterior.sampling import Target
+from stribeck.identify.posterior.servo_result import held_correlation, ridges
 
 COVARIANCE = np.array([[1.0, 0.9], [0.9, 1.0]])
 MEANS = np.array([[0.0, 1.0], [3.0, -2.0]])
@@ -29,7 +30,7 @@ def _normal() -> Target:
         away = x - mean
         return -0.5 * away @ precision @ away - 0.005 * jnp.sum(mean**2 - 2.0 * x * mean)
 
-    return Target(2, prior, likelihood, MEANS, 2)
+    return Target(2, prior, likelihood, MEANS)
 
 
 @pytest.mark.parametrize("sampler", [pytest.param("nuts", marks=pytest.mark.slow), "metropolis"])

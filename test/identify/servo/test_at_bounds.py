@@ -9,7 +9,7 @@ from recovery import MX106, truth_of
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.uncertainty import estimate_uncertainty
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 from stribeck.model.parameters import ParameterSet
 from stribeck.model.step import batch_for, simulate
 from virtual import Encoder, record

@@ -13,13 +13,12 @@ from stribeck.errors import ParameterFileError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.identify.servo.averaging import Found, members_of, weights_of
-from stribeck.identify.servo.mixture import alike, mixed
 from stribeck.identify.servo.objective import split_runs
-from stribeck.identify.servo.prediction import averaged, factor_of, half_widths
+from stribeck.identify.servo.prediction import alike, averaged, factor_of, half_widths, mixed
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import task_for
-from stribeck.model import law_named
 from stribeck.model.joint import Drive, Member, Prediction
+from stribeck.model.law import law_named
 from stribeck.model.step import batch_for, simulate
 from stribeck.recordings.bags.bag import write_bag
 from virtual import Encoder

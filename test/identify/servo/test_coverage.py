@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from recovery import EROB, MX106, measurements, refit, truth_of, virtual_runs
+from recovery import EROB, MX106, estimate_at_points, measurements, refit, truth_of, virtual_runs
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.servo.rollout import Rollout
-from stribeck.identify.servo.uncertainty import CONFIDENCE, estimate_at_points
-from stribeck.model import LAWS, law_named, simulate
+from stribeck.identify.servo.uncertainty import CONFIDENCE
+from stribeck.model.law import LAWS, law_named
+from stribeck.model.step import simulate
 
 REPETITIONS = 200
 """Twice the hundred that are asked for: the pooled coverage is then known to about 1 %."""

@@ -13,14 +13,15 @@ from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.schema import convert
 from stribeck.identify.common.solver_status import SolverStatus
-from stribeck.identify.servo.acceptance import check_freed
 from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import errors_of, identify, snapshot
 from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import FitSettings
+from stribeck.identify.servo.selection import check_freed
 from stribeck.identify.servo.task import task_for
-from stribeck.model import Series, law_named
 from stribeck.model.estimate import Estimate
+from stribeck.model.law import law_named
+from stribeck.model.log import Series
 from stribeck.model.provenance import Spread
 from stribeck.recordings.sources import read_recordings
 from virtual import Encoder, record

@@ -17,7 +17,8 @@ from stribeck.identify.servo.objective import Split
 from stribeck.identify.servo.prediction import QUANTILE, coverage_of, factor_of_one_more, half_widths
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import task_for
-from stribeck.model import Series, law_named
+from stribeck.model.law import law_named
+from stribeck.model.log import Series
 from stribeck.model.step import batch_for, simulate
 from virtual import Encoder
 

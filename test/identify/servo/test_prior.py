@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from stribeck.files.actuators import load_actuator
+from stribeck.identify.common.minimise import NormalEquations
 from stribeck.identify.servo.prior import DIRECTION_SPREAD, WithPrior, prior_for
-from stribeck.identify.servo.rollout import NormalEquations
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 
 
 def xl330(effects=("current-limit",), law="m6"):

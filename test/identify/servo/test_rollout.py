@@ -8,10 +8,12 @@ import pytest
 from helpers import XL330, needs_xl330
 from recovery import EROB, MX106, truth_of, virtual_runs
 from stribeck.files.actuators import load_actuator
-from stribeck.identify.servo.lanes import lanes_for
 from stribeck.identify.servo.objective import equivalent_error, smooth_absolute
+from stribeck.identify.servo.programs import lanes_for
 from stribeck.identify.servo.rollout import Rollout
-from stribeck.model import LAWS, batch_of, law_named, simulate
+from stribeck.model.law import LAWS, law_named
+from stribeck.model.log import batch_of
+from stribeck.model.step import simulate
 from stribeck.recordings.sources import read_recordings
 
 

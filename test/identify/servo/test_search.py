@@ -6,12 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from stribeck.identify.common.minimise import NormalEquations
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.identify.servo.descent import levenberg_marquardt, polish, random_steps
-from stribeck.identify.servo.evolution import PopulationCMA, fold
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent, Minima
-from stribeck.identify.servo.rollout import NormalEquations
-from stribeck.identify.servo.search import SEARCHES
+from stribeck.identify.servo.search import SEARCHES, PopulationCMA, fold
 
 
 class Local(NamedTuple):

@@ -14,10 +14,10 @@ from stribeck.identify.servo.conditions import MOST_LEVELS, ConditionKind, kinds
 from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.parallel import ParallelFits, Stage
 from stribeck.identify.servo.result import FitSettings
-from stribeck.identify.servo.selection import STRENGTHS, LeftOutErrors, expected_of, select, subsets_for
+from stribeck.identify.servo.selection import STRENGTHS, LeftOutErrors, Subsets, Variant, expected_of, select
 from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 from stribeck.model.step import simulate
 from virtual import Encoder
 
@@ -54,12 +54,11 @@ def hand_made(errors, sizes, effects=None, strengths=None):
     errors = np.asarray(errors, dtype=float)
     runs = errors.shape[1]
     kinds = [ConditionKind("gain", tuple((f"{k}", np.arange(runs) == k) for k in range(runs)), "higher gain")]
-    subsets = subsets_for(kinds, runs)
+    subsets = Subsets(kinds, runs)
     by_run = np.repeat(errors[:, None, :], len(subsets.masks), axis=1)
-    none, plain = [0] * len(sizes), [1.0] * len(sizes)
-    return LeftOutErrors(
-        by_run, subsets, kinds, np.array(sizes), np.array(effects or none), np.array(strengths or plain)
-    )
+    parts = zip(sizes, effects or [0] * len(sizes), strengths or [1.0] * len(sizes), strict=True)
+    variants = [Variant("m1", ("delay",) * count, strength, size) for size, count, strength in parts]
+    return LeftOutErrors(by_run, subsets, kinds, variants)
 
 
 def test_the_simplest_law_within_one_standard_error_is_chosen():
@@ -167,7 +166,7 @@ def test_fits_of_a_comparison_have_converged():
     runs = sb.load(files, arm_mass=0.0).logs
     assert len(runs) == 8
     parts = tasks(runs, ("m4", "m5"), ("current-limit", "saturation", "supply"), "xl330")
-    subsets = np.stack(subsets_for(kinds_of(runs), len(runs)).masks)
+    subsets = np.stack(Subsets(kinds_of(runs), len(runs)).masks)
     fits = ParallelFits(parts, parts[-1].rollout(), subsets, STRENGTHS)
     pool = fits.fit()
     rows = fits.every.take(fits.every.law == 1)

@@ -29,9 +29,9 @@ from stribeck.errors import MissingDependencyError
 from stribeck.identify.servo.identify import identify, open_for, search
 from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.rollout import Meter
-from stribeck.identify.servo.sampling import SAMPLED, SILENCE, SharedCMA, distributions_of, sample
+from stribeck.identify.servo.sampling import SAMPLED, SILENCE, SharedCMA, sample
 from stribeck.identify.servo.study import canonical, close_storage, open_study, storage_for
-from stribeck.identify.servo.trials import Sample, StudyTrials, trials_of
+from stribeck.identify.servo.trials import Trials, evaluated
 from virtual import Encoder
 
 DISTRIBUTIONS = {"kt": FloatDistribution(0.1, 2.0), "R": FloatDistribution(1.0, 5.0)}
@@ -62,19 +62,21 @@ def url(request, tmp_path):
 
 def batch(count, first=0):
     """Evaluated points, one of them infinite, one pruned, with attributes of both kinds."""
-    found = [
-        Sample(
-            {"kt": 0.5 + 0.001 * k, "R": 1.0 + 1.0 / (k + 3)},
-            TrialState.COMPLETE,
-            1.0 / (k + 7),
-            {"cmaes": {"restart": 1, "point": [0.1 * k, -0.3]}},
-            {"nsga2:generation": 3},
+    return [
+        optuna.create_trial(
+            state=TrialState.PRUNED if k == first + 2 else TrialState.COMPLETE,
+            value=np.inf if k == first + 1 else 1.0 / (k + 7),
+            params={"kt": 0.5 + 0.001 * k, "R": 1.0 + 1.0 / (k + 3)},
+            distributions=DISTRIBUTIONS,
+            user_attrs={"cmaes": {"restart": 1, "point": [0.1 * k, -0.3]}},
+            system_attrs={"nsga2:generation": 3},
         )
         for k in range(first, first + count)
     ]
-    found[1] = replace(found[1], value=np.inf)
-    found[2] = replace(found[2], state=TrialState.PRUNED)
-    return found
+
+
+def content(trials):
+    return [(t.params, t.value, t.state, t.user_attrs, t.system_attrs, t.datetime_start) for t in trials]
 
 
 @pytest.mark.slow
@@ -84,9 +86,9 @@ def test_a_batch_is_read_back_as_it_was_appended(url, request):
     request.addfinalizer(lambda: close_storage(storage))
     samples = batch(6)
     study = optuna.create_study(storage=storage, study_name="ours")
-    trials = trials_of(study, storage, DISTRIBUTIONS, canonical(url))
+    trials = Trials(study, storage, canonical(url))
     assert trials.append(samples, 6)
-    assert trials.news() == samples
+    assert content(trials.news()) == content(samples)
     assert trials.news() == []
     written = trials_in(url, "ours")
     assert [(trial.number, trial.state) for trial in written] == [
@@ -103,7 +105,7 @@ def test_a_study_takes_no_trial_more_than_asked_for(url):
 
     def work(worker):
         opened = open_study(url, "full", {}, 50, join=True)
-        trials = trials_of(opened.study, opened.storage, DISTRIBUTIONS, opened.url)
+        trials = opened.trials()
         trials.append(batch(8, 8 * worker), 50)
         with closing(opened):
             return opened.join()
@@ -113,7 +115,7 @@ def test_a_study_takes_no_trial_more_than_asked_for(url):
     found = trials_in(url, "full")
     assert sorted(trial.number for trial in found) == list(range(50))
     with closing(open_study(url, "full", {}, 50, join=True)) as opened:
-        trials = trials_of(opened.study, opened.storage, DISTRIBUTIONS, opened.url)
+        trials = opened.trials()
         assert trials.append(batch(4), 52), "the study is open"
         trials.end()
         trials.end()
@@ -171,7 +173,7 @@ def test_a_worker_that_is_killed_costs_its_batch_and_no_more(logs, new_rollout, 
             killed_at.append(incumbent.evaluations())
 
     with closing(open_for(task)) as opened:
-        seen = opened.trials(task.parameters)
+        seen = opened.trials()
         while not seen.news():
             assert child.poll() is None, "the worker ended by itself"
     incumbent = search(task, rollout, 0, trials, watch)
@@ -233,11 +235,11 @@ def test_workers_that_read_the_same_trials_sample_from_the_same_distribution(log
         asked = first.ask(24)
         units = [(np.array(list(s.params.values())) - lower) / width for s in asked]
         told += [
-            replace(s, state=TrialState.COMPLETE, value=float(loss))
+            evaluated(s, TrialState.COMPLETE, float(loss))
             for s, loss in zip(asked, Bowl().losses(units), strict=True)
         ]
         first.tell(told[-24:])
-    late = replace(told[0], value=-1.0)
+    late = evaluated(told[0], TrialState.COMPLETE, -1.0)
     others = worker(1), worker(1)
     others[0].tell(told)
     for k in range(0, len(told), 7):
@@ -300,7 +302,7 @@ def test_a_search_ends_where_two_chains_agree(logs):
         rng=np.random.default_rng(0),
     )
     study = optuna.create_study()
-    sample(sampler, floor, incumbent, StudyTrials(study, distributions_of(parameters)), parameters, 16)
+    sample(sampler, floor, incumbent, Trials(study), parameters, 16)
     assert incumbent.converged
     assert len(study.trials) < 20_000
     assert incumbent.loss == pytest.approx(1.0, abs=1e-6)
@@ -322,7 +324,7 @@ def test_a_chain_is_left_to_its_worker_as_long_as_that_is_heard_of(logs):
 
     def step(sampler, others):
         asked = sampler.ask(8)
-        done = [replace(s, state=TrialState.COMPLETE, value=1.0) for s in asked]
+        done = [evaluated(s, TrialState.COMPLETE, 1.0) for s in asked]
         for one in (sampler, *others):
             one.tell(done)
         return asked[0].user_attrs[SAMPLED]["restart"]

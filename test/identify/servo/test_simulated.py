@@ -10,12 +10,11 @@ from recovery import MX106, truth_of, virtual_logs
 from stribeck.files.actuators import load_actuator
 from stribeck.identify.common.minimise import minimise_batch
 from stribeck.identify.servo.objective import split_runs
-from stribeck.identify.servo.parallel import ParallelFits
+from stribeck.identify.servo.parallel import REACH, ParallelFits, SimulatedPoints
 from stribeck.identify.servo.result import FitSettings
-from stribeck.identify.servo.simulated import REACH, SimulatedPoints
 from stribeck.identify.servo.subset_losses import Rows
 from stribeck.identify.servo.task import task_for
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 from virtual import Encoder
 
 FEW = replace(MX106, masses=(0.5,), gains=(8.0, 32.0))

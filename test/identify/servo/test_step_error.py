@@ -14,7 +14,7 @@ from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.task import task_for
 from stribeck.identify.servo.uncertainty import estimate_uncertainty
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 from stribeck.model.step import batch_for, simulate
 from virtual import Encoder, record
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import published
-from recovery import refit
+from recovery import estimate_at_points, refit
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.identify.servo.drive import fitted_drive
@@ -15,10 +15,11 @@ from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.task import task_for
-from stribeck.identify.servo.uncertainty import estimate_at_points
-from stribeck.model import LAWS, Series, Setup, trajectory_named
 from stribeck.model.control_laws import ServoCommand
+from stribeck.model.law import LAWS
+from stribeck.model.log import Series, Setup
 from stribeck.model.step import PlantState, batch_for, plant_of, simulate, step
+from stribeck.model.trajectories import trajectory_named
 from virtual import Encoder, record
 
 XL330 = load_actuator("xl330")

@@ -13,7 +13,7 @@ from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.result import Errors, FitSettings
 from stribeck.identify.servo.task import task_for
 from stribeck.identify.servo.verdict import judge_result
-from stribeck.model import law_named
+from stribeck.model.law import law_named
 from virtual import Encoder
 
 STEP = 2.0 * np.pi / 4096.0

@@ -20,7 +20,7 @@ from stribeck.files.versions import versions
 from stribeck.identify.robot.standstill import RESAMPLINGS
 
 if TYPE_CHECKING:
-    from stribeck.advise.poses import Bearing
+    from stribeck.advise.rest import Bearing
 
 ASKED = ("tolerance", "delay")
 """Names that ``--set`` takes."""
@@ -67,7 +67,7 @@ def _advice(
 ) -> list[JointAdvice]:
     drives, bearings = read_drives(path), {}
     if options.model is not None:
-        from stribeck.advise.poses import worst_poses
+        from stribeck.advise.rest import worst_poses
         from stribeck.identify.robot.tree import load_tree
 
         bearings = worst_poses(load_tree(options.model), options.seed)
@@ -103,7 +103,7 @@ def _only(bearings: Mapping[str, Bearing], model: Path, path: Path) -> Bearing:
 def _standstill(
     options: AdviseOptions, model: Path, settings: AdviceSettings, excluded: Sequence[str]
 ) -> dict[str, RestAdvice]:
-    from stribeck.advise.poses import worst_poses
+    from stribeck.advise.rest import worst_poses
     from stribeck.identify.robot.recordings import read_runs
     from stribeck.identify.robot.standstill import standstill_of, stops_of
     from stribeck.identify.robot.tree import load_tree

@@ -9,7 +9,7 @@ import numpy as np
 
 from stribeck.cli.evaluate.options import EvaluateOptions
 from stribeck.cli.inputs import display_name, engine_of
-from stribeck.evaluate.assessment import DEFAULT_STEP, Recordings, simulated_motion, stepping_of
+from stribeck.evaluate.assessment import DEFAULT_STEP, Recordings, simulated, stepping_of
 from stribeck.identify.servo.prediction import averaged, half_widths
 from stribeck.model.arrays import Array
 from stribeck.model.bench import gravity_torque
@@ -35,7 +35,7 @@ def draw_runs(
     for path, file in files:
         label = display_name(path, options.params)
         stepping = stepping_of(file, step, options.reset_period, integrator)
-        _, motions[label] = simulated_motion(path, file, recordings, stepping, simulator, with_torques=True)
+        _, motions[label] = simulated(path, file, recordings, stepping, simulator, with_torques=True)
         if simulator is None:  # torques are those of the law of the file alone
             mean = averaged(
                 file, batch, stepping.integrator, stepping.reset_period, motions[label].position

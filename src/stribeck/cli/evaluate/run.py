@@ -164,7 +164,8 @@ def evaluation(
     path: Path, file: Drive, recordings: Recordings, stepping: Stepping, simulator: Simulator | None = None
 ) -> dict[str, Any]:
     """Errors of one parameter file for each run [rad]."""
-    batch, position = simulated(path, file, recordings, stepping, simulator)
+    batch, motion = simulated(path, file, recordings, stepping, simulator)
+    position = motion.position
     best = batch.mean_absolute_errors(position).tolist()
     # Another program simulates the law of the file alone.
     others = 0 if file.prediction is None or simulator is not None else len(file.prediction.members)

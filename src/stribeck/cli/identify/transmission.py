@@ -100,13 +100,13 @@ def run(options: IdentifyTransmissionOptions) -> int:
         errors |= {"validation": _rms(found, unseen, joint)} if unseen else {}
         content["per_joint"][str(joint + 1)] = {
             **found.stiffness_to_json(),
-            "travel": found.travel,
+            "travel": found.model.travel,
             "parameters": {name: each.to_json() for name, each in found.estimates.items()},
             "rms": errors,
         }
         value = {name: each.value for name, each in found.estimates.items()}
         stiffness = "not identifiable" if found.stiffness is None else f"{found.stiffness.value:.4g}"
-        cells = [stiffness, f"{_mdeg(value['hysteresis']):.2f}", f"{_mdeg(found.travel):.0f}"]
+        cells = [stiffness, f"{_mdeg(value['hysteresis']):.2f}", f"{_mdeg(found.model.travel):.0f}"]
         cells += [f"{value['skew'] * 1e3:.3f}", *(f"{_mdeg(error):.2f}" for error in errors.values())]
         rows.append([str(joint + 1), *cells])
     errors_of = ["left out", "train", *(["validation"] if unseen else [])]
@@ -121,7 +121,7 @@ def _mdeg(angle: float) -> float:
 
 
 def _rms(found: Transmission, runs: list[EncoderRun], joint: int) -> float:
-    errors = [run.motor[:, joint] - run.link[:, joint] - found.predict(run, joint) for run in runs]
+    errors = [run.motor[:, joint] - run.link[:, joint] - found.model.predict(run, joint) for run in runs]
     return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
 
 

@@ -20,8 +20,8 @@ from stribeck.cli.inputs import (
 from stribeck.cli.simulate.options import SimulateOptions
 from stribeck.cli.table import csv_text, print_table
 from stribeck.errors import ConfigError
-from stribeck.evaluate.assessment import Recordings, simulated_motion, stepping_of
-from stribeck.evaluate.planned import planned_run, trajectory_of
+from stribeck.evaluate.assessment import Recordings, simulated, stepping_of
+from stribeck.evaluate.suggestion import planned_run, trajectory_of
 from stribeck.files.folders import write_atomically
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch, Setup
@@ -55,7 +55,7 @@ def run(options: SimulateOptions) -> int:
         setup = _setup(options.bench, path, drive)
         runs = [planned_run(one, setup, drive.actuator.name) for one in trajectories]
         stepping = stepping_of(drive, options.step, None, integrator)._replace(reset_period=None)
-        batches[labels[path]], motions[labels[path]] = simulated_motion(
+        batches[labels[path]], motions[labels[path]] = simulated(
             path, drive, Recordings(runs), stepping, simulator, with_torques=True
         )
     rows = [

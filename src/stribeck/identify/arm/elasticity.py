@@ -109,7 +109,7 @@ def _of_joint(fit: Fit, runs: dict[str, list[EncoderRun]], k: int) -> Elasticity
     for name, part in runs.items():
         if part:
             twist = np.concatenate([run.motor[:, 0] - run.link[:, 0] for run in part])
-            left = twist - np.concatenate([found.predict(run, 0) for run in part])
+            left = twist - np.concatenate([found.model.predict(run, 0) for run in part])
             rms[name] = float(np.std(twist)), float(np.sqrt(np.mean(left**2)))
     return Elasticity(found, found.reason, rms)
 

@@ -216,3 +216,18 @@ def _extended(first: Array, coefficients: Array, lags: int) -> Array:
         state = signal.lfiltic([1.0], recursion, first[:0:-1])
         gamma[order + 1 :] = signal.lfilter([1.0], recursion, np.zeros(lags - order - 1), zi=state)[0]
     return gamma
+
+
+def effective_samples(residual: Array) -> float:
+    r"""Effective sample size of one series (N,), at least 2: :math:`N / (1 + 2\sum_{k \ge 1} \rho_k)`.
+
+    Residuals of recorded motion are smooth because of model error. Counting them as N independent samples would make a posterior
+    far too narrow.
+    """
+    count = len(residual)
+    seen = np.array([residual[k:] @ residual[: count - k] / count for k in range(1 + highest_order(count))])
+    covariance = autoregressive_covariance(seen, count, count)
+    if not covariance[0] > 0.0:
+        return float(max(count, 2))
+    total = 1.0 + 2.0 * float(np.sum(covariance[1:]) / covariance[0])
+    return float(np.clip(count / max(total, 1.0), 2.0, count))

@@ -88,3 +88,19 @@ def independent_blocks(series: Sequence[Array], parameters: int) -> list[Indices
         pieces = max(1, round(wanted * (end - start) / rows))
         blocks += np.array_split(np.arange(start, end), pieces)
     return blocks
+
+
+def effective_samples_of_runs(residual: Array, dt: float) -> float:
+    r"""Joint effective sample size of runs (T, R), at least 2.
+
+    .. math:: N_{eff} = \frac{R\,T\,\Delta t}{t_c} \Big/ \frac1R\sum_{ij} r_{ij}
+
+    with the correlation time :math:`t_c` and the correlation :math:`r_{ij}` of runs i and j, because model errors repeat from
+    run to run. Both are computed about zero, the mean of the likelihood: a run with a constant error counts as one sample.
+    """
+    length, runs = residual.shape
+    time = dt * correlation_time(residual.T, centred=False)
+    size = np.maximum(np.linalg.norm(residual, axis=0), 1e-300)
+    together = float(np.sum((residual / size).T @ (residual / size))) / runs
+    alone = np.clip(length * dt / max(time, dt), 1.0, length)
+    return float(max(runs * alone / max(together, 1.0), 2.0))

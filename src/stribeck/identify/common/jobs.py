@@ -94,7 +94,9 @@ def run_in_processes(
     :param preload: modules that the server imports.
     :param environment: environment variables of the processes, unless the server is already running.
     """
-    _start_server(preload, environment or {})
+    mp.get_context("forkserver").set_forkserver_preload(list(preload))
+    with _variables(environment or {}), interrupts_blocked():
+        forkserver.ensure_running()
     board = _Board(list(jobs), retries)
     active: dict[Connection, _Attempt] = {}
     try:
@@ -179,12 +181,11 @@ class _Attempt:
         context = mp.get_context("forkserver")
         self.reader, writer = context.Pipe(duplex=False)
         self._process: ForkServerProcess = context.Process(target=_work, args=(job.work, arguments, writer))
+        self._failed = False
         try:
             self._process.start()
         except (OSError, EOFError):  # the process died while it received its job
             self._failed = True
-        else:
-            self._failed = False
         finally:
             writer.close()  # so that the pipe closes when the process ends
 
@@ -233,12 +234,6 @@ def _work(work: str, arguments: Sequence[Any], writer: Connection) -> None:
         reason = " ".join(str(error).split())[:200]
         result = ("crash", f"{type(error).__name__}: {reason}" if reason else type(error).__name__)
     writer.send(result)
-
-
-def _start_server(preload: Sequence[str], environment: Mapping[str, str]) -> None:
-    mp.get_context("forkserver").set_forkserver_preload(list(preload))
-    with _variables(environment), interrupts_blocked():
-        forkserver.ensure_running()
 
 
 @contextmanager

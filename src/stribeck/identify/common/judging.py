@@ -111,14 +111,10 @@ def misfits_of(
     held_out: bool = False,
 ) -> tuple[Misfit, ...]:
     """Errors of all together, and of each joint and recording where there are several."""
-    found = [Misfit(whole, held_out)]
-    for joint, error in (by_joint or {}).items():
-        if len(by_joint or {}) > 1:
-            found.append(Misfit(error, held_out, joint=joint))
-    for file, error in (by_file or {}).items():
-        if len(by_file or {}) > 1:
-            found.append(Misfit(error, held_out, file=file))
-    return tuple(found)
+    joints = [Misfit(error, held_out, joint=joint) for joint, error in (by_joint or {}).items()]
+    files = [Misfit(error, held_out, file=file) for file, error in (by_file or {}).items()]
+    several = [one for some in (joints, files) if len(some) > 1 for one in some]
+    return (Misfit(whole, held_out), *several)
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -199,32 +195,16 @@ def _unknown(
     if not any(one.known or one.side == "upper" for one in friction.values()):
         text = f"{prefix}these recordings determine none of {', '.join(friction)}"
         if others or any(one.interval is not None for one in friction.values()):
-            return [
-                Reason(
-                    "friction_unknown",
-                    "doubtful",
-                    f"{text}: more recordings would narrow the intervals",
-                    joint,
-                )
-            ]
+            text += ": more recordings would narrow the intervals"
+            return [Reason("friction_unknown", "doubtful", text, joint)]
         return [Reason("friction_unknown", "unusable", f"{text}: check that the joint moves in them", joint)]
     base = friction.get("friction_base")
-    dry = [one for name, one in friction.items() if name in DRY]
-    if (
-        base is None
-        or base.status != "not determined"
-        or any(one.known for one in dry)
-        or "friction_base" in together
-    ):
+    if base is None or base.status != "not determined" or "friction_base" in together:
         return []
-    return [
-        Reason(
-            "friction_unknown",
-            "doubtful",
-            f"{prefix}Coulomb friction is not determined: {base.reason}",
-            joint,
-        )
-    ]
+    if any(one.known for name, one in friction.items() if name in DRY):
+        return []
+    text = f"{prefix}Coulomb friction is not determined: {base.reason}"
+    return [Reason("friction_unknown", "doubtful", text, joint)]
 
 
 def _bounds(joint: str, estimates: Mapping[str, Estimate], others: frozenset[str]) -> list[Reason]:
@@ -238,14 +218,8 @@ def _bounds(joint: str, estimates: Mapping[str, Estimate], others: frozenset[str
     if not listed:
         return []
     prefix = f"{joint}: " if joint else ""
-    return [
-        Reason(
-            "at_bound",
-            "doubtful",
-            f"{prefix}{', '.join(listed)}: the best value may lie beyond the bound",
-            joint,
-        )
-    ]
+    text = f"{prefix}{', '.join(listed)}: the best value may lie beyond the bound"
+    return [Reason("at_bound", "doubtful", text, joint)]
 
 
 def _sizes(joint: str, sizes: Sizes) -> list[Reason]:

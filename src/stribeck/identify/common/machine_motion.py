@@ -81,10 +81,7 @@ def errors_of(motions: Sequence[MachineMotion]) -> dict[str, JointErrors]:
     for k, joint in enumerate(motions[0].joints):
         measured, error = (
             np.concatenate([values[one.counted[:, k], k] for one, values in zip(motions, part, strict=True)])
-            for part in (
-                [one.measured for one in motions],
-                [one.predicted - one.measured for one in motions],
-            )
+            for part in ([one.measured for one in motions], [one.predicted - one.measured for one in motions])
         )
         rms = float(np.sqrt(np.mean(error**2))) if len(error) else float("nan")
         size = float(np.linalg.norm(measured))

@@ -17,7 +17,7 @@ a joint's law), and linear problems with bounds, for which SciPy has exact metho
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,15 +72,17 @@ class BlockEquations(NamedTuple):
     hessian: Array
 
 
-class BatchEquations(Protocol):
-    """Costs (S,), gradients (S, n) and Gauss-Newton matrices (S, n, n) of S searches."""
+class NormalEquations(NamedTuple):
+    """Weighted least-squares problems of S searches, in the unit cube of the free parameters.
 
-    @property
-    def loss(self) -> Array: ...  # noqa: D102
-    @property
-    def gradient(self) -> Array: ...  # noqa: D102
-    @property
-    def hessian(self) -> Array: ...  # noqa: D102
+    :param loss: (S,); the contributions of R runs are (S, R).
+    :param gradient: of the loss, (S, n) or (S, R, n).
+    :param hessian: Gauss-Newton matrix of iteratively reweighted least squares, (S, n, n) or (S, R, n, n).
+    """
+
+    loss: Array
+    gradient: Array
+    hessian: Array
 
 
 class BoxMinimum(NamedTuple):
@@ -299,7 +301,7 @@ def _step(
 
 
 def minimise_batch(
-    equations: Callable[[Array, IntArray], BatchEquations],
+    equations: Callable[[Array, IntArray], NormalEquations],
     losses: Callable[[Array, IntArray], Array],
     points: Array,
     start_losses: Array,
@@ -309,7 +311,7 @@ def minimise_batch(
     tolerance: float,
     together: bool = False,
     rounding: float = 1e-300,
-    scatter: Callable[[BatchEquations, IntArray], Array] | None = None,
+    scatter: Callable[[NormalEquations, IntArray], Array] | None = None,
     lowest: Callable[[IntArray], tuple[Array, Array]] | None = None,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> BatchMinimum:
@@ -387,7 +389,7 @@ def _gain(before: Array, after: Array, rounding: float) -> Array:
     return np.where(np.isfinite(before), gain, np.where(np.isfinite(after), 1.0, np.nan))
 
 
-def _promised(here: BatchEquations, points: Array, steps: Array, losses: Array) -> Array:
+def _promised(here: NormalEquations, points: Array, steps: Array, losses: Array) -> Array:
     """Predicted relative decrease of the costs (A,) by steps (A, n) within the cube."""
     steps = np.clip(points + steps, 0.0, 1.0) - points
     change = np.einsum("ai,ai->a", here.gradient, steps) + 0.5 * np.einsum(
@@ -397,7 +399,7 @@ def _promised(here: BatchEquations, points: Array, steps: Array, losses: Array) 
         return np.asarray(np.nan_to_num(-change / losses))
 
 
-def damped_steps(equations: BatchEquations, points: Array, damping: Array) -> Array:
+def damped_steps(equations: NormalEquations, points: Array, damping: Array) -> Array:
     """Steps (S, D, n) of the damped normal equations; parameters pushed against a bound are held.
 
     The equations are scaled to unit curvature, so that the search also progresses along directions that are a million

@@ -145,15 +145,6 @@ class Transmission:
     reason: str
     left_out: float
 
-    @property
-    def travel(self) -> float:
-        """Travel r of the hysteresis [rad]."""
-        return self.model.travel
-
-    def predict(self, run: EncoderRun, joint: int) -> Array:
-        """Twist (T,) [rad]."""
-        return self.model.predict(run, joint)
-
     def stiffness_to_json(self) -> dict[str, Any]:
         """The stiffness, its interval and lower end [N m/rad], and why it is not identifiable; ``None`` for what is not known."""
         known = self.stiffness
@@ -220,11 +211,7 @@ def _source_of(parts: Sequence[TwistSignals], slow: float) -> Source:
 
 
 def _first_stage(
-    parts: Sequence[TwistSignals],
-    source: Source,
-    travel: float,
-    slow: float,
-    optional: tuple[Optional, ...],
+    parts: Sequence[TwistSignals], source: Source, travel: float, slow: float, optional: tuple[Optional, ...]
 ) -> TwistModel:
     """The torque of the links, and the skew, of a model without values."""
     torque, twist = (np.concatenate([getattr(one, name) for one in parts]) for name in ("torque", "twist"))
@@ -233,16 +220,8 @@ def _first_stage(
     gamma = _least_squares(np.concatenate([instruments, exogenous], axis=1), torque)[: instruments.shape[1]]
     load = instruments @ gamma
     skew = float(_least_squares(np.concatenate([load[:, None], exogenous], axis=1), twist)[2])
-    return TwistModel(
-        travel,
-        slow,
-        optional,
-        source,
-        gamma,
-        float(np.abs(load).max()),
-        skew,
-        np.zeros(AT_REST + 1 + len(optional)),
-    )
+    largest, none = float(np.abs(load).max()), np.zeros(AT_REST + 1 + len(optional))
+    return TwistModel(travel, slow, optional, source, gamma, largest, skew, none)
 
 
 def _touches_both_sides(parts: Sequence[TwistSignals], model: TwistModel) -> bool:
@@ -318,12 +297,11 @@ class _Stage:
             np.array([scaled[rows].T @ scaled[rows] for rows in blocks]),
         )
         if not by_time:
-            conditions = [
-                np.concatenate([getattr(one, name) for one in self.parts])
-                for name in ("velocity", "position")
-            ]
+            conditions = np.concatenate(
+                [np.stack([one.velocity, one.position], axis=1) for one in self.parts]
+            )
             cells = CELLS * count
-            lacking = between_conditions([(scaled, residual, np.stack(conditions, axis=1))], count=cells)
+            lacking = between_conditions([(scaled, residual, conditions)], count=cells)
             covariance = covariance.beyond(lacking, cells - count)
         return np.asarray(covariance.half_widths() / size)
 

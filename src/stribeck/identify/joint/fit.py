@@ -118,11 +118,7 @@ class JointFit:
 
 
 def regressor(
-    runs: Sequence[JointRun],
-    structure: Structure,
-    shapes: Shapes,
-    frame: Frame,
-    values: Shapes | None = None,
+    runs: Sequence[JointRun], structure: Structure, shapes: Shapes, frame: Frame, values: Shapes | None = None
 ) -> tuple[tuple[str, ...], Array]:
     """Names of the coefficients and the columns of all runs (N, k)."""
     parts = [columns_of(run, structure, shapes, frame, values) for run in runs]

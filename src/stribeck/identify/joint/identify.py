@@ -12,7 +12,7 @@ from stribeck.identify.joint.fit import JointFit, kept_rows, measured
 from stribeck.identify.joint.plausibility import Notice
 from stribeck.identify.joint.recording import Recording
 from stribeck.identify.joint.run import JointRun, joined
-from stribeck.identify.joint.selection import StructureSelection, Trial, final_fit
+from stribeck.identify.joint.selection import StructureSelection, final_fit
 from stribeck.identify.joint.sweeps import Plateau, is_sweep, plateaus_of, rows_in
 from stribeck.identify.joint.uncertainty import JointUncertainty, uncertainty_of
 from stribeck.identify.joint.verdict import FileError, error_of, judge_joint
@@ -30,15 +30,13 @@ class JointResult:
     """The friction of a joint.
 
     :param runs: the fitted runs.
-    :param trials: all structures that were tried, with their errors on what was left out.
-    :param left_out: those of the chosen one, relative to the torque.
+    :param left_out: errors of the chosen structure on what was left out, relative to the torque.
     :param plateaus: of a constant-velocity sweep, else empty.
     """
 
     fit: JointFit
     runs: tuple[JointRun, ...]
     uncertainty: JointUncertainty
-    trials: tuple[Trial, ...]
     left_out: Mapping[str, float]
     train: tuple[FileError, ...]
     validation: tuple[FileError, ...]
@@ -97,8 +95,11 @@ def identify_joint(
     _check_sign(runs)
     if any(notice.key == "relative_position" for notice in notices):
         excluded = (*excluded, "angle", "ripple")
-    fitted, plateaus = _even(runs)
-    best, trials = StructureSelection(fitted, law, terms, excluded, tell).choose()
+    plateaus = plateaus_of(runs)
+    if not is_sweep(runs, plateaus):
+        plateaus = []
+    fitted = _kept(runs, plateaus)
+    best = StructureSelection(fitted, law, terms, excluded, tell).choose()
     fit = final_fit(fitted, best)
     known = uncertainty_of(fit, fitted)
     scale = float(np.sqrt(np.mean(measured(fitted) ** 2)))
@@ -110,25 +111,8 @@ def identify_joint(
     said = [Reason(one.key, one.use, one.text) for one in notices if one.use != "note"]
     verdict = Verdict((*said, *verdict.reasons))
     return JointResult(
-        fit,
-        tuple(fitted),
-        known,
-        tuple(trials),
-        left_out,
-        train,
-        others,
-        tuple(plateaus),
-        tuple(notices),
-        verdict,
+        fit, tuple(fitted), known, left_out, train, others, tuple(plateaus), tuple(notices), verdict
     )
-
-
-def _even(runs: Sequence[JointRun]) -> tuple[list[JointRun], list[Plateau]]:
-    """Of a constant-velocity sweep the runs whose plateaus alone are kept, and these; other runs as they are."""
-    plateaus = plateaus_of(runs)
-    if not is_sweep(runs, plateaus):
-        plateaus = []
-    return _kept(runs, plateaus), plateaus
 
 
 def _kept(runs: Sequence[JointRun], plateaus: Sequence[Plateau]) -> list[JointRun]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from stribeck.identify.joint.identify import JointResult
 from stribeck.identify.joint.model import LENGTH, PER_KELVIN, SECOND_FRICTION, SECOND_LENGTH
 from stribeck.identify.joint.uncertainty import search_bounds
 from stribeck.model.actuator import Actuator
-from stribeck.model.estimate import Estimate, Interval, fixed
+from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.joint import CorrelationMatrix, Drive
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord, Spread
 from stribeck.model.terms.ripple import RIPPLE, SECOND_RIPPLE
@@ -54,13 +54,15 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
         estimates[PER_KELVIN] = result.uncertainty.estimates[PER_KELVIN]
         estimates["reference_temperature"] = fixed(fit.frame.temperature, "degC")
     values = {name: one.value for name, one in estimates.items()}
+    bounds = {name: search_bounds(fit, name) for name in estimates if name in fit.values}
+    squares, rows = [one.rms**2 for one in result.train], [one.rows for one in result.train]
     errors = [one.rms for one in result.validation]
     return Drive(
         actuator,
         law,
         values,
         stated=estimates,
-        bounds=_bounds(result, estimates),
+        bounds={name: ends for name, ends in bounds.items() if ends is not None and np.isfinite(ends).all()},
         correlation=_correlation(result, waves),
         temperatures=_temperatures(result),
         statements=_statements(result),
@@ -68,13 +70,7 @@ def joint_file(result: JointResult, actuator: Actuator) -> Drive:
         loss=ModelErrors(
             "root mean square of torque",
             "N m",
-            float(
-                np.sqrt(
-                    np.average(
-                        [one.rms**2 for one in result.train], weights=[one.rows for one in result.train]
-                    )
-                )
-            ),
+            float(np.sqrt(np.average(squares, weights=rows))),
             float(np.sqrt(np.mean(np.square(errors)))) if errors else None,
         ),
         provenance=Provenance(
@@ -116,12 +112,6 @@ def _correlation(result: JointResult, waves: Container[str]) -> CorrelationMatri
     sign = np.array([-1.0 if name in waves else 1.0 for name in names])
     matrix = sign[:, None] * np.array(given.matrix) * sign
     return CorrelationMatrix(names, tuple(map(tuple, (matrix + 0.0).tolist())))
-
-
-def _bounds(result: JointResult, names: Iterable[str]) -> dict[str, Interval]:
-    """Search bounds of the parameters that have both."""
-    found = {name: search_bounds(result.fit, name) for name in names if name in result.fit.values}
-    return {name: ends for name, ends in found.items() if ends is not None and np.isfinite(ends).all()}
 
 
 def _temperatures(result: JointResult) -> Spread | None:

@@ -20,13 +20,7 @@ import numpy as np
 
 from stribeck.identify.joint.run import JointRun, joined
 from stribeck.model.arrays import Array
-from stribeck.model.law import (
-    FrictionLaw,
-    friction_budget,
-    friction_columns,
-    offset_torque,
-    viscous_friction,
-)
+from stribeck.model.law import FrictionLaw, friction_budget, friction_columns, offset_torque, viscous_friction
 from stribeck.model.temperature import FRICTION_TORQUES
 from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.model.terms.term import Conditions

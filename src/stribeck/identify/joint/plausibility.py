@@ -51,11 +51,16 @@ class Notice:
 
 
 def check_magnitudes(table: JointTable, signals: Mapping[str, Array], pieces: Sequence[Indices]) -> None:
-    """Refuse values that are only plausible in other units.
+    """Refuse a joint that stands still, and values that are only plausible in other units.
 
     :raises RecordingError: with the unit that is likely.
     """
     name, columns = table.name, table.columns
+    travel = float(np.ptp(signals["position"]))
+    if travel < STILL:
+        raise RecordingError(
+            f"{name}: the position of the joint changes by only {travel:.2g} rad: friction can be identified only from motion; record a motion"
+        )
     interval = float(np.median(np.concatenate([np.diff(signals["time"][rows]) for rows in pieces])))
     if interval > LONGEST_INTERVAL and "time" not in table.declared:
         raise RecordingError(
@@ -85,28 +90,22 @@ def check_magnitudes(table: JointTable, signals: Mapping[str, Array], pieces: Se
         )
 
 
-def check_still(name: str, position: Array) -> None:
-    """Refuse a joint that stands still.
+def check_motion(table: JointTable, runs: Sequence[JointRun]) -> None:
+    """Refuse a joint that moves in one direction only, and speeds that no joint has.
 
-    :raises RecordingError: for it.
-    """
-    travel = float(np.ptp(position))
-    if travel < STILL:
-        raise RecordingError(
-            f"{name}: the position of the joint changes by only {travel:.2g} rad: friction can be identified only from motion; record a motion"
-        )
-
-
-def check_moving(name: str, runs: Sequence[JointRun]) -> None:
-    """Refuse a joint that moves in one direction only.
-
-    :raises RecordingError: for it.
+    :raises RecordingError: for these.
     """
     steps = np.concatenate([np.diff(run.position) for run in runs])
     forward, backward = float(np.sum(steps[steps > 0.0])), -float(np.sum(steps[steps < 0.0]))
     if min(forward, backward) < 0.02 * max(forward, backward):
         raise RecordingError(
-            f"{name}: the joint moves in one direction only, so that friction cannot be distinguished from a constant torque: record both directions"
+            f"{table.name}: the joint moves in one direction only, so that friction cannot be distinguished from a constant torque: record both directions"
+        )
+    largest = float(np.quantile(np.abs(np.concatenate([run.velocity for run in runs])), 0.99))
+    if largest > LARGEST_SPEED and not {"velocity", "position"} & table.declared:
+        raise RecordingError(
+            f"{table.name}: the joint moves at {largest:.3g} rad/s: are positions and velocities "
+            "in degrees, or on the motor side of a gear? Give their units with `columns`"
         )
 
 
@@ -172,20 +171,3 @@ def relative_position(name: str, position: Array) -> list[Notice]:
         "may differ between recordings, and no term that depends on the angle is fitted"
     )
     return [Notice("relative_position", "note", text)]
-
-
-def largest_speed(runs: Sequence[JointRun]) -> float:
-    """The largest speed but for single rows [rad/s], to compare with :data:`LARGEST_SPEED`."""
-    return float(np.quantile(np.abs(np.concatenate([run.velocity for run in runs])), 0.99))
-
-
-def check_speed(table: JointTable, runs: Sequence[JointRun]) -> None:
-    """Refuse speeds that no joint has.
-
-    :raises RecordingError: for these.
-    """
-    if largest_speed(runs) > LARGEST_SPEED and not {"velocity", "position"} & table.declared:
-        raise RecordingError(
-            f"{table.name}: the joint moves at {largest_speed(runs):.3g} rad/s: are positions and velocities "
-            "in degrees, or on the motor side of a gear? Give their units with `columns`"
-        )

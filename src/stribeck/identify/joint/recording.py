@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from stribeck.errors import RecordingError, TooShortError
 from stribeck.identify.joint.plausibility import (
     Notice,
     check_magnitudes,
-    check_moving,
-    check_speed,
-    check_still,
+    check_motion,
     check_velocity,
     relative_position,
 )
@@ -60,7 +58,6 @@ class Recording:
     name: str
     runs: tuple[JointRun, ...]
     notices: tuple[Notice, ...] = ()
-    measured: frozenset[str] = field(default=frozenset())
 
 
 def recording_of(table: JointTable, known: Known | None = None) -> Recording:
@@ -72,16 +69,14 @@ def recording_of(table: JointTable, known: Known | None = None) -> Recording:
     signals, notices = _complete(table, known)
     pieces, more = _pieces(table.name, signals)
     notices += more
-    check_still(table.name, signals["position"])
     check_magnitudes(table, signals, pieces)
     runs = [_run(table.name, {name: values[rows] for name, values in signals.items()}) for rows in pieces]
-    check_moving(table.name, runs)
-    check_speed(table, runs)
+    check_motion(table, runs)
     if "velocity" in signals:
         notices += check_velocity(table, runs)
     notices += relative_position(table.name, signals["position"])
     runs = [_with_known(run, known, "rigid" in signals) for run in runs]
-    return Recording(table.name, tuple(runs), tuple(notices), frozenset(signals))
+    return Recording(table.name, tuple(runs), tuple(notices))
 
 
 def _complete(table: JointTable, known: Known) -> tuple[dict[str, Array], list[Notice]]:
@@ -152,13 +147,8 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
     pieces = np.split(np.arange(len(time)), np.union1d(back, gaps) + 1)
     pieces = [rows[np.concatenate([[True], np.diff(time[rows]) > 0.0])] for rows in pieces]
     if repeated := len(time) - sum(map(len, pieces)):
-        notices.append(
-            Notice(
-                "repeated",
-                "note",
-                f"{name}: {repeated} rows repeat the time of the row before, and are not used",
-            )
-        )
+        text = f"{name}: {repeated} rows repeat the time of the row before, and are not used"
+        notices.append(Notice("repeated", "note", text))
     long = [rows for rows in pieces if len(rows) >= FEWEST and np.ptp(time[rows]) >= SHORTEST]
     if not long:
         raise TooShortError(

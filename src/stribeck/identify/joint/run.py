@@ -91,14 +91,17 @@ def recursion(kept: Array, added: Array) -> Array:
     return np.asarray((gain * start + state).T.reshape(-1)[: len(kept)])
 
 
-def thinned(run: JointRun, count: int) -> JointRun:
-    """The run with means over so many rows in place of each."""
-    whole = len(run.time) // count * count
-    if count == 1:
-        return run
-    track = run.position if run.track is None else run.track
-    few = run.changed(lambda values: values[:whole].reshape(-1, count).mean(axis=1))
-    return replace(few, track=track[: whole * run.every], every=count * run.every)
+def thinned(runs: Sequence[JointRun], most: int) -> list[JointRun]:
+    """The runs with means over as many rows in place of each, so that all have about so many rows at most."""
+    count = max(1, sum(len(run.time) for run in runs) // most)
+
+    def few(run: JointRun) -> JointRun:
+        whole = len(run.time) // count * count
+        track = run.position if run.track is None else run.track
+        means = run.changed(lambda values: values[:whole].reshape(-1, count).mean(axis=1))
+        return replace(means, track=track[: whole * run.every], every=count * run.every)
+
+    return list(runs) if count == 1 else [few(run) for run in runs]
 
 
 def joined(runs: Sequence[JointRun], name: str) -> Array:

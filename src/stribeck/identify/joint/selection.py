@@ -25,9 +25,8 @@ from stribeck.identify.joint.fit import (
     shape_grid,
 )
 from stribeck.identify.joint.model import LENGTH, SECOND_LENGTH, Frame, Shapes, Structure
-from stribeck.identify.joint.ripple import ripple_wave
 from stribeck.identify.joint.run import JointRun, joined, thinned
-from stribeck.model.arrays import Mask
+from stribeck.model.arrays import Array, Mask
 from stribeck.model.law import LAWS
 
 ROWS = 5000
@@ -118,28 +117,25 @@ class StructureSelection:
         excluded: Sequence[str] = (),
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        count = max(1, sum(len(run.time) for run in runs) // ROWS)
-        self.runs = [thinned(run, count) for run in runs]
+        self.runs = thinned(runs, ROWS)
         self.frame = Frame.of(runs)
         self.law, self.terms, self.tell = law, tuple(terms), tell
         self.excluded = frozenset(excluded)
         self.parts = parts_left_out(self.runs, self.frame)
         self._target, self._kept = measured(self.runs), kept_rows(self.runs)
 
-    def choose(self) -> tuple[Trial, list[Trial]]:
-        """The structure that predicts best what is left out, and all that were tried."""
+    def choose(self) -> Trial:
+        """The structure that predicts best what is left out."""
         named = tuple(name for name in self.terms if name not in ("presliding", "temperature"))
         offset = {"offset": "asymmetric" not in named} | dict.fromkeys(named, True)
         first = LAWS["m1" if self.law == "auto" else self.law].with_terms(**offset)
         structure = Structure(first, int("presliding" in self.terms), (), "temperature" in self.terms)
         best = self.trial(structure, self.frame)
-        tried = [best]
         while True:
             found = [self.trial(other, frame) for other, frame in self._richer(best)]
-            tried += found
             better = min(found, key=lambda one: one.score, default=best)
             if better.score > best.score * (1.0 - WORTHWHILE):
-                return best, tried
+                return best
             best = better
             self.tell(", ".join((best.structure.law.name, *best.structure.terms)))
 
@@ -226,7 +222,41 @@ class StructureSelection:
 
 def final_fit(runs: Sequence[JointRun], trial: Trial) -> JointFit:
     """The chosen structure fitted to all rows."""
-    count = max(1, sum(len(run.time) for run in runs) // ROWS)
-    few = [thinned(run, count) for run in runs]
-    rough = fit_structure(few, trial.structure, trial.frame, start=trial.shapes)
+    rough = fit_structure(thinned(runs, ROWS), trial.structure, trial.frame, start=trial.shapes)
     return fit_structure(runs, trial.structure, trial.frame, start=rough.shapes, evaluations=60)
+
+
+FEWEST_PERIODS = 4.0
+"""Least number of periods within the travel."""
+
+BINS = 2000
+SHARE = 0.1
+
+
+def ripple_wave(position: Array, residual: Array) -> float:
+    r"""Periods per 2π rad of a torque that repeats over the angle, in residuals (N,); 0 without one.
+
+    Residuals are averaged in bins of the position, and the periodogram :math:`|\sum_b r_b e^{-iwq_b}|^2` is searched; the wave counts
+    if it explains :data:`SHARE` of the variance.
+    """
+    lower, span = float(position.min()), float(np.ptp(position))
+    bins = min(BINS, len(position) // 4)
+    if bins < 32 or span <= 0.0:
+        return 0.0
+    place = np.minimum((bins * (position - lower) / span).astype(int), bins - 1)
+    count = np.bincount(place, minlength=bins)
+    mean = np.bincount(place, residual, minlength=bins) / np.maximum(count, 1)
+    known = count > 0
+    if known.mean() < 0.5:
+        return 0.0
+    mean = np.where(known, mean - mean[known].mean(), 0.0)
+    padded = 8 * bins
+    power = np.abs(np.fft.rfft(mean, padded)) ** 2
+    first, last = int(FEWEST_PERIODS * 8), padded // 4
+    best = first + int(np.argmax(power[first:last]))
+    wave = 2.0 * np.pi * best / padded * bins / span
+    angle = wave * position
+    columns = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)
+    values, *_ = np.linalg.lstsq(columns, residual, rcond=None)
+    left = float(np.var(residual - columns @ values))
+    return wave if left < (1.0 - SHARE) * float(np.var(residual)) else 0.0

@@ -51,8 +51,7 @@ class JointUncertainty:
 
 def uncertainty_of(fit: JointFit, runs: Sequence[JointRun]) -> JointUncertainty:
     """Intervals of a fit to runs."""
-    count = max(1, sum(len(run.time) for run in runs) // ROWS)
-    few = [thinned(run, count) for run in runs]
+    few = thinned(runs, ROWS)
     free = [
         name
         for name in (*fit.coefficients, *fit.structure.shapes)

@@ -147,10 +147,7 @@ def _sizes(fit: JointFit, dry: float) -> list[Reason]:
 
 
 def _angle(
-    fit: JointFit,
-    runs: Sequence[JointRun],
-    left_out: Mapping[str, float],
-    errors: Sequence[FileError],
+    fit: JointFit, runs: Sequence[JointRun], left_out: Mapping[str, float], errors: Sequence[FileError]
 ) -> list[Reason]:
     """A torque that depends on the angle or the file, as a wrong rigid model leaves."""
     friction, angle = parts_of(fit, runs, [part for part in OF_ANGLE if part != "gravity"])

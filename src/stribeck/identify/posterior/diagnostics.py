@@ -19,6 +19,9 @@ with warnings.catch_warnings():
     import arviz
 
 
+LEVELS = 0.5 * (1.0 - CONFIDENCE), 0.5 * (1.0 + CONFIDENCE)
+"""Lower and upper quantile of an interval."""
+
 HIGHEST_RHAT = 1.01
 """Chains with a larger rank-normalised split R-hat have not converged to one distribution (Vehtari et al. 2021)."""
 
@@ -54,7 +57,7 @@ class Summary:
         :param prior: draws from the prior (S, P).
         :param bounds: search ranges by name, where defined.
         """
-        before = np.quantile(prior, interval_levels(), axis=0).T.tolist()
+        before = np.quantile(prior, LEVELS, axis=0).T.tolist()
         return {
             name: estimate_of(
                 float(self.mean[k]),
@@ -90,16 +93,11 @@ def summarise(names: Sequence[str], draws: Array) -> Summary:
         tuple(names),
         flat.mean(axis=0),
         flat.std(axis=0, ddof=1),
-        np.quantile(flat, interval_levels(), axis=0).T,
+        np.quantile(flat, LEVELS, axis=0).T,
         np.array([float(arviz.rhat(c)) for c in columns]),
         np.array([float(arviz.ess(c)) for c in columns]),
         np.array([float(arviz.ess(c, method="tail")) for c in columns]),
     )
-
-
-def interval_levels() -> tuple[float, float]:
-    """Lower and upper quantile of an interval."""
-    return 0.5 * (1.0 - CONFIDENCE), 0.5 * (1.0 + CONFIDENCE)
 
 
 def worst(draws: Array) -> tuple[float, float]:

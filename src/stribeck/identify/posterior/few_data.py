@@ -15,8 +15,8 @@ from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.regressor import Machine, design, structural_base
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.posterior.arm import ArmDraws, infer
-from stribeck.identify.posterior.arm_measures import mean_torque
 from stribeck.identify.posterior.likelihood import torque_posterior
+from stribeck.identify.posterior.measures import mean_torque
 from stribeck.identify.posterior.network import link_frames
 from stribeck.identify.posterior.prior import ArmPrior
 from stribeck.model.arrays import Array

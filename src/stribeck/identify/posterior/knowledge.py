@@ -87,12 +87,7 @@ class LinkTable:
         """Scale the table to a robot of another mass and size."""
         m, r = total_mass / self.total_mass, reach / self.reach
         return LinkTable(
-            self.mass * m,
-            self.radius * r,
-            self.diagonal * m * r**2,
-            self.off * m * r**2,
-            total_mass,
-            reach,
+            self.mass * m, self.radius * r, self.diagonal * m * r**2, self.off * m * r**2, total_mass, reach
         )
 
 

@@ -1,4 +1,4 @@
-r"""Likelihoods of measured axis inertias and of measured joint torques.
+r"""Likelihoods of measured axis inertias, which a table contains, and of measured joint torques.
 
 Measured inertias are Gaussian with the standard deviation :math:`c\,X(\delta)`, where c is sampled too. (In Reiners et al.
 2025, eq. 9, the standard deviation is c times the measured value, which is not a generative model.)
@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
+from stribeck.errors import RecordingError
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine, design
+from stribeck.identify.common.autoregressive import effective_samples
 from stribeck.identify.posterior.densities import TruncatedNormal
-from stribeck.identify.posterior.discrepancy import effective_samples
-from stribeck.identify.posterior.laplace import modes
 from stribeck.identify.posterior.network import moments, to_standard
 from stribeck.identify.posterior.prior import ArmPrior
-from stribeck.identify.posterior.sampling import Target
+from stribeck.identify.posterior.sampling import Target, modes
 from stribeck.model.arrays import Array, Mask
+from stribeck.recordings.tables.readers import read_table
 
 NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
 """Prior of the relative noise c of measured inertias."""
@@ -90,8 +93,7 @@ class InertiaPosterior:
 
     def target(self, measured: Array) -> Target:
         """Sampling target for measured inertias (N,), or for those of D arms at the same poses (D, N)."""
-        data = np.atleast_2d(measured)
-        return Target(self.dimension, self.log_prior, self.log_likelihood, data, len(data))
+        return Target(self.dimension, self.log_prior, self.log_likelihood, np.atleast_2d(measured))
 
     def simulate(self, x: Array, rng: np.random.Generator) -> Array:
         """Simulated measurements (D, N) of arms with coordinates (D, d)."""
@@ -267,3 +269,24 @@ def _counted(posterior: TorquePosterior) -> TorquePosterior:
             samples = np.array([effective_samples(s.residual(p)) for s in posterior.sums])
             posterior = replace(posterior, samples=samples)
     return posterior
+
+
+def read_inertias(path: Path, joints: int) -> tuple[Array, npt.NDArray[np.int64], Array]:
+    """Read poses (N, n) [rad], axes (N,) counted from 0, and inertias (N,) [kg m²].
+
+    :raises RecordingError: for a file that is not such a table.
+    """
+    table = read_table(path)
+    rows = table.columns(0, len(table.names))
+    if rows.shape[1] != joints + 2 or not np.all(np.isfinite(rows)):
+        raise RecordingError(
+            f"{path}: expected rows of {joints} joint positions, axis and inertia, all finite; found {len(rows)} rows of {rows.shape[1]}"
+        )
+    axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
+    if (
+        np.any(axes != rows[:, joints] - 1)
+        or np.any((axes < 0) | (axes >= joints))
+        or np.any(measured <= 0.0)
+    ):
+        raise RecordingError(f"{path}: axes must be 1 to {joints} and inertias positive")
+    return rows[:, :joints], axes, measured

@@ -57,7 +57,6 @@ class Batched:
     """
 
     dimension: int
-    posteriors: int
     log_prior: Callable[[Any], Any]
     log_likelihood: Callable[[Any], Any]
 
@@ -66,11 +65,11 @@ def batched(target: Target, chains: int) -> Batched:
     """Vectorise the densities of a target over chains."""
 
     def likelihood(x: Any) -> Any:
-        lanes = x.reshape(target.posteriors, chains, -1)
+        lanes = x.reshape(-1, chains, target.dimension)
         values = jax.vmap(jax.vmap(target.log_likelihood, (0, None)))(lanes, target.data)
         return values.ravel()
 
-    return Batched(target.dimension, target.posteriors, jax.vmap(target.log_prior), likelihood)
+    return Batched(target.dimension, jax.vmap(target.log_prior), likelihood)
 
 
 def sample(

@@ -1,7 +1,7 @@
 """The no-U-turn sampler (Hoffman and Gelman 2014) for many chains and posteriors, with the kernel of blackjax.
 
 The kernel has a unit metric and samples z, with x = centre + root z. The first covariance is the inverse curvature at a mode
-(:mod:`stribeck.identify.posterior.laplace`). Each warm-up round is twice as long as the previous one. The next round uses the covariance of
+(:mod:`stribeck.identify.posterior.sampling`). Each warm-up round is twice as long as the previous one. The next round uses the covariance of
 all chains in its second half and a step size from dual averaging of their mean acceptance (Hoffman and Gelman 2014, §3.2).
 """
 
@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.identify.posterior.laplace import starts
 from stribeck.identify.posterior.sampling import (
     Draws,
     Enough,
@@ -26,6 +25,7 @@ from stribeck.identify.posterior.sampling import (
     collect,
     keys_for,
     silent,
+    starts,
     to_natural,
     to_white,
     tuning_from,

@@ -235,18 +235,6 @@ class ArmPrior:
             f"the prior {self.name} excludes every physically consistent inertia of at least one link: choose another prior"
         )
 
-    def coordinates(self, links: Mechanical) -> Array:
-        """Coordinates (d,) of mechanical parameters, for a prior with Cartesian centres of mass."""
-        assert isinstance(self.com, CartesianCom)  # noqa: S101
-        second = square(np.asarray(exchanged(links.inertia)) / self.scale[:, None])
-        parts = (
-            self.mass.coordinate(np.asarray(links.mass)),
-            self.com.centre.coordinate(np.asarray(links.com)).ravel(),
-            body_coordinates(second).ravel(),
-            self.motor.coordinate(np.asarray(links.motor)),
-        )
-        return np.concatenate(parts)
-
 
 def body_coordinates(second: Array) -> Array:
     """Coordinates (…, 6) of scaled second moments of mass (…, 3, 3)."""

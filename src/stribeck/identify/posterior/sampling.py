@@ -1,4 +1,4 @@
-r"""Common parts of the samplers: targets, tuning, and the loop that collects draws.
+r"""Common parts of the samplers: targets, tuning, modes from which chains start, and the loop that collects draws.
 
 A target is a log prior and a log likelihood of unconstrained coordinates x (d,). Positions are arrays (D, C, d) for D
 posteriors, which differ only in their data, with C chains each. Warm-up adapts all chains of a posterior together, in rounds:
@@ -28,14 +28,12 @@ class Target:
     :param log_prior: of coordinates (d,).
     :param log_likelihood: of coordinates (d,) and the data of one posterior.
     :param data: arrays (D, …).
-    :param posteriors: D.
     """
 
     dimension: int
     log_prior: Callable[[jax.Array], jax.Array]
     log_likelihood: Callable[[jax.Array, Any], jax.Array]
     data: Any
-    posteriors: int = 1
 
     def log_density(self, x: jax.Array, data: Any) -> jax.Array:
         """Log posterior of coordinates (d,) up to a constant."""
@@ -132,3 +130,64 @@ def to_white(tuning: SamplerTuning, x: Array) -> Array:
     """Whitened coordinates z (D, C, d) at x."""
     away = np.swapaxes(x - tuning.centre[:, None], 1, 2)
     return np.swapaxes(np.linalg.solve(tuning.root, away), 1, 2)
+
+
+STEPS = 40
+SMALLEST = 0.3
+"""Lower limit of the curvature; the coordinates of the prior have standard deviations of about one."""
+
+APART = 1.5
+"""Spread of the starting points, in standard deviations."""
+
+
+def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array, SamplerTuning]:
+    """Initial positions (D, C, d) and tuning of the chains: the inverse curvature at modes is the first covariance.
+
+    Starting points are spread more widely (:data:`APART`), so that the agreement of the chains is a valid convergence test.
+
+    :param first: starting points of the search for modes (D, d).
+    """
+    mode, curvature = modes(target, first)
+    values, vectors = np.linalg.eigh(curvature)
+    values = np.maximum(np.abs(values), SMALLEST)
+    covariance = np.einsum("dik,dk,djk->dij", vectors, 1.0 / values, vectors)
+    root = np.linalg.cholesky(covariance)
+    noise = np.random.default_rng(seed).standard_normal((len(first), chains, first.shape[1]))
+    x = mode[:, None] + APART * np.einsum("dij,dcj->dci", root, noise)
+    return x, SamplerTuning(mode, root, np.full(len(first), 0.3))
+
+
+def modes(target: Target, x: Array) -> tuple[Array, Array]:
+    """Modes (D, d) of all posteriors at once, and the Hessian of the negative log density there (D, d, d).
+
+    Damped Newton steps, with the absolute eigenvalues of the curvature, lead there from draws of the prior.
+    """
+
+    def cost(point: Any, data: Any) -> Any:
+        return -target.log_density(point, data)
+
+    def around(point: Any, data: Any) -> Any:
+        return cost(point, data), jax.grad(cost)(point, data), jax.hessian(cost)(point, data)
+
+    local = jax.jit(lambda x: jax.lax.map(lambda pair: around(*pair), (x, target.data)))
+    values = jax.jit(jax.vmap(cost))
+    damping = np.ones(len(x))
+    value, slope, curvature = (np.asarray(part) for part in local(x))
+    for _ in range(STEPS):
+        step = _newton(slope, curvature, damping)
+        tried = np.nan_to_num(np.asarray(values(x + step, target.data)), nan=np.inf)
+        better = tried < value
+        x = np.where(better[:, None], x + step, x)
+        damping = np.where(better, damping * 0.2, damping * 8.0)
+        gain = np.where(better, value - tried, np.inf)
+        value, slope, curvature = (np.asarray(part) for part in local(x))
+        if np.all(gain < 1e-2) or np.all(damping > 1e6):
+            break
+    return x, curvature
+
+
+def _newton(slope: Array, curvature: Array, damping: Array) -> Array:
+    """Damped Newton steps (D, d)."""
+    values, vectors = np.linalg.eigh(curvature)
+    values = np.maximum(np.abs(values), 1e-3) + damping[:, None]
+    return np.asarray(-np.einsum("dik,dk,djk,dj->di", vectors, 1.0 / values, vectors, slope))

@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.identify.common.correlation import effective_samples_of_runs
 from stribeck.identify.posterior import metropolis
 from stribeck.identify.posterior.densities import LogNormal
-from stribeck.identify.posterior.discrepancy import effective_samples_of_runs
 from stribeck.identify.posterior.metropolis import Batched
 from stribeck.identify.posterior.sampling import Draws, Enough, Progress, silent
 from stribeck.identify.posterior.servo_priors import ServoPrior
@@ -68,11 +68,6 @@ class ServoPosterior:
         """Number of coordinates."""
         return len(self.names)
 
-    @property
-    def posteriors(self) -> int:
-        """Number of posteriors D."""
-        return 1 if self.measured is None else len(self.measured)
-
     def values(self, x: Any) -> Any:
         """Parameters and σ at coordinates (…, d)."""
         return jnp.concatenate([self.prior.values(x[..., :-1]), self.noise.value(x[..., -1:])], axis=-1)
@@ -109,7 +104,7 @@ class ServoPosterior:
             each = self.samples[:, None] * (jnp.log(sigma) + 0.5 * squares / sigma**2)
             return -jnp.sum(each, axis=0)
 
-        return Batched(self.dimension, self.posteriors, self.log_prior, likelihood)
+        return Batched(self.dimension, self.log_prior, likelihood)
 
     def positions(self, values: Mapping[str, Any]) -> Array:
         """Simulated positions (T, R) [rad]; values of fixed parameters and σ are ignored."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.identify.common.population import Population
+from stribeck.identify.common.quantiles import Population
 from stribeck.identify.robot.choice import FINER, fitted
 from stribeck.identify.robot.forward import held_goals, simulate_robot
 from stribeck.identify.robot.intervals import alike, estimates_of, half_widths

@@ -16,8 +16,7 @@ from stribeck.identify.common.clusters import (
     cells_of,
     correlation_of,
 )
-from stribeck.identify.common.population import Population, population_of
-from stribeck.identify.common.quantiles import estimate_about
+from stribeck.identify.common.quantiles import Population, estimate_about, population_of
 from stribeck.identify.robot.problem import ALIKE, UNKNOWNS, IntArray, RobotProblem
 from stribeck.identify.robot.rollout import Array, simulate_lanes
 from stribeck.identify.robot.tree import RobotTree

@@ -39,6 +39,12 @@ class ConditionKind:
         """Runs of each condition (L, R)."""
         return np.stack([mask for _, mask in self.levels])
 
+    @property
+    def before(self) -> list[Mask]:
+        """Runs of the conditions before each but the first (R,), where they have an order."""
+        count = 0 if self.beyond is None else len(self.levels)
+        return [np.any(self.masks[:k], axis=0) for k in range(1, count)]
+
 
 KINDS: tuple[tuple[str, str | None, Callable[[Log], Any], str], ...] = (
     ("gain", "higher gain", lambda log: log.setup.kp, "gain {:g}"),

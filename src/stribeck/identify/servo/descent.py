@@ -9,15 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import qmc
 
-from stribeck.identify.common.minimise import BatchEquations, minimise_batch
+from stribeck.identify.common.minimise import NormalEquations, minimise_batch
 from stribeck.identify.common.solver_status import SolverStatus
-from stribeck.identify.servo.incumbent import (
-    BudgetSpentError,
-    Incumbent,
-    Minima,
-    SearchProblem,
-    evaluate,
-)
+from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent, Minima, SearchProblem, evaluate
 from stribeck.model.arrays import Array
 
 SHORT_HORIZON = 0.5
@@ -119,7 +113,7 @@ def levenberg_marquardt(
     return Minima(found.points[order], found.losses[order], status)
 
 
-def random_steps(equations: BatchEquations, count: int, rise: float, rng: np.random.Generator) -> Array:
+def random_steps(equations: NormalEquations, count: int, rise: float, rng: np.random.Generator) -> Array:
     r"""Random steps (S, count, n) by which the quadratic model of a loss rises by a share ``rise`` of it on average.
 
     They are normal with covariance :math:`2 \rho L / n \, H^{-1}`, with the loss L, its curvature H, and the share ρ.

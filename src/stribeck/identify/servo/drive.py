@@ -25,7 +25,7 @@ MOST_IMPROVEMENTS = 200
 def fitted_drive(result: FitResult) -> Drive:
     """The identified servo, with its verdict and provenance."""
     uncertainty = result.uncertainty or NO_UNCERTAINTY
-    settings = result.settings
+    settings, train, validation = result.settings, result.train, result.validation
     search = SearchRecord(
         settings.method,
         settings.seed,
@@ -48,9 +48,7 @@ def fitted_drive(result: FitResult) -> Drive:
         temperatures=temperatures_of(result.split.train),
         statements=uncertainty.statements,
         verdict=judge_result(result),
-        loss=ModelErrors(
-            LOSS, "rad", result.train.mean, result.validation.mean if result.validation else None
-        ),
+        loss=ModelErrors(LOSS, "rad", train.mean, validation.mean if validation else None),
         provenance=Provenance(
             runs_of(result.split),
             simulation_of(settings),
@@ -82,7 +80,7 @@ def simulation_of(settings: FitSettings) -> SimulationSettings:
 def temperatures_of(logs: Sequence[Log]) -> Spread | None:
     """Temperature of the servo [°C], if it is recorded."""
     measured = TemperatureRange.of(logs)
-    return None if measured is None else Spread(mean=measured.mean, min=measured.min, max=measured.max)
+    return None if measured is None else Spread(**measured._asdict())
 
 
 def supply_of(logs: Sequence[Log]) -> Spread | None:

@@ -16,7 +16,6 @@ from stribeck.identify.servo import study as studies
 from stribeck.identify.servo.averaging import Found, members_of
 from stribeck.identify.servo.descent import polish
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent, SearchProblem, evaluate
-from stribeck.identify.servo.minima import equally_good, with_minima
 from stribeck.identify.servo.objective import equivalent_error, smooth_absolute
 from stribeck.identify.servo.parallel import ParallelFits
 from stribeck.identify.servo.prediction import LeftOut
@@ -24,10 +23,16 @@ from stribeck.identify.servo.prior import WithPrior
 from stribeck.identify.servo.refinement import checked_point, prepare_for, problem_of, with_finer_step
 from stribeck.identify.servo.result import Errors, FitResult, FitSearch, FitSettings, Outcome
 from stribeck.identify.servo.rollout import Rollout
-from stribeck.identify.servo.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
+from stribeck.identify.servo.sampling import OptunaSampler, SharedCMA, sample, sampler_for
 from stribeck.identify.servo.search import SEARCHES
 from stribeck.identify.servo.task import FitTask
-from stribeck.identify.servo.uncertainty import Uncertainty, estimate_uncertainty, with_prediction
+from stribeck.identify.servo.uncertainty import (
+    Uncertainty,
+    equally_good,
+    estimate_uncertainty,
+    with_minima,
+    with_prediction,
+)
 from stribeck.identify.servo.workers import search_in_processes
 from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Array
@@ -167,11 +172,7 @@ def snapshot(task: FitTask, incumbent: Incumbent, started: float) -> FitResult |
 
 
 def errors_of(
-    logs: Sequence[Log],
-    actuator: Actuator,
-    law: FrictionLaw,
-    values: Values,
-    settings: FitSettings,
+    logs: Sequence[Log], actuator: Actuator, law: FrictionLaw, values: Values, settings: FitSettings
 ) -> Errors:
     """Mean absolute errors of a law on recorded runs, in float64."""
     batch = batch_for(logs, settings.dt, settings.integrator)
@@ -202,10 +203,7 @@ def _result(task: FitTask, unit: Array, search: FitSearch) -> FitResult:
 
 
 def _searched(
-    task: FitTask,
-    rollout: Rollout,
-    on_progress: Callable[[Incumbent], None],
-    start: Array | None,
+    task: FitTask, rollout: Rollout, on_progress: Callable[[Incumbent], None], start: Array | None
 ) -> tuple[Incumbent, float, bool]:
     """The best point found, the time spent compiling [s], and whether the search was interrupted."""
     settings = task.settings
@@ -318,7 +316,7 @@ def _search_in_study(
     settings, parameters = task.settings, task.parameters
     worker = opened.join()
     stream = np.random.SeedSequence([settings.seed, worker.signed_in, worker.place])
-    sampler: Sampler
+    sampler: OptunaSampler | SharedCMA
     if settings.method == "cmaes":
         sampler = SharedCMA(
             problem,
@@ -333,7 +331,7 @@ def _search_in_study(
     else:
         seed = int(stream.generate_state(1)[0])
         sampler = OptunaSampler(problem, sampler_for(settings.method, seed, settings.batch), parameters)
-    sample(sampler, problem, incumbent, opened.trials(parameters), parameters, settings.batch)
+    sample(sampler, problem, incumbent, opened.trials(), parameters, settings.batch)
 
 
 def _search_alone(

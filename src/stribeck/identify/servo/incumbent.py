@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.identify.common.minimise import BatchEquations
+from stribeck.identify.common.minimise import NormalEquations
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array
 
@@ -31,7 +31,7 @@ class SearchProblem(Protocol):
     def losses(self, unit: npt.ArrayLike) -> Array:
         """Losses of points (C, n), shape (C,)."""
 
-    def normal_equations(self, unit: npt.ArrayLike) -> BatchEquations:
+    def normal_equations(self, unit: npt.ArrayLike) -> NormalEquations:
         """Local least-squares problems at points (S, n)."""
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,10 +28,9 @@ import numpy.typing as npt
 
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.identify.servo.conditions import KINDS, kinds_of, one_more
-from stribeck.identify.servo.mixture import Mixed, alike, mixed
 from stribeck.identify.servo.objective import smooth_absolute
 from stribeck.model.actuator import Actuator
-from stribeck.model.arrays import Mask
+from stribeck.model.arrays import Array, Mask
 from stribeck.model.joint import Drive, Member, Prediction
 from stribeck.model.law import FrictionLaw, law_named
 from stribeck.model.log import Batch, Log
@@ -40,6 +40,41 @@ from stribeck.model.step import Integrator, simulate
 if TYPE_CHECKING:
     from stribeck.identify.servo.prior import Prior
     from stribeck.identify.servo.rollout import Scores
+
+
+class Mixed(NamedTuple):
+    """Mean (T, R) [rad] and variance (T, R) [rad²] of the positions of some fits."""
+
+    mean: Array
+    variance: Array
+
+    def about(self, position: Array) -> Array:
+        """Mean squared distance from a position (T, R) [rad²]."""
+        return np.asarray(self.variance + (self.mean - position) ** 2)
+
+
+def mixed(best: Array, others: Array, weights: Array) -> Mixed:
+    """Mean and variance of motions.
+
+    :param best: positions of the best fit (T, R) [rad], with the weight that the others leave.
+    :param others: those of the other fits (T, R, M).
+    :param weights: of these (M,).
+    """
+    rest = 1.0 - float(np.sum(weights))
+    mean = rest * best + others @ weights
+    variance = rest * (best - mean) ** 2 + (others - mean[:, :, None]) ** 2 @ weights
+    return Mixed(np.asarray(mean), np.asarray(variance))
+
+
+def alike(members: Sequence[Member]) -> list[list[int]]:
+    """Indices of members with the same law, effects and delay, which are simulated together."""
+
+    def kind(index: int) -> tuple[str, tuple[str, ...], float]:
+        one = members[index]
+        return one.model, one.effects, one.values.get("command_delay", 0.0)
+
+    return [list(group) for _, group in groupby(sorted(range(len(members)), key=kind), key=kind)]
+
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -185,22 +220,11 @@ def _drawn(mean: FloatArray, matrix: FloatArray, lower: FloatArray, upper: Float
 def _repeated(batch: Batch, count: int) -> Batch:
     """A batch whose runs are repeated ``count`` times, run by run."""
     many: dict[str, Any] = {
-        name: np.repeat(getattr(batch, name), count, axis=1)
-        for name in (
-            "position",
-            "velocity",
-            "goal",
-            "torque_enable",
-            "supply_voltage",
-            "temperature",
-            "weight",
-        )
+        name: np.repeat(value, count, axis=1)
+        for name, value in vars(batch).items()
+        if isinstance(value, np.ndarray) and value.ndim == 2
     }
-    return replace(
-        batch,
-        logs=tuple(log for log in batch.logs for _ in range(count)),
-        **many,
-    )
+    return replace(batch, logs=tuple(log for log in batch.logs for _ in range(count)), **many)
 
 
 def motions(model: Model, points: FloatArray) -> FloatArray:
@@ -269,12 +293,7 @@ def _without(
 
 
 def _shares(
-    unit: FloatArray,
-    loss: float,
-    scores: Scores,
-    kept: Mask,
-    covariance: FloatArray,
-    prior: Prior | None,
+    unit: FloatArray, loss: float, scores: Scores, kept: Mask, covariance: FloatArray, prior: Prior | None
 ) -> FloatArray:
     """Points in the unit cube (S, n) on the way to the optimum of the runs that are kept, by a damped Newton step."""
     inner = np.diag(covariance) > 0.0

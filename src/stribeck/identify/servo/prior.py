@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.identify.servo.rollout import NormalEquations, Rollout
+from stribeck.identify.common.minimise import NormalEquations
+from stribeck.identify.servo.rollout import Rollout
 from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Array
 from stribeck.model.parameters import ParameterSet

@@ -16,7 +16,6 @@ from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.task import FitTask
 from stribeck.identify.servo.uncertainty import Uncertainty, cluster_length, estimate_uncertainty
 from stribeck.model.arrays import Array
-from stribeck.model.step import simulate
 
 FLOAT32_TOLERANCE = 1e-3
 """Largest relative difference between the loss in the search's arithmetic and in float64."""
@@ -47,16 +46,7 @@ def problem_of(task: FitTask, rollout: Rollout) -> SearchProblem:
 
 def residual_at(rollout: Rollout, point: Array) -> Array:
     """Residuals (T, R) [rad] at a point (n,), in float64."""
-    values = rollout.parameters.with_vector(rollout.parameters.from_unit(point)).values()
-    motion = simulate(
-        rollout.batch,
-        rollout.actuator,
-        rollout.law,
-        values,
-        integrator=rollout.integrator,
-        reset_period=rollout.reset_period,
-    )
-    return motion.position - rollout.batch.position
+    return rollout.motion(point).position - rollout.batch.position
 
 
 def checked_point(rollout: Rollout, points: Array) -> tuple[Array, Array]:

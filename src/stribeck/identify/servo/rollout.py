@@ -18,13 +18,21 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.identify.servo.lanes import LANES, TANGENT_LANES, batches, joined, side_by_side
+from stribeck.identify.common.minimise import NormalEquations
 from stribeck.identify.servo.objective import (
     smooth_absolute,
     smooth_absolute_curvature,
     smooth_absolute_weight,
 )
-from stribeck.identify.servo.programs import Program, Programs
+from stribeck.identify.servo.programs import (
+    LANES,
+    TANGENT_LANES,
+    Program,
+    Programs,
+    batches,
+    joined,
+    side_by_side,
+)
 from stribeck.model.actuator import Actuator
 from stribeck.model.arrays import Array
 from stribeck.model.bench import Pendulum
@@ -32,7 +40,7 @@ from stribeck.model.control_laws import Gains, ServoCommand
 from stribeck.model.law import FrictionLaw
 from stribeck.model.log import Batch
 from stribeck.model.parameters import ParameterSet
-from stribeck.model.step import Integrator, Plant, PlantState, delayed, plant_of, step
+from stribeck.model.step import Integrator, Plant, PlantState, Simulation, delayed, plant_of, simulate, step
 
 Inputs = dict[str, Any]
 
@@ -42,19 +50,6 @@ registers use them."""
 
 CHUNK = 50
 """Time steps between accumulations of the normal equations; bounds the memory for derivatives."""
-
-
-class NormalEquations(NamedTuple):
-    """Weighted least-squares problems at S points, in the unit cube of the free parameters.
-
-    :param loss: (S,); the contributions of the runs are (S, R).
-    :param gradient: of the loss, (S, n) or (S, R, n).
-    :param hessian: Gauss-Newton matrix of iteratively reweighted least squares, (S, n, n) or (S, R, n, n).
-    """
-
-    loss: Array
-    gradient: Array
-    hessian: Array
 
 
 class Scores(NamedTuple):
@@ -184,6 +179,17 @@ class Rollout:
         gradient, curvature = joined(batch_results, len(points))
         # The scan returns (B, n, R, S) and (B, n, n, R, S).
         return Scores(np.transpose(gradient, (3, 0, 2, 1)), np.transpose(curvature, (4, 0, 3, 1, 2)))
+
+    def motion(self, unit: Array, batch: Batch | None = None) -> Simulation:
+        """Motion at a point (n,), simulated in float64; of the same runs on another grid, if one is given."""
+        return simulate(
+            self.batch if batch is None else batch,
+            self.actuator,
+            self.law,
+            self.parameters.with_vector(self.parameters.from_unit(unit)).values(),
+            integrator=self.integrator,
+            reset_period=self.reset_period,
+        )
 
     def _with_own(
         self, points: Array, measured: npt.ArrayLike | None, lanes: int

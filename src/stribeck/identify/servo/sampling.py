@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, field
 
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
-from stribeck.identify.servo.evolution import Restart, fold
 from stribeck.identify.servo.incumbent import BudgetSpentError, Incumbent, SearchProblem
-from stribeck.identify.servo.search import done
-from stribeck.identify.servo.trials import Sample, Trials, sample_of, trial_of
+from stribeck.identify.servo.search import Restart, done, fold
+from stribeck.identify.servo.trials import Trials, asked, evaluated
 from stribeck.model.arrays import Array
 from stribeck.model.parameters import ParameterSet
 
@@ -31,24 +29,6 @@ SAMPLED = "cmaes"
 
 SILENCE = 4
 """A worker that appended nothing while this one evaluated this many batches counts as gone."""
-
-
-class Sampler(Protocol):
-    """Source of points, proposed from the trials so far."""
-
-    @property
-    def problem(self) -> SearchProblem:
-        """The problem on which to evaluate the next points."""
-
-    @property
-    def converged(self) -> bool:
-        """Whether the search has ended."""
-
-    def ask(self, count: int) -> list[Sample]:
-        """Points to evaluate."""
-
-    def tell(self, trials: Sequence[Sample]) -> None:
-        """Update with finished trials of any worker."""
 
 
 class OptunaSampler:
@@ -64,20 +44,20 @@ class OptunaSampler:
         self._distributions = distributions_of(parameters)
         self._asked: dict[Point, int] = {}
 
-    def ask(self, count: int) -> list[Sample]:
-        """See :class:`Sampler`."""
+    def ask(self, count: int) -> list[FrozenTrial]:
+        """Points to evaluate."""
         numbers = [self._study.ask(self._distributions).number for _ in range(count)]
         trials = self._study.get_trials(deepcopy=False)
-        asked = [trials[number] for number in numbers]
-        self._asked |= {_key(trial.params): trial.number for trial in asked}
-        return [sample_of(trial) for trial in asked]
+        found = [trials[number] for number in numbers]
+        self._asked |= {_key(trial.params): trial.number for trial in found}
+        return found
 
-    def tell(self, trials: Sequence[Sample]) -> None:
-        """See :class:`Sampler`."""
+    def tell(self, trials: Sequence[FrozenTrial]) -> None:
+        """Update with finished trials of any worker."""
         for trial in trials:
             number = self._asked.pop(_key(trial.params), None)
             if number is None:
-                self._study.add_trial(trial_of(trial, self._distributions))
+                self._study.add_trial(trial)
             else:
                 self._study.tell(number, trial.value)
 
@@ -94,11 +74,11 @@ class CmaChain:
 
     restart: Restart
     generation: int = 0
-    waiting: list[Sample] = field(default_factory=list)
+    waiting: list[FrozenTrial] = field(default_factory=list)
     trials: int = 0
     owner: str | None = None
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: FrozenTrial) -> None:
         """Add a trial if it was sampled from the current distribution."""
         tag = sample.user_attrs[SAMPLED]
         if tag["generation"] != self.generation or tag["population"] != self.restart.population:
@@ -157,16 +137,16 @@ class SharedCMA:
 
     @property
     def problem(self) -> SearchProblem:
-        """See :class:`Sampler`."""
+        """The problem on which to evaluate the next points."""
         return self._chains[self._current].restart.problem
 
     @property
     def converged(self) -> bool:
-        """See :class:`Sampler`."""
+        """Whether the search has ended."""
         return done(self._incumbent, self._losses)
 
-    def ask(self, count: int) -> list[Sample]:
-        """See :class:`Sampler`."""
+    def ask(self, count: int) -> list[FrozenTrial]:
+        """Points to evaluate."""
         self._batches += 1
         chain = self._chains[self._current]
         points = chain.restart.search.ask_population(count, self._rng)
@@ -176,14 +156,14 @@ class SharedCMA:
             "generation": chain.generation,
             "worker": self._name,
         }
-        values = params_of(self._parameters, fold(points))
+        values, distributions = params_of(self._parameters, fold(points)), distributions_of(self._parameters)
         return [
-            Sample(params, user_attrs={SAMPLED: {**tag, "point": point}})
+            asked(params, distributions, {SAMPLED: {**tag, "point": point}})
             for params, point in zip(values, points.tolist(), strict=True)
         ]
 
-    def tell(self, samples: Sequence[Sample]) -> None:
-        """See :class:`Sampler`."""
+    def tell(self, samples: Sequence[FrozenTrial]) -> None:
+        """Update with finished trials of any worker."""
         for sample in samples:
             tag = sample.user_attrs.get(SAMPLED)
             if tag is None:
@@ -225,7 +205,7 @@ class SharedCMA:
 
 
 def sample(
-    sampler: Sampler,
+    sampler: OptunaSampler | SharedCMA,
     whole: SearchProblem,
     incumbent: Incumbent,
     trials: Trials,
@@ -261,13 +241,11 @@ def sample(
             trials.end()
             is_open = False
             continue
-        asked = sampler.ask(min(batch, incumbent.remaining))
+        points = sampler.ask(min(batch, incumbent.remaining))
         state = TrialState.COMPLETE if sampler.problem is whole else TrialState.PRUNED
-        losses = sampler.problem.losses(units_of(parameters, asked))
-        evaluated = zip(asked, losses.tolist(), strict=True)
-        is_open = trials.append(
-            [replace(s, state=state, value=loss) for s, loss in evaluated], incumbent.budget
-        )
+        losses = sampler.problem.losses(units_of(parameters, points)).tolist()
+        finished = [evaluated(point, state, loss) for point, loss in zip(points, losses, strict=True)]
+        is_open = trials.append(finished, incumbent.budget)
 
 
 def sampler_for(method: str, seed: int, population: int) -> optuna.samplers.BaseSampler:
@@ -295,7 +273,7 @@ def params_of(parameters: ParameterSet, points: Array) -> list[dict[str, float]]
     return [dict(zip(parameters.free_names, row, strict=True)) for row in values.tolist()]
 
 
-def units_of(parameters: ParameterSet, trials: Sequence[Sample]) -> Array:
+def units_of(parameters: ParameterSet, trials: Sequence[FrozenTrial]) -> Array:
     """Trials as points of the unit cube (C, n)."""
     rows = [[trial.params[name] for name in parameters.free_names] for trial in trials]
     return np.clip(parameters.to_unit(rows), 0.0, 1.0)

@@ -1,4 +1,4 @@
-r"""Choice of a law by its error under conditions left out, with the error to expect under a new one.
+r"""Choice of a law by its error under conditions left out, with the error to expect under a new one, and of effects to identify.
 
 Laws, effects and strengths of the prior are fitted without each gain, load and trajectory in turn, and compared by the
 mean error there. The simplest law within one standard error of the best one is chosen (the standard error is that of
@@ -29,9 +29,12 @@ from stribeck.errors import ConfigError
 from stribeck.identify.common.quantiles import student_quantile
 from stribeck.identify.servo.averaging import LEAST_WEIGHT, Found, weights_of
 from stribeck.identify.servo.conditions import ConditionKind, kinds_of, one_more
+from stribeck.identify.servo.identify import identify
+from stribeck.identify.servo.objective import split_runs
 from stribeck.identify.servo.parallel import QUASI_RANDOM, ParallelFits
 from stribeck.identify.servo.prediction import LeftOut
 from stribeck.identify.servo.refinement import prepare_for
+from stribeck.identify.servo.result import StudySettings
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.task import FitTask
 from stribeck.model.arrays import Mask
@@ -150,15 +153,22 @@ def _finite(error: float) -> float | None:
 
 
 class Subsets:
-    """Subsets of the runs, each once."""
+    """Subsets of the runs, each once: all, all without one condition, without two of a kind that has few, and those before each."""
 
-    def __init__(self, runs: int) -> None:
+    def __init__(self, kinds: Sequence[ConditionKind], runs: int) -> None:
         self.masks: list[Mask] = []
         self._index: dict[bytes, int] = {}
-        self.add(np.ones(runs, dtype=bool))
+        self._add(np.ones(runs, dtype=bool))
+        for kind in kinds:
+            for mask in kind.masks:
+                self._add(~mask)
+            if kind.beyond is not None and len(kind.levels) <= MOST_NESTED:
+                for one, other in combinations(kind.masks, 2):
+                    self._add(~(one | other))
+            for mask in kind.before:
+                self._add(mask)
 
-    def add(self, mask: Mask) -> None:
-        """Add a subset, unless it is empty."""
+    def _add(self, mask: Mask) -> None:
         if np.any(mask) and mask.tobytes() not in self._index:
             self._index[mask.tobytes()] = len(self.masks)
             self.masks.append(mask)
@@ -172,45 +182,17 @@ class Subsets:
         for kind in kinds:
             yield kind.name, [self._index[mask.tobytes()] for mask in ~kind.masks]
             if kind.beyond is not None:
-                yield (
-                    kind.beyond,
-                    [
-                        self._index[np.any(kind.masks[:k], axis=0).tobytes()]
-                        for k in range(1, len(kind.levels))
-                    ],
-                )
-
-
-def subsets_for(kinds: Sequence[ConditionKind], runs: int) -> Subsets:
-    """All runs, all without one condition, and without two of a kind that has few."""
-    subsets = Subsets(runs)
-    for kind in kinds:
-        for mask in kind.masks:
-            subsets.add(~mask)
-        if kind.beyond is not None and len(kind.levels) <= MOST_NESTED:
-            for one, other in combinations(kind.masks, 2):
-                subsets.add(~(one | other))
-        if kind.beyond is not None:
-            for k in range(1, len(kind.levels)):
-                subsets.add(np.any(kind.masks[:k], axis=0))
-    return subsets
+                yield kind.beyond, [self._index[mask.tobytes()] for mask in kind.before]
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOutErrors:
-    """Mean absolute error of each run for every candidate and subset fitted, (V, F, R) [rad].
-
-    :param sizes: number of free parameters of each candidate (V,).
-    :param effects: number of effects of each (V,).
-    :param strengths: strength of the prior of each (V,).
-    """
+    """Mean absolute error of each run for every candidate and subset fitted, (V, F, R) [rad]."""
 
     by_run: FloatArray
     subsets: Subsets
     kinds: Sequence[ConditionKind]
-    sizes: npt.NDArray[np.int_]
-    effects: npt.NDArray[np.int_]
-    strengths: FloatArray
+    variants: Sequence[Variant]
 
     def on(self, fitted: Mask, runs: Mask) -> FloatArray:
         """Mean error on runs of the fits to a subset (V,)."""
@@ -255,8 +237,14 @@ class LeftOutErrors:
             count = errors.shape[1]
             if count > 1:
                 variance += np.var(errors - errors[best], axis=1, ddof=1) / count / len(left_out) ** 2
-        near = np.flatnonzero((self.sizes <= self.sizes[best]) & (score <= score[best] + np.sqrt(variance)))
-        return int(min(near, key=lambda k: (self.sizes[k], -self.effects[k], -self.strengths[k], score[k])))
+        sizes = np.array([one.free for one in self.variants])
+        near = np.flatnonzero((sizes <= sizes[best]) & (score <= score[best] + np.sqrt(variance)))
+
+        def rank(k: int) -> tuple[float, ...]:
+            one = self.variants[k]
+            return one.free, -len(one.effects), -one.strength, score[k]
+
+        return int(min(near.tolist(), key=rank))
 
     def expected(self) -> dict[str, Expected]:
         """Expected error under a new condition of each kind; beyond the recorded ones too, where they have an order."""
@@ -266,10 +254,8 @@ class LeftOutErrors:
             errors = [self.on(~mask, mask)[v] for v, mask in zip(chosen, kind.masks, strict=True)]
             found[kind.name] = expected_of(np.array(errors))
             if kind.beyond is not None:
-                steps = [
-                    self.on(np.any(kind.masks[:level], axis=0), kind.masks[level])[chosen[level]]
-                    for level in range(1, len(kind.levels))
-                ]
+                beyond = zip(chosen[1:], kind.before, kind.masks[1:], strict=True)
+                steps = [self.on(before, mask)[v] for v, before, mask in beyond]
                 found[kind.beyond] = expected_of(np.array(steps))
         return found
 
@@ -279,10 +265,6 @@ def expected_of(errors: FloatArray) -> Expected:
     scatter = one_more(np.log(np.maximum(errors, 1e-9)))
     mean, half = scatter.mean, scatter.scale * student_quantile(scatter.freedom, CONFIDENCE)
     return Expected(float(np.mean(errors)), (float(np.exp(mean - half)), float(np.exp(mean + half))))
-
-
-def _told(on_progress: Callable[[int], None], before: int, evaluations: int) -> None:
-    on_progress(before + evaluations)
 
 
 def _found(
@@ -298,19 +280,6 @@ def _found(
             yield Found(task, weight, *minima[k](0))
 
 
-def _judged(
-    variants: Sequence[Variant], by_run: FloatArray, subsets: Subsets, kinds: Sequence[ConditionKind]
-) -> LeftOutErrors:
-    return LeftOutErrors(
-        by_run,
-        subsets,
-        kinds,
-        sizes=np.array([variant.free for variant in variants]),
-        effects=np.array([len(variant.effects) for variant in variants]),
-        strengths=np.array([variant.strength for variant in variants]),
-    )
-
-
 def select(
     groups: Sequence[Sequence[FitTask]], on_progress: Callable[[int], None] = lambda evaluations: None
 ) -> Selection:
@@ -324,7 +293,7 @@ def select(
     kinds = kinds_of(logs)
     if not kinds:
         raise ConfigError("a single run: nothing can be left out")
-    subsets = subsets_for(kinds, len(logs))
+    subsets = Subsets(kinds, len(logs))
     variants: list[Variant] = []
     tasks: list[FitTask] = []
     errors: list[FloatArray] = []
@@ -338,9 +307,8 @@ def select(
         strengths = STRENGTHS if "current-limit" in effects else (1.0,)
         rollout = laws[-1].rollout()
         rollout.prepare()
-        fits = ParallelFits(
-            laws, rollout, np.stack(subsets.masks), strengths, partial(_told, on_progress, evaluations)
-        )
+        progress = partial(lambda before, count: on_progress(before + count), evaluations)
+        fits = ParallelFits(laws, rollout, np.stack(subsets.masks), strengths, progress)
         pool = fits.fit(count=int(np.clip(group[0].settings.trials // 100, 8, QUASI_RANDOM)))
         errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
         evaluations += fits.rollout.meter.evaluations
@@ -349,7 +317,7 @@ def select(
                 variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))
                 tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
                 minima.append(partial(fits.minima, pool, law, k))
-        judged = _judged(variants, np.concatenate(errors), subsets, kinds)
+        judged = LeftOutErrors(np.concatenate(errors), subsets, kinds, tuple(variants))
         rollouts |= dict.fromkeys(range(len(tasks) - len(strengths), len(tasks)), rollout)
         chosen = judged.choose()
         if chosen not in rollouts:  # compiled beside the comparison with smaller sets of effects
@@ -371,3 +339,73 @@ def select(
         seconds=time.perf_counter() - begin,
         evaluations=evaluations,
     )
+
+
+@dataclass(frozen=True)
+class LeftOutGain:
+    """Errors [rad] on the runs at one gain, of models fitted to all other gains."""
+
+    kp: float
+    fixed: float
+    free: float
+
+
+def check_freed(
+    task: FitTask,
+    names: Sequence[str],
+    on_figure: Callable[[LeftOutGain], None] = lambda figure: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[LeftOutGain]:
+    """Refuse free effect parameters unless they lower the error at every gain left out.
+
+    A free effect parameter compensates for whatever the model lacks and then fails at gains that were not fitted.
+
+    :param task: fit task in which the parameters are free.
+    :param names: names of the freed parameters.
+    :param on_figure: called with the errors of each gain as soon as they are computed.
+    :param stop: see :func:`stribeck.identify.servo.identify.identify`.
+    :raises KeyboardInterrupt: if the check was interrupted.
+    :raises ConfigError: if there is only one gain, or at the first gain where the error does not decrease.
+    """
+    logs = task.split.train
+    gains = sorted({log.setup.kp for log in logs})
+    listed = ", ".join(names)
+    if len(gains) < 2:
+        raise ConfigError(
+            f"{listed} is not identified, because this must lower the error at gains left out of the fit, and "
+            f"these recordings have only one gain ({gains[0]:g}): record more gains"
+        )
+    settings = replace(task.settings, study=StudySettings(), workers=1)
+    datasheet = {
+        parameter.name: parameter.value
+        for parameter in task.actuator.parameters(task.law)
+        if parameter.name in names
+    }
+    comparisons = []
+    for kp in gains:
+        split = split_runs(logs, validation_kp=kp)
+        free = replace(task, split=split, settings=settings)
+        fixed = replace(free, parameters=task.parameters.fixed(datasheet))
+        errors = [_left_out_error(part, stop) for part in (fixed, free)]
+        figure = LeftOutGain(kp, *errors)
+        on_figure(figure)
+        comparisons.append(figure)
+    worse = [figure for figure in comparisons if figure.free >= figure.fixed]
+    if worse:
+        figures = "; ".join(
+            f"gain {figure.kp:g}: {1e3 * figure.fixed:.1f} mrad fixed, {1e3 * figure.free:.1f} mrad free"
+            for figure in comparisons
+        )
+        values = ", ".join(f"{name} = {value:g}" for name, value in datasheet.items())
+        raise ConfigError(
+            f"{listed} is not identified: the error at {'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)}, left out "
+            f"of the fit, does not fall ({figures}). The value would compensate for another error: keep the datasheet's value ({values})"
+        )
+    return comparisons
+
+
+def _left_out_error(task: FitTask, stop: Callable[[], bool]) -> float:
+    result = identify(task, stop=stop)
+    if result.search.outcome == "interrupted" or result.validation is None:
+        raise KeyboardInterrupt
+    return result.validation.mean

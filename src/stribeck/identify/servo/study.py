@@ -13,9 +13,8 @@ import socket
 import sqlite3
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +25,10 @@ from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBSto
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from stribeck.errors import MissingDependencyError, OutputError, StribeckError, StudyError
+from stribeck.errors import MissingDependencyError, OutputError, StudyError
 from stribeck.files.folders import check_writable
 from stribeck.identify.servo.sampling import distributions_of, params_of, units_of
-from stribeck.identify.servo.trials import Sample, Trials, journal_path, sample_of, trials_of
+from stribeck.identify.servo.trials import Trials, journal_path, shown, translated
 from stribeck.model.arrays import Array
 from stribeck.model.parameters import ParameterSet
 
@@ -75,11 +74,9 @@ class OpenStudy(NamedTuple):
         """Budget of trials."""
         return int(self.study.user_attrs[TRIALS])
 
-    def trials(self, parameters: ParameterSet) -> Trials:
+    def trials(self) -> Trials:
         """Finished trials, for reading and appending."""
-        with translated(str(self.url)):
-            trials = trials_of(self.study, self.storage, distributions_of(parameters), self.url)
-        return _TranslatedTrials(trials, str(self.url))
+        return Trials(self.study, self.storage, self.url)
 
     def join(self) -> Worker:
         """Sign in as a worker."""
@@ -97,26 +94,6 @@ class OpenStudy(NamedTuple):
 
     def _workers(self) -> list[str]:
         return sorted(key for key in self.study.user_attrs if key.startswith(WORKER))
-
-
-@dataclass(frozen=True)
-class _TranslatedTrials:
-    """Trials that raise :class:`StudyError` for the errors of their storage."""
-
-    inner: Trials
-    url: str
-
-    def append(self, samples: Sequence[Sample], limit: int) -> bool:
-        with translated(self.url):
-            return self.inner.append(samples, limit)
-
-    def end(self) -> None:
-        with translated(self.url):
-            self.inner.end()
-
-    def news(self) -> list[Sample]:
-        with translated(self.url):
-            return self.inner.news()
 
 
 def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
@@ -184,14 +161,6 @@ def canonical(url: str) -> str:
     return f"postgresql+psycopg://{rest}" if colon and scheme in ("postgres", "postgresql") else url
 
 
-def shown(url: str) -> str:
-    """The URL without its password."""
-    try:
-        return sqlalchemy.make_url(url).render_as_string(hide_password=True)
-    except sqlalchemy.exc.ArgumentError:
-        return url
-
-
 def _sqlite_storage(url: str) -> RDBStorage:
     """An SQLite file with a write-ahead log: fast concurrent writes, and appended trials survive a kill."""
     storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}})
@@ -242,18 +211,6 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
         is_journal = False
     if not is_journal:
         raise StudyError(f"study: {path} is not an Optuna journal: name another file")
-
-
-@contextmanager
-def translated(url: str) -> Iterator[None]:
-    """Raise the errors of storages, which come from many libraries, as :class:`StudyError`."""
-    try:
-        yield
-    except StribeckError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise StudyError(f"study {shown(url)!r} cannot be used: {reason or type(error).__name__}") from error
 
 
 def open_study(
@@ -314,7 +271,7 @@ def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[Array, Array
     if not any(trial.state == TrialState.COMPLETE for trial in study.get_trials(deepcopy=False)):
         return None
     best = study.best_trial
-    return units_of(parameters, [sample_of(best)]), np.array([best.value])
+    return units_of(parameters, [best]), np.array([best.value])
 
 
 def keep_best(opened: OpenStudy, parameters: ParameterSet, unit: Array, loss: float) -> None:

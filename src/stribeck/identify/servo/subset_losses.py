@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.identify.common.minimise import NormalEquations
 from stribeck.identify.servo.prior import Prior, prior_for
-from stribeck.identify.servo.rollout import NormalEquations, Rollout
+from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.task import FitTask
 from stribeck.model.arrays import Array, Mask
 from stribeck.model.terms import FRICTION_PARAMETERS

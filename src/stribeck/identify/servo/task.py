@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from stribeck.errors import ConfigError
 from stribeck.files.drive_entry import check_possible
-from stribeck.identify.servo.lanes import lanes_for
 from stribeck.identify.servo.objective import Split
+from stribeck.identify.servo.programs import lanes_for
 from stribeck.identify.servo.result import FitSettings
 from stribeck.identify.servo.rollout import Rollout
 from stribeck.identify.servo.search import SEARCHES
 from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.model.law import FrictionLaw
-from stribeck.model.log import Batch, Log, TemperatureRange, common_value
+from stribeck.model.log import Batch, Log, TemperatureRange, common_actuator
 from stribeck.model.parameters import ParameterSet
 from stribeck.model.step import batch_for
 from stribeck.recordings.sources import fingerprint
@@ -111,7 +111,7 @@ def task_for(
     :raises RecordingError: for recordings of different servos.
     """
     logs = (*split.train, *split.validation)
-    recorded = common_value(logs, "actuator")
+    recorded = common_actuator(logs)
     if recorded != actuator.name:
         raise ConfigError(
             f"the recordings are of the servo {recorded!r}, not of {actuator.name!r}: both names must be "

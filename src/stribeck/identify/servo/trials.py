@@ -9,20 +9,21 @@ PostgreSQL. On other databases the last batch of each worker may exceed them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 import optuna
 import sqlalchemy as sql
 from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileSymlinkLock
 from optuna.trial import FrozenTrial, TrialState
+
+from stribeck.errors import StribeckError, StudyError
 
 LOCK = 0x5_7219_BEC6
 """Key of the advisory lock."""
@@ -33,83 +34,94 @@ EVALUATED = (TrialState.COMPLETE, TrialState.PRUNED)
 ENDED = "stribeck ended"
 """User attribute of a study whose search has ended."""
 
-Distributions = Mapping[str, BaseDistribution]
-Attributes = Mapping[str, Any]
 
-
-@dataclass(frozen=True)
-class Sample:
-    """A point to evaluate, or evaluated: the fields used here of an Optuna trial, without Optuna's checks.
+def asked(
+    params: dict[str, float], distributions: Mapping[str, BaseDistribution], user_attrs: dict[str, Any]
+) -> FrozenTrial:
+    """A point to evaluate, which is checked when it enters a study.
 
     :param params: values of the free parameters by name.
-    :param state: ``COMPLETE``, ``PRUNED``, or ``RUNNING`` before evaluation.
     """
-
-    params: Mapping[str, float]
-    state: TrialState = TrialState.RUNNING
-    value: float = np.nan
-    user_attrs: Attributes = field(default_factory=dict)
-    system_attrs: Attributes = field(default_factory=dict)
-    started: datetime | None = field(default_factory=datetime.now)
-
-
-def sample_of(trial: FrozenTrial) -> Sample:
-    """Convert an Optuna trial to a sample."""
-    value = np.nan if trial.value is None else trial.value
-    return Sample(
-        trial.params, trial.state, value, trial.user_attrs, trial.system_attrs, trial.datetime_start
+    now = datetime.now()
+    return FrozenTrial(
+        -1, TrialState.RUNNING, None, now, None, params, dict(distributions), user_attrs, {}, {}, -1
     )
 
 
-def trial_of(sample: Sample, distributions: Distributions) -> FrozenTrial:
-    """Convert a sample to a finished Optuna trial."""
-    trial = optuna.create_trial(
-        state=sample.state,
-        value=sample.value,
-        params=dict(sample.params),
-        distributions=dict(distributions),
-        user_attrs=dict(sample.user_attrs),
-        system_attrs=dict(sample.system_attrs),
-    )
-    trial.datetime_start = sample.started
+def evaluated(trial: FrozenTrial, state: TrialState, loss: float) -> FrozenTrial:
+    """A point with its loss."""
+    trial = copy(trial)
+    trial.state, trial.value, trial.datetime_complete = state, loss, datetime.now()
     return trial
 
 
-class Trials(Protocol):
-    """The evaluated trials of one study, in the study's order."""
+class Trials:
+    """The evaluated trials of one study, in the study's order, through the public API of :class:`optuna.Study`.
 
-    def append(self, samples: Sequence[Sample], limit: int) -> bool:
+    :param storage: of the study, at ``url``.
+    :raises StudyError: by all methods, for the errors of the storage.
+    """
+
+    def __init__(
+        self, study: optuna.Study, storage: BaseStorage | None = None, url: str | None = None
+    ) -> None:
+        self._study, self._storage, self._url = study, storage, url
+        self._seen = 0
+
+    def append(self, trials: Sequence[FrozenTrial], limit: int) -> bool:
         """Add evaluated points until the study has ``limit`` trials.
 
         :returns: whether the study is open; nothing is added to an ended one.
         """
+        with translated(str(self._url)), _locked(self._storage, self._url):
+            if ENDED in self._study.user_attrs:
+                return False
+            self._study.add_trials(trials[: max(0, limit - len(self._evaluated()))])
+            return True
 
     def end(self) -> None:
         """Refuse all further trials."""
+        with translated(str(self._url)), _locked(self._storage, self._url):
+            self._study.set_user_attr(ENDED, True)
 
-    def news(self) -> list[Sample]:
+    def news(self) -> list[FrozenTrial]:
         """Trials of all workers since the last call."""
+        with translated(str(self._url)):
+            found = self._evaluated()
+        new, self._seen = found[self._seen :], len(found)
+        return new
+
+    def _evaluated(self) -> list[FrozenTrial]:
+        trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=EVALUATED)
+        return trials
 
 
-def trials_of(
-    study: optuna.Study, storage: BaseStorage, distributions: Distributions, url: str | None
-) -> Trials:
-    """Access to the trials of a study.
-
-    :param storage: storage of the study, at ``url``.
-    :param distributions: distributions of its parameters.
-    """
-    return StudyTrials(study, distributions, _lock_of(storage, url))
-
-
-def _lock_of(storage: BaseStorage, url: str | None) -> AbstractContextManager[Any] | None:
+@contextmanager
+def _locked(storage: BaseStorage | None, url: str | None) -> Iterator[None]:
+    """Hold the lock of a study, which ends with its holder: Optuna breaks that of a file, PostgreSQL that of a connection."""
+    dialect = storage.engine.dialect.name if isinstance(storage, RDBStorage) else ""
+    if isinstance(storage, RDBStorage) and dialect == "postgresql":
+        with storage.engine.connect() as connection:
+            connection.execute(sql.text("SELECT pg_advisory_lock(:key)"), {"key": LOCK})
+            try:
+                yield
+            finally:
+                connection.execute(sql.text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK})
+        return
+    path = None
     if isinstance(storage, JournalStorage) and url is not None:
-        return _FileLock(journal_path(url))
-    if isinstance(storage, RDBStorage) and storage.engine.dialect.name == "sqlite":
-        return _FileLock(Path(storage.engine.url.database or ""))
-    if isinstance(storage, RDBStorage) and storage.engine.dialect.name == "postgresql":
-        return _AdvisoryLock(storage)
-    return None
+        path = journal_path(url)
+    elif isinstance(storage, RDBStorage) and dialect == "sqlite":
+        path = Path(storage.engine.url.database or "")
+    if path is None:
+        yield
+        return
+    lock = JournalFileSymlinkLock(f"{path}.batch")
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def journal_path(url: str) -> Path:
@@ -117,70 +129,21 @@ def journal_path(url: str) -> Path:
     return Path(url.removeprefix("journal:").removeprefix("//"))
 
 
-class StudyTrials:
-    """Trials through the public API of :class:`optuna.Study`.
-
-    :param lock: held while a batch is added.
-    """
-
-    def __init__(
-        self,
-        study: optuna.Study,
-        distributions: Distributions,
-        lock: AbstractContextManager[Any] | None = None,
-    ) -> None:
-        self._study, self._distributions = study, distributions
-        self._lock = lock or nullcontext()
-        self._seen = 0
-
-    def append(self, samples: Sequence[Sample], limit: int) -> bool:
-        """See :class:`Trials`."""
-        with self._lock:
-            if ENDED in self._study.user_attrs:
-                return False
-            room = max(0, limit - len(self._evaluated()))
-            self._study.add_trials([trial_of(sample, self._distributions) for sample in samples[:room]])
-            return True
-
-    def end(self) -> None:
-        """See :class:`Trials`."""
-        with self._lock:
-            self._study.set_user_attr(ENDED, True)
-
-    def news(self) -> list[Sample]:
-        """See :class:`Trials`."""
-        evaluated = self._evaluated()
-        new, self._seen = evaluated[self._seen :], len(evaluated)
-        return [sample_of(trial) for trial in new]
-
-    def _evaluated(self) -> list[FrozenTrial]:
-        trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=EVALUATED)
-        return trials
+def shown(url: str) -> str:
+    """The URL without its password."""
+    try:
+        return sql.make_url(url).render_as_string(hide_password=True)
+    except sql.exc.ArgumentError:
+        return url
 
 
-class _FileLock:
-    """Lock file beside a journal or database; Optuna breaks it if its holder was killed."""
-
-    def __init__(self, path: Path) -> None:
-        self._lock = JournalFileSymlinkLock(f"{path}.batch")
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-
-class _AdvisoryLock:
-    """Lock of a PostgreSQL server, which ends with the connection of its holder."""
-
-    def __init__(self, storage: RDBStorage) -> None:
-        self._engine = storage.engine
-
-    def __enter__(self) -> None:
-        self._connection = self._engine.connect()
-        self._connection.execute(sql.text("SELECT pg_advisory_lock(:key)"), {"key": LOCK})
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.execute(sql.text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK})
-        self._connection.close()
+@contextmanager
+def translated(url: str) -> Iterator[None]:
+    """Raise the errors of storages, which come from many libraries, as :class:`StudyError`."""
+    try:
+        yield
+    except StribeckError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise StudyError(f"study {shown(url)!r} cannot be used: {reason or type(error).__name__}") from error

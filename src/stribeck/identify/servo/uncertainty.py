@@ -1,4 +1,4 @@
-"""Uncertainty of a fit, and what its data do not determine.
+"""Uncertainty of a fit, and what its data do not determine; equally good minima, and the parameters on which they disagree.
 
 The loss is a mean absolute error, and most of the residual is smooth model error that repeats within a run. Samples are
 therefore not independent. Runs are, or, if there are few runs, long blocks of them. The covariance is the sandwich over
@@ -13,22 +13,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from stribeck.identify.common.clusters import (
-    ClusterCovariance,
-    bias_reduced,
-    leave_one_out,
-)
+from stribeck.identify.common.clusters import ClusterCovariance, bias_reduced, leave_one_out
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.identify.common.quantiles import estimate_about
+from stribeck.identify.servo.incumbent import Incumbent
+from stribeck.identify.servo.objective import EQUALLY_GOOD, equivalent_error
 from stribeck.identify.servo.prediction import LeftOut, Model, prediction_of
 from stribeck.identify.servo.prior import Prior
 from stribeck.identify.servo.rollout import Rollout, Scores
 from stribeck.model.arrays import Array, Mask
-from stribeck.model.estimate import CONFIDENCE, Estimate, Interval
+from stribeck.model.estimate import CONFIDENCE, Estimate, Interval, disagreements
 from stribeck.model.joint import CorrelationMatrix, Member, Prediction
 from stribeck.model.log import Batch, Log, TemperatureRange
 from stribeck.model.parameters import ParameterSet
-from stribeck.model.step import batch_for, simulate
+from stribeck.model.provenance import Minimum
+from stribeck.model.step import batch_for
 from stribeck.model.terms import CONSTANT_PARAMETERS, LOAD_PARAMETERS
 
 RUNS_PER_PARAMETER = 3
@@ -98,8 +97,8 @@ def estimate_uncertainty(rollout: Rollout, unit: Array, residual: Array) -> Unce
     """
     length = cluster_length(rollout, unit, residual)
     scores = rollout.scores(unit[None], length)
-    estimated = _estimated(rollout, unit, scores, 0, length)
-    return replace(estimated, step_errors=_step_errors(rollout, unit, residual, scores, length))
+    found = estimated(rollout, unit, scores, 0, length)
+    return replace(found, step_errors=_step_errors(rollout, unit, residual, scores, length))
 
 
 def with_prediction(
@@ -141,15 +140,8 @@ def _step_errors(
     as its whole error, one of first order twice that.
     """
     parameters, batch = rollout.parameters, rollout.batch
-    values = parameters.with_vector(parameters.from_unit(unit)).values()
-    finer = simulate(
-        batch_for(batch.logs, 0.5 * batch.dt, rollout.integrator),
-        rollout.actuator,
-        rollout.law,
-        values,
-        integrator=rollout.integrator,
-        reset_period=rollout.reset_period,
-    ).position[::2]
+    halved = batch_for(batch.logs, 0.5 * batch.dt, rollout.integrator)
+    finer = rollout.motion(unit, halved).position[::2]
     change = finer - (batch.position + residual)
     moved = rollout.scores(unit[None], length, (batch.position - change)[None])
     bounded = parameters.sides(parameters.from_unit(unit))
@@ -164,32 +156,22 @@ def _step_errors(
     return dict(zip(names, (order * shift * widths).tolist(), strict=True))
 
 
-def estimate_at_points(rollout: Rollout, points: Array, measured: Array) -> list[Uncertainty]:
-    """Uncertainties of many parallel fits to recordings of the same commands.
-
-    :param points: the optima (S, n).
-    :param measured: the measured positions of each (S, T, R) [rad].
-    """
-    length = cluster_length(rollout, points[0], measured[0] - np.mean(measured, axis=0))
-    scores = rollout.scores(points, length, measured)
-    return [_estimated(rollout, point, scores, k, length) for k, point in enumerate(points)]
-
-
-def _by_run(rollout: Rollout, unit: Array) -> bool:
-    free = len(unit) - len(rollout.parameters.sides(rollout.parameters.from_unit(unit)))
-    return len(rollout.batch.logs) >= RUNS_PER_PARAMETER * free
-
-
 def cluster_length(rollout: Rollout, unit: Array, residual: Array) -> float:
     """Length of the clusters [s]: that of whole runs if there are enough of them."""
     batch = rollout.batch
-    if _by_run(rollout, unit):
+    free = len(unit) - len(rollout.parameters.sides(rollout.parameters.from_unit(unit)))
+    if len(batch.logs) >= RUNS_PER_PARAMETER * free:
         return len(batch.time) * batch.dt
     half = 0.5 * len(batch.time) * batch.dt
     return min(max(SHORTEST_BLOCK, batch.dt * correlation_time(residual.T)), half)
 
 
-def _estimated(rollout: Rollout, unit: Array, scores: Scores, point: int, length: float) -> Uncertainty:
+def estimated(rollout: Rollout, unit: Array, scores: Scores, point: int, length: float) -> Uncertainty:
+    """The uncertainty at an optimum (n,), with the scores there.
+
+    :param scores: at several points, of which it is the one with the index ``point``.
+    :param length: of the clusters [s].
+    """
     parameters, batch = rollout.parameters, rollout.batch
     at_bounds = parameters.sides(parameters.from_unit(unit))
     runs = len(batch.logs)
@@ -214,10 +196,7 @@ def _estimated(rollout: Rollout, unit: Array, scores: Scores, point: int, length
 
 
 def _covariance(
-    scores: Scores,
-    point: int,
-    bounded: Mask,
-    covariance_of: Callable[[Array, Array], ClusterCovariance],
+    scores: Scores, point: int, bounded: Mask, covariance_of: Callable[[Array, Array], ClusterCovariance]
 ) -> tuple[Mask, ClusterCovariance]:
     """Mask of the parameters not held at a bound (n,), and their covariance.
 
@@ -245,23 +224,19 @@ def clusters_of(scores: Scores, point: int, inner: Mask) -> tuple[Array, Array]:
     return gradient[present], curvature[present]
 
 
-def _one_load(logs: Sequence[Log]) -> bool:
+def one_load(logs: Sequence[Log]) -> bool:
+    """Whether all runs have the same load."""
     return len({round(log.setup.load, 6) for log in logs}) < 2
 
 
 def together_in(logs: Sequence[Log], parameters: ParameterSet) -> frozenset[str]:
     """Constant and load-dependent friction, which runs of one load determine only together; empty if they carry several."""
     split = {name for name in parameters.free_names if name in (*CONSTANT_PARAMETERS, *LOAD_PARAMETERS)}
-    return frozenset() if split.isdisjoint(LOAD_PARAMETERS) or not _one_load(logs) else frozenset(split)
+    return frozenset() if split.isdisjoint(LOAD_PARAMETERS) or not one_load(logs) else frozenset(split)
 
 
 def _estimates(
-    parameters: ParameterSet,
-    unit: Array,
-    widths: Array,
-    held: Mask,
-    together: frozenset[str],
-    clusters: str,
+    parameters: ParameterSet, unit: Array, widths: Array, held: Mask, together: frozenset[str], clusters: str
 ) -> dict[str, Estimate]:
     """Estimates of the free parameters.
 
@@ -277,10 +252,8 @@ def _estimates(
         half = width * (parameter.upper - parameter.lower)
         reason = f"some combination of it with others has no effect on the motion ({clusters})"
         if name in together:
-            half, reason = (
-                np.inf,
-                "one load only: constant and load-dependent friction cannot be distinguished",
-            )
+            half = np.inf
+            reason = "one load only: constant and load-dependent friction cannot be distinguished"
         estimates[name] = estimate_about(
             value, parameter.unit, half, bounds=bounds, confidence=CONFIDENCE, reason=reason, held=stays
         )
@@ -290,7 +263,7 @@ def _estimates(
 def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
     statements, together = [], together_in(batch.logs, parameters)
     setups = [log.setup for log in batch.logs]
-    if _one_load(batch.logs):
+    if one_load(batch.logs):
         statements.append(
             f"All runs have the same load ({setups[0].load:.4g} kg m): the division into constant and "
             "load-dependent friction is not determined. Record a second mass or rod length."
@@ -322,3 +295,54 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
             )
             statements.append(f"{name} is {one.reason}: {reason}.")
     return tuple(statements)
+
+
+DISTINCT = 1e-3
+"""Points of the unit cube closer than this along every axis count as the same."""
+
+MOST_MINIMA = 12
+"""Largest number of minima kept."""
+
+
+def equally_good(parameters: ParameterSet, best: Array, incumbent: Incumbent) -> tuple[Minimum, ...]:
+    """The best point (n,) of the unit cube, then the other minima that fit as well, the better first.
+
+    Searches that ran out of evaluations have no minima; then the result is the best point alone.
+    """
+    kept = [best]
+    losses = [incumbent.loss]
+    for loss, point in sorted(incumbent.minima, key=lambda found: found[0]):
+        if loss > incumbent.loss * (1.0 + EQUALLY_GOOD) or len(kept) == MOST_MINIMA:
+            break
+        if np.min(np.max(np.abs(np.stack(kept) - point), axis=1)) > DISTINCT:
+            kept.append(point)
+            losses.append(loss)
+    return tuple(
+        Minimum(
+            error=float(equivalent_error(loss)),
+            values=dict(zip(parameters.free_names, parameters.from_unit(point).tolist(), strict=True)),
+        )
+        for loss, point in zip(losses, kept, strict=True)
+    )
+
+
+def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[Minimum]) -> Uncertainty:
+    """The uncertainty, with all parameters on which equally good minima disagree marked as doubtful.
+
+    An interval around one minimum does not cover another one elsewhere.
+    """
+    bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in parameters.free}
+    reasons = {
+        name: f"minima with the same error lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
+        for name, (lowest, highest) in disagreements(bounds, [minimum.values for minimum in minima]).items()
+        if uncertainty.estimates[name].known
+    }
+    if not reasons:
+        return uncertainty
+    doubted = {name: uncertainty.estimates[name].doubted(reason) for name, reason in reasons.items()}
+    listed = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
+    return replace(
+        uncertainty,
+        estimates={**uncertainty.estimates, **doubted},
+        statements=(*uncertainty.statements, f"Not determined, although the interval is narrow: {listed}."),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from stribeck.identify.common.judging import Evidence, Misfit, judge, misfits_of
@@ -24,7 +26,7 @@ def judge_result(result: FitResult) -> Verdict:
             {"": result.estimates} if finished else {},
             status=SolverStatus.DIVERGED if result.search.status is SolverStatus.DIVERGED else None,
             together=together_in(result.split.train, result.parameters),
-            more=(*_loads(result), *_torque_off(result), *([] if finished else [UNFINISHED])),
+            more=(*_more(result), *([] if finished else [UNFINISHED])),
         )
     )
 
@@ -56,18 +58,11 @@ def _relative(errors: Errors, runs: tuple[Log, ...]) -> float:
     return errors.mean / max(float(np.mean([_spread(run) for run in runs])), 1e-12)
 
 
-def _loads(result: FitResult) -> list[Reason]:
-    """Loads that the servo could not have moved."""
-    text = overload([*result.split.train, *result.split.validation], result.actuator)
-    return [Reason("grams", "unusable", text)] if text else []
-
-
-def _torque_off(result: FitResult) -> list[Reason]:
-    if "kt" not in result.estimates or any(
-        np.max(run.torque_enable.value) >= 0.5 for run in result.split.train
-    ):
-        return []
-    text = (
-        "torque is off in all runs, so the parameters of the motor cannot be identified: check torque_enable"
-    )
-    return [Reason("torque_off", "doubtful", text)]
+def _more(result: FitResult) -> Iterator[Reason]:
+    """Loads that the servo could not have moved, and torque that is off in all runs."""
+    if text := overload([*result.split.train, *result.split.validation], result.actuator):
+        yield Reason("grams", "unusable", text)
+    on = any(np.max(run.torque_enable.value) >= 0.5 for run in result.split.train)
+    if "kt" in result.estimates and not on:
+        text = "torque is off in all runs, so the parameters of the motor cannot be identified: check torque_enable"
+        yield Reason("torque_off", "doubtful", text)

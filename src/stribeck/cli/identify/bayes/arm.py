@@ -24,18 +24,18 @@ from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.posterior.arm import ArmDraws, Posterior, unit_of, zero_shot
-from stribeck.identify.posterior.arm_measures import (
+from stribeck.identify.posterior.diagnostics import Summary, summarise, write_netcdf
+from stribeck.identify.posterior.few_data import FewData, few_data
+from stribeck.identify.posterior.knowledge import ArmDatasheet, prior_named, reach_of, read_table, total_mass
+from stribeck.identify.posterior.likelihood import InertiaPosterior
+from stribeck.identify.posterior.measures import (
     mean_torque,
     measures,
     nominal_of,
     predictive_counts,
     torques_of,
+    total_variation,
 )
-from stribeck.identify.posterior.diagnostics import Summary, summarise, write_netcdf
-from stribeck.identify.posterior.few_data import FewData, few_data
-from stribeck.identify.posterior.knowledge import ArmDatasheet, prior_named, reach_of, read_table, total_mass
-from stribeck.identify.posterior.likelihood import InertiaPosterior
-from stribeck.identify.posterior.measures import total_variation
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate, estimates_to_json
 from stribeck.model.verdict import Verdict

@@ -16,9 +16,8 @@ from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.scores import scores
 from stribeck.identify.arm.urdf import urdf_with_inertials
-from stribeck.identify.posterior.arm import ArmDraws
-from stribeck.identify.posterior.arm_measures import mean_torque, torques_of
-from stribeck.identify.posterior.arm_result import ArmOrigin, ArmParameters, arm_drives, band_of
+from stribeck.identify.posterior.arm import ArmDraws, ArmOrigin, ArmParameters, arm_drives, band_of
+from stribeck.identify.posterior.measures import mean_torque, torques_of
 from stribeck.model.estimate import Estimate
 from stribeck.model.verdict import Verdict
 

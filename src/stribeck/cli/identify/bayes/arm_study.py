@@ -20,8 +20,12 @@ from stribeck.identify.arm.motion import ProcessedMotion, motion_of, segments
 from stribeck.identify.arm.recordings import ArmRecording, read_arm_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
 from stribeck.identify.posterior.arm import ArmDraws, Posterior, infer
-from stribeck.identify.posterior.inertia_file import read_inertias
-from stribeck.identify.posterior.likelihood import InertiaPosterior, TorquePosterior, torque_posterior
+from stribeck.identify.posterior.likelihood import (
+    InertiaPosterior,
+    TorquePosterior,
+    read_inertias,
+    torque_posterior,
+)
 from stribeck.identify.posterior.network import inertia_base, inertia_regressor, link_frames
 from stribeck.identify.posterior.prior import ArmPrior
 from stribeck.model.arrays import Array

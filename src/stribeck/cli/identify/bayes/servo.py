@@ -15,7 +15,6 @@ from stribeck.cli.inputs import as_number, assignments, recordings_of, warn, wri
 from stribeck.files.drives import write_drive
 from stribeck.identify.posterior.diagnostics import write_netcdf
 from stribeck.identify.posterior.metropolis import POPULATION
-from stribeck.identify.posterior.ridges import pairs_to_show
 from stribeck.identify.posterior.servo import (
     ServoDraws,
     ServoPosterior,
@@ -28,6 +27,7 @@ from stribeck.identify.posterior.servo_result import (
     as_json,
     drawn_drive,
     estimates_of,
+    pairs_to_show,
     prior_draws,
     summary_of,
 )

@@ -18,9 +18,9 @@ from stribeck.cli.inputs import recordings_of
 from stribeck.errors import RecordingError, StribeckError
 from stribeck.fleet.fits import Prepared, inputs_digest
 from stribeck.identify.common.jobs import ABANDONED
-from stribeck.identify.servo.acceptance import check_freed
 from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import identify
+from stribeck.identify.servo.selection import check_freed
 from stribeck.identify.servo.task import FitTask
 from stribeck.model.joint import Drive
 from stribeck.model.log import Log

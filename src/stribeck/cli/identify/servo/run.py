@@ -30,13 +30,12 @@ from stribeck.errors import ConfigError, OutputError, StudyError
 from stribeck.files.actuators import load_actuator
 from stribeck.files.drives import read_drive, write_drive
 from stribeck.files.folders import check_writable
-from stribeck.identify.servo.acceptance import LeftOutGain, check_freed
 from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.identify import snapshot
 from stribeck.identify.servo.incumbent import Incumbent
 from stribeck.identify.servo.objective import equivalent_error
 from stribeck.identify.servo.result import FitResult, FitSettings, StudySettings
-from stribeck.identify.servo.selection import Selection
+from stribeck.identify.servo.selection import LeftOutGain, Selection, check_freed
 from stribeck.identify.servo.task import FitTask
 from stribeck.identify.servo.verdict import judge_result
 from stribeck.model.law import LAWS

@@ -19,7 +19,7 @@ from stribeck.errors import MissingDependencyError
 from stribeck.files.drives import write_drive
 from stribeck.identify.servo.drive import fitted_drive
 from stribeck.identify.servo.result import FitResult
-from stribeck.identify.servo.study import shown
+from stribeck.identify.servo.trials import shown
 
 
 class Tracker:
