@@ -60,9 +60,9 @@ def test_what_a_urdf_says_is_read():
 
 
 def test_joints_can_be_chosen_and_locked():
-    """A slider locked where it is asked to be; rotors count."""
-    model = parse_urdf(ROBOT).model(["turn"], {"slide": 0.3}, armature=[0.5])
-    expected = STRAIGHT + 1.0 * 0.7**2 + 1.0 + 0.5
+    """A slider locked at 0; rotors count."""
+    model = parse_urdf(ROBOT).model(["turn"], armature=[0.5])
+    expected = STRAIGHT + 1.0 * 0.4**2 + 1.0 + 0.5
     assert model.mass_matrix([0.4])[0, 0] == pytest.approx(expected)
 
 
@@ -138,19 +138,18 @@ def test_a_damaged_urdf_is_one_line(old, new, message):
 
 
 @pytest.mark.parametrize(
-    ("joints", "positions", "message"),
+    ("joints", "message"),
     [
-        (["wrist"], {}, "no movable joint 'wrist'; valid: turn, slide, other"),
-        (["mount"], {}, "no movable joint 'mount'"),
-        (["turn"], {"wrist": 1.0}, "no movable joint 'wrist'"),
-        (["turn", "other"], {}, "joint other follows another one"),
-        (["turn", "turn"], {}, "must be different"),
+        (["wrist"], "no movable joint 'wrist'; valid: turn, slide, other"),
+        (["mount"], "no movable joint 'mount'"),
+        (["turn", "other"], "joint other follows another one"),
+        (["turn", "turn"], "must be different"),
     ],
 )
-def test_joints_that_cannot_move_are_refused(joints, positions, message):
+def test_joints_that_cannot_move_are_refused(joints, message):
     """Unknown, fixed and mimic joints, and joints that stand twice."""
     with pytest.raises(ConfigError, match=message):
-        parse_urdf(ROBOT).model(joints, positions)
+        parse_urdf(ROBOT).model(joints)
 
 
 def test_files_that_are_not_there_are_refused(tmp_path):

@@ -24,13 +24,12 @@ Manipulator Dynamics, IEEE Trans. Systems, Man, and Cybernetics 10 (1980).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.errors import ConfigError, check_valid
+from stribeck.errors import ConfigError
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.rigid.tree import BASE, KinematicTree, TreeJoint, cross_matrix
@@ -208,29 +207,6 @@ class RigidBodyModel:
         spins = twists[:, :, :3] * moves[:, None, None]
         linear = (spins @ place + twists[:, :, 3] * moves[:, None]).T
         return np.vstack([linear, spins[:, 2, 1], spins[:, 0, 2], spins[:, 1, 0]])
-
-    def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> RigidBodyModel:
-        """The model of the named joints in that order; the others are locked and their bodies merged.
-
-        :param positions: positions of locked joints [rad or m]; 0 if left out. Mimic joints are treated like all others.
-        :raises ConfigError: for unknown or duplicate joints.
-        """
-        check_valid([*names, *(positions or {})], self.names, "no movable joint")
-        if len(set(names)) < len(names) or not names:
-            raise ConfigError(
-                f"at least one joint is needed, and all must be different; found: {', '.join(names) or 'none'}"
-            )
-        both = [name for name in names if name in (positions or {})]
-        if both:
-            raise ConfigError(
-                f"joint {', '.join(both)} cannot be both moving and locked: remove it from one of the lists"
-            )
-        order = [self.names.index(name) for name in names]
-        return RigidBodyModel(self.tree.reduced(names, positions), self.gravity_vector, self.armature[order])
-
-    def with_armature(self, armature: npt.ArrayLike) -> RigidBodyModel:
-        """The model with rotors of inertia (n,) at the joints [kg m² or kg]."""
-        return RigidBodyModel(self.tree, self.gravity_vector, armature)
 
 
 def _vector(values: npt.ArrayLike, what: str, size: int) -> Array:
