@@ -311,17 +311,8 @@ SCALARS = {
 def _numbers(
     content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path
 ) -> AffineNumbers:
-    numbers = AffineNumbers(
-        list(content.parameters),
-        shapes(
-            len(content.bodies),
-            len(content.joints),
-            len(content.motors),
-            len(content.sensors),
-            len(ripples),
-            len(content.contacts),
-        ),
-    )
+    parts = (content.bodies, content.joints, content.motors, content.sensors, ripples, content.contacts)
+    numbers = AffineNumbers(list(content.parameters), shapes(*map(len, parts)))
     for section, keys in SCALARS.items():
         for k, (name, entry) in enumerate(getattr(content, section).items()):
             for key in keys:
