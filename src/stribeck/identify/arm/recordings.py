@@ -52,15 +52,8 @@ class ArmRecording:
 
     def between(self, first: int, end: int) -> ArmRecording:
         """The rows from ``first`` up to ``end``."""
-        rows = slice(first, end)
-        return replace(
-            self,
-            time=self.time[rows],
-            position=self.position[rows],
-            velocity=None if self.velocity is None else self.velocity[rows],
-            effort=self.effort[rows],
-            motor=None if self.motor is None else self.motor[rows],
-        )
+        arrays = {key: one[first:end] for key, one in vars(self).items() if isinstance(one, np.ndarray)}
+        return replace(self, **arrays)
 
 
 def read_arm_recordings(

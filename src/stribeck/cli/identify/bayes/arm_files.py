@@ -13,10 +13,10 @@ from stribeck.cli.identify.bayes.arm_study import ArmStudy
 from stribeck.cli.inputs import warn
 from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
-from stribeck.identify.arm.joint_limits import torque_limits
+from stribeck.identify.arm.friction.drives import torque_limits
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.recordings import ArmRecording
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import scores
 from stribeck.identify.arm.urdf import urdf_with_inertials
 from stribeck.identify.common.noise import tunings
 from stribeck.identify.posterior.arm import ArmDraws
