@@ -402,10 +402,7 @@ def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[in
 
 
 def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
-    """Columns and units by the sensors and motors of the mechanism.
-
-    :raises ConfigError: for unknown sensors or motors, missing columns, and wrong units.
-    """
+    """Columns and units by the sensors and motors of the mechanism."""
     sensors = {sensor.name: _units(mechanism, sensor) for sensor in mechanism.sensors}
     motors = dict.fromkeys((motor.name for motor in mechanism.motors), ("V", "mV", "percent"))
     check_keys(data.sensors, sensors, (), f"{where}: sensors", ConfigError)
