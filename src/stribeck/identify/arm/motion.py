@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -351,7 +351,7 @@ class MovingJoints:
     def of(self, run: ArmRecording) -> ArmRecording:
         """A recording of the joints that move."""
         columns = [run.joints.index(joint) for joint in self.joints]
-        arrays = {key: one[:, columns] for key, one in vars(run).items() if np.ndim(one) == 2}
+        arrays: dict[str, Any] = {key: one[:, columns] for key, one in vars(run).items() if np.ndim(one) == 2}
         return replace(run, joints=self.joints, **arrays)
 
     def astray(self, run: ArmRecording) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,9 @@ class ArmRecording:
 
     def between(self, first: int, end: int) -> ArmRecording:
         """The rows from ``first`` up to ``end``."""
-        arrays = {key: one[first:end] for key, one in vars(self).items() if isinstance(one, np.ndarray)}
+        arrays: dict[str, Any] = {
+            key: one[first:end] for key, one in vars(self).items() if isinstance(one, np.ndarray)
+        }
         return replace(self, **arrays)
 
 

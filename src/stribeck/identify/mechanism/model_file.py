@@ -6,7 +6,7 @@ The subclasses of :class:`~stribeck.files.schema.Schema` declare the format; doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -311,7 +311,14 @@ SCALARS = {
 def _numbers(
     content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path
 ) -> AffineNumbers:
-    parts = (content.bodies, content.joints, content.motors, content.sensors, ripples, content.contacts)
+    parts: tuple[Sized, ...] = (
+        content.bodies,
+        content.joints,
+        content.motors,
+        content.sensors,
+        ripples,
+        content.contacts,
+    )
     numbers = AffineNumbers(list(content.parameters), shapes(*map(len, parts)))
     for section, keys in SCALARS.items():
         for k, (name, entry) in enumerate(getattr(content, section).items()):
