@@ -39,7 +39,7 @@ from stribeck.identify.arm.config import identification_config
 from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.identify.arm.motion import motion_of
 from stribeck.identify.arm.recordings import read_arm_recordings
-from stribeck.identify.arm.scores import relative_error
+from stribeck.identify.arm.residuals import relative_error
 from stribeck.rigid.urdf import MOVABLE
 from stribeck.session.excitation_file import read_excitation_file
 

@@ -166,7 +166,7 @@ def test_a_force_at_the_tool_comes_back_from_the_torques_of_the_joints(tmp_path)
     loop = sb.Compensator(path, urdf=urdf, effort_meaning="motor")
     model = read_urdf(urdf).model(list(names))
     q, tool, force = np.array([0.3, 0.7, 0.9]), (0.0, 0.0, 0.2), np.array([8.0, -3.0, 5.0])
-    motor = model.gravity(q) - model.jacobian(q, tool)[:3].T @ force
+    motor = model.mass_matrix_and_bias(q, 0.0 * q)[1] - model.jacobian(q, tool)[:3].T @ force
     for k in range(1000):
         loop.torque(q, np.zeros(3), effort=motor, q_goal=q, qd_goal=np.zeros(3), t=STEP * k)
     found = loop.wrench(q, tool)

@@ -17,7 +17,7 @@ from stribeck.identify.arm.model import INERTIALS, load_arm
 from stribeck.identify.arm.motion import motion_of
 from stribeck.identify.arm.recordings import read_arm_recordings
 from stribeck.identify.arm.regressor import design, machine_of
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import scores
 from stribeck.identify.posterior.arm import QUANTITIES
 from stribeck.live.parameters import CompensationParameters
 from stribeck.live.setup import compensated_joints, compensator_of, learning_of

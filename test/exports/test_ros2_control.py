@@ -81,7 +81,8 @@ def test_with_a_urdf_the_controller_knows_what_each_joint_moves(tmp_path):
         for name, link in zip(names, links, strict=True)
     ]  # fmt: skip
     q = np.array([0.3, 0.7, 0.9])
-    expected = read_urdf(urdf).model(list(names)).gravity(q)
-    np.testing.assert_allclose(RigidBodyModel(KinematicTree(tuple(built))).gravity(q), expected, rtol=1e-12)
+    models = (RigidBodyModel(KinematicTree(tuple(built))), read_urdf(urdf).model(list(names)))
+    found, expected = (model.mass_matrix_and_bias(q, 0.0 * np.asarray(q))[1] for model in models)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
     declared = yaml.safe_load(DECLARED.read_text())["friction_compensation_controller"]
     assert set(links[0]) <= set(declared["friction"]["__map_joints"])

@@ -173,7 +173,7 @@ def test_a_push_at_the_tool_is_published_as_a_wrench(tmp_path):
         )
         wait_for(lambda: node._wrench._publisher.get_subscription_count(), "the wrench is heard")
         model, force = read_urdf(urdf).model(names), np.array([8.0, -3.0, 5.0])
-        motor = model.gravity(q) - model.jacobian(q, tool)[:3].T @ force
+        motor = model.mass_matrix_and_bias(q, 0.0 * q)[1] - model.jacobian(q, tool)[:3].T @ force
         for k in range(400):
             message = JointState(name=names, position=q.tolist(), velocity=[0.0] * 3, effort=motor.tolist())
             message.header.stamp.sec, message.header.stamp.nanosec = 1 + k // 200, 5_000_000 * (k % 200)

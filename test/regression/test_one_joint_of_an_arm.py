@@ -11,8 +11,8 @@ from stribeck.cli.main import main
 from stribeck.errors import RecordingError
 from stribeck.files.drives import read_drives
 from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.motion import moving_joints
 from stribeck.identify.arm.recordings import ArmRecording
-from stribeck.identify.arm.still import moving_joints
 
 HELD = {"base": 0.0, "elbow": 0.4}
 

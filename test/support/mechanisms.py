@@ -52,3 +52,14 @@ def hanging(dynamics: MultibodyDynamics, physical: Physical, *angles: float) -> 
         q[k, :3] = point + turn @ (np.asarray(physical.com)[k] - points[k])
         q[k, 3:] = [np.cos(total / 2), np.sin(total / 2), 0, 0]
     return BodyState(jnp.asarray(q), jnp.zeros((len(angles), 6)))
+
+
+def energy_of(dynamics: MultibodyDynamics, physical: Physical, q: Any, before: Any, after: Any) -> Any:
+    """Kinetic and potential energy [J] at a configuration between two leapfrog velocities.
+
+    :param before: velocity half a step earlier (nb, 6): v of the state with q.
+    :param after: velocity half a step later: v of the next state.
+    """
+    v = 0.5 * (before + after).reshape(-1)
+    kinetic = 0.5 * v @ dynamics.mass_matrix(physical) @ v
+    return kinetic - jnp.sum(physical.mass * (q[:, :3] @ jnp.stack(dynamics.gravity(physical))))

@@ -26,11 +26,10 @@ from stribeck.identify.arm.friction.drives import joint_drives
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import NEED_URDF, USUAL, Identification, Scored, arm_of
 from stribeck.identify.arm.model import load_arm
-from stribeck.identify.arm.motion import held_out, usable_parts
+from stribeck.identify.arm.motion import MovingJoints, held_out, moving_joints, usable_parts
 from stribeck.identify.arm.plausibility import check_positions, check_torques
 from stribeck.identify.arm.recordings import ArmRecording, read_arm_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
-from stribeck.identify.arm.still import MovingJoints, moving_joints
 from stribeck.identify.arm.survey.machine import RECORDINGS, survey
 from stribeck.identify.arm.verdict import judge_filters, judge_fits
 from stribeck.model.actuator import Actuator

@@ -91,10 +91,7 @@ def random_baseline(
 def _batch(
     criterion: Criterion, rng: np.random.Generator, count: int, go_on: Callable[[], bool]
 ) -> list[tuple[Array, float]]:
-    """Trajectories and their log determinants; fewer than ``count``, but at least :data:`LEAST`, if ``go_on`` returns ``False``.
-
-    :raises ConfigError: if the arm cannot hold itself in any of :data:`DRAWS` batches.
-    """
+    """Trajectories and their log determinants; fewer than ``count``, but at least :data:`LEAST`, if ``go_on`` returns ``False``."""
     made: list[tuple[Array, float]] = []
     tried = 0
     for _ in range(DRAWS):
@@ -126,10 +123,7 @@ def _best_first(criterion: Criterion, made: list[tuple[Array, float]], go_on: Ca
 
 
 def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
-    """:data:`BATCH` random trajectories about collision-free offsets.
-
-    :raises ConfigError: if almost all offsets collide.
-    """
+    """:data:`BATCH` random trajectories about collision-free offsets."""
     task = criterion.task
     clear: list[Array] = []
     for _ in range(DRAWS):

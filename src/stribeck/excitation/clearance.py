@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.excitation.contacts import neighbours
 from stribeck.excitation.shapes import Capsule
 from stribeck.identify.arm.jax_chain import JaxChain
 from stribeck.model.arrays import Array, Indices
@@ -48,11 +49,12 @@ def bodies_of(
 ) -> Bodies:
     """Capsules as arrays, with all pairs but ignored ones and those on the same link or on neighbouring links."""
     joints = np.array([capsule.joint - 1 for capsule in capsules], dtype=np.int64)
+    parents = (0, *(parent + 1 for parent in chain.parents))
     pairs = [
         (i, k)
         for i, one in enumerate(capsules)
         for k, other in enumerate(capsules[:i])
-        if not neighbours(chain.parents, joints[i], joints[k])
+        if not neighbours(parents, one.joint, other.joint)
         and frozenset((one.link, other.link)) not in ignored
     ]
     return Bodies(
@@ -62,12 +64,6 @@ def bodies_of(
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
         tuple(capsule.link for capsule in capsules),
     )
-
-
-def neighbours(parents: Sequence[int], one: int, other: int) -> bool:
-    """Whether two bodies are on the same joint, or on a joint and its parent."""
-    before = {joint: parents[joint] if joint >= 0 else -2 for joint in (one, other)}
-    return one == other or before[one] == other or before[other] == one
 
 
 def clearances(bodies: Bodies, rotation: jax.Array, origin: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -38,14 +38,15 @@ def geometry_of(
     before = arm.model.parents
     for first, one in enumerate(shapes):
         for second, other in enumerate(shapes[:first]):
-            near = (
-                one.joint == other.joint
-                or one.joint == before[other.joint]
-                or before[one.joint] == other.joint
-            )
+            near = neighbours(before, one.joint, other.joint)
             if not near and frozenset((one.link, other.link)) not in ignored:
                 model.addCollisionPair(pin.CollisionPair(second, first))
     return model
+
+
+def neighbours(parents: Sequence[int], one: int, other: int) -> bool:
+    """Whether two bodies are on the same joint, or on a joint and its parent, by Pinocchio's indices (0: the base)."""
+    return one == other or parents[one] == other or parents[other] == one
 
 
 def contacts(

@@ -292,12 +292,7 @@ _log_det.defvjp(_log_det_forward, _log_det_backward)
 
 
 class _JointBounds(NamedTuple):
-    """Limits of the joints that are linear in z: ``|rows z - middle| < half``, each as a share of the limit.
-
-    :param rows: (n, R, 2 L - 1).
-    :param middle: (n, R).
-    :param half: (R,).
-    """
+    """Limits (n, R) of the joints that are linear in z: ``|rows z - middle| < half``, each as a share of the limit."""
 
     rows: Array
     middle: Array

@@ -1,4 +1,4 @@
-"""Checks of a given motion of a robot by its URDF: self-collisions, torques."""
+"""Checks of a given motion of a robot by its URDF: self-collisions, torques; ways between poses without self-collision."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from stribeck.excitation.contacts import always_touching, contacts
 from stribeck.excitation.shapes import has_bodies, shapes_of
-from stribeck.identify.arm.model import load_arm
+from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.model.arrays import Array
+from stribeck.session.poses import Free
 
 SPACING = 0.02
 """Largest motion of a joint between two positions that are checked [rad, m]."""
@@ -78,3 +79,29 @@ def self_collisions(path: Path, joints: Sequence[str], time: Array, position: Ar
         if hit.any()
     }
     return Collisions(len(chosen), found, tuple(sorted(tuple(sorted(pair)) for pair in touching)))
+
+
+STEP = 0.02
+"""Largest step of a joint between two checked positions [rad or m]."""
+
+AROUND = 200
+"""Random positions from which pairs of bodies are taken that always touch."""
+
+
+def free_ways(arm: ArmModel) -> Free:
+    """Ways without self-collision of the bodies of a URDF; pairs that always touch are ignored.
+
+    :raises ConfigError: for a URDF without collision geometry.
+    """
+    shapes = shapes_of(arm, {})
+    lower, upper = (np.clip(side, -np.pi, np.pi) for side in arm.position_limits)
+    around = np.random.default_rng(0).uniform(lower, upper, (AROUND, len(arm)))
+    around[0] = 0.5 * (lower + upper)
+    ignored = always_touching(arm, shapes, frozenset(), around)
+
+    def free(first: Array, then: Array) -> bool:
+        count = max(2, int(np.ceil(np.max(np.abs(then - first)) / STEP)) + 1)
+        way = first + np.linspace(0.0, 1.0, count)[:, None] * (then - first)
+        return not any(np.any(seen) for seen in contacts(arm, shapes, ignored, way).values())
+
+    return free

@@ -24,13 +24,10 @@ Manipulator Dynamics, IEEE Trans. Systems, Man, and Cybernetics 10 (1980).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.errors import ConfigError, check_valid
+from stribeck.errors import ConfigError
 from stribeck.model.arrays import Array
 from stribeck.model.bench import STANDARD_GRAVITY
 from stribeck.rigid.tree import BASE, KinematicTree, TreeJoint, cross_matrix
@@ -111,11 +108,6 @@ class RigidBodyModel:
         """Names of the joints, in the order of all arrays."""
         return self.tree.names
 
-    @cached_property
-    def masses(self) -> Array:
-        """Masses of the bodies moved by the joints (n,) [kg]."""
-        return np.array([joint.pseudo_inertia[3, 3] for joint in self.tree.joints])
-
     def poses(self, q: Array) -> Array:
         """Poses of the joints' frames in the frame of the base (n, 4, 4) at positions (n,)."""
         n = len(self)
@@ -153,14 +145,12 @@ class RigidBodyModel:
         felt: Array = (twists.reshape(n, 12) * (self._above @ forces.reshape(n, 12))).sum(axis=1)
         return felt
 
-    def _bias(self, state: tuple[Array, Array], v: Array, a: Array | None = None) -> Array:
+    def _bias(self, state: tuple[Array, Array], v: Array) -> Array:
         twists, inertias = state
         own, velocities = self._velocities(twists, v)
         velocities += velocities
         velocities -= own
         rates = velocities[:, :, :3] @ own
-        if a is not None:
-            rates += twists * a[:, None, None]
         accelerations = (self._below @ rates.reshape(-1, 12)).reshape(-1, 3, 4)
         accelerations[:, :, 3] -= self.gravity_vector
         return self._torque(twists, accelerations @ inertias)
@@ -181,20 +171,6 @@ class RigidBodyModel:
         state = self._state(np.asarray(q, dtype=np.float64))
         return self._mass_matrix(state), self._bias(state, np.asarray(v, dtype=np.float64))
 
-    def mass_matrix(self, q: npt.ArrayLike) -> Array:
-        """M (n, n) at positions (n,) [kg m², kg m or kg]."""
-        return self._mass_matrix(self._state(np.asarray(q, dtype=np.float64)))
-
-    def inverse_dynamics(self, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike) -> Array:
-        r"""Torques :math:`\tau = M \dot v + C v + g` (n,) [N m or N]."""
-        rate = np.asarray(a, dtype=np.float64)
-        state = self._state(np.asarray(q, dtype=np.float64))
-        return self._bias(state, np.asarray(v, dtype=np.float64), rate) + self.armature * rate
-
-    def gravity(self, q: npt.ArrayLike) -> Array:
-        """Torques g(q) (n,) that hold the robot still [N m or N]."""
-        return self._bias(self._state(np.asarray(q, dtype=np.float64)), np.zeros(len(self)))
-
     def jacobian(self, q: npt.ArrayLike, point: npt.ArrayLike = (0.0, 0.0, 0.0)) -> Array:
         """Jacobian (6, n) of a point that the last joint moves: linear [m or 1] and angular velocity [1] per velocity of a joint.
 
@@ -208,29 +184,6 @@ class RigidBodyModel:
         spins = twists[:, :, :3] * moves[:, None, None]
         linear = (spins @ place + twists[:, :, 3] * moves[:, None]).T
         return np.vstack([linear, spins[:, 2, 1], spins[:, 0, 2], spins[:, 1, 0]])
-
-    def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> RigidBodyModel:
-        """The model of the named joints in that order; the others are locked and their bodies merged.
-
-        :param positions: positions of locked joints [rad or m]; 0 if left out. Mimic joints are treated like all others.
-        :raises ConfigError: for unknown or duplicate joints.
-        """
-        check_valid([*names, *(positions or {})], self.names, "no movable joint")
-        if len(set(names)) < len(names) or not names:
-            raise ConfigError(
-                f"at least one joint is needed, and all must be different; found: {', '.join(names) or 'none'}"
-            )
-        both = [name for name in names if name in (positions or {})]
-        if both:
-            raise ConfigError(
-                f"joint {', '.join(both)} cannot be both moving and locked: remove it from one of the lists"
-            )
-        order = [self.names.index(name) for name in names]
-        return RigidBodyModel(self.tree.reduced(names, positions), self.gravity_vector, self.armature[order])
-
-    def with_armature(self, armature: npt.ArrayLike) -> RigidBodyModel:
-        """The model with rotors of inertia (n,) at the joints [kg m² or kg]."""
-        return RigidBodyModel(self.tree, self.gravity_vector, armature)
 
 
 def _vector(values: npt.ArrayLike, what: str, size: int) -> Array:

@@ -44,16 +44,6 @@ class TreeJoint:
     axis: Array
     pseudo_inertia: Array
 
-    def pose(self, position: float) -> Array:
-        """Pose (4, 4) in the frame of the parent at a joint position [rad or m]."""
-        moved = np.eye(4)
-        if self.kind == "prismatic":
-            moved[:3, 3] = position * self.axis
-        elif self.kind == "revolute":
-            turn = cross_matrix(self.axis)
-            moved[:3, :3] += math.sin(position) * turn + (1.0 - math.cos(position)) * turn @ turn
-        return self.placement @ moved
-
 
 @dataclass(frozen=True, eq=False)
 class KinematicTree:
@@ -82,12 +72,8 @@ class KinematicTree:
                 k = self.joints[k].parent
         return carries
 
-    def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> KinematicTree:
-        """The tree of the named joints, in that order; all others are locked and their bodies merged.
-
-        :param positions: positions of locked joints [rad or m]; 0 if left out.
-        """
-        locked = positions or {}
+    def reduced(self, names: Sequence[str]) -> KinematicTree:
+        """The tree of the named joints, in that order; all others are locked at 0 and their bodies merged."""
         new = {self.names.index(name): k for k, name in enumerate(names)}
         places: dict[int, tuple[int, Array]] = {BASE: (BASE, np.eye(4))}
         for start in range(len(self.joints)):
@@ -100,7 +86,7 @@ class KinematicTree:
                 if i in new:
                     places[i] = (new[i], np.eye(4))
                 else:
-                    places[i] = (body, pose @ joint.pose(locked.get(joint.name, 0.0)))
+                    places[i] = (body, pose @ joint.placement)
         inertias = np.zeros((len(new) + 1, 4, 4))  # the last one, at BASE, belongs to the base
         for i, joint in enumerate(self.joints):
             body, pose = places[i]

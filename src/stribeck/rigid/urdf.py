@@ -81,33 +81,33 @@ class Urdf:
     def model(
         self,
         joints: Sequence[str] = (),
-        positions: Mapping[str, float] | None = None,
         gravity: npt.ArrayLike = GRAVITY,
         armature: npt.ArrayLike | None = None,
     ) -> RigidBodyModel:
-        """The dynamics of joints in the given order; others are locked.
+        """The dynamics of joints in the given order; others are locked at 0.
 
         :param joints: joints that move; empty: all but mimic joints, in the order of the tree.
-        :param positions: positions of locked joints [rad or m]; 0 if left out.
         :param gravity: acceleration of free fall in the frame of the root link (3,) [m/s²].
         :param armature: inertia of the rotors at the joints (n,); none if left out.
-        :raises ConfigError: for unknown, fixed or mimic joints.
+        :raises ConfigError: for unknown, fixed, mimic or repeated joints.
         """
         moving = self.movable
         if not moving:
             raise ConfigError(
                 f"{self.source}: all joints are fixed; at least one must be {', '.join(MOVABLE)}"
             )
-        check_valid((*joints, *(positions or {})), moving, f"{self.source}: no movable joint")
+        check_valid(joints, moving, f"{self.source}: no movable joint")
         mimics = [name for name in joints if name in self.mimics]
         if mimics:
             raise ConfigError(
                 f"{self.source}: joint {', '.join(mimics)} follows another one (mimic): remove it from the joints; it is then locked"
             )
-        chosen = list(joints) or [name for name in moving if name not in self.mimics]
-        whole = RigidBodyModel(self.tree, gravity)
-        model = whole.reduced(chosen, positions)
-        return model if armature is None else model.with_armature(armature)
+        if len(set(joints)) < len(joints):
+            raise ConfigError(f"{self.source}: the joints must be different, found {', '.join(joints)}")
+        chosen = joints or [name for name in moving if name not in self.mimics]
+        if not chosen:
+            raise ConfigError(f"{self.source}: all joints follow others (mimic): at least one must be free")
+        return RigidBodyModel(self.tree.reduced(moving).reduced(chosen), gravity, armature)
 
 
 def read_urdf(path: Path) -> Urdf:

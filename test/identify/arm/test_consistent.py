@@ -11,7 +11,7 @@ from stribeck.identify.arm.inertia import about_com, consistency
 from stribeck.identify.arm.least_squares import fit_linear
 from stribeck.identify.arm.motion import motion_of
 from stribeck.identify.arm.regressor import machine_of
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import scores
 from stribeck.identify.common.minimise import DenseEquations, minimise
 from stribeck.identify.common.solver_status import SolverStatus
 

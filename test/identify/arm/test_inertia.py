@@ -5,6 +5,7 @@ import pytest
 
 from moving_arms import arm
 from stribeck.identify.arm.inertia import (
+    LogCholesky,
     about_com,
     cholesky_root,
     consistency,
@@ -14,7 +15,6 @@ from stribeck.identify.arm.inertia import (
     nearest_consistent,
     pseudo_inertia,
 )
-from stribeck.identify.arm.log_cholesky import LogCholesky
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moving_arms import arm, recording
-from stribeck.identify.arm.joint_limits import torque_limits
+from stribeck.identify.arm.friction.drives import torque_limits
 from stribeck.identify.common.noise import tunings, white_noise
 from stribeck.live.direction.motion import FINEST, Tuning
 

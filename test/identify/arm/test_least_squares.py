@@ -12,7 +12,7 @@ from stribeck.identify.arm import least_squares
 from stribeck.identify.arm.least_squares import fit_linear
 from stribeck.identify.arm.motion import motion_of
 from stribeck.identify.arm.regressor import friction_law, machine_of, structural_base
-from stribeck.identify.arm.scores import relative_error, scores
+from stribeck.identify.arm.residuals import relative_error, scores
 
 RULES = protocol()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moving_arms import JOINTS, arm, low_pass, protocol, recording
-from stribeck.identify.arm.friction.resolution import resolved_speeds
+from stribeck.identify.arm.friction.width import resolved_speeds
 from stribeck.identify.arm.motion import States, motion_of
 from stribeck.identify.arm.signals import ZeroPhase
 

@@ -6,9 +6,9 @@ import pytest
 from simulated_arms import TOOL, TRACKER, irb120
 from stribeck.errors import ConfigError
 from stribeck.files.robots import example_robots
-from stribeck.identify.geometry.calibrated_chain import calibrated_chain, origin_of
 from stribeck.identify.geometry.chain import SerialChain, dh_chain, elementary, move, product
 from stribeck.identify.geometry.model import GEOMETRY, KinematicModel, candidate_terms
+from stribeck.identify.geometry.urdf import calibrated_chain, origin_of
 
 TABLE = [(0.1, 0.29, 0.02, -1.5), (-1.4, 0.03, 0.27, 0.1), (0.2, 0.01, 0.07, 1.2)]
 Q = np.array([[0.3, -0.7, 1.1], [-1.0, 0.2, -0.4]])

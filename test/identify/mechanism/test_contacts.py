@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mechanisms import mechanism
+from mechanisms import energy_of, mechanism
 from stribeck.errors import ConfigError
 from stribeck.identify.mechanism.contacts import contact_rows
 from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
@@ -134,7 +134,7 @@ def test_friction_takes_energy_and_contacts_give_none():
     states = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((800, 0)), h))(first)
     energy = np.array(
         [
-            float(dynamics.energy(physical, states.q[k], states.v[k], states.v[k + 1]))
+            float(energy_of(dynamics, physical, states.q[k], states.v[k], states.v[k + 1]))
             for k in range(0, 799, 7)
         ]
     )

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mechanisms import BLOCK, changed, hanging, mechanism
+from mechanisms import BLOCK, changed, energy_of, hanging, mechanism
 from stribeck.identify.mechanism import rotation
 from stribeck.identify.mechanism.dynamics import BodyState, MultibodyDynamics
 from stribeck.identify.mechanism.model_file import read_model
@@ -26,7 +26,7 @@ def energies(name, h, seconds, *angles):
     physical = at.physical(at.values())
     run = jax.jit(lambda start: dynamics.simulate(physical, start, jnp.zeros((int(seconds / h), 0)), h))
     found = run(hanging(dynamics, physical, *angles))
-    energy = jax.vmap(lambda q, a, b: dynamics.energy(physical, q, a, b))(
+    energy = jax.vmap(lambda q, a, b: energy_of(dynamics, physical, q, a, b))(
         found.q[:-1], found.v[:-1], found.v[1:]
     )
     lowest = float(np.sum(np.asarray(physical.mass * physical.com[:, 2])) * STANDARD_GRAVITY)

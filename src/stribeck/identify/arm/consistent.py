@@ -26,9 +26,8 @@ from scipy import linalg
 from stribeck.errors import StribeckError
 from stribeck.identify.arm.base_parameters import BaseParameters
 from stribeck.identify.arm.config import Neighbourhood, Protocol
-from stribeck.identify.arm.inertia import about_com, entropic_slope, nearest_consistent
+from stribeck.identify.arm.inertia import LogCholesky, about_com, entropic_slope, nearest_consistent
 from stribeck.identify.arm.least_squares import FittedRows
-from stribeck.identify.arm.log_cholesky import LogCholesky
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine, design
 from stribeck.identify.common.autoregressive import standard_deviations
@@ -146,42 +145,17 @@ def fit_consistent(
     near: Neighbourhood,
     noise: Array,
     watch: Watch | None = None,
+    solve: Callable[[_Quadratic], _Solution] | None = None,
 ) -> ConsistentFit:
-    """Solve the physically consistent problem with IPOPT.
+    """Solve the physically consistent problem.
 
     :param noise: first guess of the standard deviation of each joint's residuals (n,).
-    :param watch: called with every iterate.
+    :param watch: called with every iterate of IPOPT.
+    :param solve: another solver than IPOPT.
     :raises StribeckError: if IPOPT finds no solution.
     :raises KeyboardInterrupt: after Ctrl-C.
     """
-    return _fit(machine, motions, protocol, near, noise, partial(_solve_ipopt, watch=watch))
-
-
-def fit_log_cholesky(
-    machine: Machine,
-    motions: Sequence[ProcessedMotion],
-    protocol: Protocol,
-    near: Neighbourhood,
-    noise: Array,
-) -> ConsistentFit:
-    r"""Minimise the same cost in log-Cholesky coordinates, in which every point is physically consistent.
-
-    The neighbourhood is not a bound but the standard deviation of a quadratic prior about the URDF, with the weight of
-    one row. The log-determinant divergence :math:`tr(J J_0^{-1}) - \log|J|` of each pseudo-inertia has the same weight
-    and keeps solutions off the boundary, where the coordinates are infinite (Lee, Wensing, Park 2020). See
-    :func:`~stribeck.identify.arm.inertia.log_cholesky`.
-    """
-    return _fit(machine, motions, protocol, near, noise, _solve_log_cholesky)
-
-
-def _fit(
-    machine: Machine,
-    motions: Sequence[ProcessedMotion],
-    protocol: Protocol,
-    near: Neighbourhood,
-    noise: Array,
-    solve: Callable[[_Quadratic], _Solution],
-) -> ConsistentFit:
+    solve = solve or partial(_solve_ipopt, watch=watch)
     designs = [design(machine, motion.states, protocol.rest) for motion in motions]
     fitted, names = FittedRows.of(motions, [d.columns for d in designs], protocol), designs[0].names
     start = nearest_consistent(machine.inertials)
@@ -311,6 +285,13 @@ def _triangle(opti: Any, inertia: Any, start: Array) -> None:
 
 
 def _solve_log_cholesky(problem: _Quadratic) -> _Solution:
+    r"""Minimise the same cost in log-Cholesky coordinates, in which every point is physically consistent.
+
+    The neighbourhood is not a bound but the standard deviation of a quadratic prior about the URDF, with the weight of
+    one row. The log-determinant divergence :math:`tr(J J_0^{-1}) - \log|J|` of each pseudo-inertia has the same weight
+    and keeps solutions off the boundary, where the coordinates are infinite (Lee, Wensing, Park 2020). See
+    :func:`~stribeck.identify.arm.inertia.log_cholesky`.
+    """
     start, rows, size = problem.start, problem.rows, problem.start.size
     entropy, free = entropic_slope(start).ravel() / rows, len(problem.names) - size
     anchor = np.zeros(size + free)
@@ -342,3 +323,7 @@ def _solve_log_cholesky(problem: _Quadratic) -> _Solution:
     units = np.concatenate([np.ones(size), np.abs(linear) + 0.1 * np.abs(linear).max()])
     end = minimise(equations, first, lower, upper, units, iterations=300)
     return bodies.at(end.point[:size])[0], end.point[size:], end.status
+
+
+fit_log_cholesky = partial(fit_consistent, solve=_solve_log_cholesky)
+"""The fit in log-Cholesky coordinates."""

@@ -21,7 +21,7 @@ from stribeck.identify.arm.model import ArmModel
 from stribeck.identify.arm.motion import ProcessedMotion, motion_of, move_alone
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.regressor import Friction, Machine, base_of_motion, regressor_unit, structural_base
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import scores
 from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import JointUnits
 from stribeck.model.arrays import Array
@@ -50,7 +50,7 @@ class Scored:
 
     @property
     def errors(self) -> dict[str, Any]:
-        """Scores by set; see :func:`~stribeck.identify.arm.scores.scores`."""
+        """Scores by set; see :func:`~stribeck.identify.arm.residuals.scores`."""
         return {name: scores(self.motions[name], self.predictions[name]) for name in self.motions}
 
     @property

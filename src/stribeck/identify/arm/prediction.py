@@ -15,10 +15,9 @@ from stribeck.identify.arm.friction.element_torque import parameter_names
 from stribeck.identify.arm.friction.full_fit import FullFit, coupled_law
 from stribeck.identify.arm.friction.selection import ModelChoice
 from stribeck.identify.arm.model import INERTIALS, load_arm
-from stribeck.identify.arm.motion import motion_of, usable_parts
+from stribeck.identify.arm.motion import MovingJoints, motion_of, usable_parts
 from stribeck.identify.arm.recordings import ArmRecording, read_arm_recordings
 from stribeck.identify.arm.regressor import Machine, machine_of
-from stribeck.identify.arm.still import MovingJoints
 from stribeck.identify.common.machine_motion import MachineMotion
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.arrays import Array

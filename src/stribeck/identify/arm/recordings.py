@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,15 +53,10 @@ class ArmRecording:
 
     def between(self, first: int, end: int) -> ArmRecording:
         """The rows from ``first`` up to ``end``."""
-        rows = slice(first, end)
-        return replace(
-            self,
-            time=self.time[rows],
-            position=self.position[rows],
-            velocity=None if self.velocity is None else self.velocity[rows],
-            effort=self.effort[rows],
-            motor=None if self.motor is None else self.motor[rows],
-        )
+        arrays: dict[str, Any] = {
+            key: one[first:end] for key, one in vars(self).items() if isinstance(one, np.ndarray)
+        }
+        return replace(self, **arrays)
 
 
 def read_arm_recordings(

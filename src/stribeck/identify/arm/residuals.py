@@ -1,18 +1,18 @@
-"""Causes of the residual torque after a fit: noise, ripple, delay, friction, or slow model error.
+r"""Relative errors of predicted torques, :math:`rel = \|y - \hat y\| / \|y\|`, and causes of the residual torque after a fit.
 
-Each share is the part of the residual's energy that terms of one kind explain on held-out blocks of time, so that
+Causes are noise, ripple, delay, friction, and slow model error. Each share is the part of the residual's energy that terms of one kind explain on held-out blocks of time, so that
 irrelevant terms have a share of zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import linalg, signal, stats
 
 from stribeck.identify.arm.motion import ProcessedMotion
-from stribeck.identify.arm.scores import relative_error
 from stribeck.identify.arm.signals import derivative
 from stribeck.model.arrays import Array
 
@@ -115,3 +115,31 @@ def _noise(residual: Array, dt: float, motion: ProcessedMotion) -> float:
     freedom = 36.0 * windows**2 / (19.0 * windows - 1.0)
     floor = float(np.median(level[: max(len(level) // 5, 1)])) * freedom / float(stats.chi2.ppf(0.1, freedom))
     return floor * float(np.sum(gain) * (frequency[1] - frequency[0]))
+
+
+def relative_error(measured: Array, predicted: Array) -> float:
+    r""":math:`\|y - \hat y\|/\|y\|`; NaN if all measurements are zero."""
+    norm = float(np.linalg.norm(measured))
+    return float(np.linalg.norm(measured - predicted)) / norm if norm > 0.0 else float("nan")
+
+
+def scores(motions: Sequence[ProcessedMotion], predictions: Sequence[Array]) -> dict[str, Any]:
+    """Relative errors over the rows of all runs, as ``{"moving": {"per_joint", "all"}, "every_row": …}``."""
+    measured = np.concatenate([motion.torque for motion in motions])
+    predicted = np.concatenate(list(predictions))
+    moving = np.concatenate([motion.moving for motion in motions])
+    masks = {"moving": moving, "every_row": np.ones_like(moving)}
+    return {
+        name: {
+            "per_joint": [
+                _finite(relative_error(measured[mask[:, j], j], predicted[mask[:, j], j]))
+                for j in range(measured.shape[1])
+            ],
+            "all": _finite(relative_error(measured[mask], predicted[mask])),
+        }
+        for name, mask in masks.items()
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

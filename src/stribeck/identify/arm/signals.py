@@ -42,11 +42,6 @@ class ZeroPhase(FilterSettings):
             )
         return np.asarray(signal.sosfiltfilt(sections, values, axis=0, padlen=padding))
 
-    def gain(self, frequency: Array, rate: float) -> Array:
-        """Gain at frequencies [Hz], (N,)."""
-        warped = np.tan(np.pi * np.asarray(frequency) / rate) / np.tan(np.pi * self.cutoff / rate)
-        return np.asarray(1.0 / (1.0 + warped ** (2 * self.order)))
-
     def kernel(self, rate: float) -> Array:
         """Impulse response (2 h + 1,) with time zero in the middle."""
         half = ceil(SETTLED * rate / self.cutoff)

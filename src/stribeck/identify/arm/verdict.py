@@ -18,7 +18,7 @@ from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.model import INERTIALS, ArmModel
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.recordings import ArmRecording
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import scores
 from stribeck.identify.arm.survey.effort import survey_effort
 from stribeck.identify.arm.survey.spectra import NOISE_SHARE, bandwidth_of
 from stribeck.identify.common.judging import Evidence, Misfit, Sizes, judge, misfits_of

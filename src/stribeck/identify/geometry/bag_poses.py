@@ -134,10 +134,7 @@ def _measurements(path: Path, bag: BagContent, topic: str, child: str) -> tuple[
 
 
 def _rows(kind: str, content: Any, child: str) -> list[tuple[float, list[float]]]:
-    """Times and numbers of a message.
-
-    :raises RecordingError: for another type.
-    """
+    """Times and numbers of a message."""
     if kind == POINT:
         return [(_stamp(content.header), _numbers(content.point, "xyz"))]
     if kind == POSE:

@@ -20,8 +20,7 @@ import numpy as np
 
 from stribeck.errors import RecordingError
 from stribeck.identify.common.quantiles import normal_estimate, normal_quantile
-from stribeck.identify.geometry.alignment import align
-from stribeck.identify.geometry.chain import SerialChain
+from stribeck.identify.geometry.chain import SerialChain, move
 from stribeck.identify.geometry.identifiability import Dependent, find_dependent
 from stribeck.identify.geometry.model import DOWN, EXTRA, GEOMETRY, KinematicModel, candidate_terms
 from stribeck.identify.geometry.robust_fit import (
@@ -238,3 +237,32 @@ def _check_match(nominal: ArmCalibration, data: PointData, chain: SerialChain) -
             f"the nominal geometry differs from the measured points by {1e3 * median:.0f} mm (median), with a reach of {1e3 * chain.reach:.0f} mm: check the "
             "nominal geometry, the order, signs and units of the joints, and that row n of every file belongs to the same pose"
         )
+
+
+ROUNDS = 60
+
+
+def align(chain: SerialChain, data: PointData) -> tuple[Array, Array]:
+    """First guess of base pose (4, 4) and marker positions in the flange frame (k, 3) [m], with the nominal arm.
+
+    Alternates between two problems with closed-form solutions: the base pose for given markers (orthogonal Procrustes
+    problem, Kabsch 1976), and the markers for a given base pose (medians over the poses).
+    """
+    motion = move(chain, np.eye(4), chain.magnitudes(data.positions))
+    markers = np.zeros(data.points.shape[1:])
+    for _ in range(ROUNDS):
+        base = rigid_motion(motion.points(markers).reshape(-1, 3), data.points.reshape(-1, 3))
+        seen = (data.points - base[:3, 3]) @ base[:3, :3] - motion.position[:, None]
+        markers = np.median(seen @ motion.rotation, axis=0)
+    return base, markers
+
+
+def rigid_motion(source: Array, target: Array) -> Array:
+    """Pose (4, 4) that maps points (n, 3) onto target points with the least sum of squared distances."""
+    centre, aim = source.mean(axis=0), target.mean(axis=0)
+    u, _, vt = np.linalg.svd((source - centre).T @ (target - aim))
+    handed = np.diag([1.0, 1.0, np.sign(np.linalg.det(vt.T @ u.T))])
+    pose = np.eye(4)
+    pose[:3, :3] = vt.T @ handed @ u.T
+    pose[:3, 3] = aim - pose[:3, :3] @ centre
+    return pose

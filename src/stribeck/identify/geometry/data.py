@@ -62,10 +62,7 @@ def read_poses(paths: Sequence[Path], config: CalibrationConfig, chain: SerialCh
 
 
 def _parted(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """The bags at and below the paths, and the paths without bags.
-
-    :raises RecordingError: for a bag that is still being recorded.
-    """
+    """The bags at and below the paths, and the paths without bags."""
     bags: list[Path] = []
     others = []
     for path in paths:
@@ -76,10 +73,7 @@ def _parted(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _read_bag(path: Path, config: CalibrationConfig, chain: SerialChain) -> MeasuredPoses:
-    """The poses at the rests of a bag.
-
-    :raises RecordingError: for a bag without the joints or topics.
-    """
+    """The poses at the rests of a bag."""
     data = config.data
     sources: dict[str, PointsFile] = dict(data.markers)
     sources |= {POSE: data.pose} if data.pose is not None else {}
@@ -190,10 +184,7 @@ def read_joints(path: Path, config: CalibrationConfig, chain: SerialChain) -> Ar
 
 
 def _pose_points(path: Path, source: PoseFile) -> dict[str, Array]:
-    """Points by name that represent the full poses ``x y z qx qy qz qw`` in a file.
-
-    :raises RecordingError: for quaternions that are far from unit length.
-    """
+    """Points by name that represent the full poses ``x y z qx qy qz qw`` in a file."""
     table = read_columns(path, POSE_COLUMNS)
     origin, quaternion = table[:, :3] * UNITS[source.unit], table[:, 3:]
     size = np.linalg.norm(quaternion, axis=1)

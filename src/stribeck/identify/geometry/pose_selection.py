@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import ConfigError
-from stribeck.identify.geometry.alignment import align
+from stribeck.identify.geometry.calibration import align
 from stribeck.identify.geometry.chain import SerialChain
 from stribeck.identify.geometry.config import CalibrationConfig
 from stribeck.identify.geometry.data import MeasuredPoses

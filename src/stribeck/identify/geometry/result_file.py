@@ -17,10 +17,10 @@ from stribeck.files.earlier_drives import ParameterEntry
 from stribeck.files.folders import save_json
 from stribeck.files.schema import Schema, read_json
 from stribeck.identify.common.quantiles import normal_estimate
-from stribeck.identify.geometry.calibrated_chain import calibrated_chain, origin_of
 from stribeck.identify.geometry.calibration import ArmCalibration
 from stribeck.identify.geometry.chain import SerialChain
 from stribeck.identify.geometry.model import KinematicModel, candidate_terms
+from stribeck.identify.geometry.urdf import calibrated_chain, origin_of
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate, estimates_to_json
 

@@ -282,20 +282,6 @@ class MultibodyDynamics:
 
         return jax.lax.scan(advance, start, voltage)[1]
 
-    def rates(self, physical: Physical, state: BodyState) -> Any:
-        """Joint velocities (nj,) [rad/s, m/s]."""
-        return jnp.stack(self.layout.rates(self.layout.pose(physical, state.q), state.v)[1])
-
-    def energy(self, physical: Physical, q: Any, before: Any, after: Any) -> Any:
-        """Kinetic and potential energy [J] at a configuration between two leapfrog velocities.
-
-        :param before: velocity half a step earlier (nb, 6): v of the state with q.
-        :param after: velocity half a step later: v of the next state.
-        """
-        v = 0.5 * (before + after).reshape(-1)
-        kinetic = 0.5 * v @ self.mass_matrix(physical) @ v
-        return kinetic - jnp.sum(physical.mass * (q[:, :3] @ jnp.stack(self.gravity(physical))))
-
 
 def _skew(v: Any) -> Any:
     r"""Matrices :math:`[v]_\times` (nb, 3, 3) of vectors (nb, 3)."""

@@ -6,7 +6,7 @@ The subclasses of :class:`~stribeck.files.schema.Schema` declare the format; doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -311,17 +311,15 @@ SCALARS = {
 def _numbers(
     content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path
 ) -> AffineNumbers:
-    numbers = AffineNumbers(
-        list(content.parameters),
-        shapes(
-            len(content.bodies),
-            len(content.joints),
-            len(content.motors),
-            len(content.sensors),
-            len(ripples),
-            len(content.contacts),
-        ),
+    parts: tuple[Sized, ...] = (
+        content.bodies,
+        content.joints,
+        content.motors,
+        content.sensors,
+        ripples,
+        content.contacts,
     )
+    numbers = AffineNumbers(list(content.parameters), shapes(*map(len, parts)))
     for section, keys in SCALARS.items():
         for k, (name, entry) in enumerate(getattr(content, section).items()):
             for key in keys:
@@ -411,10 +409,7 @@ def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[in
 
 
 def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
-    """Columns and units by the sensors and motors of the mechanism.
-
-    :raises ConfigError: for unknown sensors or motors, missing columns, and wrong units.
-    """
+    """Columns and units by the sensors and motors of the mechanism."""
     sensors = {sensor.name: _units(mechanism, sensor) for sensor in mechanism.sensors}
     motors = dict.fromkeys((motor.name for motor in mechanism.motors), ("V", "mV", "percent"))
     check_keys(data.sensors, sensors, (), f"{where}: sensors", ConfigError)

@@ -13,7 +13,7 @@ from stribeck.identify.arm.least_squares import fit_linear, fit_rows
 from stribeck.identify.arm.motion import ProcessedMotion, motion_of
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.regressor import Machine, design, structural_base
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import scores
 from stribeck.identify.posterior.arm import ArmDraws, infer
 from stribeck.identify.posterior.likelihood import torque_posterior
 from stribeck.identify.posterior.measures import mean_torque

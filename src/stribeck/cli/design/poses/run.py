@@ -11,7 +11,7 @@ from stribeck.cli.inputs import as_number, assignments, check_outputs, result_pa
 from stribeck.errors import ConfigError, check_valid
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
-from stribeck.identify.geometry.alignment import align
+from stribeck.identify.geometry.calibration import align
 from stribeck.identify.geometry.chain import SerialChain
 from stribeck.identify.geometry.config import UNITS, CalibrationConfig, nominal_chain, read_calibration
 from stribeck.identify.geometry.data import JOINTS, find_sets, read_joints, read_poses
@@ -109,7 +109,7 @@ def _visit(
         poses = inside
     free = None
     if options.model is not None:
-        from stribeck.excitation.visits import free_ways
+        from stribeck.excitation.motion_check import free_ways
         from stribeck.identify.arm.model import load_arm
 
         free = free_ways(load_arm(options.model, chain.names))

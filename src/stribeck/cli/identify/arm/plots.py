@@ -13,8 +13,7 @@ from stribeck.identify.arm.friction.element_torque import friction_curve
 from stribeck.identify.arm.friction.full_fit import FullFit
 from stribeck.identify.arm.identify import Scored
 from stribeck.identify.arm.motion import ProcessedMotion
-from stribeck.identify.arm.residuals import explain
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import explain, scores
 from stribeck.model.arrays import Array
 from stribeck.report.arm_figures import (
     FrictionDrawing,

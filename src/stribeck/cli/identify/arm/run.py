@@ -24,11 +24,10 @@ from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.identify.arm.elasticity import Elasticity
-from stribeck.identify.arm.friction.drives import element_estimates
+from stribeck.identify.arm.friction.drives import element_estimates, largest_friction
 from stribeck.identify.arm.friction.full_fit import FullFit
-from stribeck.identify.arm.friction.resolution import resolved_speeds
+from stribeck.identify.arm.friction.width import resolved_speeds
 from stribeck.identify.arm.identify import Identification, Scored, arm_of, standstill
-from stribeck.identify.arm.joint_limits import largest_friction
 from stribeck.identify.arm.least_squares import LinearFit
 from stribeck.identify.arm.regressor import regressor_unit
 from stribeck.identify.arm.residuals import explain

@@ -22,7 +22,7 @@ from stribeck.errors import ConfigError
 from stribeck.files.robots import RobotConfig, read_robot
 from stribeck.identify.arm.model import ArmModel, load_arm
 from stribeck.identify.arm.recordings import ArmRecording
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import scores
 from stribeck.identify.posterior.arm import ArmDraws, Posterior, unit_of, zero_shot
 from stribeck.identify.posterior.diagnostics import Summary, summarise, write_netcdf
 from stribeck.identify.posterior.few_data import FewData, few_data

@@ -14,7 +14,7 @@ from stribeck.files.drives import write_drives
 from stribeck.files.folders import write_atomically
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.recordings import ArmRecording
-from stribeck.identify.arm.scores import scores
+from stribeck.identify.arm.residuals import scores
 from stribeck.identify.arm.urdf import urdf_with_inertials
 from stribeck.identify.posterior.arm import ArmDraws, ArmOrigin, ArmParameters, arm_drives, band_of
 from stribeck.identify.posterior.measures import mean_torque, torques_of

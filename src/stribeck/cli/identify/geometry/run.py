@@ -15,7 +15,6 @@ from stribeck.cli.inputs import check_outputs, result_path, warn_of_seen, write_
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.files.robots import RobotConfig, read_robot
-from stribeck.identify.geometry.calibrated_chain import calibrated_chain
 from stribeck.identify.geometry.calibration import ArmCalibration, calibrate
 from stribeck.identify.geometry.chain import SerialChain
 from stribeck.identify.geometry.config import CalibrationConfig, nominal_chain, read_calibration
@@ -23,6 +22,7 @@ from stribeck.identify.geometry.data import MeasuredPoses, check_same_base, find
 from stribeck.identify.geometry.pose_selection import d_optimal_rows
 from stribeck.identify.geometry.result_file import parameter_entries, write_calibration
 from stribeck.identify.geometry.robust_fit import PointData
+from stribeck.identify.geometry.urdf import calibrated_chain
 
 RESULT = "calibration.json"
 MOST_LISTED = 12

@@ -1,4 +1,4 @@
-"""Identified joints of an arm as drives, which the compensation node loads."""
+"""Identified joints of an arm as drives, which the compensation node loads, and their torque limits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from stribeck.files.torque_drives import parameter_unit, torque_drive
 from stribeck.files.versions import versions
 from stribeck.identify.arm.friction.element_torque import parameter_names
 from stribeck.identify.arm.friction.full_fit import FullFit
+from stribeck.identify.arm.model import ArmModel
+from stribeck.identify.arm.motion import ProcessedMotion
+from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.common.clusters import correlation_of
 from stribeck.identify.common.quantiles import normal_estimate
 from stribeck.model.actuator import Actuator, JointUnits
+from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate, Interval
 from stribeck.model.joint import Drive
 from stribeck.model.provenance import ModelErrors, Provenance, Runs, SearchRecord
@@ -90,3 +96,17 @@ def _statements(fit: FullFit, joint: str) -> tuple[str, ...]:
             if weights[index] != 0.0
         ),
     )
+
+
+def largest_friction(fit: FullFit, motions: Sequence[ProcessedMotion]) -> Array:
+    """Largest identified friction of each joint in the recordings (n,) [N m or N], its share of couplings included."""
+    parts = [fit.torques(motion) for motion in motions]
+    largest = [np.maximum(part.budget, np.abs(part.friction)).max(axis=0) for part in parts]
+    return np.asarray(np.max(largest, axis=0))
+
+
+def torque_limits(arm: ArmModel | None, given: Sequence[float] | None, runs: Sequence[ArmRecording]) -> Array:
+    """Largest torque of each joint (n,) [N m or N]: as given, else the URDF's effort limit, else the largest recorded one."""
+    largest = np.max([np.abs(run.effort).max(axis=0) for run in runs], axis=0)
+    limits = np.array(given) if given is not None else largest * 0.0 if arm is None else arm.effort_limits
+    return np.asarray(np.where(limits > 0.0, limits, largest))

@@ -30,8 +30,7 @@ from stribeck.identify.arm.friction.element_torque import (
 )
 from stribeck.identify.arm.friction.selection import ModelChoice, PreparedRun, first_shapes, prepare, sizes
 from stribeck.identify.arm.friction.shape_prior import shape_prior
-from stribeck.identify.arm.inertia import entropic_slope, nearest_consistent
-from stribeck.identify.arm.log_cholesky import LogCholesky
+from stribeck.identify.arm.inertia import LogCholesky, entropic_slope, nearest_consistent
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.arm.regressor import Machine
 from stribeck.identify.common.autoregressive import covariance, standard_deviations

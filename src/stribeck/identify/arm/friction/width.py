@@ -72,3 +72,28 @@ def _squares(
     variance = np.einsum("nk,kl,nl->", slopes, covariance[np.ix_(own, own)], slopes)
     friction = friction_part(law, parameters, element)[rows]
     return np.array([max(float(variance), 0.0), float(friction @ friction)])
+
+
+def resolved_speeds(motions: Sequence[ProcessedMotion], cutoff: float) -> dict[str, float]:
+    r"""Lowest speed at which filtered torques resolve the friction of each joint, :math:`v_{min} = |a|/(2 f_c)`, by name [rad/s or m/s].
+
+    A joint that reverses with the acceleration a, the median over its reversals, reaches the speed v in the time :math:`v/|a|`, and
+    torques that a driver or the protocol filtered do not show what changes within half a period :math:`1/(2 f_c)`. Friction
+    at rest and the Stribeck term then depend on the filter. Joints that never reverse are left out.
+
+    :param motions: all of the same joints.
+    :param cutoff: frequency :math:`f_c` above which torques were filtered [Hz].
+    """
+    joints = motions[0].joints if motions else ()
+    found = {}
+    for k, joint in enumerate(joints):
+        parts = [_at_reversals(m.fine.velocity[:, k], m.fine.acceleration[:, k]) for m in motions]
+        if len(accelerations := np.concatenate(parts)):
+            found[joint] = float(np.median(accelerations)) / (2.0 * cutoff)
+    return found
+
+
+def _at_reversals(velocity: Array, acceleration: Array) -> Array:
+    """Magnitudes of the acceleration where the velocity changes its sign."""
+    crosses = velocity[:-1] * velocity[1:] < 0.0
+    return np.asarray(np.abs(acceleration[:-1])[crosses])

@@ -239,16 +239,13 @@ def _rounded(value: float, digits: int = DIGITS) -> float:
 def _head(urdf: Path, choice: JointChoice, arm: ArmModel) -> list[Finding]:
     linear = arm.linear
     kinds = "all joints are prismatic" if linear.all() else "all joints are revolute, or some are"
+    chosen = "; ".join(("joints of the URDF that move and have effort", *choice.notes))
     return [
         Finding("schema", 1),
         Finding("name", urdf.stem, "taken from the file name of the URDF"),
         Finding("units", "linear" if linear.all() else "rotary", kinds),
         Finding("urdf", str(urdf.resolve())),
-        Finding(
-            "joints",
-            list(choice.joints),
-            "; ".join(("joints of the URDF that move and have effort", *choice.notes)),
-        ),
+        Finding("joints", list(choice.joints), chosen),
     ]
 
 
@@ -281,19 +278,11 @@ def _signals(
     if turned:
         reason += f"; {', '.join(turned)} turn in the opposite direction to the URDF, judged by the torques of its links"
     position = source_of(units.position, linear, POSITIONS, signs)
-    findings = [
-        Finding(
-            f"{key}.format",
-            first.format,
-            f"{f'joint states on {first.topic}' if first.topic else 'tables'}: {seconds}",
-        ),
-        *(
-            [Finding(f"{key}.time", first.sources["time"].of(()), "by its name")]
-            if "time" in first.sources
-            else []
-        ),
-        Finding(f"{key}.position", source("position", position), reason),
-    ]
+    place = f"joint states on {first.topic}" if first.topic else "tables"
+    findings = [Finding(f"{key}.format", first.format, f"{place}: {seconds}")]
+    if "time" in first.sources:
+        findings.append(Finding(f"{key}.time", first.sources["time"].of(()), "by its name"))
+    findings.append(Finding(f"{key}.position", source("position", position), reason))
     if units.velocity is not None:
         velocity = source_of(units.velocity, linear, VELOCITIES, signs)
         findings.append(Finding(f"{key}.velocity", source("velocity", velocity), units.velocity_reason))
@@ -312,64 +301,38 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
     interval = f"{width.rate:.4g} samples a second" + (
         f", {gaps} gaps, at which recordings are split" if gaps else ""
     )
-    key = "identification.protocol"
     filtering = {"order": ORDER, "cutoff": cutoff}
-    findings = [
-        Finding(
-            f"{key}.position_filter",
-            filtering,
-            f"the lowest of three frequencies, each the median over the joints: (1) {HIGHER:g} times the bandwidth of the motion ({100.0 * SHARE:g} % of the "
-            f"power of the velocities is below {motion}); (2) where noise reaches {100.0 * NOISE_SHARE:g} % of the accelerations, {width.clear.min():.3g} to "
-            f"{width.clear.max():.3g} Hz; (3) {filtered}",
-        ),
-        Finding(
-            f"{key}.effort_filter",
-            filtering,
-            "same filter as for positions, so that phase and gain are equal",
-        ),
-        Finding(
-            f"{key}.every", protocol.every, f"{interval}; {FINER:g} times the cut-off frequency is enough"
-        ),
-        Finding(
-            f"{key}.drop",
-            protocol.drop,
-            "one period of the cut-off frequency at each end, where the filters settle",
-        ),
-        Finding(
-            f"{key}.moving",
-            protocol.moving,
-            f"{100.0 * SLOW:g} % of the largest velocity of the slowest joint, but at least {NOISY:g} times "
-            f"the noise of {kind}, filtered velocities, {noise:.2g}",
-        ),
-        Finding(
-            f"{key}.rest",
-            protocol.rest,
-            f"{NOISY:g} times the noise of the velocities, at most {AT_REST:g} times `moving`",
-        ),
-        Finding(
-            f"{key}.fit",
-            protocol.fit,
-            "only rows with motion, as the friction of a joint at rest is not known",
-        ),
-    ]
-    if protocol.sticking:
-        reason = f"in more than {100.0 * STUCK:g} % of the rows that are above `moving` after filtering, joints are at rest; `moving` is raised"
-        findings.append(Finding(f"{key}.sticking", True, reason))
-    if quieter:
-        findings.insert(0, Finding(f"{key}.velocity", "differentiated", quieter))
+    found: dict[str, tuple[Any, str]] = {}
     if protocol.resample is not None:
         reason = f"intervals between samples vary by more than {100.0 * JITTER:g} %"
-        findings.insert(0, Finding(f"{key}.resample", protocol.resample, reason))
-    return findings
+        found["resample"] = protocol.resample, reason
+    if quieter:
+        found["velocity"] = "differentiated", quieter
+    found["position_filter"] = (
+        filtering,
+        f"the lowest of three frequencies, each the median over the joints: (1) {HIGHER:g} times the bandwidth of the motion ({100.0 * SHARE:g} % of the "
+        f"power of the velocities is below {motion}); (2) where noise reaches {100.0 * NOISE_SHARE:g} % of the accelerations, {width.clear.min():.3g} to "
+        f"{width.clear.max():.3g} Hz; (3) {filtered}",
+    )
+    found["effort_filter"] = filtering, "same filter as for positions, so that phase and gain are equal"
+    found["every"] = protocol.every, f"{interval}; {FINER:g} times the cut-off frequency is enough"
+    found["drop"] = protocol.drop, "one period of the cut-off frequency at each end, where the filters settle"
+    found["moving"] = (
+        protocol.moving,
+        f"{100.0 * SLOW:g} % of the largest velocity of the slowest joint, but at least {NOISY:g} times "
+        f"the noise of {kind}, filtered velocities, {noise:.2g}",
+    )
+    reason = f"{NOISY:g} times the noise of the velocities, at most {AT_REST:g} times `moving`"
+    found["rest"] = protocol.rest, reason
+    found["fit"] = protocol.fit, "only rows with motion, as the friction of a joint at rest is not known"
+    if protocol.sticking:
+        reason = f"in more than {100.0 * STUCK:g} % of the rows that are above `moving` after filtering, joints are at rest; `moving` is raised"
+        found["sticking"] = True, reason
+    return [Finding(f"identification.protocol.{key}", *one) for key, one in found.items()]
 
 
 def _limits(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Finding]:
     largest = np.max([np.abs(motion.states.acceleration).max(axis=0) for motion in motions], axis=0)
     values = [_rounded(value) for value in largest.tolist()]
-    return [
-        Finding(
-            "limits.acceleration",
-            values,
-            "largest acceleration in the recordings, for `stribeck design trajectory`; all other limits are those of the URDF",
-        )
-    ]
+    reason = "largest acceleration in the recordings, for `stribeck design trajectory`; all other limits are those of the URDF"
+    return [Finding("limits.acceleration", values, reason)]
