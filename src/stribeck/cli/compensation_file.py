@@ -133,7 +133,7 @@ def write_compensation_of_arm(
     :param presliding: of the fit.
     :param more: further arguments.
     """
-    from stribeck.identify.arm.joint_limits import torque_limits
+    from stribeck.identify.arm.friction.drives import torque_limits
     from stribeck.identify.common.noise import tunings
 
     units = machine.units(robot.units)
