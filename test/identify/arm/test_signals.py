@@ -9,7 +9,7 @@ from stribeck.identify.arm.signals import (
     convolution,
     derivative,
     direction,
-    presliding,
+    linear_presliding,
     resample,
 )
 
@@ -94,7 +94,7 @@ def test_rest_has_no_direction():
 def test_presliding_turns_within_twice_its_length_and_keeps_at_rest():
     """Dahl's state is bounded, saturates with the motion, and stays where motion stops."""
     position = np.concatenate([np.linspace(0, 1, 101), np.full(50, 1.0), np.linspace(1, 0.9, 101)])[:, None]
-    state = presliding(position, 0.02)[:, 0]
+    state = linear_presliding(position, 0.02)[:, 0]
     assert state[0] == 0.0
     assert state[10:151].tolist() == [1.0] * 141
     turned = np.flatnonzero(state <= -1.0 + 1e-9)[0]

@@ -93,11 +93,13 @@ def direction(velocity: Array, rest: float) -> Array:
     return np.asarray(np.where(np.abs(velocity) < rest, 0.0, np.sign(velocity)))
 
 
-def presliding(position: Array, length: float) -> Array:
+def linear_presliding(position: Array, length: float) -> Array:
     r"""Developed share of friction in [-1, 1], (N, n), by Dahl's model (Dahl 1968, exponent 0) from the position only.
 
     :math:`z_k = clip(z_{k-1} + (q_k - q_{k-1})/\delta, -1, 1)`: after a reversal, friction changes its sign within
-    :math:`2\delta` of motion; a joint that stops keeps its friction.
+    :math:`2\delta` of motion; a joint that stops keeps its friction. In the term
+    :mod:`~stribeck.model.terms.presliding` (exponent 1) friction approaches its new value exponentially, 86 % of the way
+    after :math:`2\delta`: the two lengths are different quantities.
 
     :param position: (N, n) [rad].
     :param length: presliding length :math:`\delta` [rad].

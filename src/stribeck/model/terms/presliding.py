@@ -6,6 +6,8 @@ The share of the dry friction that has developed is a state :math:`z \in [-1, 1]
 
 with the presliding length :math:`\delta`: over a movement :math:`\Delta` in one direction d it is exactly
 :math:`z \to d + (z - d)\,e^{-|\Delta|/\delta}`. Dry friction is z times the budget; a joint that stops keeps it.
+For arms, :func:`~stribeck.identify.arm.signals.linear_presliding` (exponent 0) is linear in the movement and complete after
+:math:`2\delta`: its length is another quantity than this one.
 """
 
 from __future__ import annotations

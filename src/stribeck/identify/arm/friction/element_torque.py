@@ -7,7 +7,7 @@ The motor of every element (a joint, or a coupling) has to exert
     \tau_m = I_a\ddot q - \tau_e - \tau_0 + z\,\tau_f^m(\tau_m, \tau_e, \dot q), \qquad \tau_e = -Y\pi
 
 with the budget :math:`\tau_f^m` of :func:`~stribeck.model.law.friction_budget` and the developed share of friction
-z in [-1, 1] (the sign of the velocity, or :func:`~stribeck.identify.arm.signals.presliding`). A budget that depends on the
+z in [-1, 1] (the sign of the velocity, or :func:`~stribeck.identify.arm.signals.linear_presliding`). A budget that depends on the
 load makes the equation implicit; its slope in :math:`\tau_m` is below one, so fixed-point iteration converges.
 """
 

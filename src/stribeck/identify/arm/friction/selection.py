@@ -18,7 +18,7 @@ from scipy import linalg, sparse
 from stribeck.identify.arm.config import Protocol
 from stribeck.identify.arm.motion import ProcessedMotion, time_blocks
 from stribeck.identify.arm.regressor import Machine
-from stribeck.identify.arm.signals import convolution, direction, presliding
+from stribeck.identify.arm.signals import convolution, direction, linear_presliding
 from stribeck.identify.common.correlation import correlation_time
 from stribeck.model.arrays import Array, Indices
 from stribeck.model.law import LAWS, FrictionLaw, friction_columns, optional_parts
@@ -107,7 +107,7 @@ class PreparedRun:
         fine = self.motion.fine
         if length is None:
             return direction(fine.velocity @ machine.weights.T, rest)
-        return presliding(fine.position @ machine.weights.T, length)
+        return linear_presliding(fine.position @ machine.weights.T, length)
 
 
 def prepare(machine: Machine, motion: ProcessedMotion) -> PreparedRun:
