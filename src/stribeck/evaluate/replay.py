@@ -119,7 +119,7 @@ class _Watch:
             self._smooth = LowPass((2, len(torque)), seen.residual.time_constant)
         self._learned |= seen.learning
         motor, external, _ = compensator.loads.latest
-        identified = compensator.model.budget(
+        identified = compensator.model.opposing(
             np.sign(now.velocity), now.velocity, motor, external, now.position
         )
         elapsed = 1e-9 * max(stamp - self._stamp, 0)

@@ -239,10 +239,13 @@ class FrictionModel:
             found[..., index] = formula(*group_inputs, probe[..., index])
         return found
 
-    def budget(
+    def opposing(
         self, direction: Array, velocity: Array, motor: Array, external: Array, position: Array
     ) -> Array:
-        """Identified friction that opposes a motion, with the sign of the direction, without limits [N m]."""
+        r"""Identified friction that opposes a motion less the offset torque, :math:`d\,\tau_f^m - |d|\,\tau_0`, without limits [N m].
+
+        :param direction: :math:`d \in [-1, 1]`, whose sign the friction has.
+        """
         return self._cancelling(
             direction, velocity, motor, external, position, self._as_identified, self._none, self._none
         )

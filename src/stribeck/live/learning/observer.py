@@ -245,7 +245,7 @@ class FrictionObserver:
         drive, self._driving = self._driving / max(elapsed, 1e-9), np.zeros_like(self.torque)
         self._impulse = np.zeros_like(self.torque)
         model, level, learned = self._model, self.level, self.filter
-        whole = model.budget(
+        whole = model.opposing(
             motion.direction, motion.velocity, motion.motor, motion.external, motion.position
         )
         if not ((np.abs(self.torque) + np.abs(whole)) / level < ABSURD).all():
