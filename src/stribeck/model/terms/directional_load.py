@@ -9,8 +9,8 @@ from stribeck.model.terms.term import Conditions, RobotSearch, Term, fading, sha
 _ROBOT = RobotSearch(0.01, 0.0, 0.9, 0.05)
 
 
-def _formula(x: Conditions, xp: Any, driving: Any, backdriven: Any) -> Any:
-    return xp.abs(driving * x.motor - backdriven * x.external)
+def _formula(x: Conditions, xp: Any, of_motor: Any, of_external: Any) -> Any:
+    return xp.abs(of_motor * x.motor - of_external * x.external)
 
 
 DIRECTIONAL_LOAD = Term(

@@ -14,10 +14,10 @@ from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch
 _ROBOT = RobotSearch(0.001, 0.0, 0.5, 0.01)
 
 
-def _formula(x: Conditions, xp: Any, backdriven: Any, driving: Any) -> Any:
+def _formula(x: Conditions, xp: Any, of_motor: Any, of_external: Any) -> Any:
     motor, external = xp.abs(x.motor), xp.abs(x.external)
-    by_external = driving * x.external * x.external
-    by_motor = backdriven * x.motor * x.motor
+    by_external = of_external * x.external * x.external
+    by_motor = of_motor * x.motor * x.motor
     quadratic = xp.where(motor > external, by_external, xp.where(motor < external, by_motor, 0.0))
     return xp.where(x.motor * x.external < 0.0, quadratic, 0.0)
 
