@@ -109,7 +109,8 @@ class ArmTask:
         """The verdict on the fits."""
         if len(fits) < len(self.chosen):
             return Verdict((Reason("unfinished", "doubtful", f"interrupted after {', '.join(fits)}"),))
-        verdict = judge_fits(fits, self.work.motions()["train"], self.config.neighbourhood)
+        train, near = self.work.motions()["train"], self.config.neighbourhood
+        verdict = judge_fits(fits, train, near, self.robot.units)
         return verdict.with_reasons(judge_filters(self.runs, self.config.protocol))
 
     def actuators(self) -> list[Actuator]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moving_arms import JOINTS, arm, low_pass, protocol, recording, urdf
+from moving_arms import JOINTS, NEAR, arm, low_pass, motion, protocol, recording, urdf
 from stribeck.errors import RecordingError
 from stribeck.identify.arm.config import IdentificationConfig, RecordingFormat
 from stribeck.identify.arm.friction.element_torque import Element, elements_of, friction_part
@@ -15,6 +15,7 @@ from stribeck.identify.arm.friction.width import friction_widths
 from stribeck.identify.arm.identify import Identification
 from stribeck.identify.arm.model import load_arm
 from stribeck.identify.arm.plausibility import check_torques
+from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.regressor import machine_of
 from stribeck.identify.arm.verdict import judge_filters, judge_fits
 
@@ -42,7 +43,7 @@ def fitted(run, path):
 def judged(run, path):
     """The verdict, by key."""
     work, fits = fitted(run, path)
-    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood)
+    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood, "rotary")
     return verdict, {reason.key: reason.text for reason in verdict.reasons}
 
 
@@ -109,11 +110,29 @@ def test_what_is_found_at_one_joint_leaves_the_others_usable(clean):
     """An effort fifteen times too large at the elbow: one reason about its size, and each reason with its joint."""
     run, path = clean
     work, fits = fitted(scaled(run, 1.0, 1.0, 15.0), path)
-    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood)
+    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood, "rotary")
     sizes = [one for one in verdict.reasons if one.key in ("effort_unit", "effort_check")]
     assert [one.joint for one in sizes] == ["elbow"], verdict.reasons
     assert "--payload identify" in sizes[0].text
     assert not any(one.key.startswith("effort") for one in verdict.of("base").reasons)
+
+
+@pytest.mark.parametrize(("units", "bound"), [("linear", "1 N"), ("rotary", "1 N m")])
+def test_reasons_have_the_units_of_a_machine_without_urdf(units, bound):
+    """Coulomb friction at the end of its search [N] of an axis that slides, and the same torque [N m] of one that turns."""
+    time, position, velocity, acceleration = motion(4.0, 1)
+    effort = 0.3 * acceleration + 2.0 * velocity + 3.0 * np.sign(velocity)
+    run = ArmRecording("run", ("axis",), time, position, velocity, effort)
+    work = Identification(machine_of(("axis",), None, {}), CONFIG, [run])
+    scored = work.fit("full")
+    (parameters,), (bounds,) = scored.fit.parameters, scored.fit.bounds
+    k = list(scored.fit.values("axis")).index("friction_base")
+    bounds, parameters = bounds.copy(), parameters.copy()
+    bounds[k], parameters[k] = (0.0, 1.0), 1.0
+    fit = replace(scored.fit, parameters=(parameters,), bounds=(bounds,))
+    verdict = judge_fits({"full": replace(scored, fit=fit)}, work.motions()["train"], NEAR, units)
+    (reason,) = (one for one in verdict.reasons if one.key == "at_bound")
+    assert f"friction_base at its upper bound {bound}: " in reason.text
 
 
 @pytest.mark.slow
@@ -125,7 +144,7 @@ def test_a_rotor_inertia_of_zero_concerns_its_joint(clean):
     parameters = [values.copy() for values in scored.fit.parameters]
     parameters[2][0] = 0.0
     fits["full"] = replace(scored, fit=replace(scored.fit, parameters=tuple(parameters)))
-    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood)
+    verdict = judge_fits(fits, work.motions()["train"], CONFIG.neighbourhood, "rotary")
     assert [(one.key, one.joint) for one in verdict.reasons] == [("no_rotor_inertia", JOINTS[2])]
     assert verdict.of(JOINTS[0]).use == "usable"
     assert verdict.of(JOINTS[2]).use == "doubtful"

@@ -22,6 +22,7 @@ from stribeck.identify.arm.residuals import scores
 from stribeck.identify.arm.survey.effort import survey_effort
 from stribeck.identify.arm.survey.spectra import NOISE_SHARE, bandwidth_of
 from stribeck.identify.common.judging import Evidence, Misfit, Sizes, judge, misfits_of
+from stribeck.model.actuator import JointUnits
 from stribeck.model.arrays import Array
 from stribeck.model.estimate import Estimate
 from stribeck.model.verdict import LARGEST_ERROR, Reason, Verdict
@@ -49,13 +50,14 @@ NO_ROTOR = 1e-6
 
 
 def judge_fits(
-    fits: Mapping[str, Scored], motions: Sequence[ProcessedMotion], near: Neighbourhood
+    fits: Mapping[str, Scored], motions: Sequence[ProcessedMotion], near: Neighbourhood, usual: JointUnits
 ) -> Verdict:
     """The verdict on the last of the fits, which is the most detailed one.
 
     :param fits: by name, in the order of computation; at least one.
     :param motions: the fitted recordings.
     :param near: neighbourhood of the URDF.
+    :param usual: units of couplings, and of a machine without URDF.
     """
     last = list(fits)[-1]
     scored = fits[last]
@@ -70,8 +72,8 @@ def judge_fits(
         Evidence(
             f"torque (fit {last})",
             tuple(one for part in scored.errors for one in _misfits(scored, part)),
-            {} if full is None else _estimates(full),
-            {} if full is None or arm is None else _sizes(full, motions),
+            {} if full is None else _estimates(full, usual),
+            {} if full is None or arm is None else _sizes(full, arm, motions),
             None if isinstance(fit, LinearFit) else fit.status,
             widths={} if full is None else friction_widths(full, scored.motions["train"]),
             more=(*more, *_resting(scored), *([] if full is None else _no_rotor(full))),
@@ -107,9 +109,9 @@ def _resting(scored: Scored) -> list[Reason]:
     return reasons
 
 
-def _estimates(fit: FullFit) -> dict[str, dict[str, Estimate]]:
+def _estimates(fit: FullFit, usual: JointUnits) -> dict[str, dict[str, Estimate]]:
     """Estimates by joint and coupling; rotor inertias of zero are a reason of their own."""
-    units = fit.machine.units("rotary")
+    units = fit.machine.units(usual)
     found = {element: element_estimates(fit, element, units[element]) for element in fit.machine.elements}
     return {
         element: {name: one for name, one in estimates.items() if name != "armature" or one.side != "lower"}
@@ -117,15 +119,15 @@ def _estimates(fit: FullFit) -> dict[str, dict[str, Estimate]]:
     }
 
 
-def _sizes(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[str, Sizes]:
+def _sizes(fit: FullFit, arm: ArmModel, motions: Sequence[ProcessedMotion]) -> dict[str, Sizes]:
     """Friction beside the largest torque of each joint that turns, rotor inertia beside that of the links."""
     torque = np.max([np.abs(motion.torque).max(axis=0) for motion in motions], axis=0)
-    states, units = motions[0].states, fit.machine.units("rotary")
+    states = motions[0].states
     found = {}
     for k, joint in enumerate(fit.machine.joints):
         values = fit.values(joint)
         dry = values.get("friction_base", 0.0) + values.get("friction_stribeck", 0.0)
-        rotary = units[joint] == "rotary"
+        rotary = not arm.linear[k]
         link = link_inertia(fit, states.position, k) if rotary else 0.0
         found[joint] = Sizes(dry, float(torque[k]), values.get("armature", 0.0) if rotary else 0.0, link)
     return found
