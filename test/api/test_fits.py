@@ -1,6 +1,7 @@
 """Fits: tables, files, draws, friction, and what they refuse."""
 
 import json
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
@@ -13,6 +14,7 @@ from drawn_made import uncertain_drive
 from helpers import REPOSITORY
 from stribeck.evaluate.draws import draws_of, uncertain_of
 from stribeck.files.drives import Drives
+from stribeck.model.terms.term import Term
 from stribeck.model.verdict import Reason, Verdict
 
 BAGS = REPOSITORY / "bags" / "xl330_simulated"
@@ -119,6 +121,20 @@ def test_friction_is_the_budget_of_the_law_and_broadcasts():
     found = fit.friction(np.array([[-2.0], [0.0], [2.0]]), np.zeros(4))
     assert found.shape == (3, 4)
     assert found[:, 0] == pytest.approx([0.02, 0.01, 0.02])
+
+
+def test_friction_over_the_position_needs_the_position():
+    """Of any term of the budget, whatever it is called; the offset over the position is no friction and needs none."""
+    drive = drive_made()
+    detent = Term("detent", "a detent", "dry", (), lambda x, xp: 0.5 * xp.abs(x.position))
+    notched = replace(drive, law=replace(drive.law, terms=(*drive.law.terms, detent)))
+    with pytest.raises(sb.StribeckError, match="depends on the position: give the position"):
+        sb.Fit(Drives({"": notched})).friction(1.0)
+    plain = sb.Fit(Drives({"": drive})).friction(1.0)
+    assert sb.Fit(Drives({"": notched})).friction(1.0, position=0.2) == pytest.approx(plain + 0.1)
+    wave = {"ripple_order": 4.0, "ripple_cosine": 0.01, "ripple_sine": 0.0}
+    rippled = replace(drive, law=drive.law.with_terms(ripple=True), values={**drive.values, **wave})
+    assert sb.Fit(Drives({"": rippled})).friction(1.0) == plain
 
 
 def test_a_prediction_has_motion_band_and_picture(runs, tmp_path):

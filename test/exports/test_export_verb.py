@@ -78,6 +78,23 @@ def test_the_table_is_the_law(tmp_path):
     assert motor.min() == -motor.max()
 
 
+def test_the_table_has_positions_only_where_friction_depends_on_them(tmp_path):
+    """A ripple is a torque beside friction: the table is that without it; with the term `position` it has 25 positions."""
+    drive = read_drive(params(tmp_path, "m1"))
+    wave = {"ripple_order": 4.0, "ripple_cosine": 0.01, "ripple_sine": 0.0}
+    curve = {"friction_slope": 0.01, "friction_curve": 0.0, "friction_centre": 0.0}
+    tables = []
+    for more, terms in (({}, {}), (wave, {"ripple": True}), (curve, {"position": True})):
+        one = replace(drive, law=drive.law.with_terms(**terms), values={**drive.values, **more})
+        task = ExportTask((JointServo("a", Servo(one, 1.0)),), tmp_path / "out")
+        (text,) = FORMATS["csv"].write(task).files.values()
+        tables.append(text.splitlines())
+    plain, rippled, curved = tables
+    assert rippled == plain
+    assert curved[0].startswith("joint,position [rad],velocity")
+    assert len(curved) - 1 == 25 * (len(plain) - 1)
+
+
 def test_the_table_covers_the_limits_of_the_urdf(tmp_path, capsys):
     """Its velocity and effort; without one, ranges that are not known are stated, and the law is called unchanged."""
     values = {"friction_base": 8.0, "friction_viscous": 1.0, "ratio": 1.0, "armature": 0.1, "q_offset": 0.0}

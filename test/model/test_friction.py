@@ -203,3 +203,15 @@ def test_the_stopping_torque_is_what_the_equation_gives_by_hand():
 def test_friction_stops_the_joint_as_far_as_the_budget_of_the_coming_motion_reaches(stop, friction):
     """clip(tau_stop, [-budget+, budget-]) with budgets 1 against positive and 2 against negative motion."""
     assert friction_torque(stop, (1.0, 2.0)) == friction
+
+
+def test_a_law_says_what_its_budget_depends_on():
+    """The offset torque is none of it: a ripple makes the torque depend on the position, not the friction."""
+    both = {"motor", "external"}
+    assert {name: law.load_inputs for name, law in LAWS.items()} == {
+        "m1": set(), "m2": set(), "m3": both, "m4": both, "m5": both, "m6": both
+    }  # fmt: skip
+    rippled = law_named("m1").with_terms(ripple=True)
+    assert rippled.inputs == {"speed", "position"}
+    assert rippled.budget_inputs == {"speed"}
+    assert "position" in law_named("m1").with_terms(position=True).budget_inputs

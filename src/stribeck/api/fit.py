@@ -176,7 +176,7 @@ class Fit:
         """
         drive = self.drive("friction torques")
         arrays = [np.asarray(one, dtype=float) for one in (velocity, motor_torque, external_torque)]
-        if position is None and "position" in drive.law.optional_terms:
+        if position is None and "position" in drive.law.budget_inputs:
             raise ConfigError(
                 f"the friction law {drive.law.title} depends on the position: give the position"
             )

@@ -210,7 +210,7 @@ def _names(states: Path, bag: BagContent) -> list[str]:
 def _effort_meaning(parameters: CompensationParameters, joints: Sequence[CompensatedJoint]) -> str:
     """The meaning of measured effort, which is only needed by load-dependent laws."""
     if not parameters.effort_meaning:
-        dependent = [joint for joint in joints if "motor" in joint.model.law.inputs]
+        dependent = [joint for joint in joints if joint.model.law.load_inputs]
         if not dependent:
             return "none"
         raise ConfigError(

@@ -36,7 +36,7 @@ def write(task: ExportTask) -> Written:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     length, load, unit = UNITS[task.joints[0].servo.parameters.actuator.units]
-    depends = any("position" in servo.parameters.law.inputs for _, servo in task.joints)
+    depends = any("position" in servo.parameters.law.budget_inputs for _, servo in task.joints)
     loads = (f"motor {load}", f"external {load}", "friction +", "friction -")
     place = (f"position [{length}]",) * depends
     writer.writerow(["joint", *place, f"velocity [{length}/s]", *(f"{name} [{unit}]" for name in loads)])

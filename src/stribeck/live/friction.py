@@ -199,7 +199,7 @@ class FrictionModel:
         self._repeating = any("position" in t.inputs for j in joints for t in j.law.of_kind("offset"))
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
         """Friction of each joint without load at the onset of motion [N m]."""
-        self.load_dependent = any(joint.law.inputs & {"motor", "external"} for joint in joints)
+        self.load_dependent = any(joint.law.load_inputs for joint in joints)
         self._fixed_point = compiled_by(compiler, fixed_point)
         laws = list(dict.fromkeys(joint.law for joint in joints))
         self._groups: list[tuple[Any, Formula, Formula]] = []

@@ -112,13 +112,18 @@ class FrictionLaw:
         return frozenset().union(*(term.inputs for term in others if term.name not in names))
 
     @cached_property
-    def _loaded(self) -> bool:
-        """Whether the budget depends on motor or external torque."""
-        return not self.inputs.isdisjoint({"motor", "external"})
+    def budget_inputs(self) -> frozenset[str]:
+        """:attr:`inputs` of the budget alone, without those of the offset torque."""
+        return self.inputs_beside(*(term.name for term in self.of_kind("offset")))
+
+    @cached_property
+    def load_inputs(self) -> frozenset[str]:
+        """Torques on which the budget depends, of ``motor`` and ``external``."""
+        return self.budget_inputs & {"motor", "external"}
 
     def rounds(self, most: int) -> int:
         """How often the motor torque is computed again with the friction that depends on it: ``most`` times, or never."""
-        return most if self._loaded else 0
+        return most if self.load_inputs else 0
 
     def speed_range(self, fastest: float) -> tuple[float, float]:
         """Velocities that show the whole budget up to ``fastest``: of both directions where the budget differs by direction."""
@@ -130,7 +135,7 @@ class FrictionLaw:
 
     def with_stribeck(self) -> FrictionLaw:
         """The simplest law with the Stribeck effect and what this one has of the laws of the paper."""
-        return self.based_on("m4" if self._loaded else "m2")
+        return self.based_on("m4" if self.load_inputs else "m2")
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:

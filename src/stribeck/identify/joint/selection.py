@@ -176,7 +176,7 @@ class StructureSelection:
         steps = {"m1": ["m2"], "m2": ["m4"], "m3": ["m4"]}
         loaded = any(np.ptp(run.load) > 0.0 for run in self.runs)
         names = steps.get(now.law.name, []) + (["m3"] if now.law.name == "m1" else [])
-        return [name for name in names if loaded or "motor" not in LAWS[name].inputs]
+        return [name for name in names if loaded or not LAWS[name].load_inputs]
 
     def trial(self, structure: Structure, frame: Frame) -> Trial:
         """Errors of a structure on what is left out."""

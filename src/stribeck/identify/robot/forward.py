@@ -90,7 +90,7 @@ def simulate_robot(
     """
     model, data = tree.model, _at_rest(tree, p, start, dt)
     dry = {**p, "friction_viscous": 0.0}
-    changing, loaded = law.inputs_beside("viscous") or p["play"].any(), "external" in law.inputs
+    changing, loaded = law.inputs_beside("viscous") or p["play"].any(), "external" in law.load_inputs
     stiffness, derivative, limit, lag = p["stiffness"], p["derivative"], p["limit"], 0.5 * model.dof_damping
     means, free = goals.mean - p["bias"], limit - stiffness * np.abs(goals.second - goals.first)
     positions = np.empty((len(means) // every, len(start)))

@@ -280,7 +280,7 @@ def _from_simpler_laws(task: FitTask, rollout: Rollout, incumbent: Incumbent) ->
     """
     free = task.parameters.free_names
     laws = [task.law.based_on(name) for name in SIMPLER if name < task.law.name]
-    if "motor" not in task.law.inputs or not laws or free != task.actuator.parameters(task.law).free_names:
+    if not task.law.load_inputs or not laws or free != task.actuator.parameters(task.law).free_names:
         return None
     tasks = [replace(task, law=law, parameters=task.actuator.parameters(law)) for law in laws] + [task]
 

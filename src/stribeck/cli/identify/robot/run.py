@@ -84,7 +84,6 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, drives: Drives, path: P
     positions = [run.position[:, fit.problem.joints] for run in fit.problem.runs]
     write_drives(path, drives)
     parameters = path.with_name(COMPENSATION)
-    loaded = "motor" in fit.problem.kind.law.inputs
     write_compensation(
         parameters,
         fit.joints,
@@ -96,7 +95,7 @@ def _write(model: Path, fit: RobotFit, verdict: Verdict, drives: Drives, path: P
         units=["rad" if drive.actuator.units == "rotary" else "m" for drive in drives.joints.values()],
         verdict=verdict,
         command="identify robot",
-        effort_meaning="motor" if loaded else "none",
+        effort_meaning="motor" if fit.problem.kind.law.load_inputs else "none",
     )
     start = [] if verdict.use == "unusable" else [launch_command(parameters)]
     return [str(path), str(parameters), *start]
