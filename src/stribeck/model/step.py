@@ -183,7 +183,8 @@ def velocity_step(
     halfway = velocity + 0.25 * dt * (1.0 + decay) * acceleration(velocity, weight)
     halfway = xp.where(halfway * direction < 0.0, 0.0, halfway)
     if law.weight is not None:
-        slope = stribeck_slope(velocity, p["dtheta_stribeck"], p["alpha"], weight)
+        scale, exponent = (p[name] for name in law.weight.names)
+        slope = stribeck_slope(velocity, scale, exponent, weight)
         weight = xp.clip(weight + slope * (xp.abs(halfway) - xp.abs(velocity)), 0.0, 1.0)
     mean = acceleration(halfway, weight) + rate * (halfway - velocity)
     stretched = velocity * stretch + dt * mean
@@ -222,7 +223,7 @@ def _moving(
     xp = array_namespace(velocity, external, *p.values())
     outer = with_offset(law, p, external, position)
     direction = xp.sign(velocity)
-    weight = stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"]) if law.weight is not None else 0.0
+    weight = 0.0 if law.weight is None else stribeck_weight(velocity, *(p[name] for name in law.weight.names))
 
     def acceleration(v: Any, weight: Any) -> Any:
         torque = motor(v)
