@@ -7,7 +7,7 @@ large_error          relative error above :data:`GOOD` (doubtful) or :data:`~str
 does_not_carry_over  error of recordings held out above :data:`~stribeck.model.verdict.FAILS` times that of fitted ones
 friction_unknown     no friction term of a joint is determined, or no dry one (doubtful); none has even an interval (unusable,
                      except of a mechanism, which has other parameters). Where the interval of the friction itself over the
-                     recorded motion is known, it decides instead: wider than :data:`WIDE` times the friction (doubtful)
+                     recorded motion is known, it decides instead: wider than :data:`~stribeck.model.estimate.LOOSE` times the friction (doubtful)
 at_bound             a parameter at a search bound, except friction terms at the lower one, which may be absent
 implausible          dry friction above the largest torque (unusable), a rotor inertia that no joint has (doubtful)
 zero_intervals       all intervals have the width zero although residuals remain
@@ -24,15 +24,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stribeck.identify.common.solver_status import SolverStatus
-from stribeck.model.estimate import Estimate
+from stribeck.model.estimate import LOOSE, Estimate
 from stribeck.model.terms import FRICTION_PARAMETERS, TERMS
 from stribeck.model.verdict import FAILS, LARGEST_ERROR, Reason, Use, Verdict, interval_reason
 
 GOOD = 0.2
 """Largest relative error of a result that is usable."""
-
-WIDE = 0.5
-"""Largest relative half-width of the 95 % interval of a joint's friction that is known."""
 
 SMALL = 0.05
 """Relative errors of a joint or recording below this are never too large, however much smaller those of others are."""
@@ -173,7 +170,7 @@ def _place(one: Misfit) -> str:
 
 def _wide(joint: str, width: float) -> list[Reason]:
     """Friction that the recordings determine too little."""
-    if width <= WIDE:
+    if width <= LOOSE:
         return []
     known = f"known to ± {100.0 * width:.0f} % only (95 % interval)" if math.isfinite(width) else "not known"
     text = f"{joint}: its friction in the recorded motion is {known}: record longer, at more speeds"

@@ -27,14 +27,12 @@ from stribeck.identify.arm.friction.element_torque import (
     parameter_names,
 )
 from stribeck.identify.arm.friction.full_fit import FullFit
-from stribeck.identify.arm.friction.selection import prepare
+from stribeck.identify.arm.friction.selection import offsets_of, prepare
 from stribeck.identify.arm.motion import ProcessedMotion
 from stribeck.identify.common.quantiles import normal_quantile
 from stribeck.model.arrays import Array, Indices
+from stribeck.model.estimate import CONFIDENCE
 from stribeck.model.law import FrictionLaw
-
-LEVEL = 0.95
-"""Of the intervals."""
 
 
 def friction_widths(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[str, float]:
@@ -54,7 +52,7 @@ def friction_widths(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[st
         for k in range(len(joints)):
             rows = np.arange(len(motion.fine))[motion.pick][motion.moving[:, k]]
             squares[k] += _squares(fit.laws[k], fit.parameters[k], fit.covariances[k], elements[k], rows)
-    level = normal_quantile(LEVEL)
+    level = normal_quantile(CONFIDENCE)
     return {
         joint: level * math.sqrt(variance / friction)
         for joint, (variance, friction) in zip(joints, squares.tolist(), strict=True)
@@ -66,7 +64,7 @@ def _squares(
     law: FrictionLaw, parameters: Array, covariance: Array, element: Element, rows: Indices
 ) -> Array:
     """Sums of the variance and of the square of the friction of an element over some of its rows (2,)."""
-    others = {"armature", *(name for term in law.of_kind("offset") for name in term.names)}
+    others = {"armature", *offsets_of(law)}
     own = [k for k, name in enumerate(parameter_names(law)) if name not in others]
     slopes = element_torque(law, parameters, element).by_parameters[rows][:, own]
     variance = np.einsum("nk,kl,nl->", slopes, covariance[np.ix_(own, own)], slopes)
