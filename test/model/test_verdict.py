@@ -1,6 +1,6 @@
 """Verdicts: the gravest reason counts."""
 
-from stribeck.model.verdict import Reason, Verdict, interval_reason
+from stribeck.model.verdict import Reason, Verdict
 
 
 def test_the_gravest_reason_is_the_verdict():
@@ -33,10 +33,3 @@ def test_a_robot_of_which_one_joint_is_unusable_is_doubtful():
     assert found["reasons"][0] == {"key": "b", "use": "unusable", "text": "second", "joint": "knee"}
     of_file = Verdict((Reason("a", "doubtful", "first", file="run"),))
     assert (of_file.of_file("run").use, of_file.of_file("other").use) == ("doubtful", "usable")
-
-
-def test_intervals_of_width_zero_are_a_reason_unless_the_fit_is_exact():
-    """One interval that is not zero is enough."""
-    assert [reason.key for reason in interval_reason([1.0, 0.0], [0.0, 0.0], 0.1)] == ["zero_intervals"]
-    assert not interval_reason([1.0, 0.0], [0.0, 0.1], 0.1)
-    assert not interval_reason([1.0, 2.0], [0.0, 0.0], 1e-9)

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
 CARRIES_OVER, FAILS = 1.25, 2.0
 """Ratio of held-out to fitted error up to which a law generalises, and the ratio from which it fails."""
 
@@ -21,12 +19,6 @@ Use = Literal["usable", "doubtful", "unusable"]
 
 LARGEST_ERROR = 0.5
 """Largest relative error of a model that may be used."""
-
-ZERO_WIDTH = 1e-9
-"""Intervals narrower than this share of the value count as zero ..."""
-
-EXACT = 1e-6
-"""... unless the relative error is below this, as in simulations without noise."""
 
 
 @dataclass(frozen=True)
@@ -104,17 +96,3 @@ class Verdict:
 def _gravest(uses: Iterable[Use]) -> Use:
     found = set(uses)
     return "unusable" if "unusable" in found else "doubtful" if "doubtful" in found else "usable"
-
-
-def interval_reason(values: Sequence[float], sigma: Sequence[float], error: float) -> list[Reason]:
-    """A reason if all standard deviations are zero although residuals are not.
-
-    :param values, sigma: estimates and their standard deviations.
-    :param error: relative error of the fit.
-    """
-    sizes = np.abs(np.asarray(values, dtype=np.float64))
-    narrow = np.asarray(sigma, dtype=np.float64) <= ZERO_WIDTH * np.maximum(sizes, 1e-12)
-    if len(sizes) == 0 or not narrow.all() or error < EXACT:
-        return []
-    text = "all intervals have zero width although residuals remain: they do not describe the uncertainty"
-    return [Reason("zero_intervals", "unusable", text)]

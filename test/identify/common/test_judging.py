@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from stribeck.identify.common.judging import Evidence, Misfit, Sizes, judge, misfits_of
+from stribeck.identify.common.judging import Evidence, Misfit, Sizes, interval_reason, judge, misfits_of
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.estimate import at_bound, estimate_of, fixed
 from stribeck.model.verdict import Reason
@@ -128,3 +128,10 @@ def test_searches_that_did_not_converge_are_reasons():
     assert judged(status=SolverStatus.DIVERGED).use == "unusable"
     own = Reason("effort_sign", "unusable", "against gravity")
     assert judged(status=SolverStatus.LIMIT, more=(own,)).reasons[0] == own
+
+
+def test_intervals_of_width_zero_are_a_reason_unless_the_fit_is_exact():
+    """One interval that is not zero is enough."""
+    assert [reason.key for reason in interval_reason([1.0, 0.0], [0.0, 0.0], 0.1)] == ["zero_intervals"]
+    assert not interval_reason([1.0, 0.0], [0.0, 0.1], 0.1)
+    assert not interval_reason([1.0, 2.0], [0.0, 0.0], 1e-9)

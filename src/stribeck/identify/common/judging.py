@@ -20,13 +20,15 @@ What only one engine can see (signs against gravity, links that left their URDF)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from stribeck.identify.common.solver_status import SolverStatus
 from stribeck.model.estimate import LOOSE, Estimate
 from stribeck.model.terms import FRICTION_PARAMETERS, TERMS
-from stribeck.model.verdict import FAILS, LARGEST_ERROR, Reason, Use, Verdict, interval_reason
+from stribeck.model.verdict import FAILS, LARGEST_ERROR, Reason, Use, Verdict
 
 GOOD = 0.2
 """Largest relative error of a result that is usable."""
@@ -36,6 +38,12 @@ SMALL = 0.05
 
 LARGEST_INERTIA = 30.0
 """Rotor inertias above this [kg m²], and above that of the links, are none of a robot's joint."""
+
+ZERO_WIDTH = 1e-9
+"""Intervals narrower than this share of the value count as zero ..."""
+
+EXACT = 1e-6
+"""... unless the relative error is below this, as in simulations without noise."""
 
 DRY = frozenset(name for term in TERMS.values() if term.kind in ("dry", "fading") for name in term.names)
 """Friction parameters that act at any speed."""
@@ -241,6 +249,20 @@ def _widths(evidence: Evidence) -> list[Reason]:
     widths = [0.0 if one.interval is None else 0.5 * (one.interval[1] - one.interval[0]) for one in known]
     whole = [one.error for one in evidence.misfits if not one.joint and not one.file and not one.held_out]
     return interval_reason([one.value for one in known], widths, max(whole, default=1.0))
+
+
+def interval_reason(values: Sequence[float], sigma: Sequence[float], error: float) -> list[Reason]:
+    """A reason if all standard deviations are zero although residuals are not.
+
+    :param values, sigma: estimates and their standard deviations.
+    :param error: relative error of the fit.
+    """
+    sizes = np.abs(np.asarray(values, dtype=np.float64))
+    narrow = np.asarray(sigma, dtype=np.float64) <= ZERO_WIDTH * np.maximum(sizes, 1e-12)
+    if len(sizes) == 0 or not narrow.all() or error < EXACT:
+        return []
+    text = "all intervals have zero width although residuals remain: they do not describe the uncertainty"
+    return [Reason("zero_intervals", "unusable", text)]
 
 
 def _status(status: SolverStatus | None, kinks: bool) -> list[Reason]:
