@@ -88,7 +88,7 @@ class FlatHead(Schema):
     actuator: str
 
 
-def head_of(content: dict[str, Any], where: str) -> FlatHead:
+def take_head(content: dict[str, Any], where: str) -> FlatHead:
     """Law and servo of a joint; takes them and the block from ``content``, which then holds the values alone."""
     content.pop(BLOCK, None)
     head = {key: content.pop(key) for key in HEAD if key in content}

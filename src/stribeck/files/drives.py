@@ -18,8 +18,8 @@ from stribeck.files.drive_entry import (
     block_of,
     drive_of,
     flat_of,
-    head_of,
     plain_of,
+    take_head,
     verdict_to_json,
 )
 from stribeck.files.earlier_drives import EarlierBlock, EarlierMechanismFile, EarlierRobotFile
@@ -135,15 +135,15 @@ def joined(files: Mapping[str, Drives]) -> Drives:
     if origins:
         every = [origin.runs for origin in origins]
 
-        def joined(name: str) -> tuple[Any, ...]:
+        def of_all(name: str) -> tuple[Any, ...]:
             return tuple(dict.fromkeys(run for runs in every for run in getattr(runs, name)))
 
         digests = {run: digest for runs in every for run, digest in runs.digests.items()}
         runs = replace(
             every[0],
-            train=joined("train"),
-            validation=joined("validation"),
-            unreadable=joined("unreadable"),
+            train=of_all("train"),
+            validation=of_all("validation"),
+            unreadable=of_all("unreadable"),
             digests=digests,
             fingerprint="",
             inputs="",
@@ -224,7 +224,7 @@ def _many(file: ManyJointsFile, actuator: Actuator | None, where: str) -> Drives
         place = f"{where}: joints: {name}"
         found = content.get(BLOCK, {})
         block = convert(found, DriveBlock, f"{place}: {BLOCK}", ParameterFileError)
-        drive = drive_of(head_of(content, place), content, block, actuator, place)
+        drive = drive_of(take_head(content, place), content, block, actuator, place)
         joints[name] = replace(drive, provenance=file.provenance)
     verdict = None if file.verdict is None else Verdict(file.verdict.reasons, tuple(file.joints))
     return Drives(joints, file.machine, verdict, file.provenance)
@@ -232,7 +232,7 @@ def _many(file: ManyJointsFile, actuator: Actuator | None, where: str) -> Drives
 
 def _one(data: dict[str, Any], actuator: Actuator | None, where: str) -> Drives:
     place, content = f"{where}: {BLOCK}", data.get(BLOCK)
-    head = head_of(data, where)
+    head = take_head(data, where)
     if content is None:
         return Drives({"": drive_of(head, data, DriveBlock(), actuator, where)})
     if mapping(content, place, ParameterFileError).get("schema") == 1:
