@@ -26,7 +26,7 @@ class Setup:
         """Ticks for a time [s]."""
         for _ in range(round(duration / TICK)):
             self.time += TICK
-            self.state.sign(self.time)
+            self.state.beat(self.time)
             if self.state.resumes(self.time):
                 self.state.enable(self.time, round(1e9 * self.time))
 
@@ -56,7 +56,7 @@ def test_a_node_starts_by_itself_once_it_is_calm() -> None:
     s.tick(3 * TICK)
     assert s.compensator.enabled
     assert not s.state.muted
-    assert s.state.spell > 0
+    assert s.state.period > 0
     waiting = Setup(at_start=False)
     waiting.tick(2.0)
     assert not waiting.compensator.enabled
@@ -69,7 +69,7 @@ def test_a_node_that_was_suspended_stands_back_before_it_serves(enabled, pause, 
     enabled.state.check_pause(enabled.time)
     assert enabled.state.muted is trips
     assert enabled.compensator.enabled is not trips
-    assert bool(enabled.state.spell) is not trips
+    assert bool(enabled.state.period) is not trips
     assert len(enabled.log) == trips
     if trips:
         level, text = enabled.log[0]
@@ -92,9 +92,9 @@ def test_a_node_without_guard_goes_on_after_a_pause() -> None:
     assert not s.state.muted
 
 
-def test_only_the_present_spell_can_be_revoked(enabled) -> None:
+def test_only_the_present_period_can_be_revoked(enabled) -> None:
     """A revocation of an earlier one does nothing; enabling anew ends what a guard holds against the last one."""
-    before = enabled.state.spell
+    before = enabled.state.period
     enabled.state.enable(enabled.time, before + 5)
     enabled.state.revoke(before, enabled.time)
     assert enabled.compensator.enabled
@@ -110,7 +110,7 @@ def test_before_anything_has_moved_a_trip_is_no_trip() -> None:
     """It may still start by itself, without a line in the log."""
     s = Setup()
     s.tick(1.0)
-    s.state.revoke(s.state.spell, s.time)
+    s.state.revoke(s.state.period, s.time)
     assert s.state.muted
     s.tick(CALM_TIME + 2 * TICK)
     assert s.compensator.enabled
@@ -123,14 +123,14 @@ def test_automatic_returns_are_bounded() -> None:
     s.tick(1.0)
     s.state.moved = True
     for count in (1, 2):
-        s.state.revoke(s.state.spell, s.time)
+        s.state.revoke(s.state.period, s.time)
         assert s.log[-1][0] == "warning"
         assert s.log[-1][1].endswith(f"automatic return {count} of 2")
         s.tick(CALM_TIME - TICK)
         assert not s.compensator.enabled
         s.tick(3 * TICK)
         assert s.compensator.enabled
-    s.state.revoke(s.state.spell, s.time)
+    s.state.revoke(s.state.period, s.time)
     s.tick(5.0)
     assert not s.compensator.enabled
     assert s.log[-1][0] == "error"
@@ -144,7 +144,7 @@ def test_disabling_sends_zero_before_the_node_falls_silent(enabled) -> None:
     assert not enabled.state.disable(enabled.time, lambda: muted.append(enabled.state.muted))
     assert muted == [False]
     assert enabled.state.muted
-    assert enabled.state.spell == 0
+    assert enabled.state.period == 0
 
 
 class Watching:
@@ -154,13 +154,13 @@ class Watching:
         self.time = 50.0
         self.heartbeat = Heartbeat(duration, self.time)
 
-    def tick(self, duration: float, spell: int | None = None) -> int:
-        """Ticks for a time [s], with signs of life of a spell; how often it took over."""
+    def tick(self, duration: float, period: int | None = None) -> int:
+        """Ticks for a time [s], with signs of life of a period; how often it took over."""
         count = 0
         for _ in range(round(duration / TICK)):
             self.time += TICK
-            if spell is not None:
-                self.heartbeat.sign(spell, self.time)
+            if period is not None:
+                self.heartbeat.beat(period, self.time)
             count += self.heartbeat.expired(self.time)
         return count
 
@@ -168,18 +168,18 @@ class Watching:
 def test_a_guard_is_in_charge_until_the_node_is_enabled() -> None:
     """Signs of life of a node that is not enabled change nothing."""
     guard = Watching()
-    assert guard.tick(1.0, spell=0) == 0
+    assert guard.tick(1.0, period=0) == 0
     assert guard.heartbeat.in_charge
     assert "not been enabled yet" in guard.heartbeat.reason
-    assert guard.heartbeat.sign(7, guard.time) == "returned"
+    assert guard.heartbeat.beat(7, guard.time) == "returned"
     assert not guard.heartbeat.in_charge
 
 
 @pytest.mark.parametrize("duration", [0.05, 0.4])
 def test_the_lease_is_waited_for_and_no_longer(duration) -> None:
-    """Within one tick; once; and it names the spell that it revokes."""
+    """Within one tick; once; and it names the period that it revokes."""
     guard = Watching(duration)
-    guard.tick(1.0, spell=7)
+    guard.tick(1.0, period=7)
     assert guard.tick(duration - TICK) == 0
     assert guard.tick(3 * TICK) == 1
     assert guard.heartbeat.revoked == 7
@@ -187,21 +187,21 @@ def test_the_lease_is_waited_for_and_no_longer(duration) -> None:
     assert guard.tick(1.0) == 0
 
 
-def test_a_revoked_spell_does_not_come_back() -> None:
-    """A node that wakes up gives signs of the old spell; only a new one counts."""
+def test_a_revoked_period_does_not_come_back() -> None:
+    """A node that wakes up gives signs of the old period; only a new one counts."""
     guard = Watching()
-    guard.tick(1.0, spell=7)
+    guard.tick(1.0, period=7)
     guard.tick(0.2)
-    guard.tick(1.0, spell=7)
+    guard.tick(1.0, period=7)
     assert guard.heartbeat.in_charge
-    assert guard.heartbeat.sign(8, guard.time) == "returned"
+    assert guard.heartbeat.beat(8, guard.time) == "returned"
 
 
 def test_a_node_that_is_switched_off_is_replaced_at_once() -> None:
     """Without waiting for the timeout."""
     guard = Watching()
-    guard.tick(1.0, spell=7)
-    assert guard.heartbeat.sign(0, guard.time) == "lost"
+    guard.tick(1.0, period=7)
+    assert guard.heartbeat.beat(0, guard.time) == "lost"
     assert "switched off" in guard.heartbeat.reason
     assert guard.heartbeat.revoked == 0
 
@@ -209,7 +209,7 @@ def test_a_node_that_is_switched_off_is_replaced_at_once() -> None:
 def test_a_guard_that_was_suspended_itself_takes_nobody_for_dead() -> None:
     """Its own pause does not count for the timeout, which afterwards is what it was."""
     guard = Watching()
-    guard.tick(1.0, spell=7)
+    guard.tick(1.0, period=7)
     guard.time += 1.0
     assert guard.tick(2 * TICK) == 0
     assert not guard.heartbeat.in_charge

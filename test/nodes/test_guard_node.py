@@ -62,7 +62,7 @@ def test_automatic_returns_are_bounded_and_said(graph, parameters, capfd):
     wait_for(lambda: states.publish(JointState(name=["hinge"])) or node._count, "a state")
 
     def trip() -> None:
-        revoked.publish(Int64(data=node._enabling.spell))
+        revoked.publish(Int64(data=node._enabling.period))
         wait_for(lambda: node._enabling.tripped, "the guard's word is heard")
         assert not node._compensator.enabled
 

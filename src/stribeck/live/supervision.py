@@ -1,6 +1,6 @@
 """Decides who publishes commands: the compensation node while it is enabled, otherwise its guard.
 
-The node sends heartbeats that hold the time at which it was enabled, which identifies the enabled period ("spell"). If
+The node sends heartbeats that hold the time at which it was enabled, which identifies the enabled period. If
 none arrives for longer than the guard's ``heartbeat_timeout``, the guard takes over and revokes that period. A node that was
 suspended for longer than its ``pause_limit``, which is shorter than that timeout, stops compensating automatically. So at most
 one of the two publishes. All times are steady [s].
@@ -36,7 +36,7 @@ class EnableState:
     :param returns: number of automatic resumptions before the node must be enabled again.
     :param at_start: whether it starts to compensate automatically.
     :param log: receives log messages.
-    :ivar spell: time at which it was enabled [ns], 0 while disabled; identifies the enabled period.
+    :ivar period: time at which it was enabled [ns], 0 while disabled; identifies the enabled period.
     :ivar muted: whether it publishes no commands.
     :ivar tripped: why it was disabled automatically; empty if it was not.
     :ivar moved: whether a state was processed; earlier trips are not counted.
@@ -55,24 +55,24 @@ class EnableState:
     ) -> None:
         self._compensator, self._log = compensator, log
         self._guarded, self._pause, self.returns, self._at_start = guarded, pause_limit, returns, at_start
-        self.spell, self.returned = 0, 0
+        self.period, self.returned = 0, 0
         self.muted, self.moved = guarded, False
         self.tripped = ""
-        self._when_calm, self._calm_since, self._last_sign = False, now, now
+        self._when_calm, self._calm_since, self._last_beat = False, now, now
 
     def start(self, now: float) -> None:
         """Activate the node; if configured, it starts once discovery no longer causes pauses."""
         self._calm_since, self._when_calm = now, self._at_start
 
-    def enable(self, now: float, spell: int) -> None:
+    def enable(self, now: float, period: int) -> None:
         """Start a new enabled period, even if already enabled; a revocation of the previous one no longer applies.
 
-        :param spell: wall clock [ns].
+        :param period: wall clock [ns].
         """
-        self._when_calm, self._last_sign, self.tripped = False, now, ""
+        self._when_calm, self._last_beat, self.tripped = False, now, ""
         if not self._compensator.enabled:
             self._compensator.enable()
-        self.spell, self.muted = spell, False
+        self.period, self.muted = period, False
 
     def disable(self, now: float, send_zero: Callable[[], None]) -> bool:
         """Stop compensating; returns whether it was compensating.
@@ -82,10 +82,10 @@ class EnableState:
         self._when_calm = False
         if not self._compensator.enabled:
             return False
-        self._last_sign, self.tripped = now, ""
+        self._last_beat, self.tripped = now, ""
         self._compensator.disable()
         send_zero()
-        self.spell, self.muted = 0, self._guarded
+        self.period, self.muted = 0, self._guarded
         return True
 
     def check_pause(self, now: float) -> bool:
@@ -93,26 +93,26 @@ class EnableState:
 
         Returns whether it was enabled and has tripped.
         """
-        pause = now - self._last_sign
+        pause = now - self._last_beat
         if not (pause > self._pause and self._guarded and self._compensator.enabled):
             return False
         self.trip(f"the node was suspended for {1e3 * pause:.0f} ms", now)
         return True
 
-    def sign(self, now: float) -> None:
+    def beat(self, now: float) -> None:
         """Prepare to send a heartbeat."""
-        if now - self._last_sign > self._pause:
+        if now - self._last_beat > self._pause:
             self._calm_since = now
         self.check_pause(now)
-        self._last_sign = now
+        self._last_beat = now
 
     def resumes(self, now: float) -> bool:
         """Whether the node should now enable itself."""
         return self._when_calm and now - self._calm_since > CALM_TIME
 
-    def revoke(self, spell: int, now: float) -> None:
+    def revoke(self, period: int, now: float) -> None:
         """Handle a revocation: the guard has taken over an enabled period."""
-        if spell == self.spell:
+        if period == self.period:
             self.trip("the guard received no heartbeat", now)
 
     def trip(self, reason: str, now: float) -> None:
@@ -121,7 +121,7 @@ class EnableState:
             return
         self.tripped = f"{reason}, so the guard took over: enable compensation again"
         self._compensator.disable(self.tripped)
-        self.spell, self.muted = 0, True
+        self.period, self.muted = 0, True
         if self._at_start and not self.moved:
             self._when_calm, self._calm_since = True, now
         elif self.returned < self.returns:
@@ -146,7 +146,7 @@ class Heartbeat:
 
     def __init__(self, duration: float, now: float) -> None:
         self._duration = duration
-        self._spell = self.revoked = 0
+        self._period = self.revoked = 0
         self._alive_at = self._ticked = now
         self.reason = NOT_YET
 
@@ -155,16 +155,16 @@ class Heartbeat:
         """Whether the guard publishes commands."""
         return bool(self.reason)
 
-    def sign(self, spell: int, now: float) -> Literal["lost", "returned", ""]:
+    def beat(self, period: int, now: float) -> Literal["lost", "returned", ""]:
         """Take in a heartbeat; returns what has changed.
 
-        :param spell: time at which the node was enabled [ns], 0 while it is disabled.
+        :param period: time at which the node was enabled [ns], 0 while it is disabled.
         """
-        self._spell, self._alive_at = spell, now
-        if spell == 0 and not self.in_charge:
+        self._period, self._alive_at = period, now
+        if period == 0 and not self.in_charge:
             self._take_over("the compensation node is switched off")
             return "lost"
-        if self.in_charge and spell > self.revoked:
+        if self.in_charge and period > self.revoked:
             self.reason = ""
             return "returned"
         return ""
@@ -183,4 +183,4 @@ class Heartbeat:
         return True
 
     def _take_over(self, reason: str) -> None:
-        self.reason, self.revoked = reason, self._spell
+        self.reason, self.revoked = reason, self._period

@@ -303,8 +303,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return
             now = self.clock.now()
             self._simulated = self._has_simulated_clock
-            self._enabling.sign(now)
-            self._publish_sign()
+            self._enabling.beat(now)
+            self._publish_beat()
             ticking = self._simulated and self.get_clock().now().nanoseconds > 0
             if self._compensator.expire(now, self._now(now) if ticking else None):
                 self._send_zero()
@@ -320,8 +320,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     # -- enabling
 
-    def _publish_sign(self) -> None:
-        self._alive.publish(Int64(data=self._enabling.spell))
+    def _publish_beat(self) -> None:
+        self._alive.publish(Int64(data=self._enabling.period))
 
     def _send_zero(self) -> None:
         if self._on_each_state and not self._zero.on:  # whose weight stays, and then fades
@@ -331,14 +331,14 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         with self._lock:
             if self._compensator is not None:
                 self._enabling.enable(self.clock.now(), self.calendar_time())
-                self._publish_sign()
+                self._publish_beat()
 
     def _disable(self) -> None:
         with self._lock:
             if self._compensator is not None:
                 self._zero.stop("compensation was switched off")
                 if self._enabling.disable(self.clock.now(), self._send_zero):
-                    self._publish_sign()
+                    self._publish_beat()
 
     def _on_zero_torque(self, on: bool) -> str:
         self.require_active()

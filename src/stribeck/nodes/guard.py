@@ -101,9 +101,9 @@ class GuardNode(ServiceNode[GuardParameters]):
 
     def _on_alive(self, data: bytes) -> None:
         with self._lock:
-            spell, now = whole_number(data), self.clock.now()
-            change = self._heartbeat.sign(spell, now)
-            if spell:
+            period, now = whole_number(data), self.clock.now()
+            change = self._heartbeat.beat(period, now)
+            if period:
                 self._heard_at = now
             if change == "lost":
                 self._take_over(np.zeros_like(self._left))
