@@ -126,7 +126,7 @@ def test_the_reason_names_the_bound_not_the_value_beside_it():
 
 
 def test_a_doubted_estimate_keeps_its_interval():
-    found = around(1.0, 0.01).doubted("another minimum is as good")
+    found = around(1.0, 0.01).undetermined("another minimum is as good")
     assert (found.status, found.interval) == ("not determined", (0.99, 1.01))
 
 

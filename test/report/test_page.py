@@ -197,7 +197,7 @@ def test_names_from_files_stay_text(page, logs, tmp_path):
     attacked = [replace(log, name=f"{k} {ATTACK}", trajectory=ATTACK) for k, log in enumerate(logs[:2])]
     told = provenance_of(attacked, versions={ATTACK: ATTACK})
     stated = stated_of("m1")
-    stated["kt"] = stated["kt"].doubted(ATTACK)
+    stated["kt"] = stated["kt"].undetermined(ATTACK)
     content = file_of("m1", told, stated=stated, statements=(ATTACK,))
     path = tmp_path / "attacked.html"
     path.write_bytes(written({ATTACK: content}, attacked))

@@ -156,15 +156,15 @@ def todays(words: Sequence[str]) -> tuple[list[str], str | None]:
 
     :param words: after the name of the program, with dashes in the names of options.
     """
-    verb = next((word for word in words if not word.startswith("-")), "")
-    earlier = EARLIER.get(verb)
+    first_word = next((word for word in words if not word.startswith("-")), "")
+    earlier = EARLIER.get(first_word)
     if earlier is None:
         return list(words), None
-    place = list(words).index(verb)
+    place = list(words).index(first_word)
     new = _written(earlier, [*words[:place], *words[place + 1 :]])
-    if new == list(words) or (verb in COMMANDS and sorted(new) == sorted(words)):
+    if new == list(words) or (first_word in COMMANDS and sorted(new) == sorted(words)):
         return list(words), None
-    if verb == PUBLISHED:
+    if first_word == PUBLISHED:
         return new, None
     return new, f"this is now: stribeck {shlex.join(new)} (earlier names will be removed in the next version)"
 

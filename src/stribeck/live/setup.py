@@ -107,7 +107,7 @@ def _tuning(
 ) -> Tuning:
     """The tuning of a joint: per-joint values, otherwise values for all joints, otherwise automatic ones."""
     values = {key: getattr(joint, key) or getattr(parameters, key, 0.0) for key in TUNED}
-    return Tuning.of_resolution(file.actuator.resolution).told(
+    return Tuning.of_resolution(file.actuator.resolution).with_joint_values(
         joint_map.ratio, **{key: value for key, value in values.items() if value}
     )
 

@@ -75,7 +75,7 @@ class Estimate:
         """Whether the data determine the parameter, at least loosely."""
         return self.status in ("determined", "loosely determined")
 
-    def doubted(self, reason: str) -> Estimate:
+    def undetermined(self, reason: str) -> Estimate:
         """The estimate as not determined, for a reason that its interval does not show."""
         return replace(self, status="not determined", reason=reason)
 

@@ -380,7 +380,7 @@ class TemperatureRange(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Sentence that tells the range."""
+        """The range as a sentence."""
         return f"All recordings are at {self.min:.0f} to {self.max:.0f} °C"
 
 

@@ -156,13 +156,13 @@ def _described(
             f"{path}: load and gains of a table are not known: give `bench`: "
             "mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME, or a bench file"
         )
-    told = bench.describe(place, joint) if isinstance(bench, Benches) else bench
+    description = bench.describe(place, joint) if isinstance(bench, Benches) else bench
     tables: dict[str | None, Table] = (
         {None: read_table(path)}
         if path.is_file()
         else {name: read_table(path / name) for name in sorted(_files(signals))}
     )
-    return [read_table_run(path, tables, signals, told)]
+    return [read_table_run(path, tables, signals, description)]
 
 
 def _files(signals: SignalTable | None) -> set[str]:

@@ -50,12 +50,12 @@ def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int]
     name = run.log.name
     measured = np.where(run.valid, run.measured, np.nan)
     low, high = float(np.nanmin(measured)), float(np.nanmax(measured))
-    room = TALL * max(high - low, 0.05)
-    simulated = [np.clip(one.runs[name].position, low - room, high + room) for one in files]
+    margin = TALL * max(high - low, 0.05)
+    simulated = [np.clip(one.runs[name].position, low - margin, high + margin) for one in files]
     time = spanning("time [s]", run.time, margin=0.005)
     position = Panel(time, spanning("position [rad]", measured, run.goal, *simulated), top=24, height=160)
     residuals = [1e3 * one.runs[name].residual for one in files]
-    limit = 1e3 * room
+    limit = 1e3 * margin
     clipped = [np.clip(residual, -limit, limit) for residual in residuals]
     axis = spanning("simulated \N{MINUS SIGN} measured [mrad]", *clipped, [0.0])
     left = Panel(time, axis, top=214, height=86)
@@ -72,7 +72,7 @@ def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int]
         covered = ""
         if np.all(np.isfinite(band := simulated_run.band)):
             kept = thinned(band, most)
-            half, valid = 1e3 * np.minimum(band, room), np.isfinite(residual)
+            half, valid = 1e3 * np.minimum(band, margin), np.isfinite(residual)
             shading = f"spread law-{looks[one.label]}"
             lower.append(left.band(simulated_run.time[kept], -half[kept], half[kept], class_=shading))
             covered = f", {np.mean(np.abs(residual[valid]) <= 1e3 * band[valid]):.0%} within its 90 % band"

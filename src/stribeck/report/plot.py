@@ -68,8 +68,8 @@ def spanning(label: str, *values: npt.ArrayLike, margin: float = 0.04) -> Axis:
     samples = np.concatenate([np.ravel(np.asarray(array, dtype=np.float64)) for array in values])
     samples = samples[np.isfinite(samples)]
     low, high = (float(np.min(samples)), float(np.max(samples))) if samples.size else (0.0, 1.0)
-    room = margin * (high - low) if high > low else 0.5 * abs(high) or 1.0
-    return Axis(low - room, high + room, label)
+    padding = margin * (high - low) if high > low else 0.5 * abs(high) or 1.0
+    return Axis(low - padding, high + padding, label)
 
 
 @dataclass(frozen=True)

@@ -418,5 +418,5 @@ def without_watchdog(servos: Sequence[ServoSpec]) -> str:
     named = [str(servo) for servo in servos if not servo.model.has_watchdog]
     if not named:
         return ""
-    verb = "stays" if len(named) == 1 else "stay"
-    return f"{', '.join(named)} {verb} energised if this program ends unexpectedly: keep a power switch within reach"
+    stays = "stays" if len(named) == 1 else "stay"
+    return f"{', '.join(named)} {stays} energised if this program ends unexpectedly: keep a power switch within reach"

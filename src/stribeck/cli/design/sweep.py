@@ -80,8 +80,12 @@ def _limits(options: SweepOptions) -> tuple[float, float, float]:
     own = {"lower": np.nan, "upper": np.nan, "velocity": np.nan}
     if options.model is not None:
         own |= joint_limits(options.model, options.joint)
-    room = 0.5 * (1.0 - WITHIN) * (own["upper"] - own["lower"])
-    usual = {"lower": own["lower"] + room, "upper": own["upper"] - room, "velocity": WITHIN * own["velocity"]}
+    margin = 0.5 * (1.0 - WITHIN) * (own["upper"] - own["lower"])
+    usual = {
+        "lower": own["lower"] + margin,
+        "upper": own["upper"] - margin,
+        "velocity": WITHIN * own["velocity"],
+    }
     found = {name: usual[name] if (given := getattr(options, name)) is None else float(given) for name in own}
     missing = [f"--{name}" for name, value in found.items() if not np.isfinite(value)]
     if found["velocity"] <= 0.0:

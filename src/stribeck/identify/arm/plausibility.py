@@ -28,12 +28,14 @@ def check_positions(runs: Sequence[ArmRecording], arm: ArmModel) -> None:
     """
     lower, upper = arm.position_limits
     effort = arm.effort_limits
-    room = 0.5 * (BEYOND - 1.0) * (upper - lower)
+    margin = 0.5 * (BEYOND - 1.0) * (upper - lower)
     for run in runs:
         lowest, highest = run.position.min(axis=0), run.position.max(axis=0)
         strongest = np.abs(run.effort).max(axis=0)
         for j, joint in enumerate(run.joints):
-            if upper[j] > lower[j] and (lowest[j] < lower[j] - room[j] or highest[j] > upper[j] + room[j]):
+            if upper[j] > lower[j] and (
+                lowest[j] < lower[j] - margin[j] or highest[j] > upper[j] + margin[j]
+            ):
                 raise RecordingError(
                     f"{run.name}: {joint} moves from {lowest[j]:.4g} to {highest[j]:.4g} rad, but {arm.path.name} allows {lower[j]:.4g} to {upper[j]:.4g}: is "
                     "the position in degrees (set unit: deg), that of the motor (set gears), or relative to another zero (set offset)?"

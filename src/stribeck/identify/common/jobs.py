@@ -68,7 +68,7 @@ class Ended:
 Running = Callable[[Collection[str]], None]
 """Callback called repeatedly with the names of the running jobs."""
 
-Told = Callable[[Job, Any], None]
+OnMessage = Callable[[Job, Any], None]
 """Callback that receives what a job reports."""
 
 
@@ -78,7 +78,7 @@ def run_in_processes(
     retries: int,
     *,
     running: Running = lambda names: None,
-    told: Told = lambda job, content: None,
+    on_message: OnMessage = lambda job, content: None,
     stop: Callable[[], bool] = lambda: False,
     preload: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
@@ -110,7 +110,7 @@ def run_in_processes(
                 attempt = active[reader]  # type: ignore[index]  # we gave it connections alone
                 kind, content = attempt.receive()
                 if kind == "progress":
-                    told(attempt.job, content)
+                    on_message(attempt.job, content)
                     continue
                 del active[attempt.reader]
                 if (ended := board.judge(attempt, *attempt.outcome(kind, content))) is not None:

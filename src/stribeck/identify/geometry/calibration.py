@@ -100,7 +100,9 @@ class ArmCalibration:
                 dependent = because[name]
                 estimates[name] = fixed(number, unit)
                 if dependent.because == "poses":
-                    estimates[name] = estimates[name].doubted(f"the poses do not determine it: {dependent}")
+                    estimates[name] = estimates[name].undetermined(
+                        f"the poses do not determine it: {dependent}"
+                    )
                 continue
             prior = None
             widest = WRONG_ARM * (self.model.chain.reach if unit == "m" else 1.0)

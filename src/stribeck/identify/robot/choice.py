@@ -66,19 +66,19 @@ def fitted(
         richer = {**setting, "free": [*free, *more]}
         return problem_of(tree, runs, joints, wanted, **richer, lanes=problem.lanes)
 
-    def told(found: Fitted, text: str) -> Fitted:
+    def noted(found: Fitted, text: str) -> Fitted:
         note(
             f"joints simulated one by one, {text}: error {np.sqrt(found[0].errors(found[1]).mean()) * 1e3:.2f} mrad"
         )
         return found
 
     if not by_law:
-        by_law["m1"] = told((problem, problem.fit(_best_start(problem)).point), "law M1")
+        by_law["m1"] = noted((problem, problem.fit(_best_start(problem)).point), "law M1")
     for wanted in AUTO if law == "auto" else (law,):
         before = "m1"
         for step in CHAIN[wanted]:
             if step not in by_law:
-                by_law[step] = told(
+                by_law[step] = noted(
                     continued(problem_with(_law(step, terms)), *by_law[before]), f"law {step.upper()}"
                 )
             before = step
@@ -91,7 +91,7 @@ def fitted(
     if play:
         found = _with_play(found, partial(problem_with, found[0].kind.law, "play"), tree, note)
     if found[0].errors(found[1]).mean() < SMALL**2:
-        found = told(_with_finer_steps(found), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms")
+        found = noted(_with_finer_steps(found), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms")
     return found
 
 

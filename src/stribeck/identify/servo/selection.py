@@ -121,9 +121,9 @@ class Selection:
             if first == self.chosen:
                 return f"{text}, the smallest of all."
             return f"{text}, within one standard error of the smallest ({self.variants[first].label}: {new[first]:.1f} mrad)."
-        verb = "predicts better" if new[self.chosen] < new[best] else "predicts as well"
+        ending = "predicts better" if new[self.chosen] < new[best] else "predicts as well"
         return (
-            f"A simpler law {verb}: under conditions left out of the fit, the error of {chosen.law.upper()} is {new[self.chosen]:.1f} mrad, and that of "
+            f"A simpler law {ending}: under conditions left out of the fit, the error of {chosen.law.upper()} is {new[self.chosen]:.1f} mrad, and that of "
             f"{rival.law.upper()} is {new[best]:.1f} mrad, although {rival.law.upper()} fits best ({fitted[best]:.1f} against {fitted[self.chosen]:.1f} mrad)."
         )
 

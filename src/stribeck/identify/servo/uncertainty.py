@@ -339,10 +339,12 @@ def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequ
     }
     if not reasons:
         return uncertainty
-    doubted = {name: uncertainty.estimates[name].doubted(reason) for name, reason in reasons.items()}
+    undetermined = {
+        name: uncertainty.estimates[name].undetermined(reason) for name, reason in reasons.items()
+    }
     listed = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
     return replace(
         uncertainty,
-        estimates={**uncertainty.estimates, **doubted},
+        estimates={**uncertainty.estimates, **undetermined},
         statements=(*uncertainty.statements, f"Not determined, although the interval is narrow: {listed}."),
     )

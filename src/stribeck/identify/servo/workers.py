@@ -47,7 +47,9 @@ def search_in_processes(
 
     finished: list[bool] = []
     compile_seconds, failure = 0.0, ""
-    for ended in run_in_processes(jobs, count, 0, running=lambda names: on_progress(incumbent), told=receive):
+    for ended in run_in_processes(
+        jobs, count, 0, running=lambda names: on_progress(incumbent), on_message=receive
+    ):
         if ended.failure:
             failure = failure or ended.failure
             continue

@@ -53,7 +53,7 @@ class Tuning:
         moving = 4.0 * step / SLOPE_TIME
         return cls(3.0 * step, 8.0 * step, moving / 3.0, moving, presliding=max(2.0 * step, PRESLIDING))
 
-    def told(self, ratio: float, **said: float) -> Tuning:
+    def with_joint_values(self, ratio: float, **said: float) -> Tuning:
         """This tuning with some fields replaced by values in the coordinates of a joint behind a gear.
 
         :param ratio: turns of the servo per turn of the joint.

@@ -172,8 +172,8 @@ def most_beyond(
     xp = array_namespace(most, dry)
     learnt = xp.maximum(xp.maximum(dry, viscous), LEAST_LEARNT)
     largest = xp.minimum((1.0 + MISSED + wrong / learnt) / xp.maximum(gain, 1e-9), most / learnt)
-    room = xp.minimum(largest - 1.0, allowed / xp.maximum(gain * learnt, 1e-9))
-    beyond = certainty * xp.maximum(room, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
+    margin = xp.minimum(largest - 1.0, allowed / xp.maximum(gain * learnt, 1e-9))
+    beyond = certainty * xp.maximum(margin, 0.0) * xp.maximum(1.0 - contact / UNTOUCHED, 0.0)
     return xp.where(sudden > 0.5, 1.0, 1.0 + beyond)
 
 

@@ -324,13 +324,13 @@ def _bench_event(
 
 def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None) -> list[Log]:
     """All runs except aborted ones, those cut off too early and, with a ``note``, those that are too short."""
-    tell = note or (lambda _: None)
+    note_line = note or (lambda _: None)
     logs = []
     aborted = [f"run {run.bench.run_id!r} was disturbed ({run.aborted})" for run in runs if run.aborted]
     if aborted and len(aborted) == len(runs):
         raise AbortedRunError(f"{path}: {'; '.join(dict.fromkeys(aborted))}: record it again")
     for line in dict.fromkeys(aborted):
-        tell(f"{path}: {line}, and is not used")
+        note_line(f"{path}: {line}, and is not used")
     for run in (run for run in runs if not run.aborted):
         lost = cut_off and not run.ended
         try:
@@ -339,11 +339,11 @@ def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None)
         except TooShortError as error:
             if not lost and (note is None or len(runs) == 1):
                 raise
-            tell(f"{error}; this run {'was cut off, and ' if lost else ''}is not used")
+            note_line(f"{error}; this run {'was cut off, and ' if lost else ''}is not used")
         except RecordingError as error:
             if not lost:
                 raise
-            tell(f"{error}; this run was cut off, and is not used")
+            note_line(f"{error}; this run was cut off, and is not used")
     if not logs and cut_off:
         raise CutOffError(f"{path} was cut off before it contained a run that can be used")
     if not logs:
