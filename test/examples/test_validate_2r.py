@@ -6,7 +6,7 @@ import json
 import pytest
 
 from stribeck.files.actuators import load_actuator
-from stribeck.files.drives import write_drive
+from stribeck.files.drives import read_drive, write_drive
 from stribeck.model.joint import Drive
 from stribeck.model.law import law_named
 from two_link_benches import BENCHES
@@ -38,9 +38,9 @@ def test_pendulums_to_errors_in_one_go(tmp_path, capsys):
     summary = json.loads((tmp_path / "a.json").read_text())
     assert "MX-64: 4 pendulum runs" in capsys.readouterr().out
     for servo in ("mx106", "mx64"):
-        file = json.loads((tmp_path / "a" / servo / "m1.json").read_text())
-        assert file["stribeck"]["data"]["runs"] == 3
-        assert summary["fits"][servo]["m1"]["train_mae"] == file["stribeck"]["loss"]["train_mae"] < 0.2
+        drive = read_drive(tmp_path / "a" / servo / "m1.json")
+        assert len(drive.provenance.runs.train) == 3
+        assert summary["fits"][servo]["m1"]["train_mae"] == drive.loss.train < 0.2
     assert main([*words, "--params", str(tmp_path / "a"), "--output", str(tmp_path / "b")]) == 0
     for name in ("errors.txt", "errors.csv", "summary.json", "errors.png", "paths.png"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
