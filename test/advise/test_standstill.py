@@ -109,6 +109,7 @@ def test_advise_prints_and_writes_what_the_recordings_say(tmp_path, capsys):
     assert elbow["error"] == pytest.approx(
         0.5 * elbow["dead_band"] + elbow["compliance"] * abs(elbow["load"])
     )
+    assert elbow["compliance_interval"][0] < elbow["compliance"] < elbow["compliance_interval"][1]
     said = capsys.readouterr().out
     assert "dead band [mrad]" in said
     assert "elbow_flex: raise the gain to" in said
@@ -118,7 +119,7 @@ def test_advise_prints_and_writes_what_the_recordings_say(tmp_path, capsys):
 
 def test_advice_from_rest_by_hand():
     """A band of ± 20 mrad and 30 mrad/(N m) at 0.5 N m: 35 mrad at most, 3.5 times the gain for 10 mrad, offsets leave 5.5 mrad."""
-    standstill = Standstill("lift", 0.02, 0.03, 0.0, (0.018, 0.022), 30, 1e-3)
+    standstill = Standstill("lift", 0.02, 0.03, 0.0, (0.018, 0.022), (0.02, 0.04), 30, 1e-3)
     advice = RestAdvice(standstill, load=-0.5, tolerance=0.01)
     assert (advice.sag, advice.error, advice.factor) == pytest.approx((0.015, 0.035, 3.5))
     assert advice.with_offsets == pytest.approx(0.2 * 0.02 + 0.1 * 0.015)

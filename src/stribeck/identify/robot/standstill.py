@@ -70,7 +70,7 @@ class Standstill:
     :param half: half of its dead band [rad].
     :param compliance: error for a load [rad/(N m)].
     :param offset: error without load in the middle of the band [rad].
-    :param half_interval: with 90 %.
+    :param half_interval, compliance_interval: with 90 %.
     :param stops: number of stops.
     :param spread: median deviation of the stops from the ends of the band [rad].
     """
@@ -80,6 +80,7 @@ class Standstill:
     compliance: float
     offset: float
     half_interval: tuple[float, float]
+    compliance_interval: tuple[float, float]
     stops: int
     spread: float
 
@@ -158,6 +159,7 @@ def standstill_of(joint: str, stops: Sequence[Stop], seed: int = 0) -> Standstil
         compliance=float(found[1]),
         offset=float(found[0]),
         half_interval=(float(low[2]), float(high[2])),
+        compliance_interval=(float(low[1]), float(high[1])),
         stops=len(stops),
         spread=float(np.median(np.abs(residuals))),
     )
