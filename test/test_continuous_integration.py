@@ -107,6 +107,12 @@ def test_a_slice_that_passes_has_reached_everything(slow, tmp_path, capsys):
     assert "NOT RUN" not in out
 
 
+def test_a_case_that_is_slow_beside_the_first_one_is_run_without_it(slow, tmp_path):
+    """Cases after the first are marked when all are collected; a slice collects some of them."""
+    tests = project(tmp_path, PASSES.replace("pytestmark = pytest.mark.slow", ""))
+    assert set(slow.run(tests[:1], 100.0, tmp_path).reached) == {"test_it.py::test_a"}
+
+
 @pytest.mark.parametrize("body", ["assert False", "raise SystemExit(3)"])
 def test_a_test_that_fails_fails_the_slice(slow, tmp_path, body):
     """And one that ends the process."""
