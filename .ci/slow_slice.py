@@ -118,7 +118,8 @@ def run(tests: Sequence[str], seconds: float, folder: Path = REPOSITORY) -> Outc
         child = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": path, REPORTS: str(reports)},
+            # Programs as users compile them: see pytest_configure of the tests.
+            env={"XLA_FLAGS": ""} | os.environ | {"PYTHONPATH": path, REPORTS: str(reports)},
             start_new_session=True,
         )
         in_time = _ended(child, seconds)
