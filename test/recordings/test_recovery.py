@@ -195,6 +195,22 @@ def test_a_bag_cut_off_before_its_first_run_is_no_recording(tmp_path, content):
     assert any("not used" in note and "run_001" in note for note in notes)
 
 
+def test_a_process_that_ends_meanwhile_hides_no_writer(tmp_path, monkeypatch):
+    """Ours has the file open; the one before it has ended since /proc was listed."""
+    glob, ended = Path.glob, Path("/proc/999999999")
+    assert not ended.exists()
+
+    def listed(self, pattern):
+        return (ended, *glob(self, pattern)) if self == Path("/proc") else glob(self, pattern)
+
+    monkeypatch.setattr(Path, "glob", listed)
+    file = tmp_path / "bag_0.mcap"
+    file.write_bytes(b"")
+    assert not recovery._is_written(file)
+    with file.open("ab"):
+        assert recovery._is_written(file)
+
+
 def test_a_bag_that_is_being_recorded_is_not_taken_for_a_dead_one(tmp_path):
     """Named itself it is an error, in a folder it is left out with a note; nothing is made beside it."""
     unfinished_bag(tmp_path / "run_001", WHOLE)

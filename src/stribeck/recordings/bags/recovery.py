@@ -276,14 +276,20 @@ def _is_ours(file: Path) -> bool:
 
 
 def _is_written(file: Path) -> bool:
-    """Whether a process of this machine and user has the file open for writing, where /proc tells (Linux)."""
+    """Whether a process of this machine and user has the file open for writing, by Linux' /proc."""
     name = str(file.resolve())
-    for found in Path("/proc").glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError, ValueError):
-            if os.readlink(found) == name:
-                described = (found.parents[1] / "fdinfo" / found.name).read_text()
-                if int(described.split("flags:", 1)[1].split()[0], 8) & (os.O_WRONLY | os.O_RDWR):
-                    return True
+    return any(_writes(process, name) for process in Path("/proc").glob("[0-9]*"))
+
+
+def _writes(process: Path, name: str) -> bool:
+    """Whether a process has a file open for writing; it may end, and files may be closed, at any moment."""
+    with contextlib.suppress(OSError):
+        for number in os.listdir(process / "fd"):
+            with contextlib.suppress(OSError, ValueError):
+                if os.readlink(process / "fd" / number) == name:
+                    described = (process / "fdinfo" / number).read_text()
+                    if int(described.split("flags:", 1)[1].split()[0], 8) & (os.O_WRONLY | os.O_RDWR):
+                        return True
     return False
 
 
