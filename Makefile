@@ -56,6 +56,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy controllers/*.py docs/format_keys.py test/support/emulated_bus.py
 	$(BIN)/lint-imports
 	$(BIN)/python controllers/generate.py --check
 
