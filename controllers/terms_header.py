@@ -252,12 +252,12 @@ def _values() -> Iterator[str]:
     for name in FRICTION_PARAMETERS:
         yield f'  if (name == "{name}") {{return &p.{name};}}'
     yield "  return nullptr;\n}"
-    yield "\n/// The law and its further terms: those that are switched on, or whose values are not all zero."
+    yield "\n/// The law and its further terms: those that are switched on, or whose coefficients are not all zero."
     yield "template<class Parameters>\nLaw law_of(int number, const Parameters & p)\n{"
     yield "  Law law = law_numbered(number);"
     for name in optional_terms():
         term = TERMS[name]
-        factors = [f"p.{one.name} != 0.0" for one in term.parameters if not one.shape]
+        factors = [f"p.{one.name} != 0.0" for one in term.parameters if one.free and not one.shape]
         present = f"p.{name}" if term.kind == "sides" else " || ".join(factors)
         yield f"  law.set(Term::{name}, {present});"
     yield "  return law;\n}"

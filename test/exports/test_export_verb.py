@@ -82,7 +82,7 @@ def test_the_table_has_positions_only_where_friction_depends_on_them(tmp_path):
     """A ripple is a torque beside friction: the table is that without it; with the term `position` it has 25 positions."""
     drive = read_drive(params(tmp_path, "m1"))
     wave = {"ripple_order": 4.0, "ripple_cosine": 0.01, "ripple_sine": 0.0}
-    curve = {"friction_slope": 0.01, "friction_curve": 0.0, "friction_centre": 0.0}
+    curve = {"friction_slope": 0.01, "friction_curve": 0.0, "friction_centre": 0.0, "friction_reach": 1.0}
     tables = []
     for more, terms in (({}, {}), (wave, {"ripple": True}), (curve, {"position": True})):
         one = replace(drive, law=drive.law.with_terms(**terms), values={**drive.values, **more})

@@ -215,3 +215,13 @@ def test_a_law_says_what_its_budget_depends_on():
     assert rippled.inputs == {"speed", "position"}
     assert rippled.budget_inputs == {"speed"}
     assert "position" in law_named("m1").with_terms(position=True).budget_inputs
+
+
+def test_friction_over_the_position_is_not_extrapolated_beyond_the_recordings():
+    """K_c + s d + c d^2 with d = q - q_c within the reach r, that at q_c + r or q_c - r beyond it, by hand."""
+    law = law_named("m1").with_terms(position=True)
+    p = {"friction_base": 1.0, "friction_viscous": 0.0, "friction_slope": 0.2, "friction_curve": 0.5}
+    p |= {"friction_centre": 0.3, "friction_reach": 0.4}
+    at = np.array([-5.0, -0.1, 0.3, 0.5, 0.7, 9.0])
+    found = friction_budget(law, p, 0.0, 0.0, 1.0, at)[0]
+    assert found == pytest.approx([1.0, 1.0, 1.0, 1.06, 1.16, 1.16], abs=1e-12)

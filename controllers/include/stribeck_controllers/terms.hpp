@@ -90,6 +90,7 @@ struct FrictionValues
   double friction_slope = 0.0;  ///< s [N m/rad]
   double friction_curve = 0.0;  ///< c [N m/rad^2]
   double friction_centre = 0.0;  ///< theta_c [rad]
+  double friction_reach = 1000.0;  ///< r [rad]
   double ripple_order = 0.0;  ///< n [1]
   double ripple_cosine = 0.0;  ///< a [N m]
   double ripple_sine = 0.0;  ///< b [N m]
@@ -108,9 +109,9 @@ FrictionValues values_of(const Parameters & p)
     p.load_friction_external_quad, p.dtheta_stribeck, p.alpha,
     p.friction_viscous, p.friction_base_negative, p.friction_viscous_negative,
     p.torque_offset, p.friction_slope, p.friction_curve,
-    p.friction_centre, p.ripple_order, p.ripple_cosine,
-    p.ripple_sine, p.second_ripple_order, p.second_ripple_cosine,
-    p.second_ripple_sine};
+    p.friction_centre, p.friction_reach, p.ripple_order,
+    p.ripple_cosine, p.ripple_sine, p.second_ripple_order,
+    p.second_ripple_cosine, p.second_ripple_sine};
 }
 
 /// Names of all values.
@@ -120,9 +121,9 @@ constexpr const char * value_names[] = {"friction_base", "friction_stribeck", "l
     "load_friction_external_quad", "dtheta_stribeck", "alpha",
     "friction_viscous", "friction_base_negative", "friction_viscous_negative",
     "torque_offset", "friction_slope", "friction_curve",
-    "friction_centre", "ripple_order", "ripple_cosine",
-    "ripple_sine", "second_ripple_order", "second_ripple_cosine",
-    "second_ripple_sine"};
+    "friction_centre", "friction_reach", "ripple_order",
+    "ripple_cosine", "ripple_sine", "second_ripple_order",
+    "second_ripple_cosine", "second_ripple_sine"};
 
 /// The value with a name; a null pointer for an unknown one.
 inline double * value_named(FrictionValues & p, std::string_view name) noexcept
@@ -146,6 +147,7 @@ inline double * value_named(FrictionValues & p, std::string_view name) noexcept
   if (name == "friction_slope") {return &p.friction_slope;}
   if (name == "friction_curve") {return &p.friction_curve;}
   if (name == "friction_centre") {return &p.friction_centre;}
+  if (name == "friction_reach") {return &p.friction_reach;}
   if (name == "ripple_order") {return &p.ripple_order;}
   if (name == "ripple_cosine") {return &p.ripple_cosine;}
   if (name == "ripple_sine") {return &p.ripple_sine;}
@@ -155,18 +157,17 @@ inline double * value_named(FrictionValues & p, std::string_view name) noexcept
   return nullptr;
 }
 
-/// The law and its further terms: those that are switched on, or whose values are not all zero.
+/// The law and its further terms: those that are switched on, or whose coefficients are not all
+/// zero.
 template<class Parameters>
 Law law_of(int number, const Parameters & p)
 {
   Law law = law_numbered(number);
   law.set(Term::asymmetric, p.asymmetric);
   law.set(Term::offset, p.torque_offset != 0.0);
-  law.set(Term::position, p.friction_slope != 0.0 || p.friction_curve != 0.0 ||
-    p.friction_centre != 0.0);
-  law.set(Term::ripple, p.ripple_order != 0.0 || p.ripple_cosine != 0.0 || p.ripple_sine != 0.0);
-  law.set(Term::second_ripple, p.second_ripple_order != 0.0 || p.second_ripple_cosine != 0.0 ||
-    p.second_ripple_sine != 0.0);
+  law.set(Term::position, p.friction_slope != 0.0 || p.friction_curve != 0.0);
+  law.set(Term::ripple, p.ripple_cosine != 0.0 || p.ripple_sine != 0.0);
+  law.set(Term::second_ripple, p.second_ripple_cosine != 0.0 || p.second_ripple_sine != 0.0);
   return law;
 }
 
@@ -232,6 +233,9 @@ inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept
   if (!(std::isfinite(p.friction_centre))) {
     return {"friction_centre", "finite", p.friction_centre};
   }
+  if (!(p.friction_reach >= 0.0 && std::isfinite(p.friction_reach))) {
+    return {"friction_reach", "zero or positive", p.friction_reach};
+  }
   if (!(p.ripple_order >= 0.0 && std::isfinite(p.ripple_order))) {
     return {"ripple_order", "zero or positive", p.ripple_order};
   }
@@ -250,6 +254,9 @@ inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept
     return {"dtheta_stribeck", "positive", p.dtheta_stribeck};
   }
   if (law.has(Term::stribeck) && !(p.alpha > 0.0)) {return {"alpha", "positive", p.alpha};}
+  if (law.has(Term::position) && !(p.friction_reach > 0.0)) {
+    return {"friction_reach", "positive", p.friction_reach};
+  }
   return {};
 }
 
@@ -328,7 +335,10 @@ inline double offset(const FrictionValues & p, const Conditions &) noexcept
 inline double position(const FrictionValues & p, const Conditions & x) noexcept
 {
   const double t0 = x.position - p.friction_centre;
-  return t0 * (p.friction_slope + (t0 * p.friction_curve));
+  const double t1 = t0 <= p.friction_reach || t0 != t0 ? t0 : p.friction_reach;
+  const double t2 = -p.friction_reach;
+  const double t3 = t1 >= t2 || t1 != t1 ? t1 : t2;
+  return t3 * (p.friction_slope + (t3 * p.friction_curve));
 }
 inline double ripple(const FrictionValues & p, const Conditions & x) noexcept
 {

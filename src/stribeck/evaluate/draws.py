@@ -30,7 +30,7 @@ from stribeck.model.arrays import Array, Indices
 from stribeck.model.estimate import Estimate
 from stribeck.model.joint import Drive
 from stribeck.model.law import friction_budget
-from stribeck.model.terms import COULOMB_PARAMETERS, with_sign
+from stribeck.model.terms import COULOMB_PARAMETERS, FRICTION_PARAMETERS, with_sign
 
 ATTEMPTS = 64
 """Batches of normal draws, each as large as the number of wanted ones."""
@@ -165,7 +165,9 @@ def draws_of(
     drawn = dict(zip(uncertain.names, points.T, strict=True))
     values = {name: drawn.get(name, np.full(count, value)) for name, value in known.items()}
     if error > 0.0:
-        friction = [name for name in drive.law.parameter_names if "friction" in name and name != CENTRE]
+        friction = [
+            name for name in drive.law.parameter_names if "friction" in name and FRICTION_PARAMETERS[name].free
+        ]
         for names in (friction, [drive.actuator.control.scaled_by]):
             values |= _scaled(drive, {name: values[name] for name in names if name in values}, error, rng)
     return values
@@ -301,7 +303,7 @@ def drive_friction(drive: Drive) -> DriveFriction:
     if "dtheta_stribeck" in drive.values:
         fastest = max(fastest, STRIBECK * drive.values["dtheta_stribeck"])
     speed = np.linspace(0.0, fastest, POINTS)
-    place = drive.values.get("friction_centre", 0.0)
+    place = drive.values.get(CENTRE, 0.0)
     budget = np.asarray(friction_budget(drive.law, drive.values, 0.0, 0.0, speed, place)[0] + 0.0 * speed)
     try:
         drawn = draws_of(drive, DRAWS, 0)

@@ -93,9 +93,7 @@ def missing_terms(source: Drive, form: Format, gains: Gains = ONLY_PROPORTIONAL)
 
 def _acts(term: Term, source: Drive) -> bool:
     """Whether a term has a coefficient other than zero, so that something is lost without it."""
-    return any(
-        source.values.get(one.name) for one in term.parameters if one.shape is None and one.name != CENTRE
-    )
+    return any(source.values.get(one.name) for one in term.parameters if one.shape is None and one.free)
 
 
 def over_the_position(sources: Mapping[str, Drive], form: Format) -> str | None:

@@ -5,7 +5,7 @@ The flat keys (``kt``, ``friction_base``, …, ``model``, ``actuator``) are thos
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, fields, replace
 from typing import Any
 
 import msgspec
@@ -21,12 +21,12 @@ from stribeck.files.actuators import (
 )
 from stribeck.files.schema import Schema, check_keys, convert
 from stribeck.model.actuator import EFFECT_PARAMETERS, Actuator
-from stribeck.model.estimate import Estimate, Interval, estimates_to_json
+from stribeck.model.estimate import Estimate, Interval, estimates_to_json, fixed
 from stribeck.model.joint import CorrelationMatrix, Drive, Prediction
 from stribeck.model.law import FrictionLaw, law_named
 from stribeck.model.provenance import ModelErrors, Spread
 from stribeck.model.temperature import TEMPERATURE_PARAMETERS
-from stribeck.model.terms import COULOMB_PARAMETERS, with_sign
+from stribeck.model.terms import COULOMB_PARAMETERS, FRICTION_PARAMETERS, with_sign
 from stribeck.model.verdict import Reason, Use, Verdict
 
 BLOCK = "stribeck"
@@ -34,6 +34,9 @@ HEAD = ("model", "actuator", BLOCK)
 
 _POSITIVE = ("kt", "R", "ratio", "current_limit", *with_sign("positive"))
 _SIGNED = ("q_offset", *with_sign("static", "any"), *TEMPERATURE_PARAMETERS)
+
+LATER = ("friction_reach",)
+"""Parameters of friction that files of earlier versions lack; they are not identified."""
 
 
 class VerdictEntry(Schema):
@@ -111,6 +114,11 @@ def drive_of(
             actuator = actuator.with_effects(block.effects)
     values = convert(content, dict[str, float], where, ParameterFileError)
     law = law.with_parameters(values)
+    stated = block.estimates
+    if stated:
+        later = {name: FRICTION_PARAMETERS[name] for name in LATER if name in law.parameter_names}
+        stated = {name: fixed(one.value, one.unit(actuator.units)) for name, one in later.items()} | dict(stated)
+    values = _with_later(values, law)
     _check_values(values, actuator, law, where)
     terms = tuple(term.name for term in law.terms)
     if block.terms is not None and set(block.terms) != set(terms):
@@ -118,20 +126,23 @@ def drive_of(
             f"{where}: terms lists {', '.join(block.terms)}, but the values belong to {', '.join(terms)}"
         )
     verdict = None if block.verdict is None else Verdict(block.verdict.reasons)
+    members = []
     for number, member in enumerate(() if block.prediction is None else block.prediction.members):
         place = f"{where}: prediction: members[{number}]"
         with located(place, ConfigError, ParameterFileError):
             other, servo = law_named(member.model), actuator.with_effects(member.effects)
-        motion = {name: value for name, value in member.values.items() if name != "q_offset"}
-        _check_values(member.values, servo, other.with_parameters(motion), place)
+        other = other.with_parameters(member.values)
+        members.append(replace(member, values=_with_later(member.values, other)))
+        _check_values(members[-1].values, servo, other, place)
+    prediction = block.prediction and replace(block.prediction, members=tuple(members))
     return Drive(
         actuator,
         law,
         {"q_offset": 0.0, **values},
-        stated=block.estimates,
+        stated=stated,
         bounds=block.bounds,
         correlation=block.correlation,
-        prediction=block.prediction,
+        prediction=prediction,
         temperatures=block.temperature,
         statements=block.statements,
         verdict=verdict,
@@ -211,6 +222,11 @@ def _actuator(head: FlatHead, block: DriveBlock, given: Actuator | None) -> Actu
     if own.name in actuator_names():
         others.append(load_actuator(own.name))
     return next((other for other in others if as_described(other) == own), own)
+
+
+def _with_later(values: Mapping[str, float], law: FrictionLaw) -> dict[str, float]:
+    """The values, and the usual ones of :data:`LATER`."""
+    return {name: FRICTION_PARAMETERS[name].value for name in LATER if name in law.parameter_names} | dict(values)
 
 
 def _check_values(values: Mapping[str, float], actuator: Actuator, law: FrictionLaw, where: str) -> None:

@@ -58,6 +58,9 @@ def test_a_drive_has_friction_gains_limits_and_the_noise_of_its_recordings(fit, 
         assert drive.values["friction_slope"] == -0.1
         goal = fit.problem.runs[0].goal[:, k]
         assert drive.values["friction_centre"] == pytest.approx(np.median(goal), abs=1e-9)
+        farthest = max(np.abs(run.position[:, k] - np.median(goal)).max() for run in fit.problem.runs)
+        assert drive.values["friction_reach"] == drive.estimates["friction_reach"].value
+        assert drive.values["friction_reach"] == pytest.approx(farthest, abs=1e-9)
         stiffness = fit.problem.runs[0].stiffness[k]
         assert drive.estimates["stiffness"].value == stiffness
         limit = fit.tree.limits[k]
@@ -98,6 +101,19 @@ def test_gains_that_differ_between_runs_are_not_one(fit):
     assert "stiffness" not in robot_drives(changed, judge_robot(fit)).joints["hip"].estimates
 
 
+def test_files_without_the_reach_of_friction_over_the_position_are_read(fit, tmp_path):
+    """The files of drives of earlier versions: their friction follows its formula everywhere, as it did."""
+    path = tmp_path / "robot.json"
+    write_drives(path, robot_drives(fit, judge_robot(fit)))
+    content = json.loads(path.read_text())
+    for joint in content["joints"].values():
+        del joint["friction_reach"], joint["stribeck"]["estimates"]["friction_reach"]
+    path.write_text(json.dumps(content))
+    for drive in read_drives(path).joints.values():
+        assert drive.values["friction_reach"] == 1000.0
+        assert drive.stated["friction_reach"].status == "fixed"
+
+
 def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
     """The JSON of version 0.1, as `--json` still has it, with and without friction over the position."""
 
@@ -123,6 +139,7 @@ def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
     assert found.joints["hip"].values["friction_base"] == 0.4
     assert "position" not in found.joints["hip"].law.inputs
     assert found.joints["knee"].values["friction_centre"] == 0.7
+    assert found.joints["knee"].values["friction_reach"] == 1000.0
     assert found.joints["knee"].estimates["delay"].value == 0.01
     assert found.machine.estimates["tilt_x"].value == 0.1
 

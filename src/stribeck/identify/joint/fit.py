@@ -112,9 +112,8 @@ class JointFit:
     @property
     def coefficients(self) -> tuple[str, ...]:
         """Names of the others that were identified."""
-        return tuple(
-            name for name in self.values if name not in self.structure.shapes and name != "friction_centre"
-        )
+        given = {*self.structure.shapes, *self.frame.places}
+        return tuple(name for name in self.values if name not in given)
 
 
 def regressor(
@@ -194,8 +193,7 @@ def fit_structure(
         shapes = _searched(lambda one: solved(one)[0], shapes, frame, evaluations)
     _, names, values = solved(shapes)
     found = {**dict(zip(names, values.tolist(), strict=True)), **shapes}
-    if "friction_centre" in structure.law.parameter_names:
-        found["friction_centre"] = frame.centre
+    found |= {name: one for name, one in frame.places.items() if name in structure.law.parameter_names}
     return JointFit(structure, frame, found)
 
 

@@ -108,6 +108,11 @@ class Frame:
     wave: float = 0.0
     temperature: float = 25.0
 
+    @property
+    def places(self) -> dict[str, float]:
+        """Parameters of friction over the position that are not identified."""
+        return {"friction_centre": self.centre, "friction_reach": 0.5 * (self.upper - self.lower)}
+
     @classmethod
     def of(cls, runs: Sequence[JointRun]) -> Frame:
         """The constants of some runs."""
@@ -137,7 +142,7 @@ def columns_of(
     """
     law, z = structure.law, developed(run, structure, shapes, frame)
     position = np.clip(run.position, frame.lower, frame.upper)
-    given = {"friction_centre": frame.centre, **(values or {}), **shapes}
+    given = {**frame.places, **(values or {}), **shapes}
     conditions = Conditions(run.velocity, np.abs(run.velocity), run.torque, run.load, position)
     found = {
         name: np.broadcast_to(np.asarray(column, dtype=np.float64), z.shape)
@@ -206,7 +211,7 @@ def friction_along(
     """Friction of a run as a function of the motor torque (N,)."""
     law, direction = structure.law, np.sign(run.velocity)
     position = np.clip(run.position, frame.lower, frame.upper)
-    given = {"friction_centre": frame.centre, **values}
+    given = {**frame.places, **values}
     factor: Array | float = 1.0
     if structure.thermal and run.temperature is not None:
         factor = np.exp(-values[PER_KELVIN] * (run.temperature - frame.temperature))

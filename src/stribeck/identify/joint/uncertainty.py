@@ -99,7 +99,7 @@ def _slope(fit: JointFit, runs: Sequence[JointRun], name: str) -> Array:
 
 def _estimate(fit: JointFit, name: str, width: float | None) -> Estimate:
     value, unit = fit.values[name], unit_of(name)
-    if name == "friction_centre":
+    if name in fit.frame.places:
         return fixed(value, unit)
     return estimate_about(value, unit, np.inf if width is None else width, bounds=search_bounds(fit, name))
 

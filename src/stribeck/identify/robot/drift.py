@@ -28,7 +28,6 @@ from stribeck.files.drives import Drives
 from stribeck.identify.common.clusters import bias_reduced
 from stribeck.identify.common.minimise import BlockEquations, minimise_blocks
 from stribeck.identify.robot.problem import (
-    CENTRE,
     SHARED,
     UNKNOWNS,
     RobotProblem,
@@ -152,10 +151,7 @@ def _known_problem(
     for index, (name, owner) in enumerate(problem.columns):
         source = base if name in SHARED else known.joints[tree.names[owner]].estimates
         x[index] = source[name].value if name in source else 0.0
-    fixed, count = problem.values(x), len(joints)
-    if CENTRE in problem.kind.names:
-        centres = [drive.values.get(CENTRE, 0.0) for drive in drives]
-        fixed[problem.kind.names.index(CENTRE)] = np.tile(centres, len(problem.segments))
+    fixed, count = fixed_as_in(problem, drives, problem.values(x)), len(joints)
     wanted = [name for name in FREE if name != "delay" or any(run.nominal for run in runs)]
     rows = [problem.kind.names.index(name) for name in wanted]
     owners = _blocks(problem)

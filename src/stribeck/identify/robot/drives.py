@@ -6,11 +6,11 @@ import mujoco
 import numpy as np
 
 from stribeck.files.drives import Drives, MachineParameters
-from stribeck.files.torque_drives import torque_actuator, torque_drive
+from stribeck.files.torque_drives import parameter_unit, torque_actuator, torque_drive
 from stribeck.files.versions import versions
 from stribeck.identify.common.noise import resolutions
 from stribeck.identify.robot.identify import RobotFit, RunScore
-from stribeck.identify.robot.problem import CENTRE, UNKNOWNS
+from stribeck.identify.robot.problem import FIXED, UNKNOWNS
 from stribeck.model.actuator import JointUnits
 from stribeck.model.estimate import Estimate, fixed
 from stribeck.model.joint import DERIVATIVE, ROBOT_METHOD, STIFFNESS
@@ -32,7 +32,7 @@ def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
     """
     problem, law = fit.problem, fit.problem.kind.law
     steps = resolutions([run.position for run in problem.runs])
-    places = dict(zip(problem.kind.names, problem.fixed, strict=True)).get(CENTRE)
+    given = dict(zip(problem.kind.names, problem.fixed, strict=True))
     joints = {}
     for k, joint in enumerate(problem.joints):
         name = fit.tree.names[joint]
@@ -43,8 +43,10 @@ def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
             units, largest=float(fit.tree.limits[joint]), resolution=float(steps[joint]), derivative_gain=1.0
         )
         estimates = _gains(fit, joint, units) | fit.estimates[name]
-        if places is not None and CENTRE in law.parameter_names:
-            estimates[CENTRE] = fixed(float(places[k]), position)
+        estimates |= {
+            key: fixed(float(given[key][k]), parameter_unit(key, units))
+            for key in FIXED.keys() & set(law.parameter_names)
+        }
         loss = ModelErrors(
             "root mean square of position", position, _rms(fit.train, k), _rms(fit.validation, k)
         )

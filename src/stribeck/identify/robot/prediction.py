@@ -12,7 +12,7 @@ from stribeck.errors import ConfigError
 from stribeck.files.drives import Drives
 from stribeck.identify.common.machine_motion import MachineMotion
 from stribeck.identify.robot.identify import predicted
-from stribeck.identify.robot.problem import CENTRE, RobotProblem, problem_of
+from stribeck.identify.robot.problem import RobotProblem, fixed_as_in, problem_of
 from stribeck.identify.robot.recordings import RobotRun, read_runs
 from stribeck.identify.robot.tree import RobotTree, load_tree
 from stribeck.model.arrays import Array
@@ -98,11 +98,7 @@ def problem_of_drives(
     step = settings.get("time_step")
     substeps = 1 if not step else max(round(run.dt / float(step)), 1)
     problem = problem_of(tree, [run], joints, law, free=free, substeps=substeps)
-    fixed = problem.fixed.copy()
-    if CENTRE in problem.kind.names:
-        row = problem.kind.names.index(CENTRE)
-        centres = [drive.values.get(CENTRE, fixed[row, k]) for k, drive in enumerate(drives)]
-        fixed[row] = np.tile(centres, len(problem.segments))
+    fixed = fixed_as_in(problem, drives, problem.fixed)
     x = []
     for name, owner in problem.columns:
         if name == "shift":

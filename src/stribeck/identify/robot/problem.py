@@ -29,6 +29,7 @@ from stribeck.identify.robot.rollout import (
     simulate_lanes,
 )
 from stribeck.identify.robot.tree import RobotTree
+from stribeck.model.joint import Drive
 from stribeck.model.law import LAWS, FrictionLaw
 from stribeck.model.terms import FRICTION_PARAMETERS
 from stribeck.model.terms.position import POSITION
@@ -72,8 +73,8 @@ UNKNOWNS = {
 FIXED = {name: one.value for name, one in FRICTION_PARAMETERS.items() if one.robot is None}
 """Parameters of friction that are not identified."""
 
-(CENTRE,) = (name for name in POSITION.names if name in FIXED)
-"""Position around which friction varies, the median goal of a joint."""
+CENTRE, REACH = (name for name in POSITION.names if name in FIXED)
+"""Position around which friction varies, the median goal of a joint, and how far from it positions were recorded."""
 
 BEGINS = (*LAWS["m1"].parameter_names, *(name for name, one in FRICTION_PARAMETERS.items() if one.shape))
 """Parameters of friction that a fit starts at their usual values, also where the motion of a poorer law is continued."""
@@ -358,9 +359,10 @@ def problem_of(
     entries = []
     fixed = np.zeros((len(kind.names), len(segments) * len(joints)))
     centres = np.median(np.concatenate([run.goal for run in runs]), axis=0)
+    reaches = np.max([np.abs(run.position - centres).max(axis=0) for run in runs], axis=0)
     for lane, (segment, joint) in enumerate((segment, joint) for segment in segments for joint in joints):
         run = runs[segment.run]
-        given = {**FIXED, "limit": min(tree.limits[joint], 1e4), CENTRE: centres[joint]}
+        given = {**FIXED, "limit": min(tree.limits[joint], 1e4), CENTRE: centres[joint], REACH: reaches[joint]}
         given["stiffness"] = 0.0 if run.stiffness is None else run.stiffness[joint]
         given["derivative"] = 0.0 if run.derivative is None else run.derivative[joint]
         fixed[:, lane] = [0.0 if name in names else given.get(name, 0.0) for name in kind.names]
@@ -374,6 +376,16 @@ def problem_of(
     maps[tuple(np.array(entries).T)] = 1.0
     lanes = lanes if lanes is not None else lanes_of(tree, runs, segments, joints)
     return RobotProblem(kind, tuple(runs), tuple(joints), segments, lanes, tuple(columns), rows, fixed, maps)
+
+
+def fixed_as_in(problem: RobotProblem, drives: Sequence[Drive], fixed: Array) -> Array:
+    """Values of all lanes (N, L) in which the parameters of friction that are not identified are those of drives that state them."""
+    found = fixed.copy()
+    for name in FIXED.keys() & set(problem.kind.names):
+        row = problem.kind.names.index(name)
+        stated = [drive.values.get(name, fixed[row, k]) for k, drive in enumerate(drives)]
+        found[row] = np.tile(stated, len(problem.segments))
+    return found
 
 
 def with_law(problem: RobotProblem, other: RobotProblem, x: Array, share: float) -> Array:

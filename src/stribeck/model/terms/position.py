@@ -1,6 +1,7 @@
-r"""Friction that changes over the position, :math:`s(\theta - \theta_c) + c(\theta - \theta_c)^2`.
+r"""Friction that changes over the position, :math:`s\delta + c\delta^2` with :math:`\delta = \theta - \theta_c`.
 
-Together with Coulomb friction it is at least zero. The centre :math:`\theta_c` is not identified.
+Together with Coulomb friction it is at least zero. The centre :math:`\theta_c` and the reach :math:`r` follow from the
+recorded positions: beyond them, where :math:`|\delta| > r`, friction stays as it is at :math:`|\delta| = r`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from stribeck.model.terms.term import Conditions, FrictionParameter, RobotSearch
 _ROBOT = RobotSearch(0.0, -20.0, 20.0, 0.3)
 
 
-def _formula(x: Conditions, xp: Any, slope: Any, curve: Any, centre: Any) -> Any:
-    away = x.position - centre
+def _formula(x: Conditions, xp: Any, slope: Any, curve: Any, centre: Any, reach: Any) -> Any:
+    away = xp.maximum(xp.minimum(x.position - centre, reach), -reach)
     return away * (slope + away * curve)
 
 
@@ -30,6 +31,9 @@ POSITION = Term(
         ),
         FrictionParameter(
             "friction_centre", "theta_c", Units("rad", "m"), (-10.0, 10.0), sign="any", thermal=False, free=False
+        ),
+        FrictionParameter(
+            "friction_reach", "r", Units("rad", "m"), (0.0, 1000.0), sign="positive", thermal=False, value=1000.0, free=False
         ),
     ),
     _formula,
