@@ -12,7 +12,7 @@ ROBOT := test/model test/rigid test/live test/files test/recordings test/survey 
 unexport PYTHONDONTWRITEBYTECODE
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
-.PHONY: demo demo-arm figures test test-quick test-slow test-slice test-versions lint docs docs-links bench soak clean
+.PHONY: demo demo-arm figures test test-quick test-ci test-slow test-slice test-versions lint docs docs-links bench soak clean
 
 demo: $(VENV)/.fit
 	$(BIN)/stribeck demo --output build/demo
@@ -22,7 +22,7 @@ demo-arm: $(VENV)/.arm
 	$(BIN)/python examples/arm_demo/demo_arm.py --output build/demo-arm
 
 # Three side by side on two cores: tests of nodes wait more than they compute.
-test test-versions: JOBS = 3
+test test-ci test-versions: JOBS = 3
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(FILES)
@@ -30,6 +30,10 @@ test: $(VENV)/.dev
 # A minute, for the inner loop: no process, bus or search is waited for.
 test-quick: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not slow and not real_time" -n $(JOBS) $(QUICK)
+
+# Tests of a second or more whose lines others reach, too: closed loops, faults, regressions. CI runs them for every change.
+test-ci: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m ci -n $(JOBS) $(FILES)
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow

@@ -56,7 +56,7 @@ def _jaxlib() -> tuple[int, ...]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Cases after the first of tests with `one_case_is_quick` are slow."""
+    """Cases after the first of tests with `one_case_is_quick` are slow, and so are tests with `ci`, which CI runs for every change."""
     seen = set()
     for item in items:
         if item.get_closest_marker("one_case_is_quick") is not None:
@@ -64,6 +64,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if test in seen:
                 item.add_marker("slow")
             seen.add(test)
+        if item.get_closest_marker("slow") is not None:  # a slow case of a test with `ci`
+            item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "ci"]
+        elif item.get_closest_marker("ci") is not None:
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

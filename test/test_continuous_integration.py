@@ -113,6 +113,37 @@ def test_a_case_that_is_slow_beside_the_first_one_is_run_without_it(slow, tmp_pa
     assert set(slow.run(tests[:1], 100.0, tmp_path).reached) == {"test_it.py::test_a"}
 
 
+MARKED = """
+import pytest
+
+@pytest.mark.ci
+@pytest.mark.parametrize("case", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a(case): pass
+
+@pytest.mark.ci
+@pytest.mark.one_case_is_quick
+@pytest.mark.parametrize("case", [0, 1])
+def test_b(case): pass
+
+def test_c(): pass
+"""
+
+
+def test_what_ci_runs_for_every_change_is_slow_and_what_is_slow_beside_it_is_not_run(tmp_path):
+    """The marks of `test/conftest.py`: `ci` concerns the cases that are not slow without it, and makes them slow."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    ci\n    one_case_is_quick\ntimeout = 60\n")
+    (tmp_path / "conftest.py").write_text((REPOSITORY / "test" / "conftest.py").read_text())
+    (tmp_path / "test_it.py").write_text(MARKED)
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-m"]
+    found = {}
+    for chosen in ("not slow", "ci", "slow and not ci"):
+        done = subprocess.run([*command, chosen], cwd=tmp_path, capture_output=True, text=True)
+        found[chosen] = set(re.findall(r"test_[abc]\S*", done.stdout.replace("test_it.py::", "")))
+    assert found == {
+        "not slow": {"test_c"}, "ci": {"test_a[0]", "test_b[0]"}, "slow and not ci": {"test_a[1]", "test_b[1]"}
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("body", ["assert False", "raise SystemExit(3)"])
 def test_a_test_that_fails_fails_the_slice(slow, tmp_path, body):
     """And one that ends the process."""
@@ -163,7 +194,7 @@ def test_ci_runs_the_demo_twice_and_leaves_nothing_busy(tmp_path, fails):
     done = subprocess.run(
         ["sh", str(CI / "run")], env=commands(tmp_path, make), capture_output=True, timeout=60
     )
-    expected = ["lint", "demo", "demo"] if fails else ["lint", "demo", "demo", "test-slice", "test"]
+    expected = ["lint", "demo", "demo"] if fails else ["lint", "demo", "demo", "test-slice", "test-ci", "test"]
     assert calls.read_text().split() == expected
     assert done.returncode == int(fails)
     for pid in busy.read_text().split():

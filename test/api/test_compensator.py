@@ -48,6 +48,7 @@ def test_the_torque_is_that_of_the_node(path):
     assert np.all(np.sign(expected) == np.sign(qd))
 
 
+@pytest.mark.ci
 def test_the_torque_follows_the_gain_and_the_order_of_the_joints(path):
     """Half the gain is half the torque while goals lead the motion; arrays are in the order of the joints."""
 

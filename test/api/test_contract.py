@@ -82,6 +82,7 @@ def in_fresh_interpreter(code):
     )
 
 
+@pytest.mark.ci
 def test_import_brings_nothing_heavy_and_a_robot_needs_nothing_heavy(tmp_path):
     """The import loads no library, nor do reading a fit and compensating."""
     path = file_of_joints(tmp_path / "p.json")
@@ -104,6 +105,7 @@ def test_a_missing_library_is_one_line_that_says_what_to_install():
     assert "pip install 'stribeck[fit]'" in in_fresh_interpreter(code).stdout
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("trials", [8_000, pytest.param(None, marks=pytest.mark.slow)])
 def test_the_lines_of_the_documentation_run_as_they_stand(tmp_path, monkeypatch, trials):
     """Every Python block of docs/api.md, one after another, on the bags of the repository; one law with a small search, and as it is."""

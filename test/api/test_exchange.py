@@ -65,6 +65,7 @@ def test_a_file_that_cannot_be_taken_over_changes_nothing(paths, tmp_path):
     np.testing.assert_allclose(after, before[-1])
 
 
+@pytest.mark.ci
 def test_goals_of_servos_are_taken_over_without_a_step(paths):
     """The offset of a position servo goes over as its torque does."""
     one, other = paths

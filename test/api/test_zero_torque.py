@@ -55,6 +55,7 @@ def guided(loop, lever, seconds, begin=0.0, hand=None, zero=True):
     return np.array(positions), np.array(forces)
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("mass", [0.9, 1.0, 1.1])
 @pytest.mark.parametrize("friction", [0.0, 1.0])

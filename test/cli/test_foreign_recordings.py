@@ -181,6 +181,7 @@ def spreadsheets(tmp_path_factory):
     return folder
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("name", "truth", "one"), [
     ("xm430", XM430, "m500g_sin_sin"),
     pytest.param("spreadsheets", XL330, "sin_sin 120 g", marks=pytest.mark.slow),

@@ -161,6 +161,7 @@ def test_joints_that_may_not_be_used_are_off_and_limits_follow_the_friction(tmp_
     assert "1.3 times the largest identified friction" in path.read_text()
 
 
+@pytest.mark.ci
 def test_a_new_urdf_predicts_better(folder, tmp_path):
     """Torques of the rigid arm, by the URDF that came out and the one that went in, against the truth."""
     assert identify(folder, "--fits", "consistent", "--output", str(tmp_path)) == 0

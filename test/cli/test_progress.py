@@ -49,6 +49,7 @@ def test_json_lines_do_not_flood(capsys, monkeypatch):
     assert len(lines(capsys)) <= 3 + 1.0 / progress.JSON_PERIOD
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "options",
     [

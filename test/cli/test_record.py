@@ -107,6 +107,7 @@ def test_a_run_is_recorded_and_its_bag_named_on_stdout(tmp_path, emulator):
     assert 1.2 < np.max(log.position.value) < 1.6
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_ctrl_c_or_a_closed_terminal_ends_softly_and_leaves_a_readable_bag(tmp_path, emulator, number):
     """Exit code 130; it said what is there before anything moved; the bag holds the run so far."""

@@ -176,6 +176,7 @@ def test_several_joints_in_every_mode(robot, tmp_path, mode):
     assert np.abs(torque).max(axis=0).min() > 0.005
 
 
+@pytest.mark.ci
 def test_the_nodes_yaml_says_everything(robot, tmp_path):
     """Joints, maps, limits and modes of a ROS parameter file; files lie relative to it; options overrule it."""
     config = robot / "compensate.yaml"
@@ -399,6 +400,7 @@ def test_the_table_says_which_share_of_the_friction_is_cancelled(tmp_path, capsy
     assert row.split()[-2:] == [f"{100 * joint[key]:.0f}" for key in ("of_identified", "of_measured")]
 
 
+@pytest.mark.ci
 def test_a_scale_at_its_bound_or_not_learnt_is_called_so(robot, tmp_path, capsys):
     """Hardly any friction is below what may be learnt; a joint that teaches nothing has no value with a deviation."""
     assert run(*coulomb_arm(tmp_path, 0.0, led=True), "--gain", 0.8) == 0

@@ -59,6 +59,7 @@ def moved(made, count, reference=(2.0, -1.0), velocity=(1.0, 0.5), faults=None):
 # -- when the controller stops
 
 
+@pytest.mark.ci
 def test_no_effort_remains_when_the_controller_stops_in_motion():
     """It was the last reference, an effort of 2 N m for good."""
     made = controller()
@@ -161,6 +162,7 @@ BAD_POSITIONS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", ["sum", "goal_offset"])
 @pytest.mark.parametrize("reason", BAD_POSITIONS)
 def test_a_bad_state_concerns_its_own_joint(mode, reason):
@@ -303,6 +305,7 @@ def learned_scale(knows):
     return made.dry_scales[0]
 
 
+@pytest.mark.ci
 def test_what_was_clamped_is_not_learnt_as_friction():
     """The observer knows of the limits; with one that does not, clamped torque counts as friction."""
     assert learned_scale(knows=True) == pytest.approx(1.0, abs=0.1)
@@ -327,6 +330,7 @@ def motion_at_goal(gain, stiffness, damping, armature, adapt=True):
     return max(speeds[2000:])
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("stiffness", "damping", "moves"), [(4.0, 0.1, True), (0.0, 0.0, True), (40.0, 1.0, False)]

@@ -67,6 +67,7 @@ def compared(library, python, now, state, temperature):
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("end", ["left", "hot", "lost"])
 def test_torques_are_those_of_python_to_the_last_digit(library, end):

@@ -66,6 +66,7 @@ def random_states(random, count):
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("terms", [{}, {"asymmetric": True, "offset": True}], ids=["", "with-terms"])
 def test_laws_are_those_of_core_on_random_states(terms):
     """M1 to M6, 100 000 states in all: budget, cancelling torque and Newton step to 1e-12."""

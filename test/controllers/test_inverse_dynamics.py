@@ -74,6 +74,7 @@ def run(program, lines, states=()):
     return done.returncode, np.array([line.split() for line in done.stdout.splitlines()], float), done.stderr
 
 
+@pytest.mark.ci
 def test_friction_is_the_law_and_grows_with_the_torque_of_the_motion(program, drives, tmp_path):
     """Without load the budget; under load the fixed point: the motor gives what the motion needs and the friction."""
     rng = np.random.default_rng(0)

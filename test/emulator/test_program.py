@@ -50,6 +50,7 @@ def test_the_program_ends_with_0_when_told_and_cleans_up(tmp_path, number):
     assert not link.is_symlink()
 
 
+@pytest.mark.ci
 @pytest.mark.real_time
 def test_a_killed_program_leaves_a_link_that_the_next_one_replaces(tmp_path):
     """SIGKILL leaves no time to clean up."""

@@ -110,6 +110,7 @@ def test_checks_by_hand():
     assert checksum(hex_bytes("01 05 03 0C 64 AA")) == 0xDC
 
 
+@pytest.mark.ci
 @given(st.one_of(st.binary(max_size=80), TRICKY))
 def test_stuffing_is_undone(content):
     """Stuffed content never looks like a header, and comes back whole."""

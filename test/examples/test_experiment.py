@@ -127,6 +127,7 @@ def test_both_consistent_fits_agree(tmp_path):
         assert np.all(fit.values[[not name.startswith("torque_offset") for name in fit.names]] >= -1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("filtered", [False, True])
 def test_the_full_model_finds_coulomb_and_viscous_friction(tmp_path, filtered):
@@ -165,6 +166,7 @@ def test_the_full_model_finds_load_dependent_friction(tmp_path):
     np.testing.assert_allclose(loads, friction["load_friction_base"], rtol=0.15)
 
 
+@pytest.mark.ci
 def test_without_prior_the_full_model_is_weighted_least_squares(tmp_path):
     """Law M1 and next to no prior knowledge: the same predictions and the same noise."""
     arm = three_joint_arm(tmp_path)

@@ -59,6 +59,7 @@ def test_the_arm_waits_at_the_start_of_its_path():
     assert tests.gains.tolist() == [[10.0, 100.0], [5.0, 50.0]]
 
 
+@pytest.mark.ci
 def test_pendulums_repeat_with_their_seed():
     """The same runs and noise again; positions are whole steps of the encoder."""
     servo = truth_of(load_actuator("mx64"))

@@ -73,6 +73,7 @@ def test_a_disturbance_is_added_to_what_is_measured():
         assert np.array_equal(disturbed[run].velocity.value, exact[run].velocity.value)
 
 
+@pytest.mark.ci
 def test_finer_steps_between_samples_are_those_of_the_simulation():
     """Four steps in a sample: positions of a simulation in steps of 1.25 ms under commands held for 5 ms."""
     logs = recorded(Encoder(resolution=0.0), substeps=4)

@@ -41,6 +41,7 @@ def runs_of(drive, count=2):
     return batch_of_source(drive, bench_runs(drive, KP, SUPPLY)[:count], STEPPING)[1]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "law", [law if law == "m4" else pytest.param(law, marks=pytest.mark.slow) for law in LAWS]
 )

@@ -37,6 +37,7 @@ def test_of_two_runs_each_is_predicted_by_the_other():
     assert ratio == pytest.approx(3.0**0.5, rel=0.05)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("case", ["no bounds", "one run", "at its bound"])
 def test_without_parameters_to_identify_they_are_those_of_the_drive(case):
     drive = uncertain_drive("m1")

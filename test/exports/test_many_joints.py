@@ -97,6 +97,7 @@ def test_joints_are_chosen_and_wrong_ones_named(drives, capsys):
     assert "contains several joints: give only this file" in capsys.readouterr().err
 
 
+@pytest.mark.ci
 def test_draws_of_a_robot_differ_by_joint_and_scale_its_controllers(drives, monkeypatch):
     """Uncertain friction and stiffness, and an error of the model in rad: variants with gains and friction of their own, joint by joint."""
     monkeypatch.setattr(stribeck.exports.draws, "TRIALS", 16)

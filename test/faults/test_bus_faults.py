@@ -122,6 +122,7 @@ def test_six_servos_fit_on_one_bus_at_200_hz() -> None:
     assert valid_samples(samples) >= 0.99 * RATE * 2.5
 
 
+@pytest.mark.ci
 @pytest.mark.real_time
 def test_six_servos_answer_together_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six XL330 of ``stribeck emulate``, at whatever rate the machine keeps: all answer together, and all follow."""
@@ -205,6 +206,7 @@ def test_a_bus_that_falls_silent_is_given_up_within_100_ms() -> None:
         bus.wait_for(lambda: not servo.torque_enabled or drive(driver, 0.1) == [], "torque is off", 2.0)
 
 
+@pytest.mark.ci
 @pytest.mark.real_time
 def test_a_killed_program_leaves_the_servo_to_its_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
     """kill -9 of the driving process in mid-motion: the watchdog stops the servo, and the next program finds it."""

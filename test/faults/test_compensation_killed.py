@@ -202,6 +202,7 @@ def first_after(robot: Robot, moment: float, value: float, tolerance: float) -> 
     return next(t for t, v in robot.received if t > moment and abs(v - value) < tolerance) - moment
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("mode", "how"),
     [
@@ -242,6 +243,7 @@ def test_node_that_wakes_up_again_stays_quiet_until_it_is_enabled(tmp_path):
         enable(robot, WORKING["sum"])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", ["friction_only", pytest.param("sum", marks=pytest.mark.slow)])
 def test_one_of_the_two_speaks_after_the_guard_itself_hung(tmp_path, mode):
     """Whatever the guard makes of its own pause: it and the node do not speak both; enabling gives the torque back."""
@@ -260,6 +262,7 @@ def agree(robot: Robot, count: int) -> bool:
     return len({round(value, 9) for _, value in robot.received[-count:]}) == 1
 
 
+@pytest.mark.ci
 def test_a_name_that_is_no_text_ends_nobody(tmp_path):
     """Damaged bytes on the controller's topic: logged by both; the next command is served."""
     with stack(tmp_path, "sum") as (robot, node):
@@ -271,6 +274,7 @@ def test_a_name_that_is_no_text_ends_nobody(tmp_path):
         enable(robot, WORKING["sum"])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", ["friction_only", pytest.param("sum", marks=pytest.mark.slow)])
 def test_no_friction_torque_after_the_last_state(tmp_path, mode):
     """States stop: zero torque, or the controller's effort alone, within 1.25 times state_timeout and a state on its way."""

@@ -64,6 +64,7 @@ def bags(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("batch", range(BATCHES))
 @pytest.mark.parametrize(
     ("storage", "target"), [("mcap", "*.mcap"), ("sqlite3", "*.db3"), ("sqlite3", "metadata.yaml")]

@@ -48,6 +48,7 @@ def test_results_refusals_and_errors_come_back(client):
     assert found["stumbles"].failure == "ValueError: over this"
 
 
+@pytest.mark.ci
 def test_a_worker_killed_in_the_middle_costs_nothing(client, tmp_path):
     """Its job is done by another process, and so is all that was waiting behind it."""
     started, go_on = tmp_path / "started", tmp_path / "go on"

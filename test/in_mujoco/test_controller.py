@@ -50,6 +50,7 @@ def test_pendulums_move_as_in_our_simulation(name, law):
     assert np.all(np.ptp(bench.position, axis=0) > 0.2)  # they moved
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "law", ["m1", *(pytest.param(law, marks=pytest.mark.slow) for law in list(LAWS)[1:])]
 )
@@ -124,6 +125,7 @@ def test_the_defaults_of_mujoco_creep():
     assert data.qpos[0] > 10e-3
 
 
+@pytest.mark.ci
 def test_joints_behind_others_of_any_kind():
     """A free body and a ball come first, the servo's joint is the last of three, a slide among them."""
     before = (

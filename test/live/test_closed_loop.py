@@ -41,6 +41,7 @@ def test_friction_is_cut_on_the_way_to_frictionless_motion(kp, trajectory) -> No
     assert cut(joint, trajectory, compensated(joint, 0.8)) >= 0.65
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("gain", [0.8, 1.2])
 @pytest.mark.parametrize("kp", [pytest.param(100.0, marks=pytest.mark.slow), 200.0, 400.0])
 def test_a_joint_at_rest_stays_at_rest(kp, gain) -> None:
@@ -58,6 +59,7 @@ def test_the_test_of_rest_fails_a_naive_compensator(kp) -> None:
     assert any(rest_counts(joint, angle, naive(joint, 1.2)) > 2.0 * LARGEST for angle in ANGLES)
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("commands", [True, False])
 @pytest.mark.parametrize("gain", [0.8, 1.0, 1.2])
@@ -96,6 +98,7 @@ def test_efforts_20_ms_late_make_nothing_grow(gain, commands) -> None:
     assert error[0.02] < 1.1 * error[0.0]
 
 
+@pytest.mark.ci
 def test_compensation_helps_also_with_late_efforts() -> None:
     """Law M6 as identified, gain 0.8: the error of a sine is halved, with efforts 20 ms late as without delay."""
     values = {**published("xl330", "m6"), "q_offset": 0.0}

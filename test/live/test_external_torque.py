@@ -94,6 +94,7 @@ def moved():
     return robot, robot.run(3.0, swing)
 
 
+@pytest.mark.ci
 def test_free_motion_is_within_the_band(moved):
     """Friction ±30 %, masses ±10 %, after learning: 95 % of the time of every joint."""
     _, (torque, band) = moved
@@ -116,6 +117,7 @@ def test_a_push_is_told_by_its_size(moved):
     assert (torque[-1] < 0.5 * push).all()
 
 
+@pytest.mark.ci
 def test_nothing_is_said_of_a_joint_at_rest_that_friction_holds():
     """Half the friction pulls at joints at rest: no torque, and a band that contains it; without states none is said at all."""
     robot = Robot()
@@ -162,6 +164,7 @@ def test_the_deviation_is_what_torques_of_free_motion_were():
     np.testing.assert_allclose(resting, 2.0 * np.sqrt(0.03))
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kind", ["noise", "wave", "rare"])
 def test_three_percent_are_outside_the_band_however_errors_are_distributed(kind):

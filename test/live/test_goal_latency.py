@@ -65,6 +65,7 @@ def run(engines, delays, rate, drag, scale=1.0, seconds=16.0, watch=lambda time:
             q = q + v * STEP
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("rate", [50, 200])
 @pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
@@ -79,6 +80,7 @@ def test_delays_are_measured_to_some_milliseconds(rate, scale):
     assert measured.largest == measured.delay.max()
 
 
+@pytest.mark.ci
 def test_a_lag_that_the_file_explains_is_no_delay():
     """D/K of 23 ms: with that viscous friction in the file 80 ms are measured; without it 80 + 20 ms, never less."""
     drag = 0.16
@@ -88,6 +90,7 @@ def test_a_lag_that_the_file_explains_is_no_delay():
         assert found.loads.latency.delay[0] == pytest.approx(wanted, abs=0.004)
 
 
+@pytest.mark.ci
 def test_python_and_cpp_measure_the_same():
     """Delays, half-widths and torques of every state to 1e-12, through a gap of the states."""
     delays = [0.08, 0.14]

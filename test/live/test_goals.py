@@ -40,6 +40,7 @@ def test_a_goal_that_moves_turns_the_direction_by_hand() -> None:
     assert moved([0.006, -0.001]).direction[0] == pytest.approx(-1.0 + (1.0 + there) * math.exp(-1.0 / 3.0))
 
 
+@pytest.mark.ci
 @settings(deadline=None)
 @given(st.lists(st.floats(-0.01, 0.01), min_size=1, max_size=20), st.integers(2, 10))
 def test_the_direction_is_that_of_the_path_not_of_its_steps(changes: list[float], parts: int) -> None:

@@ -40,6 +40,7 @@ def settled(joint, dynamics, *, gain=0.8, joint_map=None, meaning="none", speed=
     return float(loop.torque[0]), loop
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("law", ["m3", "m4", "m5", "m6"])
 @pytest.mark.parametrize("weight", [0.1, -0.1])
 def test_friction_is_that_under_half_of_the_modelled_weight(law, weight):
@@ -128,6 +129,7 @@ def test_a_steep_joint_that_is_not_enabled_limits_no_gain():
         pair.python.set_gain(2.5)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("law", ["m3", "m5", "m6"])
 def test_controllers_in_cpp_have_the_same_torque(law):
     """Two joints of different gears that swing under a modelled weight, with gains that end and begin the loads."""

@@ -67,6 +67,7 @@ class Driven:
         return self
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(("dry", "viscous"), [(0.5, 0.5), (1.8, 1.8), (0.5, 1.8), (1.0, 1.0)])
 def test_the_friction_that_there_is_now_is_recovered(dry: float, viscous: float) -> None:
@@ -89,6 +90,7 @@ def test_joint_maps_turn_nothing_but_the_convention() -> None:
     np.testing.assert_allclose(mapped.observer.torque, plain.torque, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", [{"led": False}, {"follows": False}])
 def test_without_a_goal_that_is_followed_nothing_is_learnt(how: dict[str, bool]) -> None:
     """A hand that pushes looks like less friction, a joint that sticks like any."""
@@ -98,6 +100,7 @@ def test_without_a_goal_that_is_followed_nothing_is_learnt(how: dict[str, bool])
     np.testing.assert_array_equal(found.certainty, 0.0)
 
 
+@pytest.mark.ci
 def test_a_contact_is_seen_and_teaches_nothing() -> None:
     """Ten times the friction acts against one joint: a contact, nothing is learnt of it; the other learns on."""
     driven = Driven(0.9, 0.9).run(20.0)
@@ -124,6 +127,7 @@ def test_friction_as_identified_is_no_contact() -> None:
             assert not driven.observer.contact.any(), scale
 
 
+@pytest.mark.ci
 def test_what_is_sure_grows_with_what_was_seen() -> None:
     """At first nothing; after motion half of the friction and more, but never more than is estimated."""
     driven = Driven()
@@ -136,6 +140,7 @@ def test_what_is_sure_grows_with_what_was_seen() -> None:
         assert np.all(lower <= scale)
 
 
+@pytest.mark.ci
 def test_what_was_learnt_can_be_begun_with() -> None:
     """Scales come back as they were; what is not known of them is not less than before."""
     first = Driven(0.6, 1.4).run(20.0).observer

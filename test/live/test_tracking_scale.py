@@ -44,6 +44,7 @@ def test_a_joint_beyond_its_goal_bears_less() -> None:
     assert run(tracking, 10.0, -WIDTH, going=0.0) == pytest.approx(np.exp(-1.5))
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("way", [1.0, -1.0])
 def test_a_joint_that_lags_behind_a_goal_that_moves_bears_more(way: float) -> None:

@@ -138,6 +138,7 @@ def commanded(setup, trajectory, samples=1201):
     return Log(trajectory, "any", trajectory, setup, rest, rest, goal, enable)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("name", "law", "setup"),
     [
@@ -175,6 +176,7 @@ def test_the_limited_duty_is_its_mean_over_the_positions_of_a_step(value, spread
     assert control.output({}, gains, NO_MEMORY, value, 0.0, 0.0, 0.0) == np.clip(value, -1.0, 1.0)
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize(
     ("name", "setup"),

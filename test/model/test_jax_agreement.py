@@ -105,6 +105,7 @@ def test_a_step_of_every_servo_agrees(name):
     assert_step_agrees(plant, values, control, setup.supply_voltage)
 
 
+@pytest.mark.ci
 def test_a_delayed_command_agrees():
     """One delay, and a delay of each candidate's own."""
     signal = np.random.default_rng(3).normal(size=(10, 4))

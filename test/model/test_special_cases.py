@@ -95,6 +95,7 @@ def test_an_asymmetric_law_with_equal_sides_is_the_symmetric_law(servo, batch, p
     assert_identical(simulated(batch, servo, asymmetric, both), plain[law])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("law", LAWS)
 def test_an_offset_torque_of_zero_is_none(servo, batch, plain, law):
     """Adding zero torque changes nothing."""
@@ -141,6 +142,7 @@ def test_the_directional_law_with_equal_coefficients_is_the_load_dependent_law(s
     np.testing.assert_allclose(directional.position, single.position, rtol=0.0, atol=1e-11)
 
 
+@pytest.mark.ci
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(data=st.data())
 def test_the_directional_budget_with_equal_coefficients_is_the_load_dependent_budget(data):

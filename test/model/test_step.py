@@ -252,6 +252,7 @@ def test_a_reset_period_puts_the_state_back_on_the_measurement():
     assert not np.array_equal(motion.position[99], batch.position[99])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize(
     ("name", "law", "effects"),

@@ -122,6 +122,7 @@ def test_a_status_is_not_older_than_its_stamp(tmp_path):
         assert stamped.sec * 10**9 + stamped.nanosec <= asked[-1]
 
 
+@pytest.mark.ci
 def test_an_emergency_stop_that_the_servos_hear_first_is_the_cause(tmp_path):
     """It is heard here when the session has already ended for want of torque.
 

@@ -187,6 +187,7 @@ def stamp_of(message: JointState) -> int:
     return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("rate", [1.0, *(pytest.param(r, marks=pytest.mark.slow) for r in (0.5, 2.0, 4.0))])
 def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate):
     """At rate 1, at other rates with /clock, and in the second loop, to 1e-9 N m."""

@@ -341,6 +341,7 @@ FULL_DISK = """
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seconds", [1e9, 2.0], ids=["while writing", "at the end"])
 def test_a_full_disk_is_one_clear_error_and_what_it_holds_comes_back(tmp_path, seconds):
     """A limit on the size of files stands for it; the error says where, why, and what becomes of it."""

@@ -323,6 +323,7 @@ def test_a_damaged_header_does_not_make_the_recorder_another(tmp_path, tail):
         assert not is_being_recorded(file), length
 
 
+@pytest.mark.ci
 @settings(deadline=None, max_examples=60)
 @given(length=st.integers(0, len(WHOLE)), tail=st.sampled_from(sorted(TAILS)))
 @example(len(WHOLE), "nothing")

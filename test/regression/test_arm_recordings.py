@@ -105,6 +105,7 @@ def test_gaps_that_leave_nothing(tmp_path):
         segments(pieces, FILTERED)
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("late", [-0.02, 0.0, 0.02])
 def test_the_sign_of_a_delay(tmp_path, late):
@@ -138,6 +139,7 @@ def test_repeated_motion_is_held_out_as_a_whole(tmp_path):
     assert [np.ptp(block) + 1 == len(block) for block in time_blocks(once, 5)] == [True] * 5
 
 
+@pytest.mark.ci
 def test_units_of_a_slide(tmp_path):
     """A prismatic joint among revolute ones has N and kg; its file said N m and kg m²."""
     small_robot(tmp_path)
@@ -175,6 +177,7 @@ def test_the_quieter_of_positions_and_measured_velocities_is_used(tmp_path):
     assert errors[1] < 0.3 * errors[0]
 
 
+@pytest.mark.ci
 def test_friction_that_a_larger_effect_hides_is_found(tmp_path):
     """Stribeck friction gained less than the threshold while load-dependent friction of 30 % was not yet in the model."""
     model = arm(tmp_path)

@@ -62,6 +62,7 @@ def test_the_residual_is_as_slow_as_the_loop_in_every_mode(mode: str) -> None:
     np.testing.assert_allclose(found.feed_forward.observer.residual.time_constant, 0.12, rtol=1e-6)
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("position", [(), [math.nan]], ids=["empty", "NaN"])
 @pytest.mark.parametrize("share", [0.3, 0.6])
@@ -85,6 +86,7 @@ def test_a_velocity_goal_of_zero_leads_nobody(position: list[float], share: floa
     assert abs(speed) < 0.4 * fastest
 
 
+@pytest.mark.ci
 def test_a_gain_of_zero_is_no_torque_whatever_was_learnt() -> None:
     found = compensator()
     largest = 0.0

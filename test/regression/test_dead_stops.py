@@ -41,6 +41,7 @@ class Stopping:
         return self.found.on_state(self.time, self.time, self.names, shown, self.speed, [])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", [Compensator, CppCompensator])
 @pytest.mark.parametrize(("velocity", "time_constant", "bits"), [(1.0, 0.02, 12), (0.3, 0.05, 17)])
 def test_a_joint_that_stops_dead_keeps_its_torque(
@@ -60,6 +61,7 @@ def test_a_joint_that_stops_dead_keeps_its_torque(
         assert torque[0] > 0.0
 
 
+@pytest.mark.ci
 def test_a_slowly_filtered_velocity_ends_the_torque_while_it_says_motion() -> None:
     """Filtered over 0.5 s, a velocity says motion long after a stop; with it the doubt ends, and the torque returns."""
     stopping = Stopping(time_constant=0.5)

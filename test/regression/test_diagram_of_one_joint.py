@@ -1,5 +1,6 @@
 """The drive/backdrive diagram of one joint of a file with several."""
 
+import pytest
 from dataclasses import replace
 
 from stribeck.cli.main import main
@@ -7,6 +8,7 @@ from stribeck.emulator.joint import published_parameters
 from stribeck.files.drives import Drives, write_drive, write_drives
 
 
+@pytest.mark.ci
 def test_a_joint_is_named_and_drawn(tmp_path, capsys):
     """What happened: a file of an arm was refused, whatever `--file-joint` said. What must happen: its joint is drawn.
 

@@ -43,6 +43,7 @@ def test_it_is_what_gravity_and_the_other_joints_ask(tmp_path):
     assert load.gravity[0, :, 2] == pytest.approx(weights)
 
 
+@pytest.mark.ci
 def test_a_joint_alone_moves_as_in_the_whole_robot(tmp_path):
     """With load-dependent friction, under the loads of the simulated motion: within 0.1 mrad."""
     tree, law, dt, every = load_tree(write_model(tmp_path)), LAWS["m3"], 0.005, 20

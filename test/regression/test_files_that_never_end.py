@@ -60,6 +60,7 @@ def test_a_file_of_one_byte_is_no_study(tmp_path):
     assert path.read_text() == "x"
 
 
+@pytest.mark.ci
 def test_names_that_the_locale_cannot_decode(tmp_path):
     """What happened: a traceback of matplotlib, and another one in printing. What must happen: figure and exit 0."""
     pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '.[fit]'")

@@ -10,6 +10,7 @@ from stribeck.files.drives import read_drives
 SO101 = REPOSITORY / "config/library/so101.json"
 
 
+@pytest.mark.ci
 def test_advice_tells_gains_in_the_numbers_of_the_servo():
     """Errors and dead band are those of the recordings; gains keep their ratio to the present one."""
     drive = read_drives(SO101).joints["shoulder_lift"]

@@ -28,6 +28,7 @@ def posterior():
     return TorquePosterior(prior, link_frames(ARM), machine, (None,) * N, np.ones(N), scale, np.ones(N))
 
 
+@pytest.mark.ci
 def test_drawn_friction_is_half_normal(posterior):
     """Coulomb friction of a third of the typical torque, offsets of either sign, for draws from the prior."""
     with jax.enable_x64():

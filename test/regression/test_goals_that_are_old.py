@@ -81,6 +81,7 @@ def test_clocks_further_apart_are_said():
     assert "more than the 5 s that can be corrected" in compensator.notice
 
 
+@pytest.mark.ci
 def test_former_states_of_the_joint_itself_are_no_goals():
     """Positions and velocities of up to 40 ms ago, of a joint that slows down: they never refill its tank.
 

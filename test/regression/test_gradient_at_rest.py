@@ -8,6 +8,7 @@ from stribeck.model.law import LAWS
 from stribeck.model.step import velocity_step
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("net", [0.0, 1e-30, 1e-22, 1e-12])
 def test_derivatives_of_a_step_from_rest_are_finite(net):
     """The fit of a robot whose run starts at rest, without load, ended in a traceback."""

@@ -38,6 +38,7 @@ def test_ipopt_passes_an_interrupt_on(tmp_path):
         fit_consistent(machine, [run], protocol(), NEAR, run.torque.std(axis=0), watch)
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.real_time
 @pytest.mark.parametrize("stage", ["ols", "IPOPT iteration", "choice of terms"])

@@ -38,6 +38,7 @@ def test_late_answers_are_not_taken_for_other_registers(delay: float, p: float) 
             )
 
 
+@pytest.mark.ci
 def test_a_late_acknowledgement_does_not_confirm_torque_off() -> None:
     """A servo that is cut off from the bus while energised has not confirmed, whatever still arrives from it."""
     for seed in range(60):

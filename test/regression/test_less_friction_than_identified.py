@@ -48,6 +48,7 @@ def test_efforts_alone_keep_no_joint_with_little_friction_moving():
     assert not hunting.any()
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("method", [Graph, Ours], ids=["goals after states", "goals before states"])
 def test_in_slow_loops_without_a_model_the_first_torque_is_cautious(method):
@@ -61,6 +62,7 @@ def test_in_slow_loops_without_a_model_the_first_torque_is_cautious(method):
     assert not hunting.any()
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_noisy_goals_lead_as_clean_ones_do(noise):

@@ -42,6 +42,7 @@ class Both:
         return float(found[0])
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("hold", HOLDS)
 def test_a_lever_whose_goal_stops_at_a_wall_is_not_pushed_on(tmp_path, monkeypatch, hold):

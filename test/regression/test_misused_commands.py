@@ -54,6 +54,7 @@ def test_lengths_in_mm_are_told_when_errors_are_computed(folder, capsys):
     assert "masses in grams, or lengths in mm?" in capsys.readouterr().err
 
 
+@pytest.mark.ci
 def test_friction_above_the_stall_torque_is_told(folder, capsys):
     """What happened: `compensate` wrote the torque limit throughout for friction in mN m."""
     Path("mn.json").write_text(

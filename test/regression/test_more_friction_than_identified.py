@@ -32,6 +32,7 @@ def test_without_a_model_joints_follow_with_a_sixth_of_the_error():
     assert not hunting.any()
 
 
+@pytest.mark.ci
 def test_a_slow_controller_is_not_wound_up():
     """Errors of slow controllers last: what is added while they last must not carry joints past their goals.
 

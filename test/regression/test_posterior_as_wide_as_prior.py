@@ -36,6 +36,7 @@ def drawn(posterior, narrowed):
     return ServoDraws(posterior, values.reshape(4, 500, -1), None)
 
 
+@pytest.mark.ci
 def test_a_posterior_as_wide_as_its_prior_is_not_determined(posterior):
     """Without information every parameter is as uncertain as before; one that the data determine is not affected."""
     estimates = estimates_of(drawn(posterior, {"kt"}))

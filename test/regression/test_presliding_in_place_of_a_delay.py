@@ -34,6 +34,7 @@ def chosen(folder, friction, delay):
     return Identification(machine_of(model.joints, model, {}), config, runs).choice[0]
 
 
+@pytest.mark.ci
 def test_presliding_is_no_delay(tmp_path):
     """Of states that come at once: a delay of -20 ms was found, as if the arm moved before its torque."""
     choice = chosen(tmp_path, presliding, 0.0)
@@ -41,6 +42,7 @@ def test_presliding_is_no_delay(tmp_path):
     assert choice.delay == pytest.approx(0.0, abs=0.002)
 
 
+@pytest.mark.ci
 def test_a_delay_is_no_presliding(tmp_path):
     """States that come 10 ms late, with friction that reverses at once."""
     choice = chosen(tmp_path, linear_friction, 0.01)

@@ -45,6 +45,7 @@ def test_at_rest_the_guaranteed_friction_helps_a_controller_that_pushes():
     assert torque_at_rest(-0.8) == pytest.approx(-full, rel=1e-6)
 
 
+@pytest.mark.ci
 def test_what_friction_is_left_still_holds_the_joint():
     """Whatever the push, the torque is at most the guaranteed friction, which every joint has: alone it moves none."""
     assert max(abs(torque_at_rest(push)) for push in np.linspace(-3.0, 3.0, 13)) <= CERTAIN + 1e-9

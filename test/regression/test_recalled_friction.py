@@ -82,6 +82,7 @@ class Joint:
             assert speeds[-1] <= speeds[-2]
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("kind", [Compensator, CppCompensator])
 @pytest.mark.parametrize(("share", "scale"), [(0.3, 1.0), (0.3, 2.2), (0.28, 1.5)])
@@ -97,6 +98,7 @@ def test_recalled_scales_add_nothing_without_a_goal(share: float, scale: float, 
     assert joint.added <= joint.taken
 
 
+@pytest.mark.ci
 def test_learnt_scales_count_without_a_goal_once_motion_has_confirmed_them() -> None:
     """After motion under goals the torque of a free joint exceeds the guaranteed fraction, as without a recall."""
     joint = Joint(1.0)

@@ -45,6 +45,7 @@ def recorder(**environment: str) -> Iterator[subprocess.Popen[bytes]]:
         process.stderr.close()
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("asked", [{RANGE: "LOCALHOST"}, {"ROS_LOCALHOST_ONLY": "1"}, {}], ids=str)
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")

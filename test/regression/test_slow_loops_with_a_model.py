@@ -20,6 +20,7 @@ CASES = [
 ]
 
 
+@pytest.mark.ci
 def test_little_friction_at_50_hz_is_not_overcompensated():
     """Friction of 0.3 to 0.4 of the identified one, 40 ms late: half the error of no compensation at most.
 

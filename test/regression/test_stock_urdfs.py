@@ -115,6 +115,7 @@ def test_bodies_that_always_touch_are_ignored_and_named(tmp_path: Path) -> None:
     assert (criterion.room(random_positions(criterion, 50)) > 0.0).any()
 
 
+@pytest.mark.ci
 def test_capsules_that_overlap_about_bodies_that_do_not(tmp_path: Path) -> None:
     """A plate below the arm: the capsule around it swallows the arm, the plate is out of reach."""
     path = bodies(tmp_path, '<origin xyz="0 0 -0.3"/><geometry><box size="2 2 0.02"/></geometry>')

@@ -13,6 +13,7 @@ from plants.release import Push, Pushed, Robot, judged, ours, simulated
 from stribeck.live.direction.travel import Turning
 
 
+@pytest.mark.ci
 def test_a_joint_comes_to_rest_on_the_spring_of_its_presliding():
     """A shoulder with 0.4 of its friction, 17 bits, pushed to 1 rad/s and let go: it vibrated until the end."""
     condition = Condition(

@@ -181,6 +181,7 @@ def test_an_inertia_that_no_body_has_is_a_doubt():
     assert len(robot.model()) == 2
 
 
+@pytest.mark.ci
 def test_every_example_robot_is_read_or_refused_in_one_line():
     """All URDFs of example-robot-data: none raises anything else, nearly all are read, masses are positive."""
     paths = example_robots("*.urdf")

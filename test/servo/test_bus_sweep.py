@@ -13,6 +13,7 @@ ENOUGH = 0.99
 """Share of the trials with delays of at most 50 ms, with a probability of at most 0.1, that have to connect."""
 
 
+@pytest.mark.ci
 def test_no_disturbance_makes_the_bus_accept_a_wrong_value() -> None:
     """500 random trials: what is accepted is what the servos hold, torque off is confirmed for servos without torque."""
     summary = sweep(range(QUICK))

@@ -45,6 +45,7 @@ def recorded(folder):
     return folder
 
 
+@pytest.mark.ci
 def test_the_goal_current_is_the_current_limit_of_the_model(tmp_path):
     """With the effect `current-limit` at the goal current runs are predicted within the encoder's steps; without it the load is lifted too far."""
     bags = recorded(tmp_path / "bags")

@@ -74,6 +74,7 @@ def test_no_answer_within_the_longest_delay_is_taken_for_another(seed: int, cycl
     assert right > 150
 
 
+@pytest.mark.ci
 def test_answers_beyond_the_longest_delay_can_be_mixed_up() -> None:
     """The bound is one: with four times the delay, settings are mixed up, so the test above can fail."""
     assert sum(exchange(seed, 4.0 * LONGEST_DELAY, 0.0)[1] for seed in range(8)) > 0

@@ -271,6 +271,7 @@ def test_trouble_on_the_bus_ends_a_recording_with_its_reason(tmp_path, action, s
     assert sum(message.topic.name == "/joint_states" for message in messages) > 20
 
 
+@pytest.mark.ci
 def test_answers_lost_for_a_while_repeat_the_run(tmp_path):
     """A servo that is silent for longer than allowed: torque off, one line, the run again; the bag of the first is marked,
     and readers leave it out."""
@@ -405,6 +406,7 @@ def test_two_runs_in_one_second_have_two_names(tmp_path):
     assert len({bag.name for bag in outcome.bags}) == 3
 
 
+@pytest.mark.ci
 @pytest.mark.real_time
 def test_stamps_are_of_today_and_the_bag_says_when_the_run_ended(tmp_path):
     """Header stamps lie between the wall clock before and after; /bench is first, its end last."""

@@ -28,6 +28,7 @@ def problem(tmp_path_factory):
     return true, machine, motion, fit_linear(machine, [motion], RULES, "weighted")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("solve", [fit_consistent, fit_log_cholesky])
 def test_it_is_as_good_as_least_squares_and_physical(problem, solve):
     """At most 1 % worse than what knows no physics, with margins, and better than the URDF."""

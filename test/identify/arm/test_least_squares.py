@@ -96,6 +96,7 @@ def test_independent_noise_makes_both_fits_alike(machine):
         assert np.sqrt(np.mean(((whole.values - plain.values) / plain.sigma) ** 2)) < 0.1
 
 
+@pytest.mark.ci
 def test_an_error_of_the_model_is_not_carried_to_other_joints(machine, monkeypatch):
     """The shoulder has friction that depends on the elbow, and noise that is correlated with the elbow's: the whole covariance would
     worsen the prediction of another motion's elbow by a tenth; the test of Hausman keeps the weighted fit."""

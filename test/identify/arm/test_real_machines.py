@@ -57,6 +57,7 @@ def test_emps_reproduces_the_protocol(emps):
     assert values == pytest.approx([95.31, 201.8, 20.60, 3.20], rel=2e-3)
 
 
+@pytest.mark.ci
 @needs_emps
 def test_emps_with_our_law(emps):
     """A third less error than asymmetric friction; what is left is noise and slow error, no delay, no ripple."""

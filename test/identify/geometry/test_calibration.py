@@ -111,6 +111,7 @@ def test_cross_validation_keeps_what_is_there():
     assert found.errors(other).mean < 2.0 * NOISE < full(data, extra=()).errors(other).mean
 
 
+@pytest.mark.ci
 def test_cross_validation_adds_no_harm():
     """Where the geometry is all there is, other poses are predicted as well as without asking for more."""
     arm = true_arm()

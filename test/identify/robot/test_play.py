@@ -62,6 +62,7 @@ def moved(goal, tilt, play, fine=200):
     return np.array(positions[::fine])
 
 
+@pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("tilt", [0.0, 0.2])
 def test_a_link_behind_play_moves_as_behind_stiff_contacts(tmp_path, tilt):
     """With and without gravity: within a fifth of what the play changes."""

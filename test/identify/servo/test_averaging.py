@@ -147,6 +147,7 @@ def test_the_average_of_equal_fits_is_each_of_them(logs, drive):
         )
 
 
+@pytest.mark.ci
 def test_a_prediction_is_the_weighted_mean_of_the_simulated_motions(logs, drive):
     """Two laws, one with an effect, each simulated alone."""
     m3 = {**more_friction(drive, 0.8), "load_friction_base": 0.1}

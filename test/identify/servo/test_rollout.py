@@ -41,6 +41,7 @@ def reference_losses(rollout, points):
     return np.array(found)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "law_name",
     [pytest.param(law, marks=[] if law in ("m1", "m6") else pytest.mark.slow) for law in LAWS],
@@ -58,6 +59,7 @@ def test_float64_rollout_is_the_numpy_simulation(law_name):
     )
 
 
+@pytest.mark.ci
 def test_compiled_programs_are_those_of_their_own_runs():
     """Loads and gains are part of a compiled program: a rollout of other runs of one shape compiles its own."""
     batch, truth = few(MX106, "m1", 4)

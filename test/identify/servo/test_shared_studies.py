@@ -339,6 +339,7 @@ def test_a_chain_is_left_to_its_worker_as_long_as_that_is_heard_of(logs):
     assert sum(one != other for one, other in pairwise(alone)) <= 3, "a chain is left before its end"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "url",
     [

@@ -38,6 +38,7 @@ def test_the_method_is_the_sampler(method, sampler):
     assert type(sampler_for(method, 0, 64)) is sampler
 
 
+@pytest.mark.ci
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("method", ["random", "tpe", "nsgaii"])
 def test_samplers_of_optuna_improve_in_batches_and_keep_the_budget(logs, method):
