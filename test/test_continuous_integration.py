@@ -131,7 +131,9 @@ def test_c(): pass
 
 def test_what_ci_runs_for_every_change_is_slow_and_what_is_slow_beside_it_is_not_run(tmp_path):
     """The marks of `test/conftest.py`: `ci` concerns the cases that are not slow without it, and makes them slow."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    ci\n    one_case_is_quick\ntimeout = 60\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n    slow\n    ci\n    one_case_is_quick\ntimeout = 60\n"
+    )
     (tmp_path / "conftest.py").write_text((REPOSITORY / "test" / "conftest.py").read_text())
     (tmp_path / "test_it.py").write_text(MARKED)
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-m"]
@@ -194,7 +196,9 @@ def test_ci_runs_the_demo_twice_and_leaves_nothing_busy(tmp_path, fails):
     done = subprocess.run(
         ["sh", str(CI / "run")], env=commands(tmp_path, make), capture_output=True, timeout=60
     )
-    expected = ["lint", "demo", "demo"] if fails else ["lint", "demo", "demo", "test-slice", "test-ci", "test"]
+    expected = (
+        ["lint", "demo", "demo"] if fails else ["lint", "demo", "demo", "test-slice", "test-ci", "test"]
+    )
     assert calls.read_text().split() == expected
     assert done.returncode == int(fails)
     for pid in busy.read_text().split():

@@ -1,7 +1,8 @@
 """The drive/backdrive diagram of one joint of a file with several."""
 
-import pytest
 from dataclasses import replace
+
+import pytest
 
 from stribeck.cli.main import main
 from stribeck.emulator.joint import published_parameters

@@ -166,7 +166,9 @@ def draws_of(
     values = {name: drawn.get(name, np.full(count, value)) for name, value in known.items()}
     if error > 0.0:
         friction = [
-            name for name in drive.law.parameter_names if "friction" in name and FRICTION_PARAMETERS[name].free
+            name
+            for name in drive.law.parameter_names
+            if "friction" in name and FRICTION_PARAMETERS[name].free
         ]
         for names in (friction, [drive.actuator.control.scaled_by]):
             values |= _scaled(drive, {name: values[name] for name in names if name in values}, error, rng)

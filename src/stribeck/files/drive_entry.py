@@ -117,7 +117,9 @@ def drive_of(
     stated = block.estimates
     if stated:
         later = {name: FRICTION_PARAMETERS[name] for name in LATER if name in law.parameter_names}
-        stated = {name: fixed(one.value, one.unit(actuator.units)) for name, one in later.items()} | dict(stated)
+        stated = {name: fixed(one.value, one.unit(actuator.units)) for name, one in later.items()} | dict(
+            stated
+        )
     values = _with_later(values, law)
     _check_values(values, actuator, law, where)
     terms = tuple(term.name for term in law.terms)
@@ -226,7 +228,9 @@ def _actuator(head: FlatHead, block: DriveBlock, given: Actuator | None) -> Actu
 
 def _with_later(values: Mapping[str, float], law: FrictionLaw) -> dict[str, float]:
     """The values, and the usual ones of :data:`LATER`."""
-    return {name: FRICTION_PARAMETERS[name].value for name in LATER if name in law.parameter_names} | dict(values)
+    return {name: FRICTION_PARAMETERS[name].value for name in LATER if name in law.parameter_names} | dict(
+        values
+    )
 
 
 def _check_values(values: Mapping[str, float], actuator: Actuator, law: FrictionLaw, where: str) -> None:

@@ -32,6 +32,7 @@ from stribeck.identify.robot.problem import (
     UNKNOWNS,
     RobotProblem,
     motion_of,
+    fixed_as_in,
     problem_of,
     substeps_of,
 )

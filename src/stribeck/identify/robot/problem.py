@@ -362,7 +362,12 @@ def problem_of(
     reaches = np.max([np.abs(run.position - centres).max(axis=0) for run in runs], axis=0)
     for lane, (segment, joint) in enumerate((segment, joint) for segment in segments for joint in joints):
         run = runs[segment.run]
-        given = {**FIXED, "limit": min(tree.limits[joint], 1e4), CENTRE: centres[joint], REACH: reaches[joint]}
+        given = {
+            **FIXED,
+            "limit": min(tree.limits[joint], 1e4),
+            CENTRE: centres[joint],
+            REACH: reaches[joint],
+        }
         given["stiffness"] = 0.0 if run.stiffness is None else run.stiffness[joint]
         given["derivative"] = 0.0 if run.derivative is None else run.derivative[joint]
         fixed[:, lane] = [0.0 if name in names else given.get(name, 0.0) for name in kind.names]
