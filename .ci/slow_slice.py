@@ -98,17 +98,8 @@ def collected(folder: Path = REPOSITORY) -> list[str]:
 
     :raises SystemExit: if pytest cannot collect them.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-m",
-        "slow and not ci",
-        "--collect-only",
-        "-p",
-        "no:cacheprovider",
-    ]
+    options = ["-q", "-m", "slow and not ci", "--collect-only", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     tests = [line for line in done.stdout.splitlines() if "::" in line]
     if done.returncode or not tests:

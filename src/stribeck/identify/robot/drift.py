@@ -31,8 +31,8 @@ from stribeck.identify.robot.problem import (
     SHARED,
     UNKNOWNS,
     RobotProblem,
-    motion_of,
     fixed_as_in,
+    motion_of,
     problem_of,
     substeps_of,
 )
