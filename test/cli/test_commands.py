@@ -160,6 +160,7 @@ def test_the_map_shows_every_command(capsys):
             ["identify", "servo", "--law", "m6"],
             "required: RECORDING (name recordings and files before the options)",
         ),
+        (["identify", "servo", "x", "--actuator", "xl330"], "--actuator xl330; did you mean --servo?"),
         (["--hlep"], "did you mean --help?"),
         (
             ["data", "library", "--names", "x"],
