@@ -128,7 +128,7 @@ class Plant:
 
     :param law: of the friction, whose terms are drawn.
     :param lugre: whether friction is that of bristles with these values.
-    :param play: largest width of the gap [rad].
+    :param backlash: largest width of the gap [rad].
     :param elastic: least stiffness of gears [N m/rad], 0 for rigid ones; joints have up to three times as much.
     :param ripple: largest share by which dry friction varies over the angle.
     :param step: of the simulation [s]; a large one is the plant of a user who simulates with large steps.
@@ -136,7 +136,7 @@ class Plant:
 
     law: str
     lugre: bool = False
-    play: float = 0.0
+    backlash: float = 0.0
     elastic: float = 0.0
     ripple: float = 0.0
     step: float = STEP
@@ -154,7 +154,7 @@ def drawn(generator: np.random.Generator, drives: Drives, plant: Plant, count: i
             truth[name] = generator.uniform(*SHARES[name], count) if name != "load_friction_base" else load
     if "friction_stribeck" in truth:
         truth["friction_stribeck"] *= truth["friction_base"]
-    truth["play"] = generator.uniform(0.5, 1.0, count) * plant.play
+    truth["backlash"] = generator.uniform(0.5, 1.0, count) * plant.backlash
     truth["elastic"] = generator.uniform(1.0, 3.0, count) * plant.elastic
     truth["ripple"] = generator.uniform(0.0, 1.0, count) * plant.ripple
     truth["ripple_wave"] = generator.uniform(2.0, 60.0, count)
@@ -225,7 +225,7 @@ def moved(
     ]
     goal = 0.5 * (lower + upper) + amplitude * sum(parts) / 2.0
     wanted = mean_goals(goal, truth["delay"] + 0.5 * plant.step, inner, dt) - truth["bias"]
-    follow = _with_gears if truth["play"].any() or truth["elastic"].any() else _rigid
+    follow = _with_gears if truth["backlash"].any() or truth["elastic"].any() else _rigid
     position = follow(tree, drives, plant, truth, wanted, goal[0])[::inner]
     gains = (truth["stiffness"], np.full(count, drives.derivative)) if drives.known else (None, None)
     kept = np.exp(-dt / CORRELATION)
@@ -300,9 +300,9 @@ def _with_gears(
     for k, goal in enumerate(wanted):
         position[k] = angle if drives.geared else data.qpos
         gap = angle - data.qpos
-        squeezed = gap - np.clip(gap, -0.5 * truth["play"], 0.5 * truth["play"])
+        squeezed = gap - np.clip(gap, -0.5 * truth["backlash"], 0.5 * truth["backlash"])
         push = spring * squeezed + damper * (speed - data.qvel)
-        if truth["play"].any():
+        if truth["backlash"].any():
             push = np.where(push * squeezed > 0.0, push, 0.0)
         motor = np.clip(truth["stiffness"] * (goal - position[k]), -tree.limits, tree.limits)
         external = tree.external(data, (data.qvel - previous) / step)
@@ -364,7 +364,7 @@ def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[
     ]
     simulated = time.perf_counter() - started
     note = print if options.verbose else (lambda text: None)
-    setting = {"law": options.law, "excluded": options.exclude, "play": options.seek_backlash}
+    setting = {"law": options.law, "excluded": options.exclude, "backlash": options.seek_backlash}
     fit = identify_robot(tree, runs, **setting, note=note)
     rows = []
     for joint, found in fit.estimates.items():

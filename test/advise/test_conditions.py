@@ -1,4 +1,4 @@
-"""What advice says of voltage, temperature and play."""
+"""What advice says of voltage, temperature and backlash."""
 
 from dataclasses import replace
 
@@ -58,10 +58,10 @@ def test_the_dead_band_of_cold_and_warm_servos():
     assert "record a cold" not in found
 
 
-def test_play_is_beside_the_dead_band():
-    """A play that was found is told with its interval, one that was not looked for as such, and one of zero not at all."""
+def test_backlash_is_beside_the_dead_band():
+    """A backlash that was found is told with its interval, one that was not looked for as such, and one of zero not at all."""
     assert "identify the robot with a test for backlash" in notes(drive())
-    found = drive(play=estimate_of(0.017, "rad", (0.015, 0.019), bounds=(0.0, 0.1)))
+    found = drive(backlash=estimate_of(0.017, "rad", (0.015, 0.019), bounds=(0.0, 0.1)))
     assert "a backlash of 17 (15 to 19) mrad" in notes(found)
     assert advise("lift", found).dead_band.value == pytest.approx(0.025)
-    assert "play" not in notes(drive(play=fixed(0.0, "rad")))
+    assert "backlash" not in notes(drive(backlash=fixed(0.0, "rad")))

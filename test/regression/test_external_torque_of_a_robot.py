@@ -48,7 +48,7 @@ def test_a_joint_alone_moves_as_in_the_whole_robot(tmp_path):
     """With load-dependent friction, under the loads of the simulated motion: within 0.1 mrad."""
     tree, law, dt, every = load_tree(write_model(tmp_path)), LAWS["m3"], 0.005, 20
     wanted = goals(600, 0.4)
-    p = {name: np.zeros(2) for name in ("torque_offset", "tilt_x", "tilt_y", "play", "bias", "delay")}
+    p = {name: np.zeros(2) for name in ("torque_offset", "tilt_x", "tilt_y", "backlash", "bias", "delay")}
     p |= {"limit": np.full(2, 1e4)}
     p |= {"armature": np.array([0.02, 0.03]), "stiffness": np.full(2, 30.0), "derivative": np.full(2, 1.0)}
     p |= {"friction_base": np.array([0.05, 0.05]), "friction_viscous": np.array([0.1, 0.2])}

@@ -295,15 +295,19 @@ def conditions(
         notes.append(
             f"at {LESS * voltage:.3g} V instead of {voltage:.3g} V the dead band is {_mrad(low)} mrad"
         )
-    play = drive.stated.get("play")
-    if play is None:
+    backlash = drive.stated.get("backlash")
+    if backlash is None:
         notes.append(
             "the file does not state the backlash of the gears: identify the robot with a test for backlash"
         )
-    elif play.value > 0.0:
-        ends = "" if play.interval is None else f" ({_mrad(play.interval[0])} to {_mrad(play.interval[1])})"
+    elif backlash.value > 0.0:
+        ends = (
+            ""
+            if backlash.interval is None
+            else f" ({_mrad(backlash.interval[0])} to {_mrad(backlash.interval[1])})"
+        )
         notes.append(
-            f"the gears have a backlash of {_mrad(play.value)}{ends} mrad; neither a higher gain nor goal offsets remove it"
+            f"the gears have a backlash of {_mrad(backlash.value)}{ends} mrad; neither a higher gain nor goal offsets remove it"
         )
     return tuple(notes)
 

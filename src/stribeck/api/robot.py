@@ -148,7 +148,7 @@ def identify_robot(
             excluded=excluded,
             same=tuple(same),
             polish=polish,
-            play=backlash,
+            backlash=backlash,
             note=stages.tell,
         )
     content = with_draw_sizes(robot_drives(result, judge_robot(result)), result.problem, result.x)

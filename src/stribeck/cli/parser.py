@@ -56,7 +56,9 @@ class CommandParser(argparse.ArgumentParser):
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
             word = unknown.split()[0]
-            todays_names = [one.options[word] for one in EARLIER.values() if one.options.get(word) in self.known]
+            todays_names = [
+                one.options[word] for one in EARLIER.values() if one.options.get(word) in self.known
+            ]
             message += f"; did you mean {todays_names[0]}?" if todays_names else meant(word, self.known)
         raise UsageError(f"{self.prog.removeprefix('stribeck ')}: {message} (help: {self.prog} --help)")
 

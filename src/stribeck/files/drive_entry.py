@@ -38,6 +38,9 @@ _SIGNED = ("q_offset", *with_sign("static", "any"), *TEMPERATURE_PARAMETERS)
 LATER = ("friction_reach",)
 """Parameters of friction that files of earlier versions lack; they are not identified."""
 
+NAMES_OF_TODAY = {"play": "backlash"}
+"""Parameters that files of earlier versions call otherwise."""
+
 
 class VerdictEntry(Schema):
     """A verdict.
@@ -114,13 +117,15 @@ def drive_of(
             actuator = actuator.with_effects(block.effects)
     values = convert(content, dict[str, float], where, ParameterFileError)
     law = law.with_parameters(values)
-    stated = block.estimates
+    stated, bounds = (with_names_of_today(one) for one in (block.estimates, block.bounds))
     if stated:
-        later = {name: FRICTION_PARAMETERS[name] for name in LATER if name in law.parameter_names}
-        stated = {name: fixed(one.value, one.unit(actuator.units)) for name, one in later.items()} | dict(
-            stated
-        )
-    values = _with_later(values, law)
+        stated = {
+            name: fixed(value, FRICTION_PARAMETERS[name].unit(actuator.units)) for name, value in _later(law)
+        } | stated
+    correlation = block.correlation and replace(
+        block.correlation, names=tuple(with_names_of_today(dict.fromkeys(block.correlation.names)))
+    )
+    values = dict(_later(law)) | values
     _check_values(values, actuator, law, where)
     terms = tuple(term.name for term in law.terms)
     if block.terms is not None and set(block.terms) != set(terms):
@@ -134,7 +139,7 @@ def drive_of(
         with located(place, ConfigError, ParameterFileError):
             other, servo = law_named(member.model), actuator.with_effects(member.effects)
         other = other.with_parameters(member.values)
-        members.append(replace(member, values=_with_later(member.values, other)))
+        members.append(replace(member, values=dict(_later(other)) | dict(member.values)))
         _check_values(members[-1].values, servo, other, place)
     prediction = block.prediction and replace(block.prediction, members=tuple(members))
     return Drive(
@@ -142,8 +147,8 @@ def drive_of(
         law,
         {"q_offset": 0.0, **values},
         stated=stated,
-        bounds=block.bounds,
-        correlation=block.correlation,
+        bounds=bounds,
+        correlation=correlation,
         prediction=prediction,
         temperatures=block.temperature,
         statements=block.statements,
@@ -226,11 +231,14 @@ def _actuator(head: FlatHead, block: DriveBlock, given: Actuator | None) -> Actu
     return next((other for other in others if as_described(other) == own), own)
 
 
-def _with_later(values: Mapping[str, float], law: FrictionLaw) -> dict[str, float]:
-    """The values, and the usual ones of :data:`LATER`."""
-    return {name: FRICTION_PARAMETERS[name].value for name in LATER if name in law.parameter_names} | dict(
-        values
-    )
+def with_names_of_today(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is found of parameters, by their names of today."""
+    return {NAMES_OF_TODAY.get(name, name): one for name, one in found.items()}
+
+
+def _later(law: FrictionLaw) -> list[tuple[str, float]]:
+    """The parameters of a law of :data:`LATER`, with their usual values."""
+    return [(name, FRICTION_PARAMETERS[name].value) for name in LATER if name in law.parameter_names]
 
 
 def _check_values(values: Mapping[str, float], actuator: Actuator, law: FrictionLaw, where: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from stribeck.errors import ParameterFileError
 from stribeck.files.actuators import ActuatorFile
-from stribeck.files.drive_entry import DriveBlock
+from stribeck.files.drive_entry import DriveBlock, with_names_of_today
 from stribeck.files.schema import Positive, Schema, convert
 from stribeck.files.torque_drives import torque_actuator, torque_drive
 from stribeck.model.estimate import CONFIDENCE, Estimate, Interval, Side, Status, at_bound, fixed
@@ -239,7 +239,7 @@ class EarlierRobotFile(Schema):
         actuator = torque_actuator("rotary", derivative_gain=1.0)
         found = {}
         for name, joint in self.per_joint.items():
-            estimates = dict(joint.parameters)
+            estimates = with_names_of_today(joint.parameters)
             law = law_named(self.laws[name]).with_parameters(estimates)
             if "friction_centre" in law.parameter_names:
                 estimates["friction_centre"] = fixed(joint.centre, "rad")

@@ -1,4 +1,4 @@
-"""Stiffness and play of transmissions in simulations of two masses that know nothing of the package."""
+"""Stiffness and backlash of transmissions in simulations of two masses that know nothing of the package."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_a_rigid_joint_is_not_identifiable():
 
 
 @pytest.mark.slow
-def test_play_is_found_and_does_not_soften_the_transmission():
+def test_backlash_is_found_and_does_not_soften_the_transmission():
     """Play of 1 mrad beside 1.2 mrad of elastic twist: without it, the stiffness would be 15 % too small."""
     joint = ElasticJoint(play=1e-3)
     found = identified(joint, range(16))
@@ -57,7 +57,7 @@ def test_play_is_found_and_does_not_soften_the_transmission():
     known = [one for one in found if one.stiffness is not None]
     assert len(known) >= 8
     assert np.median([one.stiffness.value for one in known]) == pytest.approx(2e4, rel=0.03)
-    assert np.median([one.estimates["play"].value for one in known]) == pytest.approx(1e-3, rel=0.05)
+    assert np.median([one.estimates["backlash"].value for one in known]) == pytest.approx(1e-3, rel=0.05)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ def tree(tmp_path_factory):
 
 def moved(tree, every, **other):
     """The leg's motion with steps of 5 ms / ``every``, with law M1."""
-    p = {name: np.zeros(2) for name in ("torque_offset", "tilt_x", "tilt_y", "play", "bias")}
+    p = {name: np.zeros(2) for name in ("torque_offset", "tilt_x", "tilt_y", "backlash", "bias")}
     p |= {"armature": np.array([0.02, 0.03]), "stiffness": np.full(2, 30.0), "derivative": np.full(2, 0.2)}
     p |= {"friction_base": np.array([0.3, 0.5]), "friction_viscous": np.array([0.1, 0.2])}
     p |= {"limit": np.full(2, 1e4)} | {name: np.full(2, value) for name, value in other.items()}
@@ -58,7 +58,7 @@ def test_error_of_the_step_is_of_second_order(tmp_path):
     instants at which joints stick count, two halvings leave no more than twice a half."""
     tree = load_tree(write_model(tmp_path))
     law, wanted = LAWS["m1"], goals(400, 0.4)
-    p = {name: np.zeros(2) for name in ("torque_offset", "tilt_x", "tilt_y", "play", "bias")}
+    p = {name: np.zeros(2) for name in ("torque_offset", "tilt_x", "tilt_y", "backlash", "bias")}
     p |= {"limit": np.full(2, 1e4)}
     p |= {"armature": np.array([0.02, 0.03]), "stiffness": np.full(2, 30.0), "derivative": np.full(2, 1.0)}
     p |= {"friction_base": np.array([0.3, 0.5]), "friction_viscous": np.array([0.1, 0.2])}

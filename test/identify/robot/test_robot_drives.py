@@ -102,16 +102,22 @@ def test_gains_that_differ_between_runs_are_not_one(fit):
 
 
 def test_files_without_the_reach_of_friction_over_the_position_are_read(fit, tmp_path):
-    """The files of drives of earlier versions: their friction follows its formula everywhere, as it did."""
+    """The files of drives of earlier versions: their friction follows its formula everywhere, as it did; backlash was called play."""
     path = tmp_path / "robot.json"
     write_drives(path, robot_drives(fit, judge_robot(fit)))
     content = json.loads(path.read_text())
     for joint in content["joints"].values():
         del joint["friction_reach"], joint["stribeck"]["estimates"]["friction_reach"]
+        joint["stribeck"]["estimates"]["play"] = {"value": 0.004, "unit": "rad", "status": "determined"}
+        joint["stribeck"]["bounds"] = {"play": [0.0, 0.1]}
+        joint["stribeck"]["correlation"] = {"names": ["armature", "play"], "matrix": [[1.0, 0.5], [0.5, 1.0]]}
     path.write_text(json.dumps(content))
     for drive in read_drives(path).joints.values():
         assert drive.values["friction_reach"] == 1000.0
         assert drive.stated["friction_reach"].status == "fixed"
+        assert drive.stated["backlash"].value == 0.004
+        assert drive.bounds == {"backlash": (0.0, 0.1)}
+        assert drive.correlation.names == ("armature", "backlash")
 
 
 def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
@@ -121,7 +127,7 @@ def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
         return {"value": value, "unit": unit, "status": "determined"}
 
     plain = {"armature": 0.02, "friction_base": 0.4, "friction_viscous": 0.1, "bias": 0.0, "delay": 0.01}
-    sloped = plain | {"friction_slope": -0.2, "friction_curve": 0.1}
+    sloped = plain | {"friction_slope": -0.2, "friction_curve": 0.1, "play": 0.003}
     joints = {
         name: {"rms": {}, "centre": 0.7, "parameters": {k: parameter(v, "") for k, v in values.items()}}
         for name, values in (("hip", plain), ("knee", sloped))
@@ -141,6 +147,7 @@ def test_files_of_earlier_versions_are_read_as_drives(tmp_path):
     assert found.joints["knee"].values["friction_centre"] == 0.7
     assert found.joints["knee"].values["friction_reach"] == 1000.0
     assert found.joints["knee"].estimates["delay"].value == 0.01
+    assert found.joints["knee"].estimates["backlash"].value == 0.003
     assert found.machine.estimates["tilt_x"].value == 0.1
 
 

@@ -25,7 +25,7 @@ from stribeck.exports.variants import Sets, check_format
 from stribeck.model.joint import Drive
 from stribeck.model.log import Batch
 
-BESIDE_LAW = {"delay": "delay", "bias": "bias of the goal", "play": "backlash"}
+BESIDE_LAW = {"delay": "delay", "bias": "bias of the goal", "backlash": "backlash"}
 """What is identified of a robot's joint beside actuator and law, and no format holds, in words."""
 
 

@@ -55,11 +55,11 @@ class Elasticity:
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """Stiffness, play and damping for the file of drives, those that are identifiable."""
+        """Stiffness, backlash and damping for the file of drives, those that are identifiable."""
         if self.found is None:
             return {}
         named = {"stiffness": self.found.stiffness}
-        named |= {name: self.found.estimates.get(name) for name in ("play", "damping")}
+        named |= {name: self.found.estimates.get(name) for name in ("backlash", "damping")}
         return {f"transmission_{name}": one for name, one in named.items() if one is not None and one.known}
 
     @property

@@ -1,11 +1,11 @@
-r"""Stiffness, play and hysteresis of transmissions, from encoders on both sides.
+r"""Stiffness, backlash and hysteresis of transmissions, from encoders on both sides.
 
 The twist of a joint, motor minus link position at the link's side, is
 
 .. math:: q_m(t) - q_l(t - \delta) = \frac{1}{k}\Big(\tau_l - \frac{d}{k}\,\dot\tau_l\Big) + p\,s(\tau_l) + h\,z + \delta\,\dot q_m - \frac{\delta^2}{2}\,\ddot q_m + c
 
 with stiffness k [N m/rad], damping d [N m s/rad], the torque :math:`\tau_l` that links and load ask of the transmission, half the
-play p [rad] (backlash) with the side s = ±1 on which the gear is in contact, half the height h [rad] of the hysteresis, the time
+backlash p [rad] with the side s = ±1 on which the gear is in contact, half the height h [rad] of the hysteresis, the time
 :math:`\delta` [s] by which the link is measured earlier than the motor, and an offset c [rad]. The state z follows the motor within
 :math:`\pm 1` over a travel of 2 r (play operator): :math:`z = (q_m - p)/r`, where p is dragged along by :math:`|q_m - p| \le r`. With
 a small r it is the direction of motion. Friction behind the transmission is part of h and :math:`\delta`.
@@ -24,7 +24,7 @@ the residual with the measured torque, which contains the errors of both stages:
 correlation, and what differs between cells of velocity and position (:mod:`stribeck.identify.common.clusters`). If the first stage does
 not determine the torque of the links, there is none.
 
-Where a load changes sides of the play, the twist moves by its own dynamics; these rows are left out where there is play.
+Where a load changes sides of the backlash, the twist moves by its own dynamics; these rows are left out where there is backlash.
 
 Sources: Spong 1987; Theil 1953; Visintin, "Differential models of hysteresis", Springer, 1994, ch. 3.
 """
@@ -46,25 +46,25 @@ from stribeck.model.arrays import Array, Mask
 from stribeck.model.estimate import LOOSE, Estimate, estimate_of
 
 FOLDS = 5
-"""Parts of equal length of which each is predicted from the others to choose the travel, and whether there are play and damping."""
+"""Parts of equal length of which each is predicted from the others to choose the travel, and whether there are backlash and damping."""
 
 GAIN = 0.05
-"""Relative decrease of the error of parts left out for which play or damping is assumed."""
+"""Relative decrease of the error of parts left out for which backlash or damping is assumed."""
 
 EXPLAINED = 0.5
 """Share of the torque beyond direction and velocity that the motion must explain to be its instrument."""
 
 CONTACT, NEAR = 0.1, 0.05
-"""Share of the largest torque within which the gear changes sides of its play, and time before and after it [s]."""
+"""Share of the largest torque within which the gear changes sides of its backlash, and time before and after it [s]."""
 
 SLOW = 0.1
 """Velocity v_s of the second hysteresis, in root mean squares of the velocity."""
 
 BOTH_SIDES = 0.05
-"""Smallest share of the rows on either side of the play."""
+"""Smallest share of the rows on either side of the backlash."""
 
 AT_REST = 4
-"""Column of the hysteresis of low velocities; compliance, hysteresis, skew and offset are before, play and damping behind it."""
+"""Column of the hysteresis of low velocities; compliance, hysteresis, skew and offset are before, backlash and damping behind it."""
 
 CELLS = 2
 """Cells of velocities, and of positions, for each parameter."""
@@ -72,7 +72,7 @@ CELLS = 2
 UNITS = {"compliance": "µrad/(N m)", "hysteresis": "rad", "skew": "s", "offset": "rad"}
 """Units of the values that every model has."""
 
-Optional = Literal["play", "damping"]
+Optional = Literal["backlash", "damping"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class TwistModel:
 
     :param travel: r [rad].
     :param slow: velocity v_s [rad/s].
-    :param optional: of play and damping, those that the model has.
+    :param optional: of backlash and damping, those that the model has.
     :param gamma: values of the instruments in the first stage.
     :param source: the instruments.
     :param size: largest torque of the links [N m].
@@ -103,10 +103,10 @@ class TwistModel:
         return signals.instruments(self.source) @ self.gamma
 
     def columns(self, signals: TwistSignals) -> Array:
-        """Regressors of the twist: measured torque, exogenous ones, and those of play and damping (T, 5 to 7)."""
+        """Regressors of the twist: measured torque, exogenous ones, and those of backlash and damping (T, 5 to 7)."""
         load = self.load(signals)
         side = np.clip(load / max(CONTACT * self.size, 1e-300), -1.0, 1.0)
-        more = {"play": smoothed(side, signals.dt), "damping": -1e-6 * np.gradient(load, signals.dt)}
+        more = {"backlash": smoothed(side, signals.dt), "damping": -1e-6 * np.gradient(load, signals.dt)}
         parts = [1e-6 * signals.torque[:, None], signals.exogenous(self.travel, self.slow)]
         return np.concatenate([*parts, *(more[name][:, None] for name in self.optional)], axis=1)
 
@@ -115,7 +115,7 @@ class TwistModel:
         return signals.twist + 0.5 * self.skew**2 * signals.acceleration
 
     def in_contact(self, signals: TwistSignals) -> Mask:
-        """Rows in which the load does not change sides of the play (T,)."""
+        """Rows in which the load does not change sides of the backlash (T,)."""
         changing = np.abs(self.load(signals)) < CONTACT * self.size
         width = 2 * round(NEAR / signals.dt) + 1
         return np.asarray(np.convolve(changing, np.ones(width), "same")[: len(changing)] == 0.0)
@@ -131,7 +131,7 @@ class Transmission:
     """The transmission of one joint.
 
     :param model: that predicts the twist.
-    :param estimates: of compliance 1/k [µrad/(N m)], hysteresis h, skew and offset; of play (both sides, 2 p) and damping if the model has them.
+    :param estimates: of compliance 1/k [µrad/(N m)], hysteresis h, skew and offset; of backlash (both sides, 2 p) and damping if the model has them.
     :param stiffness: k with its interval [N m/rad]; ``None`` if it is not identifiable.
     :param at_least: lower end of the interval of k [N m/rad], also of one that has no upper end.
     :param reason: why the stiffness is not identifiable; empty if it is.
@@ -157,15 +157,15 @@ class Transmission:
 
 
 def identify_transmission(runs: Sequence[EncoderRun], joint: int) -> Transmission:
-    """Fit the twist of a joint by two-stage least squares; travel, play and damping are chosen by parts left out."""
+    """Fit the twist of a joint by two-stage least squares; travel, backlash and damping are chosen by parts left out."""
     parts = [TwistSignals.of(run, joint) for run in runs]
     slow = SLOW * float(np.sqrt(np.mean(np.concatenate([one.velocity for one in parts]) ** 2)))
     source = _source_of(parts, slow)
     both = _touches_both_sides(parts, _first_stage(parts, source, TRAVELS[0], slow, ()))
     best: tuple[float, _Stage] | None = None
-    candidates: tuple[tuple[Optional, ...], ...] = ((), ("play",), ("damping",), ("play", "damping"))
+    candidates: tuple[tuple[Optional, ...], ...] = ((), ("backlash",), ("damping",), ("backlash", "damping"))
     for optional, travel in product(candidates, TRAVELS):
-        if "play" in optional and not both:
+        if "backlash" in optional and not both:
             continue
         stage = _Stage.of(parts, _first_stage(parts, source, travel, slow, optional))
         if not np.all(stage.solved()[AT_REST + 1 :] > 0.0):
@@ -173,7 +173,7 @@ def identify_transmission(runs: Sequence[EncoderRun], joint: int) -> Transmissio
         rms = stage.left_out(stage.contact if both else np.ones_like(stage.contact))
         if best is None or rms < best[0] * (1.0 if best[1].model.optional == optional else 1.0 - GAIN):
             best = rms, stage
-    assert best is not None  # noqa: S101 - the model without play and damping is always possible
+    assert best is not None  # noqa: S101 - the model without backlash and damping is always possible
     return _identified(best[1], best[0])
 
 
@@ -225,7 +225,7 @@ def _first_stage(
 
 
 def _touches_both_sides(parts: Sequence[TwistSignals], model: TwistModel) -> bool:
-    """Whether the load presses on either side of the play in enough rows."""
+    """Whether the load presses on either side of the backlash in enough rows."""
     load = np.concatenate([model.load(one) for one in parts])
     contact = np.concatenate([model.in_contact(one) for one in parts])
     return float(min(np.mean(contact & (load > 0.0)), np.mean(contact & (load < 0.0)))) >= BOTH_SIDES
@@ -255,7 +255,7 @@ class _Stage:
         columns = np.concatenate([model.columns(one) for one in parts])
         instruments = np.concatenate([one.instruments(model.source) for one in parts])
         contact = np.concatenate([model.in_contact(one) for one in parts])
-        used = contact if "play" in model.optional else np.ones_like(contact)
+        used = contact if "backlash" in model.optional else np.ones_like(contact)
         known = np.concatenate([instruments, columns[:, 1:]], axis=1)
         projected, by_load = columns.copy(), columns.copy()
         projected[:, 0] = known @ _least_squares(known * used[:, None], columns[:, 0] * used)
@@ -265,7 +265,7 @@ class _Stage:
 
     def kept(self, values: Array) -> Array:
         """Values of the rows (N, …), zero where the model is not fitted."""
-        return (values.T * self.contact).T if "play" in self.model.optional else values.copy()
+        return (values.T * self.contact).T if "backlash" in self.model.optional else values.copy()
 
     def solved(self) -> Array:
         """Values for predictions (p,)."""
@@ -321,7 +321,7 @@ def _instrumental(columns: Array, projected: Array, twist: Array) -> Array:
 
 
 def _solved(columns: Array, projected: Array, twist: Array) -> Array:
-    """Values of the columns for predictions; compliance, play and damping are at least 0, and there is no hysteresis of low velocities."""
+    """Values of the columns for predictions; compliance, backlash and damping are at least 0, and there is no hysteresis of low velocities."""
     values = np.zeros(columns.shape[1])
     kept = np.arange(len(values)) != AT_REST
     while True:

@@ -46,7 +46,7 @@ def fitted(
     joints: Sequence[int],
     law: str,
     note: Callable[[str], None],
-    play: bool = False,
+    backlash: bool = False,
     terms: Sequence[str] = (),
     known: dict[str, Fitted] | None = None,
 ) -> Fitted:
@@ -88,23 +88,28 @@ def fitted(
     if len(runs) > 1 and "position" not in found[0].kind.law.inputs:
         richer = problem_with(_law(law, (*terms, POSITION.name)))
         found = _where_it_counts(richer, found, tree, "friction depends on position", note)
-    if play:
-        found = _with_play(found, partial(problem_with, found[0].kind.law, "play"), tree, note)
+    if backlash:
+        found = _with_backlash(found, partial(problem_with, found[0].kind.law, "backlash"), tree, note)
     if found[0].errors(found[1]).mean() < SMALL**2:
         found = noted(_with_finer_steps(found), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms")
     return found
 
 
-def _with_play(
-    found: Fitted, problem_with_play: Callable[[], RobotProblem], tree: RobotTree, note: Callable[[str], None]
+def _with_backlash(
+    found: Fitted,
+    problem_with_backlash: Callable[[], RobotProblem],
+    tree: RobotTree,
+    note: Callable[[str], None],
 ) -> Fitted:
     """The fit with backlash of the joints where it counts."""
     if len(found[0].runs) < 3:
         note("backlash is not tested, because at least three runs are needed")
         return found
-    richer, columns = problem_with_play(), found[0].columns
-    richer = richer.only([k for k, each in enumerate(richer.columns) if each[0] == "play" or each in columns])
-    return _beyond_zero(_where_it_counts(richer, found, tree, "play", note), found, tree, note)
+    richer, columns = problem_with_backlash(), found[0].columns
+    richer = richer.only(
+        [k for k, each in enumerate(richer.columns) if each[0] == "backlash" or each in columns]
+    )
+    return _beyond_zero(_where_it_counts(richer, found, tree, "backlash", note), found, tree, note)
 
 
 def _with_finer_steps(found: Fitted) -> Fitted:

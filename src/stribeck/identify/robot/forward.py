@@ -90,11 +90,11 @@ def simulate_robot(
     """
     model, data = tree.model, _at_rest(tree, p, start, dt)
     dry = {**p, "friction_viscous": 0.0}
-    changing, loaded = law.inputs_beside("viscous") or p["play"].any(), "external" in law.load_inputs
+    changing, loaded = law.inputs_beside("viscous") or p["backlash"].any(), "external" in law.load_inputs
     stiffness, derivative, limit, lag = p["stiffness"], p["derivative"], p["limit"], 0.5 * model.dof_damping
     means, free = goals.mean - p["bias"], limit - stiffness * np.abs(goals.second - goals.first)
     positions = np.empty((len(means) // every, len(start)))
-    gaps = Gaps(tree, law, p, data, dt) if p["play"].any() else None
+    gaps = Gaps(tree, law, p, data, dt) if p["backlash"].any() else None
     external, before, still, half = *np.zeros((3, len(start))), np.full(len(start), 0.5)
     position, velocity, offset = data.qpos, data.qvel, p["torque_offset"]
     for k, goal in enumerate(means):
@@ -177,7 +177,7 @@ class Gaps:
     r"""Links that leave their gears: within the gap :math:`w = q - q_g` of ±p/2 they move without drive, and the gears without link.
 
     A link leaves when it would pull at its gears, and meets them again in a plastic impact, as in
-    :func:`stribeck.identify.robot.rollout.with_play`.
+    :func:`stribeck.identify.robot.rollout.with_backlash`.
     """
 
     def __init__(
@@ -185,7 +185,9 @@ class Gaps:
     ) -> None:
         self.tree, self.law, self.p, self.dt = tree, law, p, dt
         mujoco.mj_forward(tree.model, data)
-        self.gap = resting_gap(p["play"], tree.external(data, np.zeros(len(data.qpos))) + p["torque_offset"])
+        self.gap = resting_gap(
+            p["backlash"], tree.external(data, np.zeros(len(data.qpos))) + p["torque_offset"]
+        )
         self.gears = np.zeros(len(data.qpos))
         self.apart = np.zeros(len(data.qpos), dtype=bool)
         self.carried = tree.model.dof_armature.copy(), tree.model.dof_damping.copy()
@@ -209,9 +211,9 @@ class Gaps:
         inertia = data.M[self.tree.diagonal] - model.dof_armature
         load = self.tree.external(data, acceleration) + p["torque_offset"]
         pulls = (inertia * acceleration - load) * self.gap > 0.0
-        pulls |= np.abs(self.gap) < 0.49 * p["play"]
+        pulls |= np.abs(self.gap) < 0.49 * p["backlash"]
         self.gears = np.where(apart, self.gears, data.qvel)
-        self.apart = (p["play"] > 0.0) & (apart & self.apart | ~apart & pulls)
+        self.apart = (p["backlash"] > 0.0) & (apart & self.apart | ~apart & pulls)
 
     def _cross(self, data: Any, goal: Array, position: Array) -> None:
         """Move the gears of the links that are apart, and let them meet."""
@@ -228,7 +230,7 @@ class Gaps:
             position,
         )
         wanted = self.gap + data.qpos - position - dt * speed
-        end = np.clip(wanted, -0.5 * p["play"], 0.5 * p["play"])
+        end = np.clip(wanted, -0.5 * p["backlash"], 0.5 * p["backlash"])
         meets = apart & (end != wanted)
         one, response = np.zeros((2, 1, len(end)))
         for joint in np.flatnonzero(meets):

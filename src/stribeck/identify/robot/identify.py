@@ -106,7 +106,7 @@ def identify_robot(
     excluded: Sequence[str] = (),
     same: Sequence[str] = (),
     polish: bool = True,
-    play: bool = False,
+    backlash: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> RobotFit:
     """Identify the drives of a robot from goals and positions.
@@ -117,7 +117,7 @@ def identify_robot(
     :param same: names of joints with equal drives: their parameters are drawn towards a common mean, by as much as the scatter
         between them and their intervals tell.
     :param polish: fit again under the loads of the simulated motion of the whole robot.
-    :param play: also try play between gears and link, with the encoder at the link; it needs three runs.
+    :param backlash: also try backlash between gears and link, with the encoder at the link; it needs three runs.
     :param note: receives lines on the progress.
     :raises ConfigError: for names of joints that the model does not have.
     """
@@ -130,7 +130,7 @@ def identify_robot(
     if not tree_joints:
         raise ConfigError(f"all joints of {tree.path} are excluded: leave at least one to identify")
     good = usable(train, note)
-    problem, x = fitted(tree, good, tree_joints, law, note, play, terms)
+    problem, x = fitted(tree, good, tree_joints, law, note, backlash, terms)
     populations: dict[str, Population] = {}
     if same:
         problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
@@ -226,7 +226,7 @@ def score(
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
     exact = problem.kind.substeps // substeps_of(problem.runs[0].dt)
-    finer = (2 * exact if exact > 1 else 1) * (2 if problem.kind.play else 1) * problem.finer
+    finer = (2 * exact if exact > 1 else 1) * (2 if problem.kind.backlash else 1) * problem.finer
     every = max(2 * int(np.ceil(0.5 * run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer // coarse
     goal, still = np.nan_to_num(run.goal), np.ones(len(tree.names), dtype=bool)
     still[list(problem.joints)] = False

@@ -86,7 +86,7 @@ def problem_of_drives(
     drives = [content.joints[tree.names[joint]] for joint in joints]
     law = drives[0].law
     stated = [drive.estimates for drive in drives]
-    free: list[str] = [name for name in ("armature", "bias", "delay", "play") if name in stated[0]]
+    free: list[str] = [name for name in ("armature", "bias", "delay", "backlash") if name in stated[0]]
     free += [name for name in ("tilt_x", "tilt_y") if name in content.machine.estimates]
     if run.stiffness is None:
         if STIFFNESS not in stated[0]:

@@ -61,7 +61,7 @@ UNKNOWNS = {
     "delay": Unknown(0.006, -0.1, 0.2, 0.01, "s"),
     "tilt_x": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "tilt_y": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
-    "play": Unknown(0.004, 0.0, 0.1, 0.003, "rad"),
+    "backlash": Unknown(0.004, 0.0, 0.1, 0.003, "rad"),
     **{
         name: Unknown(*one.robot, one.units.rotary)
         for name, one in FRICTION_PARAMETERS.items()
@@ -351,7 +351,7 @@ def problem_of(
     :param free: parameters besides those of the law, ``stiffness`` where the recordings have no gains.
     :param part: longest part of a run that a lane simulates [s]; by default that of :func:`segments_of`.
     """
-    kind, segments = Kind(law, substeps, "play" in free), segments_of(runs, part)
+    kind, segments = Kind(law, substeps, "backlash" in free), segments_of(runs, part)
     names = [name for name in kind.names if name in (*free, *law.parameter_names) and name not in FIXED]
     derived = [name for name in kind.names if name in (*names, "stiffness", "derivative")]
     rows = tuple(kind.names.index(name) for name in derived)
@@ -406,7 +406,7 @@ def with_law(problem: RobotProblem, other: RobotProblem, x: Array, share: float)
         names = (name,) if new is None or new.like is None else (name, new.like)
         older = next((key for key in names if (key, owner) in known), None)
         begins = name in BEGINS or (new is not None and new.signed)
-        scale = share if name == "play" or (new is not None and not begins) else 1.0
+        scale = share if name == "backlash" or (new is not None and not begins) else 1.0
         begin = max(unknown.start * scale, unknown.lower)
         found.append(begin if older is None else max(known[older, owner], begin if scale != 1.0 else -np.inf))
     return np.array(found)

@@ -31,12 +31,12 @@ Array = npt.NDArray[np.float64]
 
 DRIVE = (
     *("armature", "stiffness", "derivative", "limit", "bias", "torque_offset", "delay", "tilt_x", "tilt_y"),
-    "play",
+    "backlash",
 )
 """Parameters of a lane besides those of its friction law."""
 
 SEATED = 0.02
-"""Load beyond which a link rests at an end of its play [N m]."""
+"""Load beyond which a link rests at an end of its backlash [N m]."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Kind:
     """What is compiled: the friction law and the steps per row.
 
     :param substeps: simulated steps per recorded row.
-    :param play: whether a link may leave its gears, see :func:`with_play`.
+    :param backlash: whether a link may leave its gears, see :func:`with_backlash`.
     """
 
     law: FrictionLaw
     substeps: int
-    play: bool = False
+    backlash: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,12 +111,12 @@ def mean_goals(goal: Any, delay: Any, substeps: int, dt: float) -> Any:
     return goal[0] + xp.diff(integral, axis=0) * substeps
 
 
-def resting_gap(play: Any, load: Any) -> Any:
+def resting_gap(backlash: Any, load: Any) -> Any:
     r"""How much further than its gears a link under a load [N m] rests, :math:`\pm p/2`, near 0 without load [rad]."""
-    return 0.5 * play * array_namespace(load).tanh(load / SEATED)
+    return 0.5 * backlash * array_namespace(load).tanh(load / SEATED)
 
 
-def with_play(
+def with_backlash(
     p: Mapping[str, Any],
     moved: Callable[[Any, Any, Any], tuple[Any, Any]],
     state: tuple[Any, Any, Any, Any],
@@ -124,7 +124,7 @@ def with_play(
     inertia: Any,
     dt: float,
 ) -> tuple[Any, Any, Any, Any]:
-    r"""A step of a link behind gears with play p: apart while the gap :math:`w = q - q_g` stays within :math:`\pm p/2`, else as one.
+    r"""A step of a link behind gears with backlash p: apart while the gap :math:`w = q - q_g` stays within :math:`\pm p/2`, else as one.
 
     Impacts are plastic: momentum stays, and what a step leaves of the way to the end of the gap is shared by the inertias.
 
@@ -138,8 +138,8 @@ def with_play(
     free_velocity = velocity + dt * load / inertia
     distance = 0.5 * dt * (velocity + free_velocity)
     wanted = gap + distance - gears_distance
-    end = jnp.clip(wanted, -0.5 * p["play"], 0.5 * p["play"])
-    apart = jnp.abs(wanted) < 0.5 * p["play"]
+    end = jnp.clip(wanted, -0.5 * p["backlash"], 0.5 * p["backlash"])
+    apart = jnp.abs(wanted) < 0.5 * p["backlash"]
     share = p["armature"] / (p["armature"] + inertia)
     both, common = moved(inertia, share * gears + (1.0 - share) * velocity, load)
     return (
@@ -180,8 +180,8 @@ def positions(kind: Kind, lanes: Lanes, values: Any) -> Any:
         def moved(carried: Any, v: Any, load: Any) -> Any:
             return velocity_step(kind.law, 1.0 / (carried + p["armature"]), p, v, motor, load, dt, middle)
 
-        if kind.play:
-            return with_play(p, moved, (position, velocity, *gears), outer, inertia, dt), None
+        if kind.backlash:
+            return with_backlash(p, moved, (position, velocity, *gears), outer, inertia, dt), None
         velocity, distance = moved(inertia, velocity, outer)
         return (position + distance, velocity), None
 
@@ -190,8 +190,8 @@ def positions(kind: Kind, lanes: Lanes, values: Any) -> Any:
 
     rows = tuple(series.reshape(-1, substeps, *series.shape[1:]) for series in inputs)
     start: tuple[Any, ...] = (lanes.position[0] + 0.0 * goals[0], lanes.velocity + 0.0 * goals[0])
-    if kind.play:
-        start += (resting_gap(p["play"], external[0]), start[1])
+    if kind.backlash:
+        start += (resting_gap(p["backlash"], external[0]), start[1])
     return jax.lax.scan(one_row, start, rows)[1]
 
 

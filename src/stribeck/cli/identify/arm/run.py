@@ -267,7 +267,7 @@ def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
 
 
 def _print_elasticity(joints: Mapping[str, Elasticity]) -> None:
-    """Print stiffness, play and errors of the twist of joints with two encoders; nothing without any."""
+    """Print stiffness, backlash and errors of the twist of joints with two encoders; nothing without any."""
     if not joints:
         return
     rows, reasons = [], []
@@ -276,10 +276,10 @@ def _print_elasticity(joints: Mapping[str, Elasticity]) -> None:
             reasons.append(f"the stiffness of {joint} is not identifiable: {one.reason}")
         if one.found is None:
             continue
-        known, play = one.found.stiffness, one.found.estimates.get("play")
+        known, backlash = one.found.stiffness, one.found.estimates.get("backlash")
         cells = [joint, "-" if known is None else f"{known.value:.4g}", _interval(known)]
         cells += [
-            "-" if play is None else f"{1e3 * play.value:.3g}",
+            "-" if backlash is None else f"{1e3 * backlash.value:.3g}",
             f"{1e3 * one.found.estimates['skew'].value:.3g}",
         ]
         for name in ("train", "validation"):
@@ -287,7 +287,7 @@ def _print_elasticity(joints: Mapping[str, Elasticity]) -> None:
         rows.append(cells)
     if rows:
         print("elasticity, from encoders on motors and links")
-        head = ["joint", "stiffness [N m/rad]", "95 % interval", "play [mrad]", "skew [ms]"]
+        head = ["joint", "stiffness [N m/rad]", "95 % interval", "backlash [mrad]", "skew [ms]"]
         errors = ["twist [mrad]", "error [mrad]", "validation: twist", "error"]
         print_table([*head, *errors], rows)
     print(*reasons, sep="\n", end="\n" if reasons else "")

@@ -58,7 +58,7 @@ def run(options: IdentifyRobotOptions) -> int:
     if options.since:
         return _report_drift(options.since, options, tree, train, excluded, note)
     chosen: dict[str, Any] = {"law": options.law, "terms": options.terms, "excluded": excluded, "same": same}
-    chosen |= {"polish": not options.no_polish, "play": options.backlash}
+    chosen |= {"polish": not options.no_polish, "backlash": options.backlash}
     fit = identify_robot(tree, train, validation, **chosen, note=note)
     alone = left_out(fit, note) if options.leave_one_out else ()
     _print(fit, alone)

@@ -24,7 +24,7 @@ MODEL = """
 </mujoco>
 """
 TRUE = {"stiffness": 15.0, "armature": 0.025, "friction_base": 0.1, "friction_viscous": 0.5}
-DT, PLAY = 0.005, 0.01
+DT, BACKLASH = 0.005, 0.01
 
 
 def tree_of(folder, tilt):
@@ -40,9 +40,9 @@ def goals(rows, phase):
     return 0.4 * np.sin(2.0 * times + phase) + 0.1 * np.sin(9.0 * times + 2.0 * phase)
 
 
-def moved(goal, tilt, play, fine=200):
+def moved(goal, tilt, backlash, fine=200):
     """Measured positions of the link (T,) [rad]."""
-    step, inertia, weight, half = DT / fine, 0.004, 0.3 * 9.80665 * 0.1 * np.sin(tilt), 0.5 * play
+    step, inertia, weight, half = DT / fine, 0.004, 0.3 * 9.80665 * 0.1 * np.sin(tilt), 0.5 * backlash
     angle = gears = goal[0]
     speed = velocity = 0.0
     positions = []
@@ -64,36 +64,36 @@ def moved(goal, tilt, play, fine=200):
 
 @pytest.mark.one_case_is_quick
 @pytest.mark.parametrize("tilt", [0.0, 0.2])
-def test_a_link_behind_play_moves_as_behind_stiff_contacts(tmp_path, tilt):
-    """With and without gravity: within a fifth of what the play changes."""
+def test_a_link_behind_backlash_moves_as_behind_stiff_contacts(tmp_path, tilt):
+    """With and without gravity: within a fifth of what the backlash changes."""
     tree, goal, steps = tree_of(tmp_path, tilt), goals(600, 0.0), 8
     p = {name: np.zeros(1) for name in DRIVE} | {name: np.array([value]) for name, value in TRUE.items()}
     p["limit"] = np.array([1e4])
     held = held_goals(goal[:, None], np.zeros(1), steps, DT)
-    exact = moved(goal, tilt, PLAY)
+    exact = moved(goal, tilt, BACKLASH)
 
-    def error(play):
-        with_it = p | {"play": np.array([play])}
+    def error(backlash):
+        with_it = p | {"backlash": np.array([backlash])}
         found = simulate_robot(tree, LAWS["m1"], with_it, held, goal[:1], DT / steps, steps)
         return np.sqrt(np.mean((found[:, 0] - exact) ** 2))
 
     assert error(0.0) > 2e-3
-    assert error(PLAY) < 0.2 * error(0.0)
+    assert error(BACKLASH) < 0.2 * error(0.0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("play", [0.0, PLAY])
-def test_play_is_found_where_there_is_some(tmp_path, play):
-    """Within 10 %, beside the other parameters; without play none is found."""
+@pytest.mark.parametrize("backlash", [0.0, BACKLASH])
+def test_backlash_is_found_where_there_is_some(tmp_path, backlash):
+    """Within 10 %, beside the other parameters; without backlash none is found."""
     tree, runs = tree_of(tmp_path, 0.2), []
     for k in range(4):
         goal = goals(1200, 0.7 * k)
-        position = np.round(moved(goal, 0.2, play) / 1.5e-3) * 1.5e-3
+        position = np.round(moved(goal, 0.2, backlash) / 1.5e-3) * 1.5e-3
         runs.append(RobotRun(Path(f"run{k}"), DT, goal[:, None], position[:, None], None, None))
-    found = identify_robot(tree, runs, play=True).estimates["pan"]
+    found = identify_robot(tree, runs, backlash=True).estimates["pan"]
     assert found["armature"].value == pytest.approx(TRUE["armature"], rel=0.05)
     assert found["stiffness"].value == pytest.approx(TRUE["stiffness"], rel=0.02)
-    if play:
-        assert found["play"].value == pytest.approx(play, rel=0.1)
+    if backlash:
+        assert found["backlash"].value == pytest.approx(backlash, rel=0.1)
     else:
-        assert "play" not in found
+        assert "backlash" not in found
