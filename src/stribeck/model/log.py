@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import RecordingError, TooShortError
-from stribeck.model.arrays import Array, Mask
+from stribeck.model.arrays import Array, Indices, Mask
 from stribeck.model.bench import Pendulum
 from stribeck.model.control_laws import Gains
 
@@ -22,6 +22,9 @@ MINIMUM_DURATION = 1.0
 LONGEST_GAP = 0.1
 """Gaps between measurements longer than this [s] are not interpolated; samples inside them are ignored."""
 
+GAP_STEPS = 5.0
+"""Multiple of the usual interval between samples beyond which an interval is a gap, if it is also long."""
+
 FINER_GRID = 1.5
 """On grids that are finer than the measurement by this factor, only the points nearest to samples are compared."""
 
@@ -30,6 +33,11 @@ LEAST_RANGE = 3.0
 
 MOST_SAMPLES = 5_000_000
 """Largest number of steps of a run; more indicate a wrong unit of time."""
+
+
+def gaps_of(steps: Array, usual: float, longest: float = LONGEST_GAP) -> Indices:
+    """Which intervals between samples (N,) [s] are gaps: longer than ``longest`` [s] and :data:`GAP_STEPS` usual ones."""
+    return np.flatnonzero(steps > max(longest, GAP_STEPS * usual))
 
 
 @dataclass(frozen=True, eq=False)

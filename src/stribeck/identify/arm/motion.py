@@ -14,15 +14,13 @@ from stribeck.identify.arm.config import FilterSettings, Protocol
 from stribeck.identify.arm.recordings import ArmRecording
 from stribeck.identify.arm.signals import ZeroPhase, derivative, resample
 from stribeck.model.arrays import Array, Indices, Mask
+from stribeck.model.log import gaps_of
 
 OVERSAMPLING = 8.0
 """Smallest sampling rate of predictions, in multiples of the cut-off frequency of torques."""
 
 GAP = 0.05
 """A longer interval without samples [s] may be a gap."""
-
-MISSING = 5.0
-"""Intervals longer than so many median ones may be a gap."""
 
 SHORTEST = 50
 """Smallest number of rows of a part between gaps."""
@@ -91,7 +89,7 @@ class ProcessedMotion:
 def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRecording]:
     """The parts of a recording between gaps, which no interpolation may cross.
 
-    A gap is longer than :data:`GAP` and :data:`MISSING` median intervals. Parts are numbered from 1, and those with fewer
+    A gap is longer than :data:`GAP` and five median intervals. Parts are numbered from 1, and those with fewer
     than :data:`SHORTEST` rows, or too few for the protocol, are left out. Without gaps the recording stays as it is.
 
     :param protocol: gives the rows of the recording that are used.
@@ -100,7 +98,7 @@ def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRec
     whole = run if protocol is None else _rows(run, protocol)
     steps = np.diff(whole.time)
     usual = float(np.median(steps)) if len(steps) else 0.0
-    gaps = np.flatnonzero(steps > max(GAP, MISSING * usual)) + 1
+    gaps = gaps_of(steps, usual, GAP) + 1
     if len(gaps) == 0:
         return [run]
     least = SHORTEST if protocol is None else SHORTEST + 2 * protocol.drop + 10 * protocol.every

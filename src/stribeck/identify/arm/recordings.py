@@ -12,7 +12,7 @@ import numpy as np
 from stribeck.errors import RecordingError
 from stribeck.identify.arm.config import RecordingFormat
 from stribeck.model.arrays import Array
-from stribeck.model.log import LONGEST_GAP
+from stribeck.model.log import gaps_of
 from stribeck.recordings.bags.signals import read_bag_signals, read_undisturbed
 from stribeck.recordings.bags.storage import read_messages
 from stribeck.recordings.signals.run_units import LARGEST_POSITION, LONGEST_INTERVAL, cause_of
@@ -171,9 +171,7 @@ def _within(time: Array, tracks: Sequence[Track]) -> Array:
     for track in tracks:
         inside &= (time >= track.time[0]) & (time <= track.time[-1])
         steps = np.diff(track.time)
-        for k in (
-            np.flatnonzero(steps > max(LONGEST_GAP, 5.0 * float(np.median(steps)))) if len(steps) else ()
-        ):
+        for k in gaps_of(steps, float(np.median(steps))) if len(steps) else ():
             inside &= (time <= track.time[k]) | (time >= track.time[k + 1])
     return inside
 

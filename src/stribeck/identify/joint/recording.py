@@ -17,12 +17,8 @@ from stribeck.identify.joint.plausibility import (
 )
 from stribeck.identify.joint.run import JointRun
 from stribeck.model.arrays import Array, Indices
+from stribeck.model.log import gaps_of
 from stribeck.survey.joint_table import JointTable
-
-LONGEST_GAP = 0.1
-"""Shortest interval without samples that ends a piece [s], if it is also :data:`GAP_STEPS` usual ones."""
-
-GAP_STEPS = 5.0
 
 SHORTEST, FEWEST = 1.0, 50
 """Pieces that are shorter [s] or have fewer rows are dropped."""
@@ -140,7 +136,7 @@ def _pieces(name: str, signals: Mapping[str, Array]) -> tuple[list[Indices], lis
     if len(back):
         text = f"{name}: time starts again {len(back)} times: the file contains {len(back) + 1} tests, which are used as separate runs"
         notices.append(Notice("restart", "note", text))
-    gaps = np.flatnonzero(steps > max(LONGEST_GAP, GAP_STEPS * usual))
+    gaps = gaps_of(steps, usual)
     if len(gaps):
         text = f"{name} has {len(gaps)} gaps, the longest of {steps.max():.2g} s, so it is used in parts"
         notices.append(Notice("gaps", "note", text))
