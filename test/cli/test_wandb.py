@@ -83,7 +83,7 @@ def test_a_run_has_the_arguments_the_figures_and_the_parameter_file(bags, tmp_pa
     assert main(command(bags, output, *options)) == 0
     assert wandb.asked["project"] == "joints"
     config = wandb.asked["config"]
-    assert (config["model"], config["method"], config["trials"]) == ("m1", "random", 64)
+    assert (config["law"], config["method"], config["trials"]) == ("m1", "random", 64)
     assert config["study"] == study
     fitted = read_drive(output)
     step, figures = wandb.run.logged[-1]

@@ -117,7 +117,7 @@ def test_the_emulated_arm_is_the_simulated_one():
     found = []
     for k, goal in enumerate(tests.goals[:, :, place]):
         for servo, one in zip(arm, goal, strict=True):
-            servo._firmware = replace(
+            servo.firmware = replace(
                 servo.firmware, drive="position", goal=float(one), gains=Gains(4.0, 0.0, 0.0)
             )
         found.append([servo.state.position for servo in arm])

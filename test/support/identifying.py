@@ -131,21 +131,25 @@ def check_result_and_compensation(engine, case, tmp_path):
         beside.parent.mkdir()
         by_command(engine, case, beside)
         assert values_of(result) == values_of(beside / result.name if folder else beside)
-        before = {path: path.read_bytes() for path in output.parent.rglob("*") if path.is_file()}
         if case.joints:
             compensation = graph.add(CompensationNode, compensation_parameters(case, result))
             activate(compensation)
         for end in ("killed", "cancelled"):
-            check_nothing_is_lost(graph, node, progress, output, before, end)
+            check_nothing_is_lost(graph, node, progress, output, end)
 
 
-def check_nothing_is_lost(graph, node, progress, output, before, end):
+def contents(folder):
+    """Content of all files of a folder, by path."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def check_nothing_is_lost(graph, node, progress, output, end):
     """Another identification ends at a random time, unless it has been quicker: all files are as they were.
 
     :param output: of the node.
-    :param before: content of the files beside it.
     :param end: ``killed`` or ``cancelled``.
     """
+    before = contents(output.parent)
     progress.clear()
     assert graph.call(Trigger, "/identification/identify", Trigger.Request()).success
     wait = np.random.default_rng([len(str(output.name)), len(before), int(end == "killed")]).uniform(0.0, 6.0)
@@ -168,5 +172,4 @@ def check_nothing_is_lost(graph, node, progress, output, before, end):
         return
     assert told["state"] == ("failed" if end == "killed" else "cancelled")
     wait_for(lambda: node._fit is None, "the end of its process")
-    folder = output.parent
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert contents(output.parent) == before

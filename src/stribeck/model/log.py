@@ -193,7 +193,7 @@ class Log:
         """Time between the first complete sample and the last position [s]."""
         return float(self.position.time[-1]) - self.start
 
-    def resample(self, dt: float, *, mean_commands: bool = False) -> Samples:
+    def resample(self, dt: float, *, mean_commands: bool = False, start: float | None = None) -> Samples:
         """The run on a grid of ``dt`` [s]: commands and flags held, measurements interpolated.
 
         The grid begins at the first complete sample and never passes the last measurement. Samples
@@ -201,13 +201,15 @@ class Log:
 
         :param mean_commands: commands and flags as their means over each step instead of their values at its
             beginning, so that a command between two grid points is not late.
+        :param start: begin at this time instead [s].
         """
-        count = math.floor(self.duration / dt + 1e-6) + 1
+        begin = self.start if start is None else start
+        count = math.floor((float(self.position.time[-1]) - begin) / dt + 1e-6) + 1
         if count > MOST_SAMPLES:
             raise RecordingError(
                 f"run {self.name!r} of {self.duration:.6g} s needs too many steps of {dt:g} s: are its times in seconds?"
             )
-        time = self.start + dt * np.arange(count, dtype=np.float64)
+        time = begin + dt * np.arange(count, dtype=np.float64)
         nominal = np.full(count, self.setup.supply_voltage)
         commands = self.goal, self.torque_enable
         goal, enable = (one.mean(time, dt) if mean_commands else one.at(time) for one in commands)
