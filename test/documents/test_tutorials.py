@@ -39,6 +39,7 @@ SHORT = [page for page in tutorials() if page.stem != "tutorial_so101_bus"]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("page", SHORT, ids=lambda page: page.stem)
 def test_a_tutorial_runs_as_written(page, tmp_path):
     """Every block succeeds; the user's recordings and models that it names are those of a simulated machine."""

@@ -28,6 +28,6 @@ def executed(folder, language, text):
     command = (
         ["bash", "-euo", "pipefail", "-c", ended + text] if language == "sh" else [sys.executable, "-c", text]
     )
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{text}\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
     return done.stdout
