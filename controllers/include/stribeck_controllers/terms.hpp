@@ -254,9 +254,6 @@ inline Refusal refused_value(const Law & law, const FrictionValues & p) noexcept
     return {"dtheta_stribeck", "positive", p.dtheta_stribeck};
   }
   if (law.has(Term::stribeck) && !(p.alpha > 0.0)) {return {"alpha", "positive", p.alpha};}
-  if (law.has(Term::position) && !(p.friction_reach > 0.0)) {
-    return {"friction_reach", "positive", p.friction_reach};
-  }
   return {};
 }
 

@@ -119,13 +119,14 @@ def drive_of(
     law = law.with_parameters(values)
     stated, bounds = (with_names_of_today(one) for one in (block.estimates, block.bounds))
     if stated:
-        stated = {
-            name: fixed(value, FRICTION_PARAMETERS[name].unit(actuator.units)) for name, value in _later(law)
-        } | stated
+        stated |= {
+            name: fixed(value, FRICTION_PARAMETERS[name].unit(actuator.units))
+            for name, value in _later(law, stated)
+        }
     correlation = block.correlation and replace(
         block.correlation, names=tuple(with_names_of_today(dict.fromkeys(block.correlation.names)))
     )
-    values = dict(_later(law)) | values
+    values |= _later(law, values)
     _check_values(values, actuator, law, where)
     terms = tuple(term.name for term in law.terms)
     if block.terms is not None and set(block.terms) != set(terms):
@@ -139,7 +140,7 @@ def drive_of(
         with located(place, ConfigError, ParameterFileError):
             other, servo = law_named(member.model), actuator.with_effects(member.effects)
         other = other.with_parameters(member.values)
-        members.append(replace(member, values=dict(_later(other)) | dict(member.values)))
+        members.append(replace(member, values=dict(member.values) | dict(_later(other, member.values))))
         _check_values(members[-1].values, servo, other, place)
     prediction = block.prediction and replace(block.prediction, members=tuple(members))
     return Drive(
@@ -236,9 +237,10 @@ def with_names_of_today(found: Mapping[str, Any]) -> dict[str, Any]:
     return {NAMES_OF_TODAY.get(name, name): one for name, one in found.items()}
 
 
-def _later(law: FrictionLaw) -> list[tuple[str, float]]:
-    """The parameters of a law of :data:`LATER`, with their usual values."""
-    return [(name, FRICTION_PARAMETERS[name].value) for name in LATER if name in law.parameter_names]
+def _later(law: FrictionLaw, found: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """The parameters of a law of :data:`LATER` that are not found, with their usual values."""
+    missing = [name for name in LATER if name in law.parameter_names and name not in found]
+    return [(name, FRICTION_PARAMETERS[name].value) for name in missing]
 
 
 def _check_values(values: Mapping[str, float], actuator: Actuator, law: FrictionLaw, where: str) -> None:

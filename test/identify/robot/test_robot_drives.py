@@ -61,6 +61,10 @@ def test_a_drive_has_friction_gains_limits_and_the_noise_of_its_recordings(fit, 
         farthest = max(np.abs(run.position[:, k] - np.median(goal)).max() for run in fit.problem.runs)
         assert drive.values["friction_reach"] == drive.estimates["friction_reach"].value
         assert drive.values["friction_reach"] == pytest.approx(farthest, abs=1e-9)
+        assert [name for name in drive.stated if name in ("friction_centre", "friction_reach")] == [
+            "friction_centre",
+            "friction_reach",
+        ]
         stiffness = fit.problem.runs[0].stiffness[k]
         assert drive.estimates["stiffness"].value == stiffness
         limit = fit.tree.limits[k]
@@ -99,6 +103,16 @@ def test_gains_that_differ_between_runs_are_not_one(fit):
     both = SimpleNamespace(**{**vars(fit.problem), "runs": (run, other)})
     changed = SimpleNamespace(**{**vars(fit), "problem": both, "joints": fit.joints})
     assert "stiffness" not in robot_drives(changed, judge_robot(fit)).joints["hip"].estimates
+
+
+def test_a_joint_that_was_recorded_at_its_goal_alone_has_a_file(fit, tmp_path):
+    """Its friction over the position reaches nowhere; the file is read again."""
+    path = tmp_path / "robot.json"
+    write_drives(path, robot_drives(fit, judge_robot(fit)))
+    content = json.loads(path.read_text())
+    content["joints"]["hip"]["friction_reach"] = 0.0
+    path.write_text(json.dumps(content))
+    assert read_drives(path).joints["hip"].values["friction_reach"] == 0.0
 
 
 def test_files_without_the_reach_of_friction_over_the_position_are_read(fit, tmp_path):

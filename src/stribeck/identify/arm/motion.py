@@ -89,7 +89,7 @@ class ProcessedMotion:
 def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRecording]:
     """The parts of a recording between gaps, which no interpolation may cross.
 
-    A gap is longer than :data:`GAP` and five median intervals. Parts are numbered from 1, and those with fewer
+    A gap is longer than :data:`GAP` and :data:`~stribeck.model.log.GAP_STEPS` median intervals. Parts are numbered from 1, and those with fewer
     than :data:`SHORTEST` rows, or too few for the protocol, are left out. Without gaps the recording stays as it is.
 
     :param protocol: gives the rows of the recording that are used.

@@ -45,7 +45,8 @@ def robot_drives(fit: RobotFit, verdict: Verdict) -> Drives:
         estimates = _gains(fit, joint, units) | fit.estimates[name]
         estimates |= {
             key: fixed(float(given[key][k]), parameter_unit(key, units))
-            for key in FIXED.keys() & set(law.parameter_names)
+            for key in law.parameter_names
+            if key in FIXED
         }
         loss = ModelErrors(
             "root mean square of position", position, _rms(fit.train, k), _rms(fit.validation, k)

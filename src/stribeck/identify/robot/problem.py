@@ -386,8 +386,9 @@ def problem_of(
 def fixed_as_in(problem: RobotProblem, drives: Sequence[Drive], fixed: Array) -> Array:
     """Values of all lanes (N, L) in which the parameters of friction that are not identified are those of drives that state them."""
     found = fixed.copy()
-    for name in FIXED.keys() & set(problem.kind.names):
-        row = problem.kind.names.index(name)
+    for row, name in enumerate(problem.kind.names):
+        if name not in FIXED:
+            continue
         stated = [drive.values.get(name, fixed[row, k]) for k, drive in enumerate(drives)]
         found[row] = np.tile(stated, len(problem.segments))
     return found

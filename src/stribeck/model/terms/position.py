@@ -33,7 +33,7 @@ POSITION = Term(
             "friction_centre", "theta_c", Units("rad", "m"), (-10.0, 10.0), sign="any", thermal=False, free=False
         ),
         FrictionParameter(
-            "friction_reach", "r", Units("rad", "m"), (0.0, 1000.0), sign="positive", thermal=False, value=1000.0, free=False
+            "friction_reach", "r", Units("rad", "m"), (0.0, 1000.0), sign="nonnegative", thermal=False, value=1000.0, free=False
         ),
     ),
     _formula,
